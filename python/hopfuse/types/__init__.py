@@ -1,0 +1,8 @@
+"""The small frozen types that go in and out of every operation."""
+
+from .corpus import Corpus
+from .graph import Graph
+from .hits import Hits, PprHits
+from .ppr_result import PprResult
+
+__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult"]

@@ -1,0 +1,327 @@
+"""The graph, checked and laid out once for every later query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ._csr import build_csr, out_degrees
+
+MAX_NODES = 2**31 - 1
+MAX_EDGE_TYPES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A weighted, typed graph, laid out for batched Personalized PageRank. Immutable.
+
+    Build it with :meth:`from_edges` or :meth:`from_scipy`. The arrays below use *internal* node
+    numbers, a deterministic permutation of the caller's ids that is stored with the graph; every
+    public function takes and returns the caller's ids.
+
+    Attributes
+    ----------
+    num_nodes : int
+        N; node ids are 0 .. N-1.
+    directed : bool
+    edge_type_names : tuple of str
+        T names; type t is an index into them. An untyped graph has the one type ``"edge"``.
+    indptr : ndarray of int64, shape (N + 1,)
+        Row v of the stored entries: edges *into* internal node v.
+    indices : ndarray of int32, shape (nnz,)
+        Source node of each stored entry, ascending within a row (then ascending type).
+        An undirected edge is stored in both rows, a self-loop once.
+    weight : ndarray of float32, shape (nnz,), or None
+        Weight of each stored entry; None where all are 1.
+    edge_type : ndarray of uint8, shape (nnz,), or None
+        Type of each stored entry; None where there is one type.
+    degree : ndarray of float64, shape (N, T)
+        Summed weight of the edges out of each internal node, by type.
+    node_of : ndarray of int32, shape (N,)
+        The caller's id of each internal node.
+    internal_of : ndarray of int32, shape (N,)
+        The internal node of each of the caller's ids.
+    """
+
+    num_nodes: int
+    directed: bool
+    edge_type_names: tuple[str, ...]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weight: NDArray[np.float32] | None
+    edge_type: NDArray[np.uint8] | None
+    degree: NDArray[np.float64]
+    node_of: NDArray[np.int32]
+    internal_of: NDArray[np.int32]
+    _prepared: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def num_stored(self) -> int:
+        """Stored entries (nnz): what one pass reads."""
+        return int(self.indices.size)
+
+    @property
+    def num_edge_types(self) -> int:
+        """T, the number of edge types."""
+        return len(self.edge_type_names)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that hold the graph."""
+        return sum(a.nbytes for a in self.to_arrays().values())
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"Graph({kind}, nodes={self.num_nodes}, stored={self.num_stored}, types={list(self.edge_type_names)})"
+
+    @classmethod
+    def from_edges(
+        cls,
+        src: ArrayLike,
+        dst: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        num_nodes: int | None = None,
+        directed: bool = False,
+        edge_type: ArrayLike | None = None,
+        edge_type_names: Sequence[str] | None = None,
+    ) -> Graph:
+        """Build a graph from an edge list.
+
+        Parallel edges of one type are summed (in float64, in input order); types are kept apart.
+        Given both (a, b) and (b, a), an undirected graph adds them up. A self-loop counts once.
+        Edges of weight 0 carry nothing and are dropped.
+
+        Parameters
+        ----------
+        src, dst : array_like of int, shape (E,)
+            End points, 0 .. N-1; src -> dst where directed.
+        weight : array_like of float, shape (E,), optional
+            Weights >= 0 (kept as float32); 1 each where absent.
+        num_nodes : int, optional
+            N; by default one more than the largest id.
+        directed : bool
+        edge_type : array_like of int, shape (E,), optional
+            Type of each edge, 0 .. T-1.
+        edge_type_names : sequence of str, optional
+            T distinct names; by default ``"type0"``, ``"type1"``, ...
+
+        Raises
+        ------
+        InputError
+            Ids outside the graph, weights that are negative, NaN, infinite or outside float32's
+            range, shapes that differ, types without a name.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> g = hf.Graph.from_edges([0, 1, 1], [1, 2, 0], [1.0, 2.0, 0.5])
+        >>> g
+        Graph(undirected, nodes=3, stored=4, types=['edge'])
+        """
+        s, d = _ids(src, "src"), _ids(dst, "dst")
+        if s.shape != d.shape:
+            raise InputError(f"src has {s.size} entries and dst {d.size}; both give one end point per edge")
+        n = _num_nodes(s, d, num_nodes)
+        w = _weights(weight, s.size)
+        types, names = _types(edge_type, edge_type_names, s.size)
+        return cls._from_triplets(n, directed, s, d, w, types, names)
+
+    @classmethod
+    def from_scipy(cls, A: Any, *, directed: bool) -> Graph:
+        """Build a graph from a square SciPy sparse matrix; ``A[i, j]`` is the edge i -> j.
+
+        Parameters
+        ----------
+        A : scipy.sparse matrix or array, shape (N, N)
+            Weights >= 0. Duplicates of a COO matrix are summed.
+        directed : bool
+            False takes A as an adjacency matrix: it must be symmetric, and each pair (i, j), (j, i)
+            is one edge.
+
+        Raises
+        ------
+        InputError
+            A matrix that is not square, or asymmetric with ``directed=False`` (a pair is named).
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp, hopfuse as hf
+        >>> hf.Graph.from_scipy(sp.csr_array([[0, 2], [2, 0]]), directed=False)
+        Graph(undirected, nodes=2, stored=2, types=['edge'])
+        """
+        if not hasattr(A, "tocsr") or len(getattr(A, "shape", ())) != 2:
+            raise InputError(f"A is {type(A).__name__}; it must be a scipy.sparse matrix (wrap it: scipy.sparse.csr_array(A))")
+        if A.shape[0] != A.shape[1]:
+            raise InputError(f"A has shape {A.shape}; an adjacency matrix is square")
+        csr = A.tocsr()
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        if not directed:
+            gap = abs(csr - csr.T).tocoo()
+            if (gap.data != 0).any():
+                at = int(np.flatnonzero(gap.data != 0)[0])
+                i, j = int(gap.row[at]), int(gap.col[at])
+                raise InputError(
+                    f"A[{i}, {j}] is {csr[i, j]} and A[{j}, {i}] is {csr[j, i]}, but directed=False needs a symmetric "
+                    "matrix; pass directed=True, or symmetrise it: A + A.T"
+                )
+        coo = csr.tocoo()
+        src, dst = coo.row.astype(np.int64), coo.col.astype(np.int64)
+        weight = _weights(coo.data, src.size)
+        if not directed:
+            keep = src <= dst
+            src, dst, weight = src[keep], dst[keep], weight[keep]
+        n = _num_nodes(src, dst, int(A.shape[0]))
+        return cls._from_triplets(n, directed, src, dst, weight, np.zeros(src.size, np.uint8), ("edge",))
+
+    @classmethod
+    def _from_triplets(
+        cls,
+        n: int,
+        directed: bool,
+        src: NDArray[np.int64],
+        dst: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        types: NDArray[np.uint8],
+        names: tuple[str, ...],
+    ) -> Graph:
+        csr = build_csr(n, directed, src, dst, weight, types, len(names))
+        degree = out_degrees(n, len(names), csr)
+        return cls(
+            n, directed, names, csr.indptr, csr.indices, csr.weight, csr.edge_type, degree, csr.node_of, csr.internal_of
+        )
+
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.uint8]]:
+        """(src, dst, weight, type) of the merged edges in the caller's ids; undirected ones once."""
+        row = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(self.indptr))
+        col = self.indices.astype(np.int64)
+        keep = np.ones(row.size, bool) if self.directed else row >= col
+        w = np.ones(row.size, np.float32) if self.weight is None else self.weight
+        t = np.zeros(row.size, np.uint8) if self.edge_type is None else self.edge_type
+        node = self.node_of.astype(np.int64)
+        return node[col[keep]], node[row[keep]], w[keep], t[keep]
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that define the graph, by name, for storage; see :meth:`from_arrays`."""
+        arrays: dict[str, NDArray[Any]] = {
+            "indptr": self.indptr,
+            "indices": self.indices,
+            "degree": self.degree,
+            "node_of": self.node_of,
+            "internal_of": self.internal_of,
+        }
+        if self.weight is not None:
+            arrays["weight"] = self.weight
+        if self.edge_type is not None:
+            arrays["edge_type"] = self.edge_type
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], *, directed: bool, edge_type_names: Sequence[str]
+    ) -> Graph:
+        """A graph over arrays made by :meth:`to_arrays`, without a copy (they may be memory-mapped).
+
+        The arrays are checked for consistent shapes and dtypes only; contents are trusted, so whoever
+        reads them from a file must first have verified that they are what was written.
+        """
+        names = tuple(edge_type_names)
+        n = int(arrays["node_of"].shape[0])
+        nnz = int(arrays["indices"].shape[0])
+        expect = {
+            "indptr": (np.int64, (n + 1,)),
+            "indices": (np.int32, (nnz,)),
+            "degree": (np.float64, (n, len(names))),
+            "node_of": (np.int32, (n,)),
+            "internal_of": (np.int32, (n,)),
+            "weight": (np.float32, (nnz,)),
+            "edge_type": (np.uint8, (nnz,)),
+        }
+        for name, array in arrays.items():
+            if name not in expect:
+                raise InputError(f"{name!r} is not an array of a graph; allowed: {sorted(expect)}")
+            dtype, shape = expect[name]
+            if array.dtype != dtype or array.shape != shape:
+                raise InputError(
+                    f"graph array {name!r} is {array.dtype}{array.shape}; it must be {np.dtype(dtype)}{shape}"
+                )
+        if n and int(arrays["indptr"][-1]) != nnz:
+            raise InputError(f"indptr ends at {int(arrays['indptr'][-1])}, but there are {nnz} stored entries")
+        return cls(
+            n,
+            directed,
+            names,
+            arrays["indptr"],
+            arrays["indices"],
+            arrays.get("weight"),
+            arrays.get("edge_type"),
+            arrays["degree"],
+            arrays["node_of"],
+            arrays["internal_of"],
+        )
+
+
+def _ids(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional array of integers")
+    return array.astype(np.int64, copy=False)
+
+
+def _num_nodes(src: NDArray[np.int64], dst: NDArray[np.int64], given: int | None) -> int:
+    largest = int(max(src.max(initial=-1), dst.max(initial=-1)))
+    smallest = int(min(src.min(initial=0), dst.min(initial=0)))
+    if smallest < 0:
+        raise InputError(f"node id {smallest} is negative; ids are 0 .. num_nodes - 1")
+    n = largest + 1 if given is None else int(given)
+    if n < 0 or n > MAX_NODES:
+        raise InputError(f"num_nodes is {n}; it must be 0 .. {MAX_NODES}")
+    if largest >= n:
+        raise InputError(f"node id {largest} is outside the graph of num_nodes={n}; ids are 0 .. {n - 1}")
+    return n
+
+
+def _weights(weight: ArrayLike | None, size: int) -> NDArray[np.float64]:
+    if weight is None:
+        return np.ones(size, np.float64)
+    w = np.asarray(weight)
+    if w.size == 0 and size == 0:
+        return np.zeros(0, np.float64)
+    if w.dtype.kind not in "fiub" or w.shape != (size,):
+        raise InputError(f"weight is {w.dtype}{w.shape}; it must be {size} real numbers, one per edge")
+    w = w.astype(np.float64, copy=False)
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise InputError(f"weight {w[at]} of edge {at}: weights must be finite and at least 0")
+    return w
+
+
+def _types(
+    edge_type: ArrayLike | None, names: Sequence[str] | None, size: int
+) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    if edge_type is None:
+        if names is not None and len(names) != 1:
+            raise InputError(f"edge_type_names has {len(names)} names, but edge_type is absent; pass edge_type too")
+        return np.zeros(size, np.uint8), tuple(names) if names is not None else ("edge",)
+    t = np.asarray(edge_type)
+    if t.shape != (size,) or (size and t.dtype.kind not in "iu"):
+        raise InputError(f"edge_type is {t.dtype}{t.shape}; it must be {size} integers, one per edge")
+    count = len(names) if names is not None else int(t.max(initial=0)) + 1
+    if not 1 <= count <= MAX_EDGE_TYPES:
+        raise InputError(f"{count} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
+    if size and (int(t.min()) < 0 or int(t.max()) >= count):
+        raise InputError(f"edge types run from {int(t.min())} to {int(t.max())}; with {count} names they are 0 .. {count - 1}")
+    tuple_names = tuple(str(x) for x in names) if names is not None else tuple(f"type{i}" for i in range(count))
+    if len(set(tuple_names)) != count:
+        raise InputError(f"edge_type_names {list(tuple_names)} repeat a name; each type has its own")
+    return t.astype(np.uint8), tuple_names

@@ -1,0 +1,179 @@
+"""Ranked lists, a row per query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+
+PAD_ID = -1
+PAD_SCORE = np.float32(-np.inf)
+
+
+def total_order(ids: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Positions that sort each row by higher score, then lower id (padding last)."""
+    return np.lexsort((ids, -scores), axis=-1)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Hits:
+    """Ranked lists for a batch of queries: row b holds the hits of query b.
+
+    Each row is in the library's total order (higher score first, then lower id); the constructor
+    puts it there. Calibration keeps the order of its input, whatever ties it makes.
+
+    Parameters
+    ----------
+    ids : array_like of int, shape (B, k) or (k,)
+        Document or node ids, at least 0 and unique within a row; -1 is padding.
+    scores : array_like of float, shape (B, k) or (k,)
+        A finite score for each id (kept as float32); what stands at padding is ignored.
+    counts : array_like of int, shape (B,), optional
+        How many leading entries of each row are valid. Without it, the entries with id != -1.
+
+    Raises
+    ------
+    InputError
+        Shapes that differ, ids below -1 or repeated in a row, scores that are NaN or infinite,
+        counts outside 0..k.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> h = hf.Hits([[7, 3, 5]], [[0.5, 0.9, 0.5]])
+    >>> h.ids
+    array([[3, 5, 7]])
+    >>> h.counts
+    array([3])
+    """
+
+    ids: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    counts: NDArray[np.int64]
+
+    def __init__(self, ids: ArrayLike, scores: ArrayLike, counts: ArrayLike | None = None) -> None:
+        id_array, score_array, count_array = _checked(ids, scores, counts)
+        object.__setattr__(self, "ids", id_array)
+        object.__setattr__(self, "scores", score_array)
+        object.__setattr__(self, "counts", count_array)
+
+    @classmethod
+    def _trusted(cls, ids: Any, scores: Any, counts: Any, **more: Any) -> Hits:
+        """Wrap a kernel's own output, which is right by construction."""
+        hits = object.__new__(cls)
+        for name, value in {"ids": ids, "scores": scores, "counts": counts, **more}.items():
+            object.__setattr__(hits, name, value)
+        return hits
+
+    @classmethod
+    def from_lists(cls, rows: Iterable[Sequence[tuple[int, float]]]) -> Hits:
+        """Hits from one list of (id, score) pairs per query; the rows may differ in length.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Hits.from_lists([[(4, 0.2), (1, 0.8)], []]).counts
+        array([2, 0])
+        """
+        pairs = [list(row) for row in rows]
+        width = max((len(row) for row in pairs), default=0)
+        ids = np.full((len(pairs), width), PAD_ID, dtype=np.int64)
+        scores = np.full((len(pairs), width), PAD_SCORE, dtype=np.float32)
+        for b, row in enumerate(pairs):
+            for i, (node, score) in enumerate(row):
+                ids[b, i], scores[b, i] = node, score
+        return cls(ids, scores, np.array([len(row) for row in pairs], dtype=np.int64))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, k): queries, and room for hits in each row."""
+        return (int(self.ids.shape[0]), int(self.ids.shape[1]))
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+    def row(self, query: int) -> list[tuple[int, float]]:
+        """The valid (id, score) pairs of one query, best first."""
+        n = int(self.counts[query])
+        return [(int(i), float(s)) for i, s in zip(self.ids[query, :n], self.scores[query, :n], strict=True)]
+
+    def head(self, k: int) -> Hits:
+        """The first k hits of every row (a view; rows that are shorter stay so)."""
+        if k < 0:
+            raise InputError(f"k is {k}; it must be at least 0")
+        return Hits._trusted(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))
+
+    def __repr__(self) -> str:
+        b, k = self.shape
+        return f"{type(self).__name__}(queries={b}, k={k}, valid={int(np.asarray(self.counts).sum())})"
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class PprHits(Hits):
+    """Hits of :func:`hopfuse.ppr_topk`, with the evidence for them.
+
+    Attributes
+    ----------
+    score_bounds : ndarray of float32, shape (B, k)
+        |score - exact score| is at most this, hit by hit.
+    proven : ndarray of bool, shape (B,)
+        True where the set and the order of the hits are proven to be those of the exact scores.
+    iterations : ndarray of int64, shape (B,)
+        Passes over the graph spent on the query.
+    residual, bound : ndarray of float64, shape (B,)
+        L1 residual of the iterate the scores come from, and the bound on its L1 error.
+    converged : ndarray of bool, shape (B,)
+        bound <= tol. A query stopped by proof may be proven and not converged.
+    """
+
+    score_bounds: NDArray[np.float32]
+    proven: NDArray[np.bool_]
+    iterations: NDArray[np.int64]
+    residual: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    converged: NDArray[np.bool_]
+
+
+def _checked(
+    ids: ArrayLike, scores: ArrayLike, counts: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    raw = np.asarray(ids)
+    if raw.size and raw.dtype.kind not in "iu":
+        raise InputError(f"ids have dtype {raw.dtype}; they must be integers")
+    i = np.atleast_2d(raw.astype(np.int64, copy=False))
+    with np.errstate(over="ignore"):
+        s = np.atleast_2d(np.asarray(scores, dtype=np.float32))
+    if i.shape != s.shape or i.ndim != 2:
+        raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), a row per query")
+    b, k = i.shape
+    if counts is None:
+        c = (i != PAD_ID).sum(axis=1, dtype=np.int64)
+        valid = i != PAD_ID
+    else:
+        c = np.atleast_1d(np.asarray(counts)).astype(np.int64, copy=False)
+        if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
+            raise InputError(f"counts must be {b} integers from 0 to {k}, one a query; given shape {c.shape}: {c}")
+        valid = np.arange(k) < c[:, None]
+    bad = valid & (i < 0)
+    if bad.any():
+        q, p = map(int, np.argwhere(bad)[0])
+        raise InputError(f"id {i[q, p]} in row {q}, position {p}: ids are at least 0 (-1 is padding, after the counts)")
+    bad = valid & ~np.isfinite(s)
+    if bad.any():
+        q, p = map(int, np.argwhere(bad)[0])
+        raise InputError(f"score {s[q, p]} in row {q}, position {p}: scores must be finite float32 numbers")
+    i = np.where(valid, i, PAD_ID)
+    s = np.where(valid, s, PAD_SCORE).astype(np.float32)
+    order = np.lexsort((i, -s, ~valid), axis=-1)
+    i, s = np.take_along_axis(i, order, axis=1), np.take_along_axis(s, order, axis=1)
+    ranked = np.sort(np.where(i == PAD_ID, np.iinfo(np.int64).max - np.arange(k), i), axis=1)
+    twice = ranked[:, 1:] == ranked[:, :-1]
+    if twice.any():
+        q = int(np.argwhere(twice)[0][0])
+        raise InputError(f"row {q} has id {ranked[q, 1:][twice[q]][0]} more than once; ids are unique within a row")
+    return i, s, c

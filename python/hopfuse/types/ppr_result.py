@@ -1,0 +1,41 @@
+"""What :func:`hopfuse.ppr` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class PprResult:
+    """Personalized PageRank scores with the evidence for them.
+
+    Attributes
+    ----------
+    scores : ndarray of float32, shape (B, N)
+        Row b sums to 1 up to float32 rounding; column v is the caller's node id v.
+    iterations : ndarray of int64, shape (B,)
+        Passes over the graph that the query took.
+    residual : ndarray of float64, shape (B,)
+        L1 norm of d P'x + (1 - d) s - x for the returned float32 row, evaluated in float64.
+    bound : ndarray of float64, shape (B,)
+        Upper bound of the L1 distance between the returned row and the exact solution,
+        float32 rounding included: residual / (1 - damping), rounded up.
+    converged : ndarray of bool, shape (B,)
+        bound <= tol.
+    """
+
+    scores: NDArray[np.float32]
+    iterations: NDArray[np.int64]
+    residual: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    converged: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        b, n = self.scores.shape
+        return (
+            f"PprResult(queries={b}, nodes={n}, iterations<={int(self.iterations.max(initial=0))}, "
+            f"bound<={float(self.bound.max(initial=0.0)):.2e}, converged={int(self.converged.sum())}/{b})"
+        )
