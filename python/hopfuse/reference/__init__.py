@@ -1,0 +1,27 @@
+"""The float64 oracle: what every operation of hopfuse means, in plain NumPy.
+
+Kernels are tested against these functions; nothing that is shipped to be fast calls them. They are
+written to be read: each is the formula of its docstring, a query at a time.
+"""
+
+from .calibration import calibrate
+from .canonical import canonical_dot, canonical_scores, dense_topk_canonical, fma32
+from .dense import dense_scores, dense_topk
+from .fusion import fuse
+from .pagerank import ppr, ppr_residual, ppr_topk
+from .ranking import Ranking
+
+__all__ = [
+    "Ranking",
+    "calibrate",
+    "canonical_dot",
+    "canonical_scores",
+    "dense_scores",
+    "dense_topk",
+    "dense_topk_canonical",
+    "fma32",
+    "fuse",
+    "ppr",
+    "ppr_residual",
+    "ppr_topk",
+]

@@ -1,0 +1,133 @@
+"""The arguments of PPR, checked and spread over the queries of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..types import Graph
+
+EDGE_TYPE_NORMS = ("joint", "per_type")
+SUM_SLACK = 1e-6
+
+
+class Inputs(NamedTuple):
+    """What each query asks: a row each."""
+
+    restart: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    type_weights: NDArray[np.float64]
+    allowed: NDArray[np.bool_]
+
+
+def ppr_inputs(
+    graph: Graph, restart: Any, damping: Any, edge_type_weights: Any, edge_type_norm: str, allowed_nodes: Any
+) -> Inputs:
+    """Check every argument against the graph and against the others."""
+    if edge_type_norm not in EDGE_TYPE_NORMS:
+        raise InputError(f"edge_type_norm is {edge_type_norm!r}; allowed: {', '.join(EDGE_TYPE_NORMS)}")
+    s = _restart(restart, graph.num_nodes)
+    batch = s.shape[0]
+    d = _damping(damping, batch)
+    eta = _type_weights(edge_type_weights, edge_type_norm, batch, graph.num_edge_types)
+    allowed = _allowed(allowed_nodes, batch, graph.num_nodes)
+    outside = (s > 0) & ~allowed
+    if outside.any():
+        row, node = np.argwhere(outside)[0]
+        raise InputError(f"restart row {row} has weight on node {node}, which allowed_nodes excludes; drop the seed")
+    return Inputs(s, d, eta, allowed)
+
+
+def _restart(restart: Any, n: int) -> NDArray[np.float64]:
+    weights = _restart_weights(restart, n)
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row, node = np.argwhere(bad)[0]
+        raise InputError(f"restart row {row}, node {node} is {weights[row, node]}; weights are finite and at least 0")
+    with np.errstate(over="ignore"):
+        total = weights.sum(axis=1, keepdims=True)
+    bad_rows = np.flatnonzero(~((total > 0) & np.isfinite(total)))
+    if bad_rows.size:
+        raise InputError(f"restart row {bad_rows[0]} sums to {total[bad_rows[0], 0]}; give it at least one seed")
+    return np.asarray(weights / total)
+
+
+def _restart_weights(restart: Any, n: int) -> NDArray[np.float64]:
+    if isinstance(restart, (list, tuple)) and all(isinstance(row, Mapping) for row in restart):
+        return _from_mappings(restart, n)
+    if hasattr(restart, "tocsr"):
+        entries = restart.tocsr().tocoo()
+        _check_shape(entries.shape, n)
+        dense = np.zeros(entries.shape, np.float64)
+        np.add.at(dense, (entries.row, entries.col), entries.data)
+        return dense
+    array = np.asarray(restart)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"restart has dtype {array.dtype}; it must be real numbers")
+    array = np.atleast_2d(array.astype(np.float64))
+    _check_shape(array.shape, n)
+    return array
+
+
+def _from_mappings(rows: Any, n: int) -> NDArray[np.float64]:
+    dense = np.zeros((len(rows), n), np.float64)
+    for b, row in enumerate(rows):
+        for node, weight in row.items():
+            if not isinstance(node, (int, np.integer)) or not 0 <= node < n:
+                raise InputError(f"restart row {b} names node {node!r}; the graph's nodes are 0 .. {n - 1}")
+            dense[b, node] = weight
+    return dense
+
+
+def _check_shape(shape: tuple[int, ...], n: int) -> None:
+    if len(shape) != 2 or shape[1] != n:
+        raise InputError(f"restart has shape {shape}; it must be ({n},) or (B, {n}) for a graph of {n} nodes")
+
+
+def _damping(damping: Any, batch: int) -> NDArray[np.float64]:
+    d = np.asarray(damping, np.float64)
+    if d.shape not in ((), (batch,)):
+        raise InputError(f"damping has shape {d.shape}; it must be one number, or {batch}, one a query")
+    if not ((d >= 0) & (d < 1)).all():
+        raise InputError(f"damping is {damping}; it is the probability of walking on, in [0, 1)")
+    return np.broadcast_to(d, (batch,))
+
+
+def _type_weights(weights: Any, norm: str, batch: int, types: int) -> NDArray[np.float64]:
+    if weights is None:
+        return np.full((batch, types), 1.0 if norm == "joint" else 1.0 / types)
+    eta = np.asarray(weights, np.float64)
+    if eta.shape not in ((types,), (batch, types)):
+        raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
+    if not (np.isfinite(eta) & (eta >= 0)).all():
+        raise InputError(f"edge_type_weights is {weights}; weights are finite and at least 0")
+    eta = np.broadcast_to(eta, (batch, types))
+    return eta if norm == "joint" else _at_most_one(eta)
+
+
+def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows that sum to at most 1; a sum above 1 by rounding alone is divided out."""
+    total = eta.sum(axis=1, keepdims=True)
+    over = np.flatnonzero(total > 1 + SUM_SLACK)
+    if over.size:
+        raise InputError(
+            f"edge_type_weights sum to {total[over[0], 0]} in row {over[0]}; with edge_type_norm='per_type' they are "
+            "probabilities and sum to at most 1 (the rest returns to the seeds)"
+        )
+    return np.asarray(eta / np.maximum(total, 1.0))
+
+
+def _allowed(allowed_nodes: Any, batch: int, n: int) -> NDArray[np.bool_]:
+    if allowed_nodes is None:
+        return np.ones((batch, n), bool)
+    allowed = np.asarray(allowed_nodes)
+    if allowed.dtype != bool or allowed.shape not in ((n,), (batch, n)):
+        raise InputError(
+            f"allowed_nodes is {allowed.dtype}{allowed.shape}; it must be booleans of shape ({n},) or ({batch}, {n}), "
+            "True where a node may hold mass"
+        )
+    return np.broadcast_to(allowed, (batch, n))

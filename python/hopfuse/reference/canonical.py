@@ -1,0 +1,140 @@
+"""The canonical float32 score that every dense kernel returns, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..types import Hits
+from .dense import dense_inputs
+from .ranking import Ranking, best, check_k, node_mask
+
+LANES = 16
+_CHUNK = 1 << 19
+
+
+def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
+    """a * b + c in float32 with one rounding (IEEE fused multiply-add), element by element.
+
+    The product of two float32 numbers is exact in float64. The sum is rounded to float64 *to odd*
+    (of the two neighbours of an inexact sum, the one whose last bit is 1), after which rounding to
+    float32 is the rounding of the exact value: a plain float64 sum would be rounded twice.
+
+    Examples
+    --------
+    With u the last bit of 1, the exact value is just below 1 + 1.5 u; rounded twice it ends at 1 + 2 u:
+
+    >>> import numpy as np
+    >>> u = 2.0**-23
+    >>> a, b, c = np.float32(2**-12 * (1 + u)), np.float32(2**-12 * (1 - u)), np.float32(1 + u)
+    >>> twice = np.float32(np.float64(a) * np.float64(b) + np.float64(c))
+    >>> float(fma32(a, b, c) - 1) / u, float(twice - 1) / u
+    (1.0, 2.0)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.asarray(a, np.float32).astype(np.float64) * np.asarray(b, np.float32).astype(np.float64)
+        return _sum_to_odd(product, np.asarray(c, np.float32).astype(np.float64)).astype(np.float32)
+
+
+def _sum_to_odd(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = np.asarray(x + y)
+    back = total - x
+    error = (x - (total - back)) + (y - back)  # TwoSum: total + error is the exact sum
+    even = (total.view(np.int64) & 1) == 0
+    inexact = np.isfinite(total) & (error != 0)
+    return np.where(inexact & even, np.nextafter(total, np.copysign(np.inf, error)), total)
+
+
+def canonical_dot(q: ArrayLike, x: ArrayLike) -> NDArray[np.float32]:
+    """Dot products in the one order of operations that all kernels share.
+
+    With both vectors zero-padded to a multiple of 16, sixteen float32 accumulators start at +0 and
+    take a_j = fma(q[16 i + j], x[16 i + j], a_j) for i = 0, 1, ...; then a_j = a_j + a_(j + h) for
+    j < h, with h = 8, 4, 2, 1. The dot is a_0.
+
+    Parameters
+    ----------
+    q, x : array_like of float32 (or float16), shapes (..., d)
+        Leading dimensions broadcast.
+
+    Returns
+    -------
+    ndarray of float32, the broadcast leading shape
+
+    Examples
+    --------
+    >>> from hopfuse.reference import canonical_dot
+    >>> float(canonical_dot([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]))
+    32.0
+    """
+    q32, x32 = np.broadcast_arrays(_lanes(q), _lanes(x))
+    acc = np.zeros(q32.shape[:-2] + (LANES,), np.float32)
+    for i in range(q32.shape[-2]):
+        acc = fma32(q32[..., i, :], x32[..., i, :], acc)
+    for half in (8, 4, 2, 1):
+        acc = acc[..., :half] + acc[..., half:]
+    return np.asarray(acc[..., 0])
+
+
+def _lanes(values: ArrayLike) -> NDArray[np.float32]:
+    v = np.asarray(values, np.float32)
+    padded = np.zeros(v.shape[:-1] + (-(-v.shape[-1] // LANES) * LANES,), np.float32)
+    padded[..., : v.shape[-1]] = v
+    return padded.reshape(v.shape[:-1] + (-1, LANES))
+
+
+def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -> NDArray[np.float32]:
+    """Every canonical score, shape (B, N): the dot, or dot / (sqrt(q.q) * sqrt(x.x)) in float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.reference import canonical_scores
+    >>> canonical_scores(np.float32([[3, 4]]), np.float32([[1, 0]]), metric="cosine")
+    array([[0.6]], dtype=float32)
+    """
+    q, x, kind = dense_inputs(queries, vectors, metric)
+    for name, array in (("queries", q), ("vectors", x)):
+        if array.dtype not in (np.float32, np.float16):
+            raise InputError(f"{name} are {array.dtype}; canonical scores are defined on float32 and float16")
+    scores = np.zeros((q.shape[0], x.shape[0]), np.float32)
+    step = max(1, _CHUNK // x.shape[1])
+    for start in range(0, x.shape[0], step):
+        part = x[start : start + step]
+        for b, row in enumerate(q):
+            scores[b, start : start + step] = canonical_dot(row, part)
+    if kind == "cosine":
+        scores /= np.sqrt(canonical_dot(q, q))[:, None] * np.sqrt(canonical_dot(x, x))
+    return scores
+
+
+def dense_topk_canonical(queries: Any, vectors: Any, k: int, *, metric: str | None = None, allow: Any = None) -> Hits:
+    """Exhaustive top-k by canonical score: what ``dense_topk`` must equal, bit for bit.
+
+    Parameters
+    ----------
+    queries : ndarray of float32 or float16, shape (B, d)
+    vectors : Corpus, or ndarray of float32 or float16, shape (N, d)
+    k, metric, allow
+        As in :func:`hopfuse.reference.dense_topk`.
+
+    Returns
+    -------
+    Hits, shape (B, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.reference import dense_topk_canonical
+    >>> dense_topk_canonical(np.float32([[1, 0]]), np.float32([[2, 1], [2, 5], [3, 0]]), 2).ids
+    array([[2, 0]])
+    """
+    size = check_k(k)
+    scores = canonical_scores(queries, vectors, metric=metric)
+    mask = node_mask(allow, "allow", *scores.shape)
+    rows = (best(np.flatnonzero(m), row[m].astype(np.float64), size) for row, m in zip(scores, mask, strict=True))
+    ranked = Ranking.from_rows(rows, size)
+    return Hits(ranked.ids, ranked.scores, ranked.counts)

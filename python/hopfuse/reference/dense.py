@@ -1,0 +1,110 @@
+"""Exact dense top-k in float64: the definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..types import Corpus
+from .ranking import Ranking, best, check_k, node_mask
+
+METRICS = ("ip", "cosine")
+
+
+def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, allow: Any = None) -> Ranking:
+    """The k best vectors for each query by exact score: higher score first, then lower id.
+
+    Parameters
+    ----------
+    queries : array_like of float, shape (B, d) or (d,)
+    corpus : Corpus, or array_like of float, shape (N, d)
+        Vector i has id i.
+    k : int
+        At least 1; rows with fewer candidates are padded.
+    metric : {"ip", "cosine"}, optional
+        q.x, or q.x / (|q| |x|). By default the corpus's own, "ip" for an array.
+    allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
+        Vectors that may be returned.
+
+    Returns
+    -------
+    Ranking, shape (B, k)
+
+    Raises
+    ------
+    InputError
+        A zero vector under cosine, values that are not finite, shapes that do not fit, a metric
+        other than the corpus's.
+
+    Examples
+    --------
+    >>> from hopfuse.reference import dense_topk
+    >>> dense_topk([[1.0, 0.0]], [[0.5, 1.0], [2.0, 0.0], [0.5, 3.0]], 2).row(0)
+    [(1, 2.0), (0, 0.5)]
+    """
+    size = check_k(k)
+    scores = dense_scores(queries, corpus, metric=metric)
+    mask = node_mask(allow, "allow", *scores.shape)
+    rows = [best(np.flatnonzero(m), row[m], size) for row, m in zip(scores, mask, strict=True)]
+    return Ranking.from_rows(rows, size)
+
+
+def dense_scores(queries: Any, corpus: Any, *, metric: str | None = None) -> NDArray[np.float64]:
+    """Every score of :func:`dense_topk`, shape (B, N).
+
+    Examples
+    --------
+    >>> from hopfuse.reference import dense_scores
+    >>> dense_scores([[3.0, 4.0]], [[1.0, 0.0]], metric="cosine")
+    array([[0.6]])
+    """
+    q, x, kind = dense_inputs(queries, corpus, metric)
+    q, x = q.astype(np.float64), x.astype(np.float64)
+    scores = _dots(q, x)
+    if kind == "cosine":
+        scores /= np.sqrt(_squares(q))[:, None] * np.sqrt(_squares(x))
+    return scores
+
+
+def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """(queries (B, d), vectors (N, d), metric), checked; dtypes as given."""
+    own = corpus.metric if isinstance(corpus, Corpus) else None
+    kind = metric or own or "ip"
+    if kind not in METRICS:
+        raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
+    if own is not None and kind != own:
+        raise InputError(f"metric is {metric!r}, but the corpus was built for {own!r}; leave metric out")
+    q = np.atleast_2d(np.asarray(queries))
+    x = corpus.vectors if isinstance(corpus, Corpus) else np.asarray(corpus)
+    if q.ndim != 2 or x.ndim != 2 or q.shape[1] != x.shape[1] or x.shape[1] < 1:
+        raise InputError(f"queries have shape {q.shape} and vectors {x.shape}; they must be (B, d) and (N, d), d >= 1")
+    for name, rows in (("queries", q), ("vectors", x)):
+        _check_rows(name, rows, kind)
+    return q, x, kind
+
+
+def _check_rows(name: str, rows: NDArray[Any], metric: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise InputError(f"row {bad[0]} of {name} holds NaN or infinity; every entry must be finite")
+    zero = np.flatnonzero(~rows.any(axis=1))
+    if metric == "cosine" and zero.size:
+        raise InputError(f"row {zero[0]} of {name} is the zero vector, which has no cosine; drop it or use metric='ip'")
+
+
+def _dots(q: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """q x', dimension by dimension, so that equal vectors get equal scores."""
+    total = np.zeros((q.shape[0], x.shape[0]))
+    for j in range(q.shape[1]):
+        total += np.multiply.outer(q[:, j], x[:, j])
+    return total
+
+
+def _squares(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = np.zeros(x.shape[0])
+    for j in range(x.shape[1]):
+        total += x[:, j] * x[:, j]
+    return total

@@ -1,0 +1,146 @@
+"""fuse(): what all fusion methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...types import Hits
+from ..calibration import calibrate
+from ..ranking import Ranking, best, check_k
+from .method import FusionMethod, ScoredList
+from .registry import METHODS
+
+
+def fuse(
+    lists: Sequence[Hits | Ranking],
+    *,
+    method: str = "boltzmann",
+    weights: Any = None,
+    calibration: str | None = None,
+    ties: str | None = None,
+    consensus: float = 0.0,
+    k: int = 10,
+    **options: Any,
+) -> Ranking:
+    """Fuse L ranked lists of each query into one.
+
+    Every document in the union of a query's lists gets the method's score, plus `consensus` if it
+    is in at least two of the lists (whatever their weights); the k best are returned.
+
+    Parameters
+    ----------
+    lists : sequence of L >= 1 Hits, each of B rows
+    method : str
+        A name in ``hopfuse.reference.fusion.METHODS``; each has a file beside this one.
+    weights : array_like (L,) or (B, L), optional
+        Finite, at least 0; they need not sum to 1. The default is the method's.
+    calibration : str, optional
+        How each list is calibrated first (see :func:`calibrate`). The default is the method's.
+    ties : str, optional
+        For calibration "pit".
+    consensus : float
+        Finite, at least 0. It is on the scale of the method's scores.
+    k : int
+        At least 1.
+    **options
+        The method's own: boltzmann temperature="auto"; rrf rank_constant=60; max bias=None.
+
+    Returns
+    -------
+    Ranking, shape (B, k)
+
+    Raises
+    ------
+    InputError
+        An unknown method, option or calibration, one that the method does not take, weights of
+        another shape, lists of different numbers of queries.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.reference import fuse
+    >>> dense, graph = hf.Hits([[1, 2]], [[0.9, 0.8]]), hf.Hits([[2, 3]], [[0.5, 0.1]])
+    >>> fuse([dense, graph], method="rrf", rank_constant=1, k=2).row(0)
+    [(2, 0.8333333333333333), (1, 0.5)]
+    """
+    rule = _method(method, options)
+    size, batch = check_k(k), _batch(lists)
+    settings = {**rule.options, **options}
+    rule.check(len(lists), **settings)
+    bonus = _consensus(consensus)
+    w = _weights(rule, weights, batch, len(lists))
+    calibrated = _calibrated(rule, lists, calibration, ties)
+    rows = []
+    for b in range(batch):
+        row = [ScoredList(one.ids[b, : one.counts[b]], one.scores[b, : one.counts[b]]) for one in calibrated]
+        rows.append(_fused_row(rule, row, w[b], bonus, size, settings))
+    return Ranking.from_rows(rows, size)
+
+
+def _fused_row(
+    rule: FusionMethod, row: list[ScoredList], w: NDArray[np.float64], bonus: float, k: int, settings: dict[str, Any]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    scores = rule.score(row, w, **settings)
+    ids = np.array(sorted(scores), np.int64)
+    held_by = np.zeros(ids.size, np.int64)
+    for one in row:
+        held_by += np.isin(ids, one.ids)
+    total = np.array([scores[document] for document in ids.tolist()], np.float64)
+    return best(ids, np.where(held_by >= 2, total + bonus, total), k)
+
+
+def _method(name: str, options: dict[str, Any]) -> FusionMethod:
+    if name not in METHODS:
+        raise InputError(f"fusion method is {name!r}; allowed: {', '.join(METHODS)}")
+    for option in options:
+        if option not in METHODS[name].options:
+            allowed = ", ".join(METHODS[name].options) or "none"
+            raise InputError(f"fusion method {name!r} has no option {option!r}; allowed: {allowed}")
+    return METHODS[name]
+
+
+def _batch(lists: Sequence[Hits | Ranking]) -> int:
+    if not isinstance(lists, (list, tuple)) or not lists or not all(isinstance(x, (Hits, Ranking)) for x in lists):
+        raise InputError("lists must be a sequence of at least one Hits; wrap a single one: [hits]")
+    sizes = [len(one) for one in lists]
+    if len(set(sizes)) != 1:
+        raise InputError(f"the lists have {sizes} rows; every list has a row for each query")
+    return sizes[0]
+
+
+def _consensus(consensus: Any) -> float:
+    number = isinstance(consensus, (int, float, np.integer, np.floating)) and not isinstance(consensus, bool)
+    if not number or not 0 <= consensus < np.inf:
+        raise InputError(f"consensus is {consensus!r}; it must be a finite number, at least 0")
+    return float(consensus)
+
+
+def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> NDArray[np.float64]:
+    if rule.default_weights is None:
+        if weights is not None:
+            raise InputError(f"fusion method {rule.name!r} takes no weights; leave them out")
+        return np.ones((batch, num_lists))
+    w = np.asarray(rule.default_weights(num_lists) if weights is None else weights, np.float64)
+    if w.shape not in ((num_lists,), (batch, num_lists)):
+        raise InputError(f"weights have shape {w.shape}; they must be ({num_lists},) or ({batch}, {num_lists})")
+    if not (np.isfinite(w) & (w >= 0)).all():
+        raise InputError(f"weights are {weights}; each must be finite and at least 0")
+    return np.broadcast_to(w, (batch, num_lists))
+
+
+def _calibrated(
+    rule: FusionMethod, lists: Sequence[Hits | Ranking], calibration: str | None, ties: str | None
+) -> list[Ranking]:
+    if not rule.calibrations:
+        if calibration is not None or ties is not None:
+            raise InputError(f"fusion method {rule.name!r} uses ranks only; leave calibration and ties out")
+        return [calibrate(one, "none") for one in lists]
+    name = rule.calibrations[0] if calibration is None else calibration
+    if name not in rule.calibrations:
+        raise InputError(f"calibration is {name!r}; fusion method {rule.name!r} allows: {', '.join(rule.calibrations)}")
+    return [calibrate(one, name, ties=ties) for one in lists]

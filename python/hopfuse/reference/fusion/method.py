@@ -1,0 +1,69 @@
+"""What a fusion method is: the interface that every file of this folder fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = dict[int, float]
+
+
+class ScoredList(NamedTuple):
+    """One list of one query: ids (n,) in ranked order and their calibrated scores (n,)."""
+
+    ids: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+def no_options(num_lists: int) -> None:
+    """The check of a method without options."""
+
+
+@dataclass(frozen=True)
+class FusionMethod:
+    """A fusion method.
+
+    Attributes
+    ----------
+    name : str
+    score : callable(lists, weights, **options) -> {id: score}
+        The method itself, for one query: its lists (each may be empty) and their weights (L,).
+        Every document of the union has an entry; :func:`fuse` adds the consensus bonus and ranks.
+    calibrations : tuple of str
+        Those that the method accepts, its default first; empty where only ranks count.
+    default_weights : callable(num_lists) -> sequence of float, or None
+        None where the method takes no weights (`score` is then given ones).
+    options : mapping of str to default value
+    check : callable(num_lists, **options) -> None
+        Raises InputError where an option's value is not allowed.
+    """
+
+    name: str
+    score: Callable[..., Scores]
+    calibrations: tuple[str, ...]
+    default_weights: Callable[[int], Sequence[float]] | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[..., None] = no_options
+
+
+def mixture_weights(num_lists: int) -> Sequence[float]:
+    """PhaseGraph's (0.7, 0.3) for two lists, 1/L each otherwise."""
+    return (0.7, 0.3) if num_lists == 2 else (1.0 / num_lists,) * num_lists
+
+
+def unit_weights(num_lists: int) -> Sequence[float]:
+    """1 for every list."""
+    return (1.0,) * num_lists
+
+
+def weighted_sum(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]], weights: Any) -> Scores:
+    """Sum of w_l * value_l over the lists that hold a document; a list that lacks it adds 0."""
+    total: Scores = {}
+    for list_ids, list_values, weight in zip(ids, values, weights, strict=True):
+        for document, value in zip(list_ids.tolist(), list_values.tolist(), strict=True):
+            total[document] = total.get(document, 0.0) + float(weight) * value
+    return total

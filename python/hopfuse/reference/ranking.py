@@ -1,0 +1,106 @@
+"""Ranked lists with float64 scores, in the library's total order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+PAD_ID = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """:class:`hopfuse.Hits` with float64 scores.
+
+    Attributes
+    ----------
+    ids : ndarray of int64, shape (B, k)
+        Padded with -1.
+    scores : ndarray of float64, shape (B, k)
+        Padded with -inf.
+    counts : ndarray of int64, shape (B,)
+        How many leading entries of each row are valid.
+    """
+
+    ids: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[NDArray[np.int64], NDArray[np.float64]]], k: int) -> Ranking:
+        """Pad rows of at most k (ids, scores) to the shape (B, k)."""
+        pairs = list(rows)
+        ids = np.full((len(pairs), k), PAD_ID, np.int64)
+        scores = np.full((len(pairs), k), -np.inf, np.float64)
+        for b, (row_ids, row_scores) in enumerate(pairs):
+            ids[b, : row_ids.size], scores[b, : row_ids.size] = row_ids, row_scores
+        return cls(ids, scores, np.array([row_ids.size for row_ids, _ in pairs], np.int64))
+
+    def row(self, query: int) -> list[tuple[int, float]]:
+        """The valid (id, score) pairs of one query, best first."""
+        n = int(self.counts[query])
+        return [(int(i), float(s)) for i, s in zip(self.ids[query, :n], self.scores[query, :n], strict=True)]
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+
+def best(ids: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The first k of (ids, scores) in total order: higher score first, then lower id.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best(np.array([7, 3, 5]), np.array([0.5, 0.9, 0.5]), 2)
+    (array([3, 5]), array([0.9, 0.5]))
+    """
+    order = np.lexsort((ids, -scores))[:k]
+    return ids[order], scores[order]
+
+
+def check_k(k: Any) -> int:
+    """k as an int, at least 1."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(f"k is {k!r}; it must be an integer, at least 1")
+    return int(k)
+
+
+def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
+    """Which of n items each query may return, as booleans of shape (batch, n).
+
+    Parameters
+    ----------
+    chosen : None, bool array (n,) or (batch, n), int array (m,), or a sequence of `batch` id arrays
+        None chooses all.
+    """
+    if chosen is None:
+        return np.ones((batch, n), bool)
+    if isinstance(chosen, (list, tuple)) and any(isinstance(row, (list, tuple, np.ndarray)) for row in chosen):
+        if len(chosen) != batch:
+            raise InputError(f"{name} has {len(chosen)} rows for {batch} queries; give one a query, or one for all")
+        return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
+    array = np.asarray(chosen)
+    if array.dtype == bool and array.shape == (batch, n) and array.ndim == 2:
+        return array
+    return np.broadcast_to(_one_mask(array, name, n), (batch, n))
+
+
+def _one_mask(chosen: Any, name: str, n: int) -> NDArray[np.bool_]:
+    array = np.asarray(chosen)
+    if array.dtype == bool and array.shape == (n,):
+        return array
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} is {array.dtype}{array.shape}; it must be booleans of shape ({n},) or one-dimensional ids"
+        )
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= n):
+        raise InputError(f"{name} holds ids from {array.min()} to {array.max()}; ids are 0 .. {n - 1}")
+    mask = np.zeros(n, bool)
+    mask[array.astype(np.int64)] = True
+    return mask

@@ -1,0 +1,168 @@
+"""How tests compare results. Every comparison refuses NaN; test_compare.py plants wrong answers in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAD_ID = -1
+ORACLE_SLACK = 1e-13
+
+
+def assert_bitwise(actual: Any, expected: Any, what: str = "array") -> None:
+    """Same dtype, same shape, same bits (0.0 is not -0.0), no NaN on either side."""
+    a, b = np.asarray(actual), np.asarray(expected)
+    assert a.dtype == b.dtype, f"{what}: dtype {a.dtype}, expected {b.dtype}"
+    assert a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}"
+    for side, array in (("actual", a), ("expected", b)):
+        assert not _has_nan(array), f"{what}: NaN in {side}"
+    differ = (_bytes(a) != _bytes(b)).any(axis=1).reshape(a.shape)
+    if differ.any():
+        at = tuple(int(i) for i in np.argwhere(differ)[0])
+        raise AssertionError(f"{what}: {int(differ.sum())} of {a.size} differ, first at {at}: {a[at]!r} != {b[at]!r}")
+
+
+def assert_hits_wellformed(hits: Any) -> None:
+    """Shapes agree; counts in 0..k; padding is -1/-inf; ids unique; scores finite and in total order."""
+    ids, scores, counts = np.asarray(hits.ids), np.asarray(hits.scores), np.asarray(hits.counts)
+    assert ids.ndim == 2 and ids.shape == scores.shape, f"ids {ids.shape}, scores {scores.shape}"
+    assert counts.shape == ids.shape[:1], f"counts {counts.shape} for {ids.shape[0]} rows"
+    assert not _has_nan(scores), "NaN score"
+    assert ((counts >= 0) & (counts <= ids.shape[1])).all(), f"counts {counts} outside 0..{ids.shape[1]}"
+    for b, n in enumerate(counts):
+        _check_row(b, ids[b], scores[b], int(n))
+
+
+def assert_hits_equal(actual: Any, expected: Any) -> None:
+    """Both well-formed, and the same bits in ids, scores and counts, padding included."""
+    for name in ("counts", "ids", "scores"):
+        assert_bitwise(getattr(actual, name), getattr(expected, name), name)
+    assert_hits_wellformed(actual)
+
+
+def assert_hits_close(
+    hits: Any, oracle_scores: Any, *, atol: float, rtol: float = 0.0, may_miss_below: float = -np.inf
+) -> None:
+    """A ranking is right up to the tolerance tol(v) = atol + rtol |oracle_scores(v)|.
+
+    Every returned score is within tol of the oracle's for that id; no candidate that was left out
+    beats the last returned one by more than the two tolerances; and a row is shorter than
+    k only where the candidates end.
+
+    Parameters
+    ----------
+    oracle_scores : (B, N) float64
+        The exact score of every id; -inf where an id is not a candidate.
+    may_miss_below : float
+        A row may also be short where every candidate left out scores at most this (for scores that
+        round to 0).
+    """
+    exact = np.asarray(oracle_scores, np.float64)
+    assert not _has_nan(exact), "NaN in the oracle's scores"
+    assert_hits_wellformed(hits)
+    assert exact.ndim == 2 and exact.shape[0] == len(hits.counts), f"oracle {exact.shape} for {len(hits.counts)} rows"
+    for b, n in enumerate(hits.counts):
+        _check_ranking(b, hits.ids[b, :n], hits.scores[b, :n], exact[b], hits.ids.shape[1], atol, rtol, may_miss_below)
+
+
+def assert_ppr(
+    result: Any, x_exact: Any, *, residual: Any = None, tol: float | None = None, sum_tol: float = 1e-5
+) -> None:
+    """A PPR result is a distribution, and its certificate is true.
+
+    For every row: entries finite and >= 0, sum 1 within `sum_tol`, |x - x*|_1 <= bound, bound and
+    residual finite and >= 0. Given the oracle's `residual` of the returned scores, the claimed one is no
+    less; given `tol`, converged is exactly (bound <= tol).
+    """
+    x, exact = np.asarray(result.scores), np.asarray(x_exact, np.float64)
+    assert x.dtype == np.float32 and x.shape == exact.shape, f"scores {x.dtype}{x.shape}, oracle {exact.shape}"
+    evidence = {name: np.asarray(getattr(result, name)) for name in ("iterations", "residual", "bound", "converged")}
+    for name, values in evidence.items():
+        assert values.shape == x.shape[:1], f"{name} has shape {values.shape} for {x.shape[0]} rows"
+        assert np.isfinite(values).all() and (values >= 0).all(), f"{name} is {values}"
+    assert evidence["converged"].dtype == bool, f"converged has dtype {evidence['converged'].dtype}"
+    assert np.isfinite(exact).all(), "the oracle's scores are not finite"
+    assert np.isfinite(x).all(), "scores are not finite"
+    assert (x >= 0).all(), f"negative score {x.min()}"
+    sums = x.astype(np.float64).sum(axis=1)
+    assert (np.abs(sums - 1) <= sum_tol).all(), f"rows sum to {sums}"
+    error = np.abs(x - exact).sum(axis=1)
+    false = error > evidence["bound"] + ORACLE_SLACK
+    assert not false.any(), f"rows {np.flatnonzero(false)}: error {error[false]} > bound {evidence['bound'][false]}"
+    if residual is not None:
+        low = evidence["residual"] < np.asarray(residual) * (1 - 1e-6) - ORACLE_SLACK
+        assert not low.any(), f"rows {np.flatnonzero(low)}: residual {evidence['residual'][low]} is understated"
+    if tol is not None:
+        assert_bitwise(evidence["converged"], evidence["bound"] <= tol, "converged")
+
+
+def assert_ppr_hits(hits: Any, x_exact: Any) -> None:
+    """Scores are within their stated bounds, and rows that claim proof hold the exact ids in order.
+
+    Parameters
+    ----------
+    x_exact : (B, N) float64
+        Exact scores; -inf where a node may not be returned. Nodes that differ by less than the
+        oracle's own rounding may stand in either order.
+    """
+    exact = np.asarray(x_exact, np.float64)
+    assert_hits_wellformed(hits)
+    bounds = np.asarray(hits.score_bounds, np.float64)
+    for b, n in enumerate(hits.counts):
+        ids, scores = hits.ids[b, :n], np.asarray(hits.scores[b, :n], np.float64)
+        assert np.isfinite(bounds[b, :n]).all() and (bounds[b, :n] >= 0).all(), f"row {b}: bounds {bounds[b, :n]}"
+        assert (scores > 0).all(), f"row {b}: a graph list holds only scores above 0"
+        error = np.abs(scores - exact[b, ids])
+        assert (error <= bounds[b, :n] + ORACLE_SLACK).all(), f"row {b}: error {error} > bound {bounds[b, :n]}"
+        if hits.proven[b]:
+            best = np.sort(exact[b][exact[b] > 0])[::-1][: hits.ids.shape[1]]
+            assert best.size == n, f"row {b}: {n} proven hits, the exact list has {best.size}"
+            assert (np.abs(best - exact[b, ids]) <= ORACLE_SLACK).all(), f"row {b}: not the exact order: {ids}"
+
+
+def _check_row(b: int, ids: NDArray[Any], scores: NDArray[Any], n: int) -> None:
+    assert (ids[n:] == PAD_ID).all(), f"row {b}: padding ids are {ids[n:]}"
+    assert np.isneginf(scores[n:]).all(), f"row {b}: padding scores are {scores[n:]}"
+    ids, scores = ids[:n], scores[:n]
+    assert (ids >= 0).all(), f"row {b}: a valid id is negative: {ids}"
+    assert np.isfinite(scores).all(), f"row {b}: scores are not finite: {scores}"
+    assert np.unique(ids).size == n, f"row {b}: an id is repeated: {ids}"
+    falls = scores[:-1] > scores[1:]
+    tied = (scores[:-1] == scores[1:]) & (ids[:-1] < ids[1:])
+    assert (falls | tied).all(), f"row {b} breaks the total order at {np.flatnonzero(~(falls | tied))}"
+
+
+def _check_ranking(
+    b: int,
+    ids: NDArray[Any],
+    scores: NDArray[Any],
+    exact: NDArray[np.float64],
+    k: int,
+    atol: float,
+    rtol: float,
+    may_miss_below: float,
+) -> None:
+    assert (ids < exact.size).all(), f"row {b}: id {ids.max(initial=-1)} is outside the oracle's {exact.size}"
+    assert np.isfinite(exact[ids]).all(), f"row {b}: returned an id that is no candidate"
+    tol = atol + rtol * np.abs(np.where(np.isfinite(exact), exact, 0.0))
+    error = np.abs(scores.astype(np.float64) - exact[ids])
+    assert (error <= tol[ids]).all(), f"row {b}: scores are off by up to {error.max()}, tolerance {tol[ids].max()}"
+    left_out = np.isfinite(exact)
+    left_out[ids] = False
+    if len(ids) < k:
+        missed = np.flatnonzero(left_out & (exact > may_miss_below))
+        assert missed.size == 0, f"row {b}: {len(ids)} of {k} hits, but candidates {missed[:5]} were left out"
+    elif len(ids) and left_out.any():
+        last = ids[-1]
+        beats = np.flatnonzero(left_out & (exact > exact[last] + tol + tol[last]))
+        assert beats.size == 0, f"row {b}: left-out ids {beats[:5]} beat the last hit"
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, array.itemsize)
+
+
+def _has_nan(array: NDArray[Any]) -> bool:
+    return array.dtype.kind in "fc" and bool(np.isnan(array).any())
