@@ -1,0 +1,188 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hopfuse as hf
+from hopfuse.errors import InputError
+from hopfuse.evaluate import (
+    Qrels,
+    full_support,
+    hit,
+    last_hop,
+    ndcg,
+    parse_metric,
+    recall,
+    reciprocal_rank,
+    relevance,
+)
+
+
+def ranked(*rows):
+    """Hits with the ids in the order given."""
+    return hf.Hits.from_lists([[(i, 1 - at / 100) for at, i in enumerate(row)] for row in rows])
+
+
+QRELS = Qrels(
+    ["two", "one", "none", "many"],
+    gold=[[10, 20], [7], [], [1, 2, 3, 4]],
+    hops=[[[10], [20]], [[7]], [], []],
+    last_hop=[[20], [], [], [3, 4]],
+)
+HITS = ranked([5, 10, 6, 20], [1, 2, 3], [9, 8, 7, 6], [4, 9, 1])
+
+
+def test_by_hand():
+    nan = math.nan
+    np.testing.assert_array_equal(recall(HITS, QRELS, 2), [0.5, 0, nan, 0.25])
+    np.testing.assert_array_equal(recall(HITS, QRELS, 4), [1, 0, nan, 0.5])
+    np.testing.assert_array_equal(hit(HITS, QRELS, 1), [0, 0, nan, 1])
+    np.testing.assert_array_equal(hit(HITS, QRELS, 2), [1, 0, nan, 1])
+    np.testing.assert_array_equal(full_support(HITS, QRELS, 3), [0, 0, nan, 0])
+    np.testing.assert_array_equal(full_support(HITS, QRELS, 4), [1, 0, nan, 0])
+    np.testing.assert_array_equal(last_hop(HITS, QRELS, 3), [0, nan, nan, 1])
+    np.testing.assert_array_equal(last_hop(HITS, QRELS, 4), [1, nan, nan, 1])
+    np.testing.assert_array_equal(reciprocal_rank(HITS, QRELS), [0.5, 0, nan, 1])
+    np.testing.assert_array_equal(reciprocal_rank(HITS, QRELS, 1), [0, 0, nan, 1])
+
+
+def test_ndcg_by_hand():
+    two = (1 / math.log2(3) + 1 / math.log2(5)) / (1 + 1 / math.log2(3))
+    many = (1 + 1 / math.log2(4)) / (1 + 1 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5))
+    np.testing.assert_allclose(ndcg(HITS, QRELS, 4), [two, 0, math.nan, many], rtol=1e-15)
+
+
+def test_ndcg_of_a_perfect_ranking_is_exactly_one():
+    gold = [list(range(size)) for size in (1, 3, 7, 40)]
+    hits = ranked(*[range(40)] * 4)
+    for k in (1, 5, 10, 40):
+        assert ndcg(hits, Qrels("abcd", gold), k).tolist() == [1.0] * 4
+
+
+def test_more_gold_than_k_is_never_full_support():
+    assert full_support(ranked([1, 2, 3]), Qrels(["a"], [[1, 2, 3, 4]]), 3).tolist() == [0.0]
+
+
+def test_padding_is_never_relevant():
+    hits = hf.Hits([[3, -1, -1]], [[0.5, 0, 0]])
+    assert relevance(hits, Qrels(["a"], [[0, 3]]).gold_pairs).tolist() == [[True, False, False]]
+    entries_after_the_counts = hf.Hits._trusted(np.array([[3, 0]]), np.zeros((1, 2), np.float32), np.array([1]))
+    assert recall(entries_after_the_counts, Qrels(["a"], [[0, 3]]), 2).tolist() == [0.5]
+
+
+def test_ids_beyond_32_bits():
+    big = 2**62
+    hits = ranked([big + 1, big], [big, 5])
+    assert relevance(hits, Qrels(["a", "b"], [[big], [5, big + 1]]).gold_pairs).tolist() == [
+        [False, True],
+        [False, True],
+    ]
+
+
+def test_no_queries_and_no_hits():
+    empty = hf.Hits(np.zeros((0, 3), int), np.zeros((0, 3)))
+    assert recall(empty, Qrels([], []), 2).shape == (0,)
+    assert ndcg(empty, Qrels([], []), 2).shape == (0,)
+    narrow = hf.Hits.from_lists([[], []])
+    assert reciprocal_rank(narrow, Qrels(["a", "b"], [[1], []])).tolist()[0] == 0.0
+
+
+@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, ndcg])
+@pytest.mark.parametrize("k", [0, -1, 5])
+def test_k_outside_the_hits_is_refused(metric, k):
+    with pytest.raises(InputError, match=f"k is {k}, but the hits are 4 wide; k is 1 .. 4"):
+        metric(HITS, QRELS, k)
+
+
+@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, ndcg])
+def test_another_number_of_queries_is_refused(metric):
+    with pytest.raises(InputError, match="4 rows and the judgements 1 queries"):
+        metric(HITS, Qrels(["a"], [[1]]), 2)
+
+
+class OnAnotherDevice:
+    def __dlpack__(self, **_):
+        raise BufferError("not on the host")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_hits_on_a_device_are_refused_with_the_fix():
+    hits = hf.Hits._trusted(np.zeros((1, 2), int), None, OnAnotherDevice())
+    with pytest.raises(InputError, match="copy them to the host first"):
+        recall(hits, Qrels(["a"], [[1]]), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "binary"),
+    [
+        ("recall@3", False),
+        ("hit@3", True),
+        ("full_support@3", True),
+        ("last_hop@3", True),
+        ("mrr@3", False),
+        ("mrr", False),
+        ("ndcg@3", False),
+    ],
+)
+def test_names(name, binary):
+    metric = parse_metric(name)
+    assert (metric.name, metric.binary) == (name, binary)
+    values = metric.per_query(HITS, QRELS)
+    assert values.shape == (4,)
+    assert not binary or set(values[~np.isnan(values)]) <= {0.0, 1.0}
+
+
+def test_a_name_carries_its_k():
+    np.testing.assert_array_equal(parse_metric("recall@2").per_query(HITS, QRELS), recall(HITS, QRELS, 2))
+    np.testing.assert_array_equal(parse_metric("mrr@1").per_query(HITS, QRELS), reciprocal_rank(HITS, QRELS, 1))
+
+
+@pytest.mark.parametrize(
+    "name", ["recall", "recall@0", "recall@-1", "recall@05", "map@5", "mrr@", "recall@5 ", "Recall@5"]
+)
+def test_unknown_names_are_refused(name):
+    with pytest.raises(InputError, match="allowed: recall@k"):
+        parse_metric(name)
+
+
+def naive(name, ids, gold, last, k):
+    top, right = ids[:k], set(gold)
+    if not (last if name == "last_hop" else right):
+        return math.nan
+    found = [i in right for i in top]
+    if name == "recall":
+        return sum(found) / len(right)
+    if name == "hit":
+        return float(any(found))
+    if name == "full_support":
+        return float(right <= set(top))
+    if name == "last_hop":
+        return float(any(i in last for i in top))
+    if name == "mrr":
+        return next((1 / rank for rank, good in enumerate(found, 1) if good), 0.0)
+    ideal = sum(1 / math.log2(1 + rank) for rank in range(1, min(k, len(right)) + 1))
+    return sum(good / math.log2(1 + rank) for rank, good in enumerate(found, 1)) / ideal
+
+
+@st.composite
+def cases(draw):
+    k = draw(st.integers(1, 8))
+    passages = st.lists(st.integers(0, 12), unique=True, max_size=8)
+    rows = draw(st.lists(st.tuples(passages, passages), min_size=1, max_size=6))
+    last = [gold[: draw(st.integers(0, len(gold)))] for _, gold in rows]
+    return k, [ids for ids, _ in rows], [gold for _, gold in rows], last
+
+
+@given(cases())
+def test_against_a_loop(case):
+    k, rows, gold, last = case
+    hits = ranked(*rows, range(20, 28))  # the last row makes the hits 8 wide
+    qrels = Qrels([str(b) for b in range(len(rows) + 1)], [*gold, [99]], last_hop=[*last, []])
+    for name in ("recall", "hit", "full_support", "last_hop", "mrr", "ndcg"):
+        ours = parse_metric(f"{name}@{k}").per_query(hits, qrels)[:-1]
+        expected = [naive(name, *row, k) for row in zip(rows, gold, last, strict=True)]
+        np.testing.assert_allclose(ours, expected, rtol=1e-14, err_msg=name)

@@ -1,0 +1,124 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from hopfuse.errors import FormatError, InputError
+from hopfuse.evaluate import Qrels
+
+RECORDS = [
+    {"id": "q1", "type": "2hop", "question": "?", "answer": "!", "gold": [4, 9], "hops": [[9], [4]], "last_hop": [4]},
+    {"id": "q2", "type": "comparison", "gold": [2, 3], "hops": [[2, 3]], "last_hop": []},
+    {"id": "q3", "gold": [5]},
+]
+
+
+def test_records_become_columns():
+    q = Qrels.from_records(RECORDS)
+    assert q.ids == ("q1", "q2", "q3")
+    assert q.gold == ((4, 9), (2, 3), (5,))
+    assert q.hops == (((9,), (4,)), ((2, 3),), ())
+    assert q.last_hop == ((4,), (), ())
+    assert q.types == ("2hop", "comparison", "")
+    assert q.num_hops.tolist() == [2, 1, 0]
+    assert q.num_without_last_hop == 2
+    assert len(q) == 3
+    assert repr(q) == "Qrels(queries=3, gold=5, no_last_hop=2)"
+
+
+def test_flat_pairs():
+    pairs = Qrels.from_records(RECORDS).gold_pairs
+    assert pairs.query.tolist() == [0, 0, 1, 1, 2]
+    assert pairs.passage.tolist() == [4, 9, 2, 3, 5]
+    assert pairs.sizes.tolist() == [2, 2, 1]
+    assert all(a.dtype == np.int64 and not a.flags.writeable for a in pairs)
+
+
+def test_equal_and_frozen():
+    q = Qrels.from_records(RECORDS)
+    assert q == Qrels.from_records(RECORDS)
+    assert q != Qrels.from_records(RECORDS[:2])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        q.ids = ()
+
+
+def test_no_queries():
+    q = Qrels([], [])
+    assert len(q) == 0
+    assert q.gold_pairs.passage.size == 0
+
+
+def test_numpy_ids_are_taken():
+    assert Qrels(["a"], [np.array([3, 1])]).gold == ((3, 1),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"gold": [[1]]}, "gold has 1 entries for 2"),
+        ({"gold": [[1], [2]], "types": ["x"]}, "types has 1"),
+        ({"gold": [[1], [-2]]}, "query 'b': gold has -2"),
+        ({"gold": [[1], [2.0]]}, "query 'b': gold has 2.0"),
+        ({"gold": [[1], [True]]}, "query 'b': gold has True"),
+        ({"gold": [[1], ["2"]]}, "query 'b': gold has '2'"),
+        ({"gold": [[1], 2]}, "query 'b': gold is 2; it must be a list"),
+        ({"gold": [[1], [2, 2]]}, "query 'b': gold .* repeats"),
+        ({"gold": [[1], [2]], "last_hop": [[], [3]]}, "query 'b': hop passage 3"),
+        ({"gold": [[1], [2]], "hops": [[], [[2], [7]]]}, "query 'b': hop passage 7"),
+        ({"gold": [[1], [2]], "hops": [[], 4]}, "query 'b': hops is 4"),
+        ({"gold": [[1], [2]], "hops": [[], [2]]}, "query 'b': hop 1 is 2"),
+    ],
+)
+def test_bad_judgements_are_named(fields, message):
+    with pytest.raises(InputError, match=message):
+        Qrels(["a", "b"], **fields)
+
+
+def test_repeated_query_ids_are_named():
+    with pytest.raises(InputError, match="'a' occurs more than once"):
+        Qrels(["a", "b", "a"], [[1], [2], [3]])
+
+
+def test_a_record_without_gold_is_named():
+    with pytest.raises(InputError, match="record 1"):
+        Qrels.from_records([{"id": "a", "gold": [1]}, {"id": "b"}])
+
+
+def test_read_jsonl(tmp_path):
+    path = tmp_path / "queries.jsonl"
+    path.write_text("\n".join(json.dumps(r) for r in RECORDS) + "\n\n", encoding="utf-8")
+    assert Qrels.read_jsonl(path) == Qrels.from_records(RECORDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": "a", "gold": [1]}\n{"id": ', "line 2 is not JSON"),
+        ("[1, 2]", "line 1 is not a JSON object"),
+        ('{"id": "a"}', "line 1 is not a JSON object with the keys"),
+        ('{"id": "a", "gold": [-1]}', "query 'a': gold has -1"),
+        ('{"id": "a", "gold": {"1": 2}}', "query 'a': gold is"),
+        ('{"id": "a", "gold": null}', "query 'a': gold is None"),
+    ],
+)
+def test_a_bad_file_is_a_format_error(tmp_path, text, message):
+    path = tmp_path / "queries.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match=message):
+        Qrels.read_jsonl(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "without", "hops"),
+    [
+        ("musique-train", 299, 0, {2: 267, 3: 27, 4: 5}),
+        ("hotpotqa", 334, 137, {1: 137, 2: 197}),
+        ("musique-openie", 100, 0, {2: 68, 3: 27, 4: 5}),
+    ],
+)
+def test_real_files(data_folder, name, queries, without, hops):
+    q = Qrels.read_jsonl(data_folder / name / "queries.jsonl")
+    assert len(q) == queries
+    assert q.num_without_last_hop == without
+    assert dict(zip(*np.unique(q.num_hops, return_counts=True), strict=True)) == hops
