@@ -1,0 +1,8 @@
+"""Indexes on disk: passages, entities, vectors and a graph in one memory-mapped, checked file.
+
+The file format is specified byte by byte in ``FORMAT.md`` beside this module.
+"""
+
+from .index import Index
+
+__all__ = ["Index"]

@@ -1,0 +1,94 @@
+"""Mapping a generation file into memory, and writing one."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+from .format import BLOCK, Entry, Head, Settings, file_bytes, head_bytes, pack_head, parse_head, place
+from .sections import Section
+
+
+def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
+    """Map a generation file; its head and its padding are verified here, its sections at first use.
+
+    Raises
+    ------
+    FormatError
+        The file is not what FORMAT.md says.
+    FileNotFoundError
+        There is no such file.
+    """
+    if path.exists() and not path.is_file():
+        raise FormatError(f"{path} is not a regular file")
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise FormatError(f"{path}: the file is empty; it is torn")
+        data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    try:
+        head = parse_head(memoryview(data))
+        _check_padding(data, head)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    return head, _sections(path, data, head)
+
+
+def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a new file, payload first and head last, and flush it to the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist.
+    arrays : mapping of str to ndarray
+        The sections, in file order.
+    """
+    entries = place([Entry(name, array.dtype.name, array.shape) for name, array in arrays.items()])
+    checksums: list[int] = []
+    with open(path, "xb") as file:
+        for entry in entries:
+            file.seek(entry.offset)
+            payload = np.ascontiguousarray(arrays[entry.name], _stored_dtype(entry)).reshape(-1).view(np.uint8)
+            for start in range(0, payload.size, BLOCK):
+                block = payload[start : start + BLOCK].data
+                checksums.append(zlib.crc32(block))
+                file.write(block)
+        file.truncate(file_bytes(entries))
+        file.seek(0)
+        file.write(pack_head(Head(generation, settings, entries, np.array(checksums, np.uint32))))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _stored_dtype(entry: Entry) -> np.dtype[Any]:
+    return np.dtype(entry.dtype).newbyteorder("<")
+
+
+def _check_padding(data: mmap.mmap, head: Head) -> None:
+    """Between payloads, and after the last one, there is nothing but zeros."""
+    end = head_bytes(len(head.entries), head.checksums.size)
+    for entry in (*head.entries, replace(head.entries[-1], offset=len(data))):
+        if any(data[end : entry.offset]):
+            raise FormatError(f"the padding before offset {entry.offset} is not zero; the file is damaged")
+        end = entry.offset + entry.length
+
+
+def _sections(path: Path, data: mmap.mmap, head: Head) -> dict[str, Section]:
+    sections = {}
+    first = 0
+    for e in head.entries:
+        array: NDArray[Any] = np.ndarray(e.shape, _stored_dtype(e), buffer=data, offset=e.offset)
+        checksums = head.checksums[first : first + e.num_blocks]
+        sections[e.name] = Section(f"{path}, section {e.name!r}", array, checksums)
+        first += e.num_blocks
+    return sections

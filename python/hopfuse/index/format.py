@@ -1,0 +1,200 @@
+"""The head of a generation file: header, section table, block checksums. FORMAT.md is the specification."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+
+MAGIC = b"\x89HOPFUSE"
+VERSION = 1
+ENDIAN_MARK = 0x01020304
+ALIGNMENT = 64
+BLOCK = 1 << 20
+MAX_SECTIONS = 64
+
+DTYPES = ("uint8", "int32", "int64", "float16", "float32", "float64")
+METRICS = ("ip", "cosine")
+STORAGES = ("float32", "float16")
+
+HEADER = struct.Struct("<8s2I2Q2I3B13sI")  # followed by its own checksum
+HEADER_BYTES = HEADER.size + 4
+ENTRY = struct.Struct("<32s2I4Q")
+_NAME = re.compile(rb"[a-z_]+(?:\.[a-z_]+)*")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the header says about the index as a whole."""
+
+    metric: str
+    storage: str
+    directed: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of the section table; ``offset`` is where the payload starts in the file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def length(self) -> int:
+        """Bytes of the payload."""
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
+    def num_blocks(self) -> int:
+        """Checksums of the payload: one for each started block."""
+        return -(-self.length // BLOCK)
+
+
+@dataclass(frozen=True)
+class Head:
+    """Everything in a generation file that is not payload."""
+
+    generation: int
+    settings: Settings
+    entries: tuple[Entry, ...]
+    checksums: NDArray[np.uint32]
+
+
+def aligned(position: int) -> int:
+    """The first multiple of the alignment at or after a position."""
+    return -(-position // ALIGNMENT) * ALIGNMENT
+
+
+def head_bytes(num_sections: int, num_blocks: int) -> int:
+    """Bytes of the head without its padding."""
+    return HEADER_BYTES + ENTRY.size * num_sections + 4 * num_blocks
+
+
+def place(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with the only offsets that the format allows."""
+    position = aligned(head_bytes(len(entries), sum(e.num_blocks for e in entries)))
+    placed = []
+    for e in entries:
+        placed.append(Entry(e.name, e.dtype, e.shape, position))
+        position = aligned(position + e.length)
+    return tuple(placed)
+
+
+def file_bytes(placed: Sequence[Entry]) -> int:
+    """Size of the file that holds the placed entries."""
+    return aligned(placed[-1].offset + placed[-1].length)
+
+
+def pack_head(head: Head) -> bytes:
+    """The bytes of a head, without its padding."""
+    table = b"".join(_pack_entry(e) for e in head.entries) + head.checksums.astype("<u4").tobytes()
+    s = head.settings
+    fields = HEADER.pack(
+        MAGIC,
+        VERSION,
+        ENDIAN_MARK,
+        file_bytes(head.entries),
+        head.generation,
+        len(head.entries),
+        head.checksums.size,
+        METRICS.index(s.metric),
+        STORAGES.index(s.storage),
+        int(s.directed),
+        bytes(13),
+        zlib.crc32(table),
+    )
+    return fields + struct.pack("<I", zlib.crc32(fields)) + table
+
+
+def parse_head(data: memoryview) -> Head:
+    """Check the head of a file against its own size and its checksums, and read it.
+
+    Parameters
+    ----------
+    data : memoryview of bytes
+        The whole file, memory-mapped; only the head is read.
+
+    Raises
+    ------
+    FormatError
+        Anything that FORMAT.md does not allow. Nothing larger than the head is allocated.
+    """
+    if len(data) < HEADER_BYTES:
+        raise FormatError(f"the file has {len(data)} bytes, fewer than the {HEADER_BYTES} of a header; it is torn")
+    (magic, version, mark, size, generation, sections, blocks, metric, storage, directed, zeros, table_crc) = (
+        HEADER.unpack(data[: HEADER.size])
+    )
+    (header_crc,) = struct.unpack("<I", data[HEADER.size : HEADER_BYTES])
+    if magic != MAGIC:
+        raise FormatError(f"the file starts with {bytes(magic)!r}, not with {MAGIC!r}; it is not a hopfuse index")
+    if version != VERSION:
+        raise FormatError(f"format version {version}; this hopfuse reads version {VERSION}: build the index again")
+    if zlib.crc32(data[: HEADER.size]) != header_crc:
+        raise FormatError("the header does not match its checksum; the file is damaged")
+    if mark != ENDIAN_MARK or any(zeros):
+        raise FormatError("the header's byte-order mark or reserved bytes are wrong")
+    if size != len(data):
+        raise FormatError(f"the header says {size} bytes, the file has {len(data)}; it is torn or was appended to")
+    if metric >= len(METRICS) or storage >= len(STORAGES) or directed > 1:
+        raise FormatError(f"unknown settings in the header: metric {metric}, storage {storage}, directed {directed}")
+    if not 1 <= sections <= MAX_SECTIONS:
+        raise FormatError(f"{sections} sections; 1 to {MAX_SECTIONS} are allowed")
+    end = head_bytes(sections, blocks)
+    if end > size:
+        raise FormatError(f"{sections} sections and {blocks} checksums need {end} bytes, the file has {size}")
+    table = data[HEADER_BYTES:end]
+    if zlib.crc32(table) != table_crc:
+        raise FormatError("the section table does not match its checksum; the file is damaged")
+    entries = _parse_entries(table[: ENTRY.size * sections], size, blocks)
+    checksums = np.frombuffer(table, "<u4", blocks, ENTRY.size * sections).astype(np.uint32)
+    return Head(generation, Settings(METRICS[metric], STORAGES[storage], bool(directed)), entries, checksums)
+
+
+def _pack_entry(e: Entry) -> bytes:
+    shape = (*e.shape, 0)[:2]
+    return ENTRY.pack(e.name.encode(), DTYPES.index(e.dtype), len(e.shape), *shape, e.offset, e.length)
+
+
+def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ...]:
+    entries = []
+    for row in range(len(table) // ENTRY.size):
+        entry, length = _parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
+        if length != entry.length or length > size:
+            raise FormatError(
+                f"section {entry.name!r} says {length} bytes; {entry.dtype}{entry.shape} has {entry.length}, "
+                f"the file {size}"
+            )
+        entries.append(entry)
+    if len({e.name for e in entries}) != len(entries):
+        raise FormatError("the section table has a name twice")
+    if sum(e.num_blocks for e in entries) != blocks:
+        raise FormatError(f"{blocks} checksums; the sections have {sum(e.num_blocks for e in entries)} blocks")
+    expected = place(entries)
+    for entry, right in zip(entries, expected, strict=True):
+        if entry != right:
+            raise FormatError(f"section {entry.name!r} is at offset {entry.offset}; its place is {right.offset}")
+    if file_bytes(expected) != size:
+        raise FormatError(f"the sections end at {file_bytes(expected)}, the file at {size}")
+    return expected
+
+
+def _parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
+    raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
+    name = raw.rstrip(b"\0")
+    if not _NAME.fullmatch(name):
+        raise FormatError(f"row {row} of the section table has the name {raw!r}")
+    if code >= len(DTYPES):
+        raise FormatError(f"section {name.decode()!r} has dtype code {code}; 0 to {len(DTYPES) - 1} are known")
+    if ndim not in (1, 2) or (ndim == 1 and columns != 0):
+        raise FormatError(f"section {name.decode()!r} has {ndim} dimensions, sizes {rows} and {columns}")
+    return Entry(name.decode(), DTYPES[code], (rows, columns)[:ndim], offset), length

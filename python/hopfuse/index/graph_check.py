@@ -1,0 +1,109 @@
+"""What a kernel relies on in a graph's arrays, verified once before a graph from a file is used.
+
+Everything is streamed in chunks; the largest temporary is as large as ``degree``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+
+_CHUNK = 1 << 20
+_TINY = np.finfo(np.float32).tiny
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def check_graph(arrays: Arrays) -> None:
+    """Raise FormatError unless the arrays keep every promise of :class:`hopfuse.Graph` but symmetry.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        As made by ``Graph.to_arrays``, of agreeing dtypes and shapes.
+    """
+    nodes = arrays["node_of"].size
+    _check_indptr(arrays["indptr"], arrays["indices"].size)
+    _check_permutation(arrays["node_of"], arrays["internal_of"])
+    total = np.zeros(arrays["degree"].shape, np.float64)
+    for first, last in _chunks(arrays["indices"].size):
+        _check_entries(arrays, nodes, first, last)
+        _add_degrees(total, arrays, first, last)
+    if not np.array_equal(total, arrays["degree"]):
+        row, kind = (int(x) for x in np.argwhere(total != arrays["degree"])[0])
+        raise FormatError(
+            f"degree[{row}, {kind}] is {arrays['degree'][row, kind]}; the stored edges sum to {total[row, kind]}"
+        )
+
+
+def check_symmetry(arrays: Arrays) -> None:
+    """Raise FormatError unless every entry (v, u) has an equal entry (u, v); the rest is verified already."""
+    indices = arrays["indices"]
+    row_of = np.repeat(np.arange(arrays["node_of"].size, dtype=np.int32), np.diff(arrays["indptr"]))
+    transposed = np.argsort(indices, kind="stable")  # by (column, row, type)
+    equal = np.array_equal(row_of[transposed], indices) and np.array_equal(indices[transposed], row_of)
+    for name in ("weight", "edge_type"):
+        equal = equal and (name not in arrays or np.array_equal(arrays[name][transposed], arrays[name]))
+    if not equal:
+        raise FormatError("the graph says that it is undirected, but its stored entries are not symmetric")
+
+
+def _chunks(size: int) -> Iterator[tuple[int, int]]:
+    for first in range(0, size, _CHUNK):
+        yield first, min(first + _CHUNK, size)
+
+
+def _check_indptr(indptr: NDArray[np.int64], nnz: int) -> None:
+    if indptr[0] != 0 or indptr[-1] != nnz or (indptr[1:] < indptr[:-1]).any():
+        raise FormatError(f"indptr does not ascend from 0 to {nnz}, the number of stored entries")
+
+
+def _check_permutation(node_of: NDArray[np.int32], internal_of: NDArray[np.int32]) -> None:
+    nodes = node_of.size
+    for first, last in _chunks(nodes):
+        part = node_of[first:last]
+        if part.min() < 0 or part.max() >= nodes:
+            raise FormatError(f"node_of has a node outside 0 .. {nodes - 1}")
+        if (internal_of[part] != np.arange(first, last)).any():
+            raise FormatError("node_of and internal_of are not inverse permutations")
+
+
+def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
+    indices = arrays["indices"][first:last]
+    if indices.min() < 0 or indices.max() >= nodes:
+        raise FormatError(f"indices has a node outside 0 .. {nodes - 1}")
+    if "edge_type" in arrays and arrays["edge_type"][first:last].max() >= arrays["degree"].shape[1]:
+        raise FormatError(f"edge_type has a type outside 0 .. {arrays['degree'].shape[1] - 1}")
+    if "weight" in arrays:
+        weight = arrays["weight"][first:last]
+        if not ((weight >= _TINY) & np.isfinite(weight)).all():
+            raise FormatError("weight has an entry that is not a positive, normal float32 number")
+    _check_order(arrays, max(first - 1, 0), last)
+
+
+def _check_order(arrays: Arrays, first: int, last: int) -> None:
+    """Within a row, (source, type) ascends strictly."""
+    key = arrays["indices"][first:last].astype(np.int64) * 256
+    if "edge_type" in arrays:
+        key += arrays["edge_type"][first:last]
+    ascends = key[1:] > key[:-1]
+    indptr = arrays["indptr"]
+    starts = indptr[np.searchsorted(indptr, first, "right") : np.searchsorted(indptr, last, "left")]
+    ascends[starts - first - 1] = True
+    if not ascends.all():
+        at = first + 1 + int(np.flatnonzero(~ascends)[0])
+        raise FormatError(f"indices do not ascend within a row (by node, then type) at stored entry {at}")
+
+
+def _add_degrees(total: NDArray[np.float64], arrays: Arrays, first: int, last: int) -> None:
+    """Add entry by entry in the stored order, which defines the sums to the last bit."""
+    key = arrays["indices"][first:last].astype(np.intp) * total.shape[1]
+    if "edge_type" in arrays:
+        key += arrays["edge_type"][first:last]
+    weight = arrays["weight"][first:last].astype(np.float64) if "weight" in arrays else np.ones(last - first)
+    np.add.at(total.reshape(-1), key, weight)

@@ -1,0 +1,124 @@
+"""Which sections an index has, in file order, and how their shapes agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import FormatError
+from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
+from .format import Settings
+
+VECTOR = "storage"  # the dtype that the header's storage names
+
+
+class Rule(NamedTuple):
+    """dtype and shape of a section; a size is a letter with what is added to it, None is free."""
+
+    dtype: str
+    shape: tuple[tuple[str | None, int], ...]
+    group: str = "core"
+
+
+def _strings(name: str, count: str, group: str = "core") -> dict[str, Rule]:
+    return {
+        f"{name}.offsets": Rule("int64", ((count, 1),), group),
+        f"{name}.bytes": Rule("uint8", ((None, 0),), group),
+    }
+
+
+RULES: dict[str, Rule] = {
+    **_strings("passage.id", "P"),
+    **_strings("passage.title", "P"),
+    **_strings("passage.text", "P"),
+    "passage.length": Rule("int32", (("P", 0),)),
+    **_strings("entity.name", "E"),
+    "entity.alias.rows": Rule("int64", (("E", 1),)),
+    **_strings("entity.alias", "A"),
+    "passage.vectors": Rule(VECTOR, (("P", 0), ("d", 0)), "passage.vectors"),
+    "entity.vectors": Rule(VECTOR, (("E", 0), ("d2", 0)), "entity.vectors"),
+    "entity.passage_frequency": Rule("int32", (("E", 0),), "graph"),
+    **_strings("graph.type_name", "T", "graph"),
+    "graph.edge_count": Rule("int64", (("T", 0),), "graph"),
+    "graph.indptr": Rule("int64", (("N", 1),), "graph"),
+    "graph.indices": Rule("int32", (("M", 0),), "graph"),
+    "graph.weight": Rule("float32", (("M", 0),), "graph.weight"),
+    "graph.edge_type": Rule("uint8", (("M", 0),), "graph.edge_type"),
+    "graph.degree": Rule("float64", (("N", 0), ("T", 0)), "graph"),
+    "graph.node_of": Rule("int32", (("N", 0),), "graph"),
+    "graph.internal_of": Rule("int32", (("N", 0),), "graph"),
+}
+
+GRAPH_ARRAYS = tuple(
+    f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
+)
+
+
+def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, int]:
+    """The sizes P, E, ... of sections whose names, dtypes and shapes agree.
+
+    Parameters
+    ----------
+    sections : mapping of str to object with ``dtype`` and ``shape``
+        In file order.
+
+    Returns
+    -------
+    dict of str to int
+        Each letter of the rules that the sections hold.
+
+    Raises
+    ------
+    FormatError
+        A section is unknown, missing, out of order, or of another dtype or shape.
+    """
+    _check_names(sections)
+    sizes: dict[str, int] = {}
+    for name, section in sections.items():
+        rule = RULES[name]
+        dtype = settings.storage if rule.dtype is VECTOR else rule.dtype
+        if section.dtype != np.dtype(dtype) or len(section.shape) != len(rule.shape):
+            raise FormatError(
+                f"section {name!r} is {section.dtype}{section.shape}; "
+                f"it must be {dtype} with {len(rule.shape)} dimensions"
+            )
+        for (letter, more), size in zip(rule.shape, section.shape, strict=True):
+            if letter is not None and sizes.setdefault(letter, size - more) != size - more:
+                raise FormatError(
+                    f"section {name!r} has shape {section.shape}, but {letter} is {sizes[letter]} elsewhere"
+                )
+    _check_sizes(sizes, sections)
+    return sizes
+
+
+def _check_names(sections: Mapping[str, Any]) -> None:
+    unknown = [name for name in sections if name not in RULES]
+    if unknown:
+        raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
+    groups = {RULES[name].group for name in sections} | {"core"}
+    if {"graph.weight", "graph.edge_type"} & groups:
+        groups.add("graph")
+    expected = [name for name, rule in RULES.items() if rule.group in groups]
+    missing = [name for name in expected if name not in sections]
+    if missing:
+        raise FormatError(f"section {missing[0]!r} is missing")
+    if list(sections) != expected:
+        raise FormatError("the sections are not in the order of the format")
+
+
+def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
+    nodes = sizes["P"] + sizes["E"]
+    if min(sizes.values()) < 0 or nodes > MAX_NODES:
+        raise FormatError(f"sizes {dict(sizes)}: each is at least 0, and P + E at most {MAX_NODES}")
+    if sizes.get("d") == 0 or sizes.get("d2") == 0:
+        raise FormatError("vectors have no components; d is at least 1")
+    if "N" not in sizes:
+        return
+    if sizes["N"] != nodes:
+        raise FormatError(f"the graph has {sizes['N']} nodes; P = {sizes['P']} and E = {sizes['E']} make {nodes}")
+    if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
+        raise FormatError(f"{sizes['T']} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
+    if ("graph.edge_type" in sections) != (sizes["T"] > 1):
+        raise FormatError("section 'graph.edge_type' must be there if and only if there are at least two edge types")

@@ -1,0 +1,67 @@
+"""A section of a file or of memory: an array whose blocks are verified when they are first used."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+from .format import BLOCK
+
+
+class Section:
+    """A read-only array. One that comes from a file checks each block of it before the first use."""
+
+    __slots__ = ("_array", "_checksums", "_pending", "label")
+
+    def __init__(self, label: str, array: NDArray[Any], checksums: NDArray[np.uint32] | None = None) -> None:
+        self.label = label
+        self._array = array.view()
+        self._array.flags.writeable = False
+        self._checksums = checksums
+        self._pending = np.ones(0 if checksums is None else checksums.size, bool)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array; nothing is read."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type of the array; nothing is read."""
+        return self._array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array; nothing is read."""
+        return self._array.nbytes
+
+    def whole(self) -> NDArray[Any]:
+        """The array, all of it verified."""
+        if self._checksums is not None:
+            self._verify(0, self.nbytes)
+            self._checksums = None
+        return self._array
+
+    def part(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements start .. stop-1 of a one-dimensional array; only their blocks are verified."""
+        size = self._array.itemsize
+        self._verify(start * size, stop * size)
+        return self._array[start:stop]
+
+    def _verify(self, first: int, last: int) -> None:
+        checksums = self._checksums
+        if checksums is None or first >= last:
+            return
+        blocks = slice(first // BLOCK, (last - 1) // BLOCK + 1)
+        payload = self._array.reshape(-1).view(np.uint8)
+        for b in np.flatnonzero(self._pending[blocks]) + blocks.start:
+            if zlib.crc32(payload[b * BLOCK : (b + 1) * BLOCK].data) != checksums[b]:
+                raise FormatError(
+                    f"{self.label}: block {b} (1 MiB) does not match its checksum; the file is damaged: "
+                    "restore it from a copy or build the index again"
+                )
+            self._pending[b] = False

@@ -1,0 +1,148 @@
+"""Columns of strings: UTF-8 bytes end to end, and int64 offsets; decoded when they are asked for."""
+
+from __future__ import annotations
+
+import codecs
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError, InputError
+from .sections import Section
+
+_CHUNK = 4096
+_DECODE_BYTES = 1 << 22
+
+
+def encode(strings: Iterable[str], name: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets (n + 1,) and bytes of the strings; ``name`` is what an error calls them."""
+    blob = bytearray()
+    offsets = [0]
+    for i, string in enumerate(strings):
+        try:
+            blob += string.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(f"{name}[{i}] cannot be written as UTF-8: {error}") from None
+        offsets.append(len(blob))
+    return np.array(offsets, np.int64), np.frombuffer(blob, np.uint8)
+
+
+class StringColumn(Sequence[str]):
+    """An immutable sequence of strings that is decoded item by item from (mapped) memory.
+
+    An integer gives a str, a slice a list of str. A negative integer counts from the end.
+    """
+
+    __slots__ = ("_bytes", "_offsets")
+
+    def __init__(self, offsets: Section, data: Section) -> None:
+        self._offsets = offsets
+        self._bytes = data
+
+    def __len__(self) -> int:
+        return self._offsets.shape[0] - 1
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        if not isinstance(item, slice):
+            i = row_number(item, len(self))
+            return self.read(i, i + 1)[0]
+        start, stop, step = item.indices(len(self))
+        if step == 1:
+            return self.read(start, max(start, stop))
+        return [self[i] for i in range(start, stop, step)]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _CHUNK):
+            yield from self.read(start, min(start + _CHUNK, len(self)))
+
+    def __repr__(self) -> str:
+        return f"StringColumn({len(self)} strings)"
+
+    def read(self, start: int, stop: int) -> list[str]:
+        """The strings start .. stop-1, 0 <= start <= stop <= n."""
+        ends = ascending(self._offsets, start, stop, self._bytes.shape[0])
+        data = self._bytes.part(ends[0], ends[-1]).tobytes()
+        try:
+            return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in zip(ends, ends[1:], strict=False)]
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{self._bytes.label}: a string in {start} .. {stop - 1} is not UTF-8: {error}") from None
+
+    def check(self) -> None:
+        """Verify every string without keeping any."""
+        check_offsets(self._offsets, self._bytes.shape[0])
+        offsets, data = self._offsets.whole(), self._bytes.whole()
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            for start in range(0, data.size, _DECODE_BYTES):
+                decoder.decode(data[start : start + _DECODE_BYTES].tobytes())
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{self._bytes.label}: the bytes are not UTF-8: {error}") from None
+        inside = offsets[offsets < data.size]
+        if (data[inside] & 0xC0 == 0x80).any():
+            raise FormatError(f"{self._offsets.label}: an offset is inside a UTF-8 character")
+
+
+class RaggedStrings(Sequence[tuple[str, ...]]):
+    """An immutable sequence of rows, each of zero or more strings.
+
+    An integer gives a tuple of str, a slice a list of such tuples.
+    """
+
+    __slots__ = ("_rows", "_strings")
+
+    def __init__(self, rows: Section, strings: StringColumn) -> None:
+        self._rows = rows
+        self._strings = strings
+
+    def __len__(self) -> int:
+        return self._rows.shape[0] - 1
+
+    @overload
+    def __getitem__(self, item: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[tuple[str, ...]]: ...
+    def __getitem__(self, item: int | slice) -> tuple[str, ...] | list[tuple[str, ...]]:
+        if isinstance(item, slice):
+            return [self[i] for i in range(*item.indices(len(self)))]
+        i = row_number(item, len(self))
+        first, last = ascending(self._rows, i, i + 1, len(self._strings))
+        return tuple(self._strings.read(first, last))
+
+    def __repr__(self) -> str:
+        return f"RaggedStrings({len(self)} rows, {len(self._strings)} strings)"
+
+    def check(self) -> None:
+        """Verify every row and every string."""
+        check_offsets(self._rows, len(self._strings))
+        self._strings.check()
+
+
+def row_number(item: Any, length: int) -> int:
+    """``item`` as a row 0 .. length-1; a negative one counts from the end."""
+    i = operator.index(item)
+    if not -length <= i < length:
+        raise IndexError(f"row {i} of a column of {length}; rows are 0 .. {length - 1}")
+    return i % length
+
+
+def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
+    """The offsets start .. stop, after a check that they ascend within 0 .. limit."""
+    ends = offsets.part(start, stop + 1)
+    if ends[0] < 0 or ends[-1] > limit or (ends[1:] < ends[:-1]).any():
+        raise FormatError(f"{offsets.label}: offsets {start} .. {stop} do not ascend within 0 .. {limit}")
+    return [int(x) for x in ends]
+
+
+def check_offsets(offsets: Section, limit: int) -> None:
+    """Offsets as a whole: from 0, ascending, to the limit."""
+    ends = offsets.whole()
+    if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
+        raise FormatError(f"{offsets.label}: the offsets do not ascend from 0 to {limit}")
