@@ -1,0 +1,102 @@
+"""Vectors that were computed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ._checks import checked_texts, finished, positive
+
+
+class ArrayEncoder:
+    """An encoder over vectors that exist already: looked up by text, or handed straight through.
+
+    Where texts are passed, their vectors are looked up. Where an array of shape (n, dim) is passed
+    instead, it is the vectors.
+
+    Parameters
+    ----------
+    dim : int, at least 1
+    queries, passages : mapping of str to array_like of shape (dim,), optional
+        The vector of each text that may be asked for. Build one from a matrix with
+        ``dict(zip(texts, matrix, strict=True))``.
+    normalize : bool
+        Scale every row to length 1. If not, an array that is float32 and C-contiguous comes back as it
+        is, without a copy.
+
+    Raises
+    ------
+    InputError
+        dim below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.encoders import ArrayEncoder
+    >>> encoder = ArrayEncoder(2, queries={"who?": [3.0, 4.0]})
+    >>> encoder.encode_queries(["who?"])
+    array([[0.6, 0.8]], dtype=float32)
+    >>> encoder.encode_passages(np.array([[0.0, 2.0]]))
+    array([[0., 1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        queries: Mapping[str, ArrayLike] | None = None,
+        passages: Mapping[str, ArrayLike] | None = None,
+        normalize: bool = True,
+    ) -> None:
+        self._dim = positive(dim, "dim")
+        self._queries: Mapping[str, ArrayLike] = {} if queries is None else queries
+        self._passages: Mapping[str, ArrayLike] = {} if passages is None else passages
+        self._normalize = normalize
+
+    @property
+    def dim(self) -> int:
+        """Entries of a vector."""
+        return self._dim
+
+    def encode_queries(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
+        """Vectors of queries.
+
+        Parameters
+        ----------
+        texts : sequence of str, or ndarray of real numbers, shape (n, dim)
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError
+            A text without a vector, another shape, NaN or infinite entries, a zero vector under
+            ``normalize=True``.
+        """
+        return self._encode(texts, self._queries, "queries")
+
+    def encode_passages(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
+        """Vectors of passages; see :meth:`encode_queries`."""
+        return self._encode(texts, self._passages, "passages")
+
+    def _encode(
+        self, texts: Sequence[str] | NDArray[Any], known: Mapping[str, ArrayLike], name: str
+    ) -> NDArray[np.float32]:
+        if isinstance(texts, np.ndarray) and texts.dtype.kind in "fiu":
+            return finished(texts, len(texts) if texts.ndim else 0, self._dim, self._normalize)
+        listed = checked_texts(cast("Sequence[str]", texts))
+        for at, text in enumerate(listed):
+            if text not in known:
+                raise InputError(f"texts[{at}] ({text[:60]!r}) has no vector in {name}, which holds {len(known)} texts")
+            if np.shape(known[text]) != (self._dim,):
+                raise InputError(
+                    f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
+                )
+        rows = [np.asarray(known[text]) for text in listed]
+        return finished(np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows), self._dim, self._normalize)

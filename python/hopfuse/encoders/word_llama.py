@@ -1,0 +1,121 @@
+"""Small static embeddings that come inside a wheel: for demonstrations and tests."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, MissingExtraError
+from ._checks import checked_texts, finished, positive
+
+DIMS = (64, 128, 256)
+
+
+class WordLlamaEncoder:
+    """WordLlama: the mean of static token embeddings, 16 MB, no GPU and no download.
+
+    The weights are those inside the installed ``wordllama`` package. Queries and passages are encoded
+    alike. A text's vector does not depend on the texts that it is encoded with.
+
+    Parameters
+    ----------
+    dim : {64, 128, 256}
+        The model is trained so that its leading entries are a smaller model.
+    batch_size : int, at least 1
+        Texts tokenized at once; it bounds the memory and does not change the result.
+    normalize : bool
+        Scale every row to length 1.
+
+    Raises
+    ------
+    InputError
+        Another dim, batch_size below 1.
+    MissingExtraError
+        ``wordllama`` is not installed.
+    FileNotFoundError
+        The installed ``wordllama`` came without its weights; nothing is downloaded.
+
+    References
+    ----------
+    https://github.com/dleemiller/WordLlama
+
+    Examples
+    --------
+    >>> from hopfuse.encoders import WordLlamaEncoder
+    >>> encoder = WordLlamaEncoder(64)
+    >>> vectors = encoder.encode_passages(["a river in France", "the Loire", "a stock exchange"])
+    >>> vectors.shape, bool(vectors[0] @ vectors[1] > vectors[0] @ vectors[2])
+    ((3, 64), True)
+    """
+
+    def __init__(self, dim: int = 256, *, batch_size: int = 64, normalize: bool = True) -> None:
+        if dim not in DIMS:
+            raise InputError(f"dim is {dim!r}; the weights inside wordllama give {', '.join(map(str, DIMS))}")
+        self._dim = int(dim)
+        self._batch_size = positive(batch_size, "batch_size")
+        self._normalize = normalize
+        package = _import()
+        folder = Path(str(package.__file__)).parent
+        self._model = package.WordLlama.load(
+            cache_dir=folder,
+            dim=DIMS[-1],
+            trunc_dim=self._dim if self._dim < DIMS[-1] else None,
+            disable_download=True,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Entries of a vector."""
+        return self._dim
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of queries.
+
+        Parameters
+        ----------
+        texts : sequence of str, n entries
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError
+            A bare string or an entry that is not one; under ``normalize=True`` an empty text, which has
+            the zero vector.
+        """
+        listed = checked_texts(texts)
+        vectors = self._model.embed(listed, norm=False, batch_size=self._batch_size)
+        return finished(vectors, len(listed), self._dim, self._normalize)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of passages; the same as :meth:`encode_queries`."""
+        return self.encode_queries(texts)
+
+
+def _import() -> ModuleType:
+    try:
+        with _root_logger_kept():
+            return import_module("wordllama")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("wordllama", "demo", "WordLlamaEncoder") from error
+
+
+@contextmanager
+def _root_logger_kept() -> Iterator[None]:
+    """Undo the ``logging.basicConfig`` that wordllama calls when it is imported."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,0 +1,121 @@
+"""The adapter with a stand-in model; the real one is in test_sentence_transformer_real.py."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from hopfuse.encoders import Encoder, SentenceTransformerEncoder
+from hopfuse.errors import InputError, MissingExtraError
+
+
+class Plain:
+    """A model that only has encode."""
+
+    def __init__(self):
+        self.calls = []
+
+    def encode(self, texts, prompt=None, **options):
+        self.calls.append(("encode", list(texts), prompt, options))
+        return np.array([[len((prompt or "") + text), 1, 0] for text in texts], np.float16)
+
+
+class Asymmetric(Plain):
+    """A model with prompts of its own, as sentence-transformers 5 has."""
+
+    def encode_query(self, texts, prompt=None, **options):
+        return self.encode(texts, "query: " if prompt is None else prompt, **options)
+
+    def encode_document(self, texts, prompt=None, **options):
+        return self.encode(texts, "passage: " if prompt is None else prompt, **options)
+
+    def get_embedding_dimension(self):
+        return 3
+
+
+def lengths(encode, *texts):
+    return encode(list(texts))[:, 0].tolist()
+
+
+def test_shape_dtype_and_length():
+    encoder = SentenceTransformerEncoder(Plain())
+    assert isinstance(encoder, Encoder)
+    assert encoder.dim == 3
+    out = encoder.encode_passages(["ab", "abcd"])
+    assert (out.shape, out.dtype, out.flags.c_contiguous) == ((2, 3), np.float32, True)
+    np.testing.assert_allclose(out, [[2 / 5**0.5, 1 / 5**0.5, 0], [4 / 17**0.5, 1 / 17**0.5, 0]], rtol=1e-6)
+
+
+def test_prompts():
+    plain = SentenceTransformerEncoder(Plain(), query_prompt="q:", passage_prompt="", normalize=False)
+    assert lengths(plain.encode_queries, "ab") == [4]
+    assert lengths(plain.encode_passages, "ab") == [2]
+
+
+def test_the_models_own_prompts_hold_unless_replaced():
+    own = SentenceTransformerEncoder(Asymmetric(), normalize=False)
+    assert lengths(own.encode_queries, "ab") == [len("query: ab")]
+    assert lengths(own.encode_passages, "ab") == [len("passage: ab")]
+    none = SentenceTransformerEncoder(Asymmetric(), query_prompt="", passage_prompt=">", normalize=False)
+    assert lengths(none.encode_queries, "ab") == [2]
+    assert lengths(none.encode_passages, "ab") == [3]
+
+
+def test_batch_size_is_handed_on():
+    model = Asymmetric()
+    SentenceTransformerEncoder(model, batch_size=7).encode_queries(["a"])
+    assert model.calls[-1][3] == {"batch_size": 7, "show_progress_bar": False, "convert_to_numpy": True}
+
+
+def test_no_texts_do_not_reach_the_model():
+    model = Asymmetric()
+    out = SentenceTransformerEncoder(model).encode_queries([])
+    assert (out.shape, out.dtype) == ((0, 3), np.float32)
+    assert model.calls == []
+
+
+@pytest.mark.parametrize("name", ["sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2", ""])
+@pytest.mark.usefixtures("offline")
+def test_a_name_that_is_not_a_folder_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if not name:
+        name = tmp_path / "nowhere"
+    with pytest.raises(InputError, match="is not a folder on this machine, and models are never downloaded"):
+        SentenceTransformerEncoder(name)
+
+
+def test_the_extra_is_named_where_the_package_is_absent(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[encode\]"):
+        SentenceTransformerEncoder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (object(), {}, "model is a object without an encode method"),
+        (Plain(), {"device": "cpu"}, "loaded already"),
+        (Plain(), {"batch_size": 0}, "batch_size is 0"),
+        (Plain(), {"batch_size": 1.5}, "batch_size is 1.5"),
+    ],
+)
+def test_bad_arguments(model, options, message):
+    with pytest.raises(InputError, match=message):
+        SentenceTransformerEncoder(model, **options)
+
+
+def test_bad_texts():
+    encoder = SentenceTransformerEncoder(Plain())
+    with pytest.raises(InputError, match="texts is one str; pass a list"):
+        encoder.encode_queries("who?")
+    with pytest.raises(InputError, match=r"texts\[0\] is a NoneType"):
+        encoder.encode_passages([None])
+
+
+def test_a_model_that_breaks_its_word_is_caught():
+    class Wrong(Plain):
+        def encode(self, texts, prompt=None, **options):
+            return np.zeros((len(texts) + 1, 3))
+
+    with pytest.raises(InputError, match=r"must be real numbers of shape \(1, 3\)"):
+        SentenceTransformerEncoder(Wrong()).encode_queries(["a"])
