@@ -63,8 +63,15 @@ def assert_hits_close(
     assert not _has_nan(exact), "NaN in the oracle's scores"
     assert_hits_wellformed(hits)
     assert exact.ndim == 2 and exact.shape[0] == len(hits.counts), f"oracle {exact.shape} for {len(hits.counts)} rows"
+    tol = atol + rtol * np.abs(np.where(np.isfinite(exact), exact, 0.0))
     for b, n in enumerate(hits.counts):
-        _check_ranking(b, hits.ids[b, :n], hits.scores[b, :n], exact[b], hits.ids.shape[1], atol, rtol, may_miss_below)
+        ids, scores = hits.ids[b, :n], hits.scores[b, :n]
+        assert (ids < exact.shape[1]).all(), f"row {b}: id {ids.max()} is outside the oracle's {exact.shape[1]}"
+        _check_scores(b, scores, exact[b, ids], tol[b, ids])
+        if n < hits.ids.shape[1]:
+            _check_none_left_out(b, ids, exact[b], may_miss_below)
+        else:
+            _check_none_better(b, ids, exact[b], tol[b])
 
 
 def assert_ppr(
@@ -134,30 +141,22 @@ def _check_row(b: int, ids: NDArray[Any], scores: NDArray[Any], n: int) -> None:
     assert (falls | tied).all(), f"row {b} breaks the total order at {np.flatnonzero(~(falls | tied))}"
 
 
-def _check_ranking(
-    b: int,
-    ids: NDArray[Any],
-    scores: NDArray[Any],
-    exact: NDArray[np.float64],
-    k: int,
-    atol: float,
-    rtol: float,
-    may_miss_below: float,
-) -> None:
-    assert (ids < exact.size).all(), f"row {b}: id {ids.max(initial=-1)} is outside the oracle's {exact.size}"
-    assert np.isfinite(exact[ids]).all(), f"row {b}: returned an id that is no candidate"
-    tol = atol + rtol * np.abs(np.where(np.isfinite(exact), exact, 0.0))
-    error = np.abs(scores.astype(np.float64) - exact[ids])
-    assert (error <= tol[ids]).all(), f"row {b}: scores are off by up to {error.max()}, tolerance {tol[ids].max()}"
-    left_out = np.isfinite(exact)
-    left_out[ids] = False
-    if len(ids) < k:
-        missed = np.flatnonzero(left_out & (exact > may_miss_below))
-        assert missed.size == 0, f"row {b}: {len(ids)} of {k} hits, but candidates {missed[:5]} were left out"
-    elif len(ids) and left_out.any():
+def _check_scores(b: int, scores: NDArray[Any], exact: NDArray[np.float64], tol: NDArray[np.float64]) -> None:
+    assert np.isfinite(exact).all(), f"row {b}: returned an id that is no candidate"
+    error = np.abs(scores.astype(np.float64) - exact)
+    assert (error <= tol).all(), f"row {b}: scores are off by up to {error.max()}, tolerance {tol.max()}"
+
+
+def _check_none_left_out(b: int, ids: NDArray[Any], exact: NDArray[np.float64], may_miss_below: float) -> None:
+    missed = np.setdiff1d(np.flatnonzero(np.isfinite(exact) & (exact > may_miss_below)), ids)
+    assert missed.size == 0, f"row {b} is short, but candidates {missed[:5]} were left out"
+
+
+def _check_none_better(b: int, ids: NDArray[Any], exact: NDArray[np.float64], tol: NDArray[np.float64]) -> None:
+    if ids.size:
         last = ids[-1]
-        beats = np.flatnonzero(left_out & (exact > exact[last] + tol + tol[last]))
-        assert beats.size == 0, f"row {b}: left-out ids {beats[:5]} beat the last hit"
+        better = np.setdiff1d(np.flatnonzero(exact > exact[last] + tol + tol[last]), ids)
+        assert better.size == 0, f"row {b}: left-out ids {better[:5]} beat the last hit"
 
 
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -71,7 +71,7 @@ def canonical_dot(q: ArrayLike, x: ArrayLike) -> NDArray[np.float32]:
     32.0
     """
     q32, x32 = np.broadcast_arrays(_lanes(q), _lanes(x))
-    acc = np.zeros(q32.shape[:-2] + (LANES,), np.float32)
+    acc = np.zeros((*q32.shape[:-2], LANES), np.float32)
     for i in range(q32.shape[-2]):
         acc = fma32(q32[..., i, :], x32[..., i, :], acc)
     for half in (8, 4, 2, 1):
@@ -81,9 +81,9 @@ def canonical_dot(q: ArrayLike, x: ArrayLike) -> NDArray[np.float32]:
 
 def _lanes(values: ArrayLike) -> NDArray[np.float32]:
     v = np.asarray(values, np.float32)
-    padded = np.zeros(v.shape[:-1] + (-(-v.shape[-1] // LANES) * LANES,), np.float32)
+    padded = np.zeros((*v.shape[:-1], -(-v.shape[-1] // LANES) * LANES), np.float32)
     padded[..., : v.shape[-1]] = v
-    return padded.reshape(v.shape[:-1] + (-1, LANES))
+    return padded.reshape((*v.shape[:-1], -1, LANES))
 
 
 def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -> NDArray[np.float32]:
@@ -97,9 +97,7 @@ def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -
     array([[0.6]], dtype=float32)
     """
     q, x, kind = dense_inputs(queries, vectors, metric)
-    for name, array in (("queries", q), ("vectors", x)):
-        if array.dtype not in (np.float32, np.float16):
-            raise InputError(f"{name} are {array.dtype}; canonical scores are defined on float32 and float16")
+    q_squares, x_squares = _squares("queries", q, kind), _squares("vectors", x, kind)
     scores = np.zeros((q.shape[0], x.shape[0]), np.float32)
     step = max(1, _CHUNK // x.shape[1])
     for start in range(0, x.shape[0], step):
@@ -107,8 +105,19 @@ def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -
         for b, row in enumerate(q):
             scores[b, start : start + step] = canonical_dot(row, part)
     if kind == "cosine":
-        scores /= np.sqrt(canonical_dot(q, q))[:, None] * np.sqrt(canonical_dot(x, x))
+        scores /= np.sqrt(q_squares)[:, None] * np.sqrt(x_squares)
     return scores
+
+
+def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
+    """Canonical squared norms; where they are finite, so is every score."""
+    if rows.dtype not in (np.float32, np.float16):
+        raise InputError(f"{name} are {rows.dtype}; canonical scores are defined on float32 and float16")
+    squares = canonical_dot(rows, rows)
+    wrong = np.flatnonzero(~np.isfinite(squares) | ((squares == 0) & (metric == "cosine")))
+    if wrong.size:
+        raise InputError(f"row {wrong[0]} of {name} has the squared norm {squares[wrong[0]]} in float32; rescale it")
+    return squares
 
 
 def dense_topk_canonical(queries: Any, vectors: Any, k: int, *, metric: str | None = None, allow: Any = None) -> Hits:

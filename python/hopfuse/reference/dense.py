@@ -23,7 +23,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
     corpus : Corpus, or array_like of float, shape (N, d)
         Vector i has id i.
     k : int
-        At least 1; rows with fewer candidates are padded.
+        At least 0; rows with fewer candidates are padded.
     metric : {"ip", "cosine"}, optional
         q.x, or q.x / (|q| |x|). By default the corpus's own, "ip" for an array.
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
@@ -82,6 +82,8 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
     if q.ndim != 2 or x.ndim != 2 or q.shape[1] != x.shape[1] or x.shape[1] < 1:
         raise InputError(f"queries have shape {q.shape} and vectors {x.shape}; they must be (B, d) and (N, d), d >= 1")
     for name, rows in (("queries", q), ("vectors", x)):
+        if rows.dtype.kind not in "fiu":
+            raise InputError(f"{name} have dtype {rows.dtype}; they must be real numbers")
         _check_rows(name, rows, kind)
     return q, x, kind
 

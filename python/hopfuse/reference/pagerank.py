@@ -151,7 +151,7 @@ def ppr_topk(
     Parameters
     ----------
     k : int
-        At least 1; a query with fewer scored nodes has a shorter list.
+        At least 0; a query with fewer scored nodes has a shorter list.
     among : ids (m,), bool (N,), bool (B, N), or a sequence of B id arrays, optional
         Nodes that may be returned. Unlike `allowed_nodes` it leaves the walk alone.
     **options

@@ -65,9 +65,9 @@ def best(ids: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> tuple[N
 
 
 def check_k(k: Any) -> int:
-    """k as an int, at least 1."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"k is {k!r}; it must be an integer, at least 1")
+    """Return k as an int, at least 0."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
+        raise InputError(f"k is {k!r}; it must be an integer, at least 0")
     return int(k)
 
 
@@ -76,19 +76,22 @@ def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    chosen : None, bool array (n,) or (batch, n), int array (m,), or a sequence of `batch` id arrays
+    chosen : None, bools (n,), ids (m,), or a sequence of `batch` such rows
         None chooses all.
     """
     if chosen is None:
         return np.ones((batch, n), bool)
-    if isinstance(chosen, (list, tuple)) and any(isinstance(row, (list, tuple, np.ndarray)) for row in chosen):
-        if len(chosen) != batch:
-            raise InputError(f"{name} has {len(chosen)} rows for {batch} queries; give one a query, or one for all")
-        return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
-    array = np.asarray(chosen)
-    if array.dtype == bool and array.shape == (batch, n) and array.ndim == 2:
-        return array
-    return np.broadcast_to(_one_mask(array, name, n), (batch, n))
+    if not _per_query(chosen):
+        return np.broadcast_to(_one_mask(chosen, name, n), (batch, n))
+    if len(chosen) != batch:
+        raise InputError(f"{name} has {len(chosen)} rows for {batch} queries; give one a query, or one for all")
+    return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
+
+
+def _per_query(chosen: Any) -> bool:
+    if isinstance(chosen, np.ndarray):
+        return chosen.ndim == 2
+    return isinstance(chosen, (list, tuple)) and any(isinstance(row, (list, tuple, np.ndarray)) for row in chosen)
 
 
 def _one_mask(chosen: Any, name: str, n: int) -> NDArray[np.bool_]:

@@ -18,8 +18,8 @@ def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any) -> Sco
     """Sum of w_l P_l, where P_l is a Boltzmann distribution over the documents of list l.
 
     With p >= 0 the calibrated scores of a list: energies E = -ln(p + 1e-9), temperature
-    T = (2/3) mean(E) unless it is given, P = softmax(-E / T). Where T <= 0 (no list member has any
-    energy left, as when every p is 1) P is uniform, as it is for tied lists and singletons.
+    T = (2/3) mean(E) unless it is given, P = softmax(-E / T). Where that T <= 0 (as when every p is
+    1, or exceeds 1 under calibration "none") P is uniform, as it is for tied lists and singletons.
 
     Parameters
     ----------

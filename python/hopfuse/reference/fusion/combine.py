@@ -46,7 +46,7 @@ def fuse(
     consensus : float
         Finite, at least 0. It is on the scale of the method's scores.
     k : int
-        At least 1.
+        At least 0; rows with fewer documents are padded.
     **options
         The method's own: boltzmann temperature="auto"; rrf rank_constant=60; max bias=None.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -61,9 +62,12 @@ def unit_weights(num_lists: int) -> Sequence[float]:
 
 
 def weighted_sum(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]], weights: Any) -> Scores:
-    """Sum of w_l * value_l over the lists that hold a document; a list that lacks it adds 0."""
-    total: Scores = {}
+    """Sum of w_l * value_l over the lists that hold a document; a list that lacks it adds 0.
+
+    The sum is the correctly rounded one: documents with the same terms in other lists tie.
+    """
+    terms: dict[int, list[float]] = {}
     for list_ids, list_values, weight in zip(ids, values, weights, strict=True):
         for document, value in zip(list_ids.tolist(), list_values.tolist(), strict=True):
-            total[document] = total.get(document, 0.0) + float(weight) * value
-    return total
+            terms.setdefault(document, []).append(float(weight) * value)
+    return {document: math.fsum(parts) for document, parts in terms.items()}

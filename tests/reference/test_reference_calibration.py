@@ -1,0 +1,120 @@
+"""Calibrations against SciPy, by hand, and on lists that have no spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.reference import Ranking, calibrate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+METHODS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
+SCORES = st.lists(st.sampled_from([-3.0, -0.5, 0.0, 0.1, 0.1000001, 2.0, 7.5, 1e6]), min_size=1, max_size=15)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCORES, st.sampled_from(["strict", "weak", "mean", "rank"]))
+def test_pit_is_percentileofscore(scores: list[float], ties: str) -> None:
+    want = stats.percentileofscore(scores, scores, kind=ties) / 100
+    np.testing.assert_allclose(calibrate([scores], "pit", ties=ties)[0], want, rtol=0, atol=1e-15)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCORES)
+def test_pit_counts(scores: list[float]) -> None:
+    n = len(scores)
+    below = [sum(other < s for other in scores) for s in scores]
+    up_to = [sum(other <= s for other in scores) for s in scores]
+    want = {
+        "strict": [a / n for a in below],
+        "weak": [b / n for b in up_to],
+        "mean": [(a + b) / (2 * n) for a, b in zip(below, up_to, strict=True)],
+        "rank": [(a + b + 1) / (2 * n) for a, b in zip(below, up_to, strict=True)],
+    }
+    for ties, values in want.items():
+        assert calibrate([scores], ties=ties)[0].tolist() == values
+    assert calibrate([scores])[0].tolist() == want["strict"]
+    average = stats.rankdata(scores, method="average") / n
+    np.testing.assert_allclose(calibrate([scores], ties="rank")[0], average, rtol=0, atol=1e-15)
+    assert calibrate([scores], ties="weak")[0].tolist() == (stats.rankdata(scores, method="max") / n).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-100, 100, width=32), min_size=2, max_size=12, unique=True))
+def test_z_score_is_scipys(scores: list[float]) -> None:
+    np.testing.assert_allclose(calibrate([scores], "z_score")[0], stats.zscore(scores), rtol=1e-6, atol=1e-9)
+
+
+def test_by_hand() -> None:
+    s = [4.0, 3.0, 0.0, -1.0]
+    assert calibrate([s], "min_max")[0].tolist() == [1.0, 0.8, 0.2, 0.0]
+    assert calibrate([s], "max")[0].tolist() == [1.0, 0.75, 0.0, -0.25]
+    assert calibrate([[1.0, -4.0]], "max")[0].tolist() == [0.25, -1.0]
+    assert calibrate([[4.0, 3.0]], "l2")[0].tolist() == pytest.approx([0.8, 0.6], abs=1e-15)
+    assert calibrate([[3.0, 1.0]], "z_score")[0].tolist() == [1.0, -1.0]
+    assert calibrate([s], "rank")[0].tolist() == [1.0, 0.75, 0.5, 0.25]
+    assert calibrate([s], "none")[0].tolist() == s
+
+
+@pytest.mark.parametrize("value", [0.1, 7.0, -2.5, 0.0])
+@pytest.mark.parametrize("n", [1, 3, 10])
+def test_equal_scores(value: float, n: int) -> None:
+    def one(method: str, **options: Any) -> set[float]:
+        return set(calibrate([[value] * n], method, **options)[0].tolist())
+
+    assert one("pit") == {0.0}
+    assert one("pit", ties="weak") == {1.0}
+    assert one("pit", ties="mean") == {0.5}
+    assert one("pit", ties="rank") == {(n + 1) / (2 * n)}
+    assert one("min_max") == {1.0}
+    assert one("z_score") == {0.0}
+    assert one("max") == {float(np.sign(value))}
+    assert one("none") == {value}
+    (l2,) = one("l2")
+    assert l2 == pytest.approx(np.sign(value) / np.sqrt(n), abs=1e-15)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_hits_keep_ids_counts_and_padding(method: str) -> None:
+    hits = hf.Hits.from_lists([[(4, 0.2), (1, 0.8), (6, -0.5)], [], [(3, 0.5)]])
+    got = calibrate(hits, method)
+    assert isinstance(got, Ranking)
+    assert (got.ids == hits.ids).all() and (got.counts == hits.counts).all()
+    assert got.scores.dtype == np.float64 and np.isneginf(got.scores[1:, 1:]).all()
+    for b, n in enumerate(hits.counts):
+        assert (got.scores[b, :n] == calibrate([hits.scores[b, :n]], method)[0]).all()
+    again = calibrate(got, method)
+    assert (again.ids == hits.ids).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_lists_and_empty_lists(method: str) -> None:
+    assert calibrate([], method) == []
+    assert [row.size for row in calibrate([[], [1.0], []], method)] == [0, 1, 0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCORES, st.sampled_from(["pit", "min_max", "max", "z_score", "l2", "none"]))
+def test_order_is_kept(scores: list[float], method: str) -> None:
+    ordered = calibrate([sorted(scores, reverse=True)], method)[0]
+    assert np.isfinite(ordered).all() and (np.diff(ordered) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("lists", "method", "ties", "message"),
+    [
+        ([[1.0]], "softmax", None, "allowed: pit, min_max, max, z_score, l2, rank, none"),
+        ([[1.0]], "pit", "average", "allowed: strict, weak, mean, rank"),
+        ([[1.0]], "min_max", "strict", "only calibration 'pit' has ties"),
+        ([[np.nan]], "pit", None, "finite"),
+        ([[[1.0]]], "pit", None, "one-dimensional"),
+    ],
+)
+def test_calibrate_refuses(lists: Any, method: str, ties: str | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        calibrate(lists, method, ties=ties)

@@ -1,0 +1,157 @@
+"""What all fusion methods share: the union, consensus, order, padding, weights, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_wellformed
+from hopfuse.errors import InputError
+from hopfuse.reference import fuse
+from hopfuse.reference.fusion import METHODS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+DENSE = hf.Hits.from_lists([[(1, 0.9), (2, 0.8), (3, 0.4)], [(7, 0.5)], [], []])
+GRAPH = hf.Hits.from_lists([[(3, 0.5), (4, 0.3)], [(7, 0.2), (1, 0.1)], [(5, 0.6)], []])
+EVERY = sorted(METHODS)
+
+
+def test_the_methods() -> None:
+    assert EVERY == ["boltzmann", "linear", "max", "rrf"]
+    assert all(METHODS[name].name == name for name in EVERY)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_the_union_is_ranked_and_padded(method: str) -> None:
+    got = fuse([DENSE, GRAPH], method=method, k=6)
+    assert_hits_wellformed(got)
+    assert got.ids.shape == (4, 6) and got.scores.dtype == np.float64
+    assert got.counts.tolist() == [4, 2, 1, 0]
+    assert [set(dict(got.row(b))) for b in range(4)] == [{1, 2, 3, 4}, {1, 7}, {5}, set()]
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_k_cuts_the_ranking(method: str) -> None:
+    whole = fuse([DENSE, GRAPH], method=method, k=10)
+    for k in range(5):
+        cut = fuse([DENSE, GRAPH], method=method, k=k)
+        assert cut.ids.shape == (4, k)
+        assert all(cut.row(b) == whole.row(b)[:k] for b in range(4))
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_consensus_is_added_to_documents_of_two_lists(method: str) -> None:
+    third = hf.Hits.from_lists([[(3, 0.1), (9, 0.05)], [(8, 0.5)], [(5, 0.5)], [(2, 0.1)]])
+    lists = [DENSE, GRAPH, third]
+    plain, bonus = fuse(lists, method=method), fuse(lists, method=method, consensus=0.75)
+    shared = [{3}, {7}, {5}, set()]
+    for b in range(4):
+        before, after = dict(plain.row(b)), dict(bonus.row(b))
+        assert after == {v: s + 0.75 if v in shared[b] else s for v, s in before.items()}
+
+
+@pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
+def test_consensus_counts_lists_of_weight_zero(method: str) -> None:
+    got = dict(fuse([DENSE, GRAPH], method=method, weights=[1.0, 0.0], consensus=2.0).row(0))
+    assert got[3] >= 2.0 and got[4] == 0.0
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_a_batch_is_its_queries(method: str) -> None:
+    whole = fuse([DENSE, GRAPH], method=method, consensus=0.5)
+    for b in range(4):
+        one = [hf.Hits(h.ids[b], h.scores[b], h.counts[b : b + 1]) for h in (DENSE, GRAPH)]
+        assert fuse(one, method=method, consensus=0.5).row(0) == whole.row(b)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_one_list(method: str) -> None:
+    got = fuse([DENSE], method=method)
+    assert got.counts.tolist() == [3, 1, 0, 0]
+    assert [v for v, _ in got.row(0)][:2] == [1, 2]
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_no_queries(method: str) -> None:
+    empty = hf.Hits.from_lists([])
+    assert fuse([empty, empty], method=method, k=3).ids.shape == (0, 3)
+
+
+@pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
+def test_weights_per_query(method: str) -> None:
+    w = np.array([[1.0, 0.0], [0.25, 2.0], [3.0, 0.5], [0.0, 0.0]])
+    whole = fuse([DENSE, GRAPH], method=method, weights=w)
+    for b in range(4):
+        assert whole.row(b) == fuse([DENSE, GRAPH], method=method, weights=w[b]).row(b)
+
+
+LISTS = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, 8), st.sampled_from([0.0, 0.25, 0.5, 1.0])), max_size=7, unique_by=lambda p: p[0]
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(LISTS, st.sampled_from(EVERY), st.sampled_from([0.0, 0.5]))
+def test_any_lists(rows: list[list[tuple[int, float]]], method: str, consensus: float) -> None:
+    lists = [hf.Hits.from_lists([row]) for row in rows]
+    got = fuse(lists, method=method, consensus=consensus, k=12)
+    assert_hits_wellformed(got)
+    assert set(dict(got.row(0))) == {v for row in rows for v, _ in row}
+
+
+@settings(max_examples=60, deadline=None)
+@given(LISTS, st.sampled_from(EVERY), st.randoms())
+def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]], method: str, random: Any) -> None:
+    """Sums are correctly rounded, so that equal terms tie whatever lists they come from."""
+    lists = [hf.Hits.from_lists([row]) for row in rows]
+    weights = {} if method == "max" else {"weights": [0.3] * len(lists)}
+    shuffled = random.sample(lists, len(lists))
+    assert fuse(lists, method=method, **weights).row(0) == fuse(shuffled, method=method, **weights).row(0)
+
+
+@pytest.mark.parametrize(
+    ("lists", "options", "message"),
+    [
+        ([DENSE, GRAPH], {"method": "borda"}, "allowed: boltzmann, linear, rrf, max"),
+        ([DENSE, GRAPH], {"temprature": 1.0}, "'boltzmann' has no option 'temprature'; allowed: temperature"),
+        ([DENSE, GRAPH], {"method": "linear", "temperature": 1.0}, "no option 'temperature'; allowed: none"),
+        ([DENSE, GRAPH], {"method": "rrf", "bias": [0, 1]}, "allowed: rank_constant"),
+        ([DENSE, GRAPH], {"calibration": "softmax"}, "'boltzmann' allows: pit, min_max"),
+        ([DENSE, GRAPH], {"calibration": "z_score"}, "'boltzmann' allows: pit, min_max, max, l2, rank, none"),
+        ([DENSE, GRAPH], {"method": "rrf", "calibration": "pit"}, "uses ranks only"),
+        ([DENSE, GRAPH], {"method": "rrf", "ties": "weak"}, "uses ranks only"),
+        ([DENSE, GRAPH], {"method": "linear", "calibration": "max", "ties": "weak"}, "only calibration 'pit' has ties"),
+        ([DENSE, GRAPH], {"method": "max", "ties": "weak"}, "only calibration 'pit' has ties"),
+        ([DENSE, GRAPH], {"ties": "first"}, "allowed: strict, weak, mean, rank"),
+        ([DENSE, GRAPH], {"weights": [1.0]}, r"weights have shape \(1,\)"),
+        ([DENSE, GRAPH], {"weights": [[0.5, 0.5]] * 3}, r"they must be \(2,\) or \(4, 2\)"),
+        ([DENSE, GRAPH], {"weights": [0.5, -0.5]}, "at least 0"),
+        ([DENSE, GRAPH], {"weights": [0.5, np.nan]}, "finite"),
+        ([DENSE, GRAPH], {"method": "max", "weights": [0.5, 0.5]}, "'max' takes no weights"),
+        ([DENSE, GRAPH], {"consensus": -0.5}, "consensus is -0.5"),
+        ([DENSE, GRAPH], {"consensus": np.inf}, "consensus is inf"),
+        ([DENSE, GRAPH], {"consensus": True}, "consensus is True"),
+        ([DENSE, GRAPH], {"k": -1}, "k is -1"),
+        ([DENSE, GRAPH], {"temperature": 0.0}, "temperature is 0.0"),
+        ([DENSE, GRAPH], {"temperature": "hot"}, "temperature is 'hot'"),
+        ([DENSE, GRAPH], {"temperature": np.nan}, "temperature is nan"),
+        ([DENSE, GRAPH], {"method": "rrf", "rank_constant": -1}, "rank_constant is -1"),
+        ([DENSE, GRAPH], {"method": "rrf", "rank_constant": None}, "rank_constant is None"),
+        ([DENSE, GRAPH], {"method": "max", "bias": [0.0]}, "bias is"),
+        ([DENSE, GRAPH], {"method": "max", "bias": [0.0, np.nan]}, "2 finite numbers"),
+        ([], {}, "at least one Hits"),
+        (DENSE, {}, "at least one Hits"),
+        ([DENSE, GRAPH.ids], {}, "at least one Hits"),
+        ([DENSE, hf.Hits.from_lists([[]])], {}, r"\[4, 1\] rows"),
+    ],
+)
+def test_fuse_refuses(lists: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fuse(lists, **options)

@@ -1,0 +1,140 @@
+"""What PPR takes as a restart, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hopfuse.errors import InputError
+from hopfuse.reference import ppr, ppr_residual, ppr_topk
+
+G = hf.Graph.from_edges([0, 1, 1, 3], [1, 2, 3, 0], edge_type=[0, 1, 0, 1], directed=True)
+DENSE = np.array([[1.0, 0, 3.0, 0], [0, 0, 0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    "restart",
+    [
+        DENSE.astype(np.float32),
+        DENSE.tolist(),
+        DENSE.astype(int),
+        sp.csr_array(DENSE),
+        sp.coo_array(([1.0, 1.0, 2.0, 2.0], ([0, 0, 0, 1], [0, 2, 2, 3])), shape=(2, 4)),
+        sp.csc_matrix(DENSE),
+        [{0: 1.0, 2: 3.0}, {3: 2.0}],
+        [{np.int64(0): 2, 2: 6, 1: 0.0}, {3: 1e-30}],
+    ],
+)
+def test_all_forms_of_restart_agree(restart: Any) -> None:
+    assert (ppr(G, restart) == ppr(G, DENSE)).all()
+
+
+def test_one_row_and_no_rows() -> None:
+    assert ppr(G, [1.0, 0, 0, 0]).shape == (1, 4)
+    assert ppr(G, []).shape == (0, 4)
+    assert ppr(G, np.zeros((0, 4))).shape == (0, 4)
+    assert ppr_residual(G, np.zeros((0, 4)), []).shape == (0,)
+    assert ppr_topk(G, [], 3) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("restart", "message"),
+    [
+        ([[1.0, 0, 0, 0], [0, 0, 0, 0]], "row 1 sums to 0"),
+        ([{0: 1.0}, {}], "row 1 sums to 0"),
+        (sp.csr_array((2, 4)), "row 0 sums to 0"),
+        ([[1.0, 0, np.nan, 0]], "row 0, node 2 is nan"),
+        ([[1.0, 0, np.inf, 0]], "row 0, node 2 is inf"),
+        ([[1.0, -0.5, 0, 0]], "row 0, node 1 is -0.5"),
+        ([[1.7e308, 1.7e308, 0, 0]], "row 0 sums to inf"),
+        ([{0: 1.0}, {4: 1.0}], "row 1 names node 4"),
+        ([{-1: 1.0}], "row 0 names node -1"),
+        ([{0.5: 1.0}], "row 0 names node 0.5"),
+        ([{0: -1.0}], "row 0, node 0 is -1"),
+        ([1.0, 2.0], r"shape \(1, 2\)"),
+        (np.ones((1, 4, 1)), "shape"),
+        (sp.csr_array((2, 5)), r"shape \(2, 5\)"),
+        (["a", "b", "c", "d"], "dtype"),
+    ],
+)
+def test_restart_is_refused(restart: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ppr(G, restart)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"damping": 1.0}, "damping is 1.0"),
+        ({"damping": -0.1}, "damping is -0.1"),
+        ({"damping": float("nan")}, "damping is nan"),
+        ({"damping": [0.5, 0.5, 0.5]}, r"damping has shape \(3,\)"),
+        ({"edge_type_norm": "row"}, "allowed: joint, per_type"),
+        ({"edge_type_weights": [1.0]}, r"shape \(1,\)"),
+        ({"edge_type_weights": [[1.0, 1.0]] * 3}, r"shape \(3, 2\)"),
+        ({"edge_type_weights": [1.0, -1.0]}, "at least 0"),
+        ({"edge_type_weights": [1.0, np.inf]}, "finite"),
+        ({"edge_type_weights": [0.75, 0.5], "edge_type_norm": "per_type"}, "sum to 1.25 in row 0"),
+        ({"edge_type_weights": [[0.5, 0.5], [1, 1]], "edge_type_norm": "per_type"}, "sum to 2.0 in row 1"),
+        ({"allowed_nodes": [0, 2, 3]}, "allowed_nodes is int64"),
+        ({"allowed_nodes": [True] * 3}, r"shape \(4,\)"),
+        ({"allowed_nodes": [True, True, True, False]}, "row 1 has weight on node 3"),
+        ({"allowed_nodes": np.array([[0, 1, 1, 1], [1, 1, 1, 1]], bool)}, "row 0 has weight on node 0"),
+    ],
+)
+def test_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ppr(G, DENSE, **options)
+    with pytest.raises(InputError, match=message):
+        ppr_residual(G, DENSE, DENSE, **options)
+
+
+def test_residual_refuses_scores_of_another_shape() -> None:
+    with pytest.raises(InputError, match=r"x has shape \(1, 4\)"):
+        ppr_residual(G, [1.0, 0, 0, 0], DENSE)
+
+
+def test_topk_lists_positive_scores_in_total_order() -> None:
+    star = hf.Graph.from_edges([0, 0, 0, 0], [4, 3, 2, 1], num_nodes=6)
+    ids, scores = ppr_topk(star, [{0: 1.0}, {5: 1.0}], 4)
+    assert [row.tolist() for row in ids] == [[0, 1, 2, 3], [5]]
+    x = ppr(star, [{0: 1.0}, {5: 1.0}])
+    for b in range(2):
+        assert (scores[b] == x[b, ids[b]]).all()
+
+
+@pytest.mark.parametrize(
+    ("among", "want"),
+    [
+        ([4, 2, 5], [[2, 4], [5]]),
+        (np.array([False, False, True, False, True, True]), [[2, 4], [5]]),
+        ([[1, 0], [5, 0]], [[0, 1], [5]]),
+        (np.array([[0, 1], [2, 3]]), [[0, 1], []]),
+        ([], [[], []]),
+    ],
+)
+def test_topk_among(among: Any, want: list[list[int]]) -> None:
+    star = hf.Graph.from_edges([0, 0, 0, 0], [4, 3, 2, 1], num_nodes=6)
+    ids, _ = ppr_topk(star, [{0: 1.0}, {5: 1.0}], 3, among=among)
+    assert [row.tolist() for row in ids] == want
+
+
+def test_topk_passes_options_on() -> None:
+    ids, scores = ppr_topk(G, DENSE, 4, damping=0.0)
+    assert [row.tolist() for row in ids] == [[2, 0], [3]]
+    assert [row.tolist() for row in scores] == [[0.75, 0.25], [1.0]]
+
+
+@pytest.mark.parametrize("k", [-1, 2.0, True, None])
+def test_topk_refuses_k(k: Any) -> None:
+    with pytest.raises(InputError, match="k is"):
+        ppr_topk(G, DENSE, k)
+
+
+@pytest.mark.parametrize("among", [[4], [-1], [0.5], [True, False], [[0], [1], [2]], np.zeros((2, 2, 2), int)])
+def test_topk_refuses_among(among: Any) -> None:
+    with pytest.raises(InputError, match="among"):
+        ppr_topk(G, DENSE, 2, among=among)
