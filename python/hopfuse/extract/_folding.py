@@ -1,0 +1,71 @@
+"""Unicode folding that remembers where every folded character came from."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Folded(NamedTuple):
+    """A folded text, with the offsets of its *segments* in the original.
+
+    A segment is the shortest piece of the original that folds by itself: a character with the marks
+    (and conjoining jamo) that follow it. ``start_at[i]`` is the original offset where the segment that
+    begins at folded position i begins, ``end_at[i]`` where the segment whose last folded character is
+    i ends; both are -1 inside a segment.
+    """
+
+    text: str
+    start_at: Sequence[int]
+    end_at: Sequence[int]
+
+
+def fold(text: str, case_sensitive: bool) -> str:
+    """NFKC, and with ``case_sensitive=False`` the full case folding of it, in NFKC again."""
+    text = unicodedata.normalize("NFKC", text)
+    return text if case_sensitive else unicodedata.normalize("NFKC", text.casefold())
+
+
+def fold_with_offsets(text: str, case_sensitive: bool) -> Folded:
+    """The same folding, segment by segment."""
+    if text.isascii():
+        return Folded(text if case_sensitive else text.lower(), range(len(text)), range(1, len(text) + 1))
+    pieces: list[str] = []
+    start_at: list[int] = []
+    end_at: list[int] = []
+    for start, end in _segments(text):
+        piece = fold(text[start:end], case_sensitive)
+        inside = [-1] * (len(piece) - 1)
+        pieces.append(piece)
+        start_at += [start, *inside]
+        end_at += [*inside, end]
+    return Folded("".join(pieces), start_at, end_at)
+
+
+def in_word(folded: str, at: int) -> bool:
+    """Whether the character at a position, or the one that its mark belongs to, is part of a word."""
+    while at > 0 and unicodedata.category(folded[at])[0] == "M":
+        at -= 1
+    return folded[at].isalnum() or folded[at] == "_"
+
+
+def _segments(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for at in range(1, len(text)):
+        if not _attaches(text[at]):
+            yield start, at
+            start = at
+    yield start, len(text)
+
+
+@lru_cache(maxsize=1 << 16)
+def _attaches(character: str) -> bool:
+    """Whether normalization may merge or reorder a character with the one before it."""
+    if character < "\u0300":
+        return False
+    first = unicodedata.normalize("NFKD", character)[0]
+    hangul_vowel_or_tail = "\u1160" <= first <= "\u11ff"
+    kirat_rai_vowel = "\U00016d63" <= first <= "\U00016d6a"
+    return unicodedata.category(first)[0] == "M" or hangul_vowel_or_tail or kirat_rai_vowel

@@ -1,0 +1,216 @@
+"""Entity mentions by exact lookup of known names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+from ..errors import InputError, MissingExtraError
+from ._folding import Folded, fold, fold_with_offsets, in_word
+
+Kind = Literal["exact", "alias"]
+
+
+class Match(NamedTuple):
+    """An entity mentioned in a text.
+
+    Attributes
+    ----------
+    entity : int
+        Index into the gazetteer's names.
+    surface : str
+        The mention as it stands in the text: ``text[start:end]``.
+    start, end : int
+        Offsets into the original text, in characters.
+    kind : {"exact", "alias"}
+        Whether the entity's name matched, or one of its aliases.
+    """
+
+    entity: int
+    surface: str
+    start: int
+    end: int
+    kind: Kind
+
+
+class Gazetteer:
+    """Finds known names in texts, all at once, with an Aho-Corasick automaton.
+
+    Names and texts are compared after Unicode normalization (NFKC) and full case folding, so that
+    ``"STRASSE"`` finds ``"Straße"``; runs of white space are not merged. A mention begins and ends at
+    a word boundary: not between two letters, digits or underscores, nor before a combining mark. In
+    scripts written without spaces a name is thus found only where something else sets it off. Of
+    mentions that overlap, the longest (in the original text) wins, then the leftmost.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The name of each entity; several may share one. White space around a name is dropped.
+    aliases : mapping of int to iterable of str, optional
+        Other names of an entity, by its index.
+    min_length : int, at least 1
+        Names and aliases with fewer characters, once folded, are not looked for; :attr:`skipped`
+        lists them.
+    case_sensitive : bool
+        Compare after NFKC only.
+
+    Attributes
+    ----------
+    skipped : tuple of (int, str)
+        Entity and surface of each name or alias that is too short.
+
+    Raises
+    ------
+    InputError
+        A name or alias that is not a string or is blank, an index without a name, min_length below 1.
+    MissingExtraError
+        ``pyahocorasick`` is not installed.
+
+    References
+    ----------
+    Aho and Corasick, Communications of the ACM 18 (1975).
+
+    Examples
+    --------
+    >>> from hopfuse.extract import Gazetteer
+    >>> gazetteer = Gazetteer(["New York", "York", "New York City"], {2: ["NYC", "Big Apple"]})
+    >>> for match in gazetteer.match(["From York to the BIG APPLE"])[0]:
+    ...     print(match)
+    Match(entity=1, surface='York', start=5, end=9, kind='exact')
+    Match(entity=2, surface='BIG APPLE', start=17, end=26, kind='alias')
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        aliases: Mapping[int, Iterable[str]] | None = None,
+        *,
+        min_length: int = 2,
+        case_sensitive: bool = False,
+    ) -> None:
+        if isinstance(min_length, bool) or not isinstance(min_length, int) or min_length < 1:
+            raise InputError(f"min_length is {min_length!r}; it must be an integer, at least 1")
+        self._case_sensitive = case_sensitive
+        skipped: list[tuple[int, str]] = []
+        table: dict[str, dict[int, Kind]] = {}
+        for entity, surface, kind in _surfaces(names, {} if aliases is None else aliases):
+            folded = fold(surface.strip(), case_sensitive)
+            if not folded:
+                raise InputError(f"entity {entity} has the blank name {surface!r}; every name needs a character")
+            if len(folded) < min_length:
+                skipped.append((entity, surface))
+            else:
+                table.setdefault(folded, {}).setdefault(entity, kind)
+        self.skipped = tuple(skipped)
+        self._lengths = [len(folded) for folded in table]
+        self._entities = [sorted(entities.items()) for entities in table.values()]
+        self._automaton = _automaton(table)
+
+    def __len__(self) -> int:
+        """The number of different surfaces that are looked for."""
+        return len(self._lengths)
+
+    def __repr__(self) -> str:
+        return f"Gazetteer(surfaces={len(self)}, skipped={len(self.skipped)}, case_sensitive={self._case_sensitive})"
+
+    def match(self, texts: Sequence[str]) -> list[list[Match]]:
+        """The mentions in each text.
+
+        Parameters
+        ----------
+        texts : sequence of str
+
+        Returns
+        -------
+        list of list of Match
+            One list per text, by offset. Entities that share the surface follow one another in the
+            order of their indices; an entity is listed once for a mention, as ``"exact"`` where its
+            name matches.
+
+        Raises
+        ------
+        InputError
+            A bare string, or an entry that is not one.
+
+        Examples
+        --------
+        >>> from hopfuse.extract import Gazetteer
+        >>> gazetteer = Gazetteer(["Mercury", "Hermes", "Mercury"], {1: ["Mercury"]})
+        >>> [[(m.entity, m.kind) for m in found] for found in gazetteer.match(["mercury", "none"])]
+        [[(0, 'exact'), (1, 'alias'), (2, 'exact')], []]
+        """
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise InputError(f"texts is one {type(texts).__name__}; pass a list of strings: [text]")
+        return [self._mentions(at, text) for at, text in enumerate(texts)]
+
+    def _mentions(self, at: int, text: str) -> list[Match]:
+        if not isinstance(text, str):
+            raise InputError(f"texts[{at}] is a {type(text).__name__}; every text must be a string")
+        if not text or not self._lengths:
+            return []
+        spans = _longest(self._candidates(fold_with_offsets(text, self._case_sensitive)), len(text))
+        return [
+            Match(entity, text[start:end], start, end, kind)
+            for start, end, surface in spans
+            for entity, kind in self._entities[surface]
+        ]
+
+    def _candidates(self, folded: Folded) -> list[tuple[int, int, int]]:
+        """(start, end, surface) of every occurrence between word boundaries, in original offsets."""
+        found = []
+        for last, surface in self._automaton.iter(folded.text):
+            first = last - self._lengths[surface] + 1
+            start, end = folded.start_at[first], folded.end_at[last]
+            if min(start, end) >= 0 and not (_splits_word(folded.text, first) or _splits_word(folded.text, last + 1)):
+                found.append((start, end, surface))
+        return found
+
+
+def _surfaces(names: Sequence[str], aliases: Mapping[int, Iterable[str]]) -> Iterable[tuple[int, str, Kind]]:
+    """Every (entity, surface, kind), names first."""
+    if isinstance(names, str):
+        raise InputError("names is one str; pass a list of strings: [name]")
+    for entity, name in enumerate(names):
+        yield entity, _string(entity, name), "exact"
+    for entity, others in aliases.items():
+        if not (isinstance(entity, int) and 0 <= entity < len(names)):
+            raise InputError(f"aliases has the key {entity!r}; keys are indices of names, 0 .. {len(names) - 1}")
+        if isinstance(others, str):
+            raise InputError(f"the aliases of entity {entity} are one str; pass a list of strings: [{others!r}]")
+        for alias in others:
+            yield entity, _string(entity, alias), "alias"
+
+
+def _string(entity: int, surface: Any) -> str:
+    if not isinstance(surface, str):
+        raise InputError(f"entity {entity} has the name {surface!r}; every name must be a string")
+    return surface
+
+
+def _automaton(surfaces: Iterable[str]) -> Any:
+    try:
+        library = import_module("ahocorasick")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pyahocorasick", "text", "Gazetteer") from error
+    automaton = library.Automaton()
+    for at, surface in enumerate(surfaces):
+        automaton.add_word(surface, at)
+    automaton.make_automaton()
+    return automaton
+
+
+def _splits_word(folded: str, cut: int) -> bool:
+    return 0 < cut < len(folded) and in_word(folded, cut - 1) and in_word(folded, cut)
+
+
+def _longest(spans: list[tuple[int, int, int]], length: int) -> list[tuple[int, int, int]]:
+    """Spans that do not overlap, by offset: the longest first claim their place, then the leftmost."""
+    taken = bytearray(length)
+    kept = []
+    for start, end, surface in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
+        # No kept span is shorter, so one that overlaps covers an end of this one.
+        if not (taken[start] or taken[end - 1]):
+            taken[start:end] = b"\1" * (end - start)
+            kept.append((start, end, surface))
+    return sorted(kept)

@@ -1,0 +1,300 @@
+import doctest
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import hopfuse.extract.gazetteer
+from hopfuse.errors import InputError, MissingExtraError
+from hopfuse.extract import Gazetteer, Match
+from hopfuse.extract._folding import fold, fold_with_offsets
+
+pytest.importorskip("ahocorasick")
+
+
+def found(gazetteer, text):
+    return [(m.entity, m.surface, m.start) for m in gazetteer.match([text])[0]]
+
+
+def test_by_hand():
+    text = "Paris Hilton flew from Paris to Hilton Head."
+    g = Gazetteer(["Paris", "Paris Hilton", "Hilton Head"])
+    assert g.match([text]) == [
+        [
+            Match(1, "Paris Hilton", 0, 12, "exact"),
+            Match(0, "Paris", 23, 28, "exact"),
+            Match(2, "Hilton Head", 32, 43, "exact"),
+        ]
+    ]
+
+
+def test_word_boundaries():
+    g = Gazetteer(["art", "C++", "3M"])
+    assert found(g, "party Art. art's start art_2 (art)") == [(0, "Art", 6), (0, "art", 11), (0, "art", 30)]
+    assert found(g, "C++ C++11 xC++") == [(1, "C++", 0), (1, "C++", 4)]
+    assert found(g, "3M 13M 3Ms") == [(2, "3M", 0)]
+
+
+def test_a_combining_mark_belongs_to_its_letter():
+    g = Gazetteer(["cafe", "sa", "na"])
+    assert found(g, "cafe\u0301 cafe") == [(0, "cafe", 6)]
+    assert found(g, "sa\u0338") == []
+    assert found(g, "x\u0338na") == []
+    assert found(g, "\u2665\ufe0fna") == [(2, "na", 2)]
+
+
+def test_the_longest_wins_then_the_leftmost():
+    g = Gazetteer(["a b", "b c d", "c d", "d e f", "e"])
+    assert found(g, "a b c d") == [(1, "b c d", 2)]
+    assert found(g, "a b c d e f") == [(1, "b c d", 2)]
+    assert found(g, "b c d e f") == [(1, "b c d", 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "surface", "start"),
+    [
+        ("STRASSE", "die Straße.", "Straße", 4),
+        ("Straße", "ß die STRASSE.", "STRASSE", 6),
+        ("café", "ß un cafe\u0301!", "cafe\u0301", 5),
+        ("cafe\u0301", "un CAFÉ!", "CAFÉ", 3),
+        ("find", "ﬃ ﬁnd it", "ﬁnd", 2),
+        ("ABC 12", "ß \uff21\uff22\uff23\u300012", "\uff21\uff22\uff23\u300012", 2),
+        ("İstanbul", "i̇ in İSTANBUL", "İSTANBUL", 6),
+        ("한국", "ß \u1112\u1161\u11ab\u1100\u116e\u11a8 x", "\u1112\u1161\u11ab\u1100\u116e\u11a8", 2),
+        ("Ångström", "K \u212bngstro\u0308m", "\u212bngstro\u0308m", 2),
+        ("ὀδυσσεύς", "ὁ ὈΔΥΣΣΕΎΣ", "ὈΔΥΣΣΕΎΣ", 2),
+        ("가", "ﾊﾞ 가", "가", 3),
+        ("バ", "一 ﾊﾞ", "ﾊﾞ", 2),
+        ("🎉 party", "ß 🎉 PARTY", "🎉 PARTY", 2),
+    ],
+)
+def test_folding_keeps_original_offsets(name, text, surface, start):
+    g = Gazetteer([name], min_length=1)
+    assert g.match([text]) == [[Match(0, surface, start, start + len(surface), "exact")]]
+    assert text[start : start + len(surface)] == surface
+
+
+def test_no_match_inside_a_character():
+    g = Gazetteer(["s", "fi", "1"], min_length=1)
+    assert found(g, "ß ﬃ ½") == []
+
+
+def test_case_sensitive():
+    g = Gazetteer(["US", "us"], case_sensitive=True)
+    assert found(g, "us and US and Us and \uff35\uff33") == [(1, "us", 0), (0, "US", 7), (0, "\uff35\uff33", 21)]
+
+
+def test_entities_that_share_a_surface_are_all_returned():
+    g = Gazetteer(["Mercury", "Hermes", "mercury", "Hg"], {3: ["MERCURY", "quicksilver"], 1: ["Mercury"]})
+    assert g.match(["Mercury"]) == [
+        [
+            Match(0, "Mercury", 0, 7, "exact"),
+            Match(1, "Mercury", 0, 7, "alias"),
+            Match(2, "Mercury", 0, 7, "exact"),
+            Match(3, "Mercury", 0, 7, "alias"),
+        ]
+    ]
+    assert len(g) == 4
+
+
+def test_a_name_that_is_also_an_alias_is_exact_and_listed_once():
+    g = Gazetteer(["Rome"], {0: ["rome", "Roma"]})
+    assert g.match(["ROME, Roma"]) == [[Match(0, "ROME", 0, 4, "exact"), Match(0, "Roma", 6, 10, "alias")]]
+
+
+def test_the_order_of_aliases_does_not_matter():
+    one = Gazetteer(["a1", "b1"], {0: ["xx", "yy"], 1: ["yy", "xx"]})
+    two = Gazetteer(["a1", "b1"], {1: ["xx", "yy"], 0: ["yy", "xx"]})
+    assert one.match(["yy xx b1"]) == two.match(["yy xx b1"])
+
+
+def test_short_surfaces_are_left_out_and_listed():
+    g = Gazetteer(["X", "Li", " Q ", "ﬁ"], {1: ["L", "Lith"]}, min_length=2)
+    assert g.skipped == ((0, "X"), (2, " Q "), (1, "L"))
+    assert found(g, "X Li Q L lith fi") == [(1, "Li", 2), (1, "lith", 9), (3, "fi", 14)]
+    assert Gazetteer(["abc"], min_length=4).skipped == ((0, "abc"),)
+
+
+def test_white_space_around_names_is_dropped():
+    assert found(Gazetteer([" \u00a0Rome\n"]), "in Rome") == [(0, "Rome", 3)]
+
+
+def test_nothing_to_find_and_nothing_to_search():
+    assert Gazetteer([]).match(["a text", ""]) == [[], []]
+    assert Gazetteer(["abc"]).match([]) == []
+    assert Gazetteer(["abc"]).match(["", "abc"]) == [[], [Match(0, "abc", 0, 3, "exact")]]
+
+
+def test_odd_characters_pass():
+    assert found(Gazetteer(["ab", "\ud800x"]), "\0 ab\0 \ud800x") == [(0, "ab", 2), (1, "\ud800x", 6)]
+
+
+def test_repr():
+    assert repr(Gazetteer(["a", "bc"])) == "Gazetteer(surfaces=1, skipped=1, case_sensitive=False)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("Rome",), {}, "names is one str"),
+        ((["Rome", 3],), {}, "entity 1 has the name 3"),
+        ((["Rome", " \n"],), {}, "entity 1 has the blank name"),
+        ((["Rome"], {1: ["x"]}), {}, "aliases has the key 1; keys are indices of names, 0 .. 0"),
+        ((["Rome"], {"Rome": ["x"]}), {}, "aliases has the key 'Rome'"),
+        ((["Rome"], {0: "Roma"}), {}, "aliases of entity 0 are one str"),
+        ((["Rome"], {0: [None]}), {}, "entity 0 has the name None"),
+        ((["Rome"], {0: [""]}), {}, "entity 0 has the blank name ''"),
+        ((["Rome"],), {"min_length": 0}, "min_length is 0"),
+        ((["Rome"],), {"min_length": 1.5}, "min_length is 1.5"),
+    ],
+)
+def test_bad_names_are_refused(arguments, options, message):
+    with pytest.raises(InputError, match=message):
+        Gazetteer(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"), [("Rome", "texts is one str"), (None, "one NoneType"), (["a", 1], r"texts\[1\]")]
+)
+def test_bad_texts_are_refused(texts, message):
+    with pytest.raises(InputError, match=message):
+        Gazetteer(["Rome"]).match(texts)
+
+
+def test_the_extra_is_named_where_the_package_is_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ahocorasick", None)
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[text\]"):
+        Gazetteer(["Rome"])
+
+
+def test_import_is_light():
+    code = "import sys, hopfuse.extract; print('ahocorasick' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+
+
+def test_examples_run():
+    result = doctest.testmod(hopfuse.extract.gazetteer)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+# The naive matcher: every substring, compared as a whole.
+
+COMBINING = "\u0301\u0307\u0338\u0345\u1161\u11a8"
+ALPHABET = "abcsfiSK ß-_'ﬁﬃİéE가½ǆǅŉ\u1100\uff21\uff22\u017f\u00b4" + COMBINING
+
+
+def whole_fold(text, case_sensitive):
+    text = unicodedata.normalize("NFKC", text)
+    return text if case_sensitive else unicodedata.normalize("NFKC", text.casefold())
+
+
+def ends_in_word(folded):
+    while folded and unicodedata.category(folded[-1]).startswith("M"):
+        folded = folded[:-1]
+    return bool(folded) and (folded[-1].isalnum() or folded[-1] == "_")
+
+
+def may_cut(text, at, case_sensitive):
+    if at in (0, len(text)):
+        return True
+    after = whole_fold(text[at:], case_sensitive)[0]
+    joined = ends_in_word(whole_fold(text[:at], case_sensitive)) and (after.isalnum() or after == "_")
+    return not (unicodedata.category(text[at]).startswith("M") or text[at] in COMBINING or joined)
+
+
+def naive(names, aliases, text, min_length, case_sensitive):
+    surfaces = {}
+    pairs = [*enumerate(names), *((e, a) for e, others in aliases.items() for a in others)]
+    for at, (entity, surface) in enumerate(pairs):
+        folded = whole_fold(surface.strip(), case_sensitive)
+        if len(folded) >= min_length:
+            surfaces.setdefault(folded, {}).setdefault(entity, "exact" if at < len(names) else "alias")
+    cuts = [at for at in range(len(text) + 1) if may_cut(text, at, case_sensitive)]
+    spans = [(i, j) for i in cuts for j in cuts if i < j and whole_fold(text[i:j], case_sensitive) in surfaces]
+    kept = []
+    while spans:
+        i, j = min(spans, key=lambda span: (span[0] - span[1], span[0]))
+        kept.append((i, j))
+        spans = [(a, b) for a, b in spans if b <= i or a >= j]
+    return [
+        Match(entity, text[i:j], i, j, kind)
+        for i, j in sorted(kept)
+        for entity, kind in sorted(surfaces[whole_fold(text[i:j], case_sensitive)].items())
+    ]
+
+
+words = st.text(ALPHABET, min_size=1, max_size=4).filter(lambda word: word.strip())
+
+
+@st.composite
+def cases(draw):
+    names = draw(st.lists(words, max_size=6))
+    entity = st.integers(0, max(0, len(names) - 1))
+    aliases = draw(st.dictionaries(entity, st.lists(words, max_size=3), max_size=3)) if names else {}
+    known = [*names, *(a for others in aliases.values() for a in others)]
+    pieces = st.one_of(st.sampled_from([*known, " "]), st.text(ALPHABET, max_size=3), st.sampled_from([" ", "-", " "]))
+    recased = st.builds(lambda piece, change: change(piece), pieces, st.sampled_from([str, str.upper, str.lower]))
+    text = "".join(draw(st.lists(recased, max_size=12)))
+    return names, aliases, text, draw(st.integers(1, 3)), draw(st.booleans())
+
+
+@settings(max_examples=600)
+@given(cases())
+@example((["ab", "b c s"], {}, "ab b c s", 1, False))
+@example((["a b", "b c"], {}, "a b c", 1, False))
+def test_against_the_naive_matcher(case):
+    names, aliases, text, min_length, case_sensitive = case
+    g = Gazetteer(names, aliases, min_length=min_length, case_sensitive=case_sensitive)
+    assert g.match([text]) == [naive(*case)]
+
+
+@given(st.lists(st.text(max_size=20), max_size=3), st.lists(st.text(min_size=1, max_size=3), max_size=8))
+def test_mentions_of_any_text_are_in_order_and_in_place(texts, names):
+    names = [name for name in names if name.strip()]
+    for text, mentions in zip(texts, Gazetteer(names, min_length=1).match(texts), strict=True):
+        for m in mentions:
+            assert text[m.start : m.end] == m.surface
+            assert fold(m.surface, False) == fold(names[m.entity].strip(), False)
+        for a, b in pairwise(mentions):
+            assert a.end <= b.start or ((a.start, a.end) == (b.start, b.end) and a.entity < b.entity)
+
+
+@given(st.text(max_size=30), st.booleans())
+def test_folding_by_segments_is_folding_as_a_whole(text, case_sensitive):
+    assert fold_with_offsets(text, case_sensitive).text == fold(text, case_sensitive)
+
+
+def test_segments_hold_for_every_composition_of_unicode():
+    for code in range(sys.maxunicode + 1):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            pair = "".join(chr(int(part, 16)) for part in parts)
+            for case_sensitive in (False, True):
+                assert fold_with_offsets(pair, case_sensitive).text == fold(pair, case_sensitive), hex(code)
+
+
+def test_real_passages():
+    root = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+    if not root.is_dir():
+        pytest.skip(f"the real data is not at {root}; set HOPFUSE_DATA")
+    with open(root / "hotpotqa" / "passages.jsonl", encoding="utf-8") as lines:
+        passages = [json.loads(line) for line, _ in zip(lines, range(1500), strict=False)]
+    titles = [p["title"] for p in passages]
+    g = Gazetteer(titles)
+    bodies = [p["text"] for p in passages]
+    mentions = g.match(bodies)
+    assert g.match(bodies) == mentions
+    assert sum(len(m) for m in mentions) > len(passages)
+    for body, row in zip(bodies, mentions, strict=True):
+        for m in row:
+            assert body[m.start : m.end] == m.surface
+            assert m.surface.casefold() == m.surface.lower() == titles[m.entity].lower() or not m.surface.isascii()
