@@ -34,8 +34,8 @@ class Edges(NamedTuple):
         )
 
 
-def by_hand(e: Edges, s: Any, d: float = 0.5, eta: Any = None, norm: str = "joint", mask: Any = None) -> np.ndarray:
-    """Solve (I - d (P' + s loss')) x = (1 - d) s with matrices filled edge by edge."""
+def matrix(e: Edges, eta: Any = None, norm: str = "joint", mask: Any = None) -> np.ndarray:
+    """P, filled edge by edge."""
     w = np.zeros((e.types, e.n, e.n))
     for a, b, weight, kind in e.rows:
         w[kind, a, b] += weight
@@ -47,12 +47,15 @@ def by_hand(e: Edges, s: Any, d: float = 0.5, eta: Any = None, norm: str = "join
     default = np.ones(e.types) if norm == "joint" else np.full(e.types, 1 / e.types)
     eta = default if eta is None else np.asarray(eta, float)
     if norm == "joint":
-        p = rownorm(np.tensordot(eta, w, axes=1))
-    else:
-        p = sum(eta[t] * rownorm(w[t]) for t in range(e.types))
+        return rownorm(np.tensordot(eta, w, axes=1))
+    return sum(eta[t] * rownorm(w[t]) for t in range(e.types))
+
+
+def by_hand(e: Edges, s: Any, d: float = 0.5, eta: Any = None, norm: str = "joint", mask: Any = None) -> np.ndarray:
+    """Solve (I - d (P' + s loss')) x = (1 - d) s."""
+    p = matrix(e, eta, norm, mask)
     s = np.asarray(s, float) / np.sum(s)
-    loss = 1 - p.sum(axis=1)
-    return np.linalg.solve(np.eye(e.n) - d * (p.T + np.outer(s, loss)), (1 - d) * s)
+    return np.linalg.solve(np.eye(e.n) - d * (p.T + np.outer(s, 1 - p.sum(axis=1))), (1 - d) * s)
 
 
 def rownorm(w: np.ndarray) -> np.ndarray:
@@ -206,6 +209,20 @@ def test_residual_by_hand() -> None:
     """On 0 -> 1 with x = (0.6, 0.4), d = 0.5, s = (1, 0): m = 0.4, r = (0.5 + 0.2 - 0.6, 0.3 - 0.4)."""
     g = hf.Graph.from_edges([0], [1], directed=True)
     np.testing.assert_allclose(ppr_residual(g, [0.6, 0.4], [1.0, 0.0]), [0.2], rtol=1e-15)
+
+
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+def test_residual_of_any_scores(norm: str) -> None:
+    """Also of scores that hold mass outside the mask: such nodes lose it all."""
+    e = Edges(8, True, 3, AWKWARD)
+    mask = np.array([True, True, False, True, True, False, True, True])
+    s = np.array([0.5, 0, 0, 0.25, 0, 0, 0.25, 0])
+    x = np.random.default_rng(2).random((1, 8))
+    p = matrix(e, None, norm, mask)
+    lost = x[0] @ (1 - p.sum(axis=1))
+    r = 0.7 * p.T @ x[0] + (0.3 + 0.7 * lost) * s - x[0]
+    got = ppr_residual(e.graph(), x, s, damping=0.7, edge_type_norm=norm, allowed_nodes=mask)
+    np.testing.assert_allclose(got, [np.abs(r).sum()], rtol=1e-14)
 
 
 def test_residual_over_one_minus_damping_bounds_the_error() -> None:

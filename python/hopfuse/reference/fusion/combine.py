@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,12 +87,9 @@ def _fused_row(
     rule: FusionMethod, row: list[ScoredList], w: NDArray[np.float64], bonus: float, k: int, settings: dict[str, Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     scores = rule.score(row, w, **settings)
-    ids = np.array(sorted(scores), np.int64)
-    held_by = np.zeros(ids.size, np.int64)
-    for one in row:
-        held_by += np.isin(ids, one.ids)
-    total = np.array([scores[document] for document in ids.tolist()], np.float64)
-    return best(ids, np.where(held_by >= 2, total + bonus, total), k)
+    held_by = Counter(document for one in row for document in one.ids.tolist())
+    total = [score + bonus if held_by[document] >= 2 else score for document, score in scores.items()]
+    return best(np.array(list(scores), np.int64), np.array(total, np.float64), k)
 
 
 def _method(name: str, options: dict[str, Any]) -> FusionMethod:
