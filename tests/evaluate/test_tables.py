@@ -67,6 +67,7 @@ def test_wins_and_losses_by_hand(result):
     assert c.p_value == mcnemar_exact(3, 1)
     c = result.comparison("graph", "hit@1")
     assert (c.n, c.wins, c.losses, c.both, c.neither) == (6, 2, 1, 3, 0)
+    assert set(result.group().comparisons) == {"graph"}
     c = result.comparison("graph", "hit@1", group="2 hops")
     assert (c.n, c.wins, c.losses, c.both, c.neither) == (3, 1, 0, 2, 0)
 

@@ -70,6 +70,7 @@ def test_the_longest_wins_then_the_leftmost():
         ("한국", "ß \u1112\u1161\u11ab\u1100\u116e\u11a8 x", "\u1112\u1161\u11ab\u1100\u116e\u11a8", 2),
         ("Ångström", "K \u212bngstro\u0308m", "\u212bngstro\u0308m", 2),
         ("ὀδυσσεύς", "ὁ ὈΔΥΣΣΕΎΣ", "ὈΔΥΣΣΕΎΣ", 2),
+        ("\u0390", "\u00df \u03aa\u0301", "\u03aa\u0301", 2),  # its case folding is not in NFKC
         ("가", "ﾊﾞ 가", "가", 3),
         ("バ", "一 ﾊﾞ", "ﾊﾞ", 2),
         ("🎉 party", "ß 🎉 PARTY", "🎉 PARTY", 2),
