@@ -16,9 +16,10 @@ from ..types.graph import MAX_NODES
 from . import columns
 from .format import METRICS, STORAGES, Settings
 from .graph_check import check_graph, check_symmetry
-from .readers import Spec, existing_file, read_table
+from .readers import existing_file, read_table
 from .schema import RULES
 from .strings import encode
+from .tables import Spec
 
 PASSAGES = Spec("passages", ("text",), ("title", "id"), ("id", "text", "title"), others=True)
 ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)

@@ -20,6 +20,7 @@ ENDIAN_MARK = 0x01020304
 ALIGNMENT = 64
 BLOCK = 1 << 20
 MAX_SECTIONS = 64
+MAX_SIZE = 1 << 48  # of a dimension
 
 DTYPES = ("uint8", "int32", "int64", "float16", "float32", "float64")
 METRICS = ("ip", "cosine")
@@ -195,6 +196,6 @@ def _parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
         raise FormatError(f"row {row} of the section table has the name {raw!r}")
     if code >= len(DTYPES):
         raise FormatError(f"section {name.decode()!r} has dtype code {code}; 0 to {len(DTYPES) - 1} are known")
-    if ndim not in (1, 2) or (ndim == 1 and columns != 0):
+    if ndim not in (1, 2) or (ndim == 1 and columns != 0) or max(rows, columns) > MAX_SIZE:
         raise FormatError(f"section {name.decode()!r} has {ndim} dimensions, sizes {rows} and {columns}")
     return Entry(name.decode(), DTYPES[code], (rows, columns)[:ndim], offset), length

@@ -80,11 +80,11 @@ def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
 
 
 def _pointer(directory: Path) -> str | None:
-    try:
-        with open(directory / POINTER, "rb") as file:
-            data = file.read(_POINTER_BYTES)
-    except FileNotFoundError:
+    path = directory / POINTER
+    if not path.is_file():
         return None
+    with open(path, "rb") as file:
+        data = file.read(_POINTER_BYTES)
     line = data.decode("ascii", "backslashreplace")
     return line[:-1] if line.endswith("\n") else f"{line} (no end of line)"
 

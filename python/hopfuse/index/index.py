@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -66,7 +66,7 @@ class Index:
         vectors: Any = None,
         graph: Any = None,
         entities: Any = None,
-        aliases: Mapping[Any, list[str]] | None = None,
+        aliases: Mapping[Any, Sequence[str]] | None = None,
         entity_vectors: Any = None,
         metric: Metric = "ip",
         storage: Storage = "float32",
@@ -78,8 +78,9 @@ class Index:
         passages : path, Arrow table, or iterable of mappings
             P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty) and ``id``
             (distinct str or int; by default the row number). Other columns are not kept. A path is
-            ``.jsonl``, ``.tsv`` (no quoting; without a header the columns are id, text, title) or
-            ``.parquet``; it and an Arrow table need the extra ``arrow``. May be empty.
+            ``.jsonl``, ``.tsv`` (no quoting; a first line that holds a column's name is a header,
+            without one the columns are id, text, title) or ``.parquet``; that and an Arrow table
+            need the extra ``arrow``. May be empty.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array of the dtype ``storage`` is referenced, not copied: do not change it.
         graph : Graph, or an edge table (as ``passages``), optional
@@ -90,7 +91,7 @@ class Index:
         entities : list of str, or a table with the column ``name``, optional
             E names, which may repeat. By default the graph's nodes beyond the passages, each named
             by its index 0 .. E-1.
-        aliases : mapping of int or str to list of str, optional
+        aliases : mapping of int or str to list or tuple of str, optional
             Other names of an entity, by its index 0 .. E-1 or its name.
         entity_vectors : array_like of float, shape (E, d2), or path of an .npy file, optional
         metric : {"ip", "cosine"}

@@ -33,7 +33,7 @@ def load_graph(sections: Sections, settings: Settings) -> Graph | None:
     if "graph.indptr" not in sections:
         return None
     label = sections["graph.indptr"].label
-    names = _type_names(sections)
+    names = list(type_names(sections))
     if len(set(names)) != len(names):
         raise FormatError(f"{label}: the edge type names {names} repeat a name")
     arrays = {name.removeprefix("graph."): sections[name].whole() for name in GRAPH_ARRAYS if name in sections}
@@ -54,9 +54,10 @@ def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
         "stored": sections["graph.indices"].shape[0],
         "directed": settings.directed,
         "weighted": "graph.weight" in sections,
-        "edge_types": dict(zip(_type_names(sections), counts, strict=True)),
+        "edge_types": dict(zip(type_names(sections), counts, strict=True)),
     }
 
 
-def _type_names(sections: Sections) -> list[str]:
-    return list(StringColumn(sections["graph.type_name.offsets"], sections["graph.type_name.bytes"]))
+def type_names(sections: Sections) -> StringColumn:
+    """Names of the edge types of an index with a graph."""
+    return StringColumn(sections["graph.type_name.offsets"], sections["graph.type_name.bytes"])

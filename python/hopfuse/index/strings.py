@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -70,7 +71,7 @@ class StringColumn(Sequence[str]):
         ends = ascending(self._offsets, start, stop, self._bytes.shape[0])
         data = self._bytes.part(ends[0], ends[-1]).tobytes()
         try:
-            return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in zip(ends, ends[1:], strict=False)]
+            return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in pairwise(ends)]
         except UnicodeDecodeError as error:
             raise FormatError(f"{self._bytes.label}: a string in {start} .. {stop - 1} is not UTF-8: {error}") from None
 

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
+from ..types import Graph
 from .build import graph_arrays
 from .graph_check import check_symmetry
+from .loading import type_names
 from .sections import Section
 
 if TYPE_CHECKING:
@@ -26,20 +28,23 @@ def verify_index(index: Index, sections: Mapping[str, Section]) -> None:
     for column in (index.passage_ids, index.titles, index.texts, index.entity_names, index.entity_aliases):
         column.check()
     lengths = np.fromiter((len(text.split()) for text in index.texts), np.int32, index.num_passages)
-    _check_equal(lengths, index.passage_lengths, "passage.length")
+    _check_equal(lengths, sections["passage.length"])
     if len(set(index.passage_ids)) != index.num_passages:
-        raise FormatError("section 'passage.id.bytes': two passages have the same id")
+        raise FormatError(f"{sections['passage.id.bytes'].label}: two passages have the same id")
     _ = index.corpus, index.entity_corpus
-    graph = index.graph
-    if graph is None:
-        return
+    if index.graph is not None:
+        _verify_graph(index, index.graph, sections)
+
+
+def _verify_graph(index: Index, graph: Graph, sections: Mapping[str, Section]) -> None:
+    type_names(sections).check()
     if not graph.directed:
         check_symmetry(graph.to_arrays())
     derived = graph_arrays(graph, index.num_passages)
     for name in ("entity.passage_frequency", "graph.edge_count"):
-        _check_equal(derived[name], sections[name].whole(), name)
+        _check_equal(derived[name], sections[name])
 
 
-def _check_equal(derived: NDArray[Any], stored: NDArray[Any], section: str) -> None:
-    if not np.array_equal(derived, stored):
-        raise FormatError(f"section {section!r} is not what its index's texts and graph give")
+def _check_equal(derived: NDArray[Any], stored: Section) -> None:
+    if not np.array_equal(derived, stored.whole()):
+        raise FormatError(f"{stored.label}: its values are not those that the index's texts and graph give")

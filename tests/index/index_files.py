@@ -1,0 +1,129 @@
+"""Small indexes, and tools that damage or forge their files."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hopfuse import Graph
+from hopfuse.index import Index
+from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
+
+PASSAGES = [
+    {"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
+    {"id": "empty", "title": "", "text": ""},
+    {"id": "东京", "title": "Tōkyō 🗼", "text": "東京 は\u3000日本 の 首都\tです\n🗾"},
+]
+ENTITIES = ["Ada Lovelace", "Charles Babbage", "東京", ""]
+ALIASES = {0: ["Ada", "Countess"], "東京": ["Tokyo", "Tōkyō"]}
+
+
+def typed_graph(directed: bool = False) -> Graph:
+    """Seven nodes, three passages and four entities; weights, types, a self-loop, parallel edges."""
+    return Graph.from_edges(
+        [0, 0, 0, 2, 3, 3, 4, 4, 2],
+        [3, 4, 3, 5, 4, 4, 4, 5, 0],
+        [1.0, 0.5, 2.0, 1.0, 3.0, 0.25, 1.5, 0.1, 1.0],
+        num_nodes=7,
+        directed=directed,
+        edge_type=[0, 0, 0, 0, 1, 0, 1, 2, 2],
+        edge_type_names=["context", "relation", "同義"],
+    )
+
+
+def vectors(rows: int, dim: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+
+
+def full_index(**changes: Any) -> Index:
+    """An index with every section."""
+    arguments: dict[str, Any] = {
+        "passages": PASSAGES,
+        "vectors": vectors(3),
+        "graph": typed_graph(),
+        "entities": ENTITIES,
+        "aliases": ALIASES,
+        "entity_vectors": vectors(4, 2, seed=1),
+    }
+    return Index.build(**(arguments | changes))
+
+
+def assert_same(a: Index, b: Index) -> None:
+    """Two indexes hold the same, bit for bit."""
+    for name in ("passage_ids", "titles", "texts", "entity_names", "entity_aliases"):
+        assert list(getattr(a, name)) == list(getattr(b, name)), name
+    for name in ("passage_lengths", "passage_frequency", "vectors", "entity_vectors"):
+        assert_equal_arrays(getattr(a, name), getattr(b, name), name)
+    for name in ("metric", "storage", "dim", "num_passages", "num_entities"):
+        assert getattr(a, name) == getattr(b, name), name
+    assert {k: v for k, v in a.info().items() if k != "generation"} == {
+        k: v for k, v in b.info().items() if k != "generation"
+    }
+    assert (a.graph is None) == (b.graph is None)
+    if a.graph is not None and b.graph is not None:
+        assert (a.graph.directed, a.graph.edge_type_names) == (b.graph.directed, b.graph.edge_type_names)
+        ours, theirs = a.graph.to_arrays(), b.graph.to_arrays()
+        assert list(ours) == list(theirs)
+        for name in ours:
+            assert_equal_arrays(ours[name], theirs[name], name)
+
+
+def assert_equal_arrays(a: np.ndarray | None, b: np.ndarray | None, name: str) -> None:
+    if a is None or b is None:
+        assert a is b, name
+        return
+    assert (a.dtype, a.shape) == (b.dtype, b.shape), name
+    assert a.tobytes() == b.tobytes(), name
+
+
+def generation_file(directory: Path) -> Path:
+    return directory / (directory / "CURRENT").read_text().strip()
+
+
+class Forge:
+    """The bytes of a generation file, to be changed field by field and sealed with right checksums."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = bytearray(data)
+        self.header = list(HEADER.unpack(data[: HEADER.size]))
+        self.rows = [list(ENTRY.unpack_from(data, HEADER_BYTES + ENTRY.size * i)) for i in range(self.header[5])]
+
+    @property
+    def names(self) -> list[str]:
+        return [row[0].rstrip(b"\0").decode() for row in self.rows]
+
+    def row(self, name: str) -> list[Any]:
+        return self.rows[self.names.index(name)]
+
+    def array(self, name: str) -> np.ndarray:
+        """A writable view of a section's payload."""
+        _, code, ndim, rows, columns, offset, length = self.row(name)
+        dtype = ("u1", "<i4", "<i8", "<f2", "<f4", "<f8")[code]
+        flat = np.frombuffer(self.data, dtype, length // np.dtype(dtype).itemsize, offset)
+        return flat.reshape((rows, columns)[:ndim])
+
+    def seal(self) -> bytes:
+        """The file with its header and table as they are now, and checksums that fit."""
+        checksums = b""
+        for *_, offset, length in self.rows:
+            for start in range(offset, min(offset + length, len(self.data)), BLOCK):
+                block = bytes(self.data[start : min(start + BLOCK, offset + length)])
+                checksums += struct.pack("<I", zlib.crc32(block))
+        table = b"".join(ENTRY.pack(*row) for row in self.rows) + checksums
+        self.header[-1] = zlib.crc32(table)
+        header = HEADER.pack(*self.header)
+        head = header + struct.pack("<I", zlib.crc32(header)) + table
+        return head + bytes(self.data[len(head) :])
+
+
+def forged(directory: Path, change: Callable[[Forge], None]) -> Path:
+    """Change the current generation of an index in a way that its checksums hide."""
+    path = generation_file(directory)
+    forge = Forge(path.read_bytes())
+    change(forge)
+    path.write_bytes(forge.seal())
+    return directory

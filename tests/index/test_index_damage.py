@@ -1,0 +1,460 @@
+"""Files that are torn, damaged, or forged with right checksums: a FormatError, never a crash."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import hopfuse.index.format as format_module
+import numpy as np
+import pytest
+from hopfuse.errors import FormatError
+from hopfuse.index import Index
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index.index_files import Forge, assert_same, forged, full_index, generation_file, vectors
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    full_index().save(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def good_bytes() -> bytes:
+    with tempfile.TemporaryDirectory() as directory:
+        full_index().save(directory)
+        return generation_file(Path(directory)).read_bytes()
+
+
+def open_bytes(directory: Path, data: bytes) -> Index:
+    """Open and fully verify an index whose one generation has these bytes."""
+    (directory / "CURRENT").write_text("generation-000000000001.hopfuse\n")
+    path = directory / "generation-000000000001.hopfuse"
+    path.unlink(missing_ok=True)  # a file that is mapped is never changed in place
+    path.write_bytes(data)
+    return Index.open(directory, verify="full")
+
+
+def boundaries(data: bytes) -> list[int]:
+    forge = Forge(data)
+    points = {0, 8, 60, 64, format_module.head_bytes(forge.header[5], forge.header[6]), len(data)}
+    for *_, offset, length in forge.rows:
+        points |= {offset, offset + length}
+    return sorted({p + step for p in points for step in (-1, 0, 1) if 0 <= p + step < len(data)})
+
+
+def test_a_file_cut_at_any_boundary_is_refused(tmp_path: Path, good_bytes: bytes) -> None:
+    cuts = boundaries(good_bytes)
+    assert len(cuts) > 60
+    for cut in cuts:
+        with pytest.raises(FormatError, match=r"torn|empty"):
+            open_bytes(tmp_path, good_bytes[:cut])
+
+
+@pytest.mark.parametrize("extra", [b"\0", b"x", bytes(64), bytes(4096)])
+def test_trailing_bytes_are_refused(tmp_path: Path, good_bytes: bytes, extra: bytes) -> None:
+    with pytest.raises(FormatError, match="appended"):
+        open_bytes(tmp_path, good_bytes + extra)
+
+
+def test_a_flipped_bit_in_any_byte_is_found(tmp_path: Path, good_bytes: bytes) -> None:
+    """Head, paddings and payloads are covered: each byte near a boundary, each of the head, a third of the rest."""
+    forge = Forge(good_bytes)
+    head = format_module.head_bytes(forge.header[5], forge.header[6])
+    positions = {*range(head), *range(head, len(good_bytes), 3), *boundaries(good_bytes)}
+    survivors = []
+    for position in sorted(positions):
+        data = bytearray(good_bytes)
+        data[position] ^= 1 << (position % 8)
+        try:
+            open_bytes(tmp_path, bytes(data))
+        except FormatError:
+            continue
+        survivors.append(position)
+    assert survivors == []
+
+
+def test_damage_of_a_payload_shows_at_its_first_use(saved: Path) -> None:
+    path = generation_file(saved)
+    forge = Forge(path.read_bytes())
+    offset = forge.row("passage.vectors")[5]
+    forge.data[offset + 7] ^= 0x10
+    path.write_bytes(bytes(forge.data))
+    index = Index.open(saved)
+    assert index.texts[0].startswith("Ada")
+    assert index.info()["dim"] == 5
+    assert index.graph is not None
+    for use in (lambda: index.vectors, lambda: index.corpus, lambda: index.save(saved)):
+        with pytest.raises(FormatError, match=r"passage\.vectors.*does not match its checksum"):
+            use()
+    with pytest.raises(FormatError, match="checksum"):
+        Index.open(saved, verify="full")
+    assert list(Index.open(saved).passage_ids) == ["ada", "empty", "东京"]
+
+
+def test_opening_verifies_no_payload(saved: Path) -> None:
+    path = generation_file(saved)
+    forge = Forge(path.read_bytes())
+    names = [name for name in forge.names if forge.row(name)[6] > 0]
+    for name in names:
+        forge.data[forge.row(name)[5]] ^= 0xFF
+    path.write_bytes(bytes(forge.data))
+    index = Index.open(saved)
+    assert index.num_passages == 3
+    assert index.num_entities == 4
+    assert len(names) > 20
+    with pytest.raises(FormatError):
+        index.texts[0]
+
+
+def test_opening_reads_little_of_a_large_file(tmp_path: Path) -> None:
+    large = np.lib.format.open_memmap(tmp_path / "v.npy", "w+", np.float32, (4000, 2000))
+    large[:] = 1.0
+    Index.build(passages=[{"text": "t"} for _ in range(4000)], vectors=tmp_path / "v.npy").save(tmp_path / "index")
+    tracemalloc.start()
+    index = Index.open(tmp_path / "index")
+    opened = tracemalloc.get_traced_memory()[1]
+    assert index.vectors is not None
+    assert index.vectors.nbytes == 32_000_000
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert opened < 200_000
+    assert used < 1_000_000
+
+
+def test_only_the_touched_blocks_of_texts_are_verified(tmp_path: Path) -> None:
+    texts = ["a" * 1_500_000, "b" * 1_500_000, "c" * 1_500_000]
+    Index.build(passages=[{"text": t} for t in texts]).save(tmp_path)
+    path = generation_file(tmp_path)
+    forge = Forge(path.read_bytes())
+    forge.data[forge.row("passage.text.bytes")[5] + 4_400_000] ^= 1
+    path.write_bytes(bytes(forge.data))
+    index = Index.open(tmp_path)
+    assert index.texts[0] == texts[0]
+    assert index.texts[1] == texts[1]
+    with pytest.raises(FormatError, match="block 4"):
+        index.texts[2]
+
+
+def _header(field: int, value: object) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        forge.header[field] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_header(0, b"\x89HOPFUSf"), "not a hopfuse index"),
+        (_header(1, 2), "format version 2"),
+        (_header(1, 0), "format version 0"),
+        (_header(2, 0x04030201), "byte-order"),
+        (_header(3, 2**63), "torn"),
+        (_header(4, 7), "renamed"),
+        (_header(5, 0), "0 sections"),
+        (_header(5, 65), "65 sections"),
+        (_header(5, 2**32 - 1), "sections"),
+        (_header(6, 2**32 - 1), "checksums need"),
+        (_header(6, 0), r"checksum"),
+        (_header(7, 2), "unknown settings"),
+        (_header(8, 2), "unknown settings"),
+        (_header(8, 1), "must be float16"),
+        (_header(9, 2), "unknown settings"),
+        (_header(10, b"\0" * 12 + b"\1"), "reserved"),
+    ],
+)
+def test_a_header_that_lies_is_refused(saved: Path, change: Callable[[Forge], None], message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        Index.open(forged(saved, change))
+
+
+def _row(name: str, field: int, value: object) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        row = forge.row(name)
+        row[field] = value(row[field]) if callable(value) else value
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["passage.id.offsets", "passage.vectors", "graph.internal_of"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (0, b"\0" * 32),
+        (0, b"Passage"),
+        (0, b"passage.nothing"),
+        (0, b"passage.length"),
+        (0, b"a\0b"),
+        (0, b"\xff" * 32),
+        (1, 6),
+        (1, 2**32 - 1),
+        (1, 0),
+        (2, 0),
+        (2, 3),
+        (2, 2**32 - 1),
+        (3, lambda n: n + 1),
+        (3, lambda n: n - 1),
+        (3, 2**60),
+        (3, 2**64 - 1),
+        (4, 2**61),
+        (5, lambda n: n + 64),
+        (5, lambda n: n - 64),
+        (5, lambda n: n + 1),
+        (5, 0),
+        (5, 2**64 - 64),
+        (6, lambda n: n + 1),
+        (6, lambda n: n - 8),
+        (6, 2**64 - 1),
+        (6, 0),
+    ],
+)
+def test_a_table_that_lies_is_refused(saved: Path, name: str, field: int, value: object) -> None:
+    forged(saved, _row(name, field, value))
+    tracemalloc.start()
+    with pytest.raises(FormatError):
+        Index.open(saved)
+    assert tracemalloc.get_traced_memory()[1] < 500_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shape", [(2**63, 0), (0, 2**63), (2**48, 2**48), (2**32, 2**32), (2**48, 0)])
+def test_sizes_that_overflow_are_refused(saved: Path, shape: tuple[int, int]) -> None:
+    def change(forge: Forge) -> None:
+        row = forge.row("passage.vectors")
+        row[3:5] = shape
+        row[6] = shape[0] * shape[1] * 4 % 2**64
+
+    with pytest.raises(FormatError):
+        Index.open(forged(saved, change))
+
+
+def test_sections_out_of_order_missing_or_overlapping_are_refused(saved: Path) -> None:
+    good = generation_file(saved).read_bytes()
+
+    def swap(forge: Forge) -> None:
+        a, b = forge.names.index("graph.node_of"), forge.names.index("graph.internal_of")
+        forge.rows[a][0], forge.rows[b][0] = forge.rows[b][0], forge.rows[a][0]
+
+    def overlap(forge: Forge) -> None:
+        forge.row("graph.internal_of")[5] = forge.row("graph.node_of")[5]
+
+    for change, message in ((swap, "order of the format"), (overlap, "its place is")):
+        generation_file(saved).unlink()
+        (saved / "generation-000000000001.hopfuse").write_bytes(good)
+        with pytest.raises(FormatError, match=message):
+            Index.open(forged(saved, change))
+
+
+@pytest.mark.parametrize("missing", ["passage.text.bytes", "graph.degree", "graph.edge_type", "entity.alias.rows"])
+def test_a_missing_section_is_refused(saved: Path, missing: str) -> None:
+    """A file that is well formed, but lacks a section."""
+    from hopfuse.index.files import open_file, write_file
+
+    path = generation_file(saved)
+    head, sections = open_file(path)
+    arrays = {name: s.whole().copy() for name, s in sections.items() if name != missing}
+    path.unlink()
+    write_file(path, 1, head.settings, arrays)
+    with pytest.raises(FormatError, match=missing):
+        Index.open(saved)
+
+
+def _poke(section: str, index: object, value: object) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        forge.array(section)[index] = value
+
+    return change
+
+
+def _scale_degree(forge: Forge) -> None:
+    degree = forge.array("graph.degree")
+    degree *= 1 + 2**-40
+
+
+def _swap_entries(forge: Forge) -> None:
+    indices = forge.array("graph.indices")
+    indptr = forge.array("graph.indptr")
+    first = int(np.flatnonzero(np.diff(indptr) >= 2)[0])
+    at = indptr[first]
+    indices[[at, at + 1]] = indices[[at + 1, at]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_poke("graph.indptr", 0, 1), "indptr"),
+        (_poke("graph.indptr", 0, -1), "indptr"),
+        (_poke("graph.indptr", 3, 2**62), "indptr"),
+        (_poke("graph.indptr", 3, -(2**63)), "indptr"),
+        (_poke("graph.indptr", -1, 2**40), "indptr"),
+        (_poke("graph.indices", 0, -1), "indices has a node"),
+        (_poke("graph.indices", -1, 7), "indices has a node"),
+        (_poke("graph.indices", 2, 2**31 - 1), "indices has a node"),
+        (_swap_entries, "do not ascend within a row"),
+        (_poke("graph.edge_type", 1, 3), "edge_type"),
+        (_poke("graph.edge_type", 1, 255), "edge_type"),
+        (_poke("graph.weight", 0, np.nan), "weight"),
+        (_poke("graph.weight", 0, np.inf), "weight"),
+        (_poke("graph.weight", 0, -1.0), "weight"),
+        (_poke("graph.weight", 0, 0.0), "weight"),
+        (_poke("graph.weight", 0, 1e-40), "weight"),
+        (_poke("graph.weight", 0, 123.0), "degree"),
+        (_poke("graph.degree", (0, 0), np.nan), "degree"),
+        (_poke("graph.degree", (0, 0), np.inf), "degree"),
+        (_scale_degree, "degree"),
+        (_poke("graph.node_of", 0, 6), "permutations"),
+        (_poke("graph.node_of", 0, -1), "node_of has a node"),
+        (_poke("graph.node_of", 0, 7), "node_of has a node"),
+        (_poke("graph.internal_of", 0, 6), "permutations"),
+        (_poke("graph.internal_of", 0, 2**31 - 1), "permutations"),
+        (_poke("graph.type_name.offsets", 1, 100), "ascend"),
+    ],
+)
+def test_a_forged_graph_is_refused_before_its_first_use(
+    saved: Path, change: Callable[[Forge], None], message: str
+) -> None:
+    index = Index.open(forged(saved, change))
+    assert index.texts[0].startswith("Ada")
+    for _ in range(2):
+        with pytest.raises(FormatError, match=message):
+            _ = index.graph
+
+
+def test_forged_type_names_are_refused(tmp_path: Path) -> None:
+    edges = [{"src": 0, "dst": 1, "type": t} for t in "ab"]
+    full_index(graph=edges).save(tmp_path)
+    index = Index.open(forged(tmp_path, _poke("graph.type_name.bytes", 1, ord("a"))))
+    with pytest.raises(FormatError, match="repeat a name"):
+        _ = index.graph
+    with pytest.raises(FormatError, match=r"type_name\.offsets"):
+        Index.open(forged(tmp_path, _poke("graph.type_name.offsets", 0, 1)), verify="full")
+
+
+def test_entries_out_of_order_across_a_chunk_are_found(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfuse.index.graph_check._CHUNK", 1)
+    assert Index.open(saved).graph is not None
+    with pytest.raises(FormatError, match="ascend within a row"):
+        _ = Index.open(forged(saved, _swap_entries)).graph
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_poke("passage.text.offsets", 0, -1), "ascend"),
+        (_poke("passage.text.offsets", 1, 2**62), "ascend"),
+        (_poke("passage.text.offsets", 1, -(2**63)), "ascend"),
+        (_poke("passage.text.bytes", 0, 0xFF), "UTF-8"),
+    ],
+)
+def test_forged_strings_are_refused_at_use(saved: Path, change: Callable[[Forge], None], message: str) -> None:
+    index = Index.open(forged(saved, change))
+    for use in (lambda: index.texts[0], lambda: index.texts[:], lambda: list(index.texts)):
+        with pytest.raises(FormatError, match=message):
+            use()
+
+
+def _asymmetric(forge: Forge) -> None:
+    """Change a weight and the degree that it belongs to, so that only symmetry is broken."""
+    indices, weight, kind = (forge.array(f"graph.{name}") for name in ("indices", "weight", "edge_type"))
+    indptr, degree = forge.array("graph.indptr"), forge.array("graph.degree")
+    rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    at = int(np.flatnonzero(rows != indices)[0])
+    weight[at] = 42.0
+    degree[:] = 0
+    np.add.at(degree, (indices, kind), weight.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_asymmetric, "not symmetric"),
+        (_poke("passage.length", 0, -5), "passage.length"),
+        (_poke("entity.passage_frequency", 0, 9), "passage_frequency"),
+        (_poke("graph.edge_count", 0, 9), "edge_count"),
+        (_poke("passage.vectors", (1, 1), np.nan), "row 1"),
+        (_poke("entity.vectors", (3, 0), np.inf), "row 3"),
+        (_poke("entity.alias.rows", 0, 1), "ascend from 0"),
+        (_poke("passage.id.bytes", slice(0, 3), [0x61, 0x80, 0x62]), "UTF-8"),
+        (_poke("passage.title.offsets", 0, 1), "ascend from 0"),
+    ],
+)
+def test_full_verification_finds_what_lazy_use_need_not(
+    saved: Path, change: Callable[[Forge], None], message: str
+) -> None:
+    forged(saved, change)
+    assert Index.open(saved).num_passages == 3
+    with pytest.raises(FormatError, match=message):
+        Index.open(saved, verify="full")
+
+
+def test_an_offset_inside_a_character_is_refused(saved: Path) -> None:
+    def change(forge: Forge) -> None:
+        forge.array("entity.name.offsets")[2] += 1
+
+    index = Index.open(forged(saved, change))
+    with pytest.raises(FormatError, match="UTF-8"):
+        index.entity_names[2]
+    with pytest.raises(FormatError, match="inside a UTF-8 character"):
+        Index.open(saved, verify="full")
+
+
+def test_a_repeated_id_is_refused_by_full_verification(tmp_path: Path) -> None:
+    full_index(passages=[{"id": c, "text": ""} for c in "abc"]).save(tmp_path)
+    with pytest.raises(FormatError, match="same id"):
+        Index.open(forged(tmp_path, _poke("passage.id.bytes", 2, ord("a"))), verify="full")
+
+
+def test_a_zero_vector_under_cosine_is_refused(tmp_path: Path) -> None:
+    full_index(metric="cosine").save(tmp_path)
+    index = Index.open(forged(tmp_path, _poke("passage.vectors", 2, 0.0)))
+    with pytest.raises(FormatError, match=r"passage\.vectors.*zero vector"):
+        _ = index.corpus
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_forged_change_is_refused_or_harmless(good_bytes: bytes, data: st.DataObject) -> None:
+    """Random overwrites of payload, header and table with checksums that fit."""
+    forge = Forge(good_bytes)
+    for _ in range(data.draw(st.integers(1, 4))):
+        kind = data.draw(st.sampled_from(["payload", "row", "header"]))
+        value = data.draw(st.sampled_from([0, 1, 2, 3, 7, 64, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]))
+        if kind == "payload":
+            *_, offset, length = forge.rows[data.draw(st.integers(0, len(forge.rows) - 1))]
+            if length >= 8:
+                at = offset + data.draw(st.integers(0, length - 8))
+                forge.data[at : at + 8] = struct.pack("<Q", value)
+        elif kind == "row":
+            row = forge.rows[data.draw(st.integers(0, len(forge.rows) - 1))]
+            field = data.draw(st.integers(1, 6))
+            row[field] = value % 2**32 if field < 3 else value
+        else:
+            field = data.draw(st.integers(3, 9))
+            forge.header[field] = value % (2**64 if field < 5 else 2**32 if field < 7 else 2**8)
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            index = open_bytes(Path(directory), forge.seal())
+        except FormatError:
+            return
+        assert index.num_passages == 3
+        assert len(list(index.texts)) == 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_refused(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        for content in (data, format_module.MAGIC + data):
+            with pytest.raises(FormatError):
+                open_bytes(Path(directory), content)
+
+
+def test_the_undamaged_file_opens(tmp_path: Path, good_bytes: bytes) -> None:
+    assert_same(open_bytes(tmp_path, good_bytes), full_index(vectors=vectors(3)))
+    assert len(good_bytes) % 64 == 0

@@ -1,0 +1,67 @@
+"""The room keeps its walls: what it imports, and what importing it costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import hopfuse.index
+import hopfuse.index.build as build_module
+from hopfuse.index import Index, format
+from hopfuse.types import corpus
+
+ROOM = Path(hopfuse.index.__file__).parent
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("." * node.level + (node.module or ""))
+    return found
+
+
+def test_the_room_imports_only_what_it_may() -> None:
+    files = sorted(ROOM.glob("*.py"))
+    assert len(files) > 5
+    for path in files:
+        for name in imported(path):
+            if name.startswith(".."):
+                assert name.lstrip(".").split(".")[0] in {"types", "errors"}, (path.name, name)
+            elif not name.startswith("."):
+                assert name.split(".")[0] in sys.stdlib_module_names | {"numpy"}, (path.name, name)
+                assert name.split(".")[0] not in {"pickle", "marshal", "shelve"}, (path.name, name)
+
+
+def test_importing_the_room_loads_nothing_large() -> None:
+    script = "import sys, hopfuse.index; print([m for m in ('pyarrow', 'scipy', 'pandas') if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOM.parents[1]
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_public_names_and_codes() -> None:
+    assert hopfuse.index.__all__ == ["Index"]
+    assert hopfuse.index.Index is Index
+    assert set(format.METRICS) == set(corpus.METRICS)
+    assert set(format.STORAGES) <= set(corpus.STORAGES)
+    assert build_module.METRICS is format.METRICS
+
+
+def test_the_specification_names_every_section_and_constant() -> None:
+    text = (ROOM / "FORMAT.md").read_text(encoding="utf-8")
+    from hopfuse.index.schema import RULES
+
+    missing = [name for name in RULES if f"`{name}`" not in text]
+    assert missing == []
+    assert f"format version, {format.VERSION} |" in text
+    assert f"1 … {format.MAX_SECTIONS}" in text
+    assert f"{format.ENTRY.size} bytes × sections" in text
+    assert f"{format.HEADER_BYTES} bytes\n" in text
+    for code, dtype in enumerate(format.DTYPES):
+        assert f"{code} `{dtype}`" in text

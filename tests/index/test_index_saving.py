@@ -1,0 +1,269 @@
+"""A save is all or nothing: killed, failing, concurrent, and over an index that is open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hopfuse.errors import FormatError, InputError
+from hopfuse.index import Index
+from index.index_files import assert_same, full_index, generation_file, vectors
+
+KILLED_SAVE = """
+import os, signal, sys
+from pathlib import Path
+import zlib
+from hopfuse.index import Index
+
+owner = {"os": os, "zlib": zlib, "path": Path}[sys.argv[2]]
+name, calls, before = sys.argv[3], int(sys.argv[4]), sys.argv[5] == "before"
+original = getattr(owner, name)
+
+def deadly(*args, **kwargs):
+    global calls
+    calls -= 1
+    if calls == 0 and before:
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = original(*args, **kwargs)
+    if calls == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+new = Index.build(passages=[{"text": "new"}], vectors=[[1.0, 2.0]], graph=[{"src": 0, "dst": 1}])
+setattr(owner, name, deadly)
+new.save(sys.argv[1])
+"""
+
+CONCURRENT_SAVES = """
+import sys
+from hopfuse.index import Index
+
+index = Index.build(passages=[{"text": sys.argv[2] * 50000}] * 20)
+for _ in range(12):
+    index.save(sys.argv[1])
+"""
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)], env=dict(os.environ, PYTHONPATH=_path())
+    )
+
+
+def _path() -> str:
+    return os.pathsep.join(p for p in sys.path if p)
+
+
+# fsync: 1 the file, 2 the directory, 3 CURRENT.new, 4 the directory after the rename
+@pytest.mark.parametrize(
+    ("owner", "function", "call", "when", "survivor"),
+    [
+        ("zlib", "crc32", 1, "before", "old"),
+        ("zlib", "crc32", 9, "before", "old"),
+        ("os", "fsync", 1, "before", "old"),
+        ("os", "fsync", 1, "after", "old"),
+        ("os", "fsync", 2, "after", "old"),
+        ("os", "fsync", 3, "before", "old"),
+        ("os", "replace", 1, "before", "old"),
+        ("os", "replace", 1, "after", "new"),
+        ("os", "fsync", 4, "after", "new"),
+        ("os", "unlink", 1, "before", "new"),
+        ("os", "unlink", 1, "after", "new"),
+    ],
+)
+def test_a_kill_during_a_save_leaves_the_old_index_or_the_new(
+    tmp_path: Path, owner: str, function: str, call: int, when: str, survivor: str
+) -> None:
+    old = full_index()
+    old.save(tmp_path)
+    child = start(KILLED_SAVE, tmp_path, owner, function, call, when)
+    assert child.wait() == -signal.SIGKILL
+    index = Index.open(tmp_path, verify="full")
+    if survivor == "old":
+        assert_same(index, old)
+        assert index.info()["generation"] == 1
+    else:
+        assert list(index.texts) == ["new"]
+        assert index.info()["generation"] == 2
+    newest = old.save(tmp_path)
+    assert newest in (2, 3)
+    assert_same(Index.open(tmp_path, verify="full"), old)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["CURRENT", "LOCK", f"generation-{newest:012d}.hopfuse"]
+
+
+def test_a_kill_during_the_first_save_leaves_no_index(tmp_path: Path) -> None:
+    child = start(KILLED_SAVE, tmp_path, "os", "replace", 1, "before")
+    assert child.wait() == -signal.SIGKILL
+    with pytest.raises(FormatError, match="holds no index"):
+        Index.open(tmp_path)
+    full_index().save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), full_index())
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_a_failing_save_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str) -> None:
+    old = full_index()
+    old.save(tmp_path)
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, function, fails)
+        with pytest.raises(OSError, match="No space left"):
+            Index.build(passages=[]).save(tmp_path)
+    assert [p.name for p in tmp_path.glob("generation-*")] == ["generation-000000000001.hopfuse"]
+    assert_same(Index.open(tmp_path, verify="full"), old)
+
+
+def test_an_interrupt_just_after_the_rename_keeps_the_new_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_index().save(tmp_path)
+    replace = os.replace
+
+    def interrupted(*arguments: str) -> None:
+        replace(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Index.build(passages=[{"text": "new"}]).save(tmp_path)
+    assert list(Index.open(tmp_path, verify="full").texts) == ["new"]
+
+
+def test_saving_over_an_open_index_disturbs_nobody(tmp_path: Path) -> None:
+    old = full_index()
+    old.save(tmp_path)
+    opened = Index.open(tmp_path)
+    touched = opened.texts[0]
+    assert Index.build(passages=[{"text": "new"}]).save(tmp_path) == 2
+    assert_same(opened, old)
+    assert opened.texts[0] == touched
+    assert opened.info()["generation"] == 1
+    assert list(Index.open(tmp_path).texts) == ["new"]
+
+
+def test_an_index_can_be_saved_over_itself(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    opened = Index.open(tmp_path)
+    assert [opened.save(tmp_path) for _ in range(3)] == [2, 3, 4]
+    assert_same(Index.open(tmp_path, verify="full"), full_index())
+    assert len(list(tmp_path.glob("generation-*"))) == 1
+
+
+def test_concurrent_saves_and_opens_always_find_a_whole_index(tmp_path: Path) -> None:
+    Index.build(passages=[{"text": "a" * 50000}] * 20).save(tmp_path)
+    children = [start(CONCURRENT_SAVES, tmp_path, letter) for letter in "ab"]
+    opened = 0
+    while any(child.poll() is None for child in children):
+        texts = list(Index.open(tmp_path, verify="full").texts)
+        assert texts in (["a" * 50000] * 20, ["b" * 50000] * 20)
+        opened += 1
+    assert [child.returncode for child in children] == [0, 0]
+    assert opened > 0
+    assert Index.open(tmp_path, verify="full").info()["generation"] == 25
+    assert len(list(tmp_path.glob("generation-*"))) == 1
+
+
+def test_threads_may_save_and_read_one_index(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    opened = Index.open(tmp_path)
+    found: list[object] = []
+
+    def work() -> None:
+        generation = opened.save(tmp_path)
+        found.append((generation, opened.texts[2], opened.corpus))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(f[0] for f in found) == list(range(2, 10))
+    assert len({id(f[2]) for f in found}) == 1
+    assert_same(Index.open(tmp_path, verify="full"), full_index())
+
+
+def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A save between reading CURRENT and opening the file."""
+    full_index().save(tmp_path)
+    import hopfuse.index.index as index_module
+
+    original = index_module.open_file
+    paths: list[str] = []
+
+    def overtaken(path: Path) -> object:
+        paths.append(path.name)
+        if len(paths) == 1:
+            Index.build(passages=[{"text": "new"}]).save(tmp_path)
+        return original(path)
+
+    monkeypatch.setattr(index_module, "open_file", overtaken)
+    assert list(Index.open(tmp_path).texts) == ["new"]
+    assert paths == ["generation-000000000001.hopfuse", "generation-000000000002.hopfuse"]
+
+
+def test_foreign_files_are_left_alone(tmp_path: Path) -> None:
+    names = ("notes.txt", "generation-7.hopfuse", "generation-000000000001.hopfuse.bak")
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    for _ in range(2):
+        full_index().save(tmp_path)
+    assert all((tmp_path / name).read_text() == "mine" for name in names)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"generation-000000000001.hopfuse",
+        b"generation-000000000001.hopfuse\n\n",
+        b"../index/generation-000000000001.hopfuse\n",
+        b"/etc/passwd\n",
+        b"generation-1.hopfuse\n",
+        b"generation-\xef\xbc\x90\xef\xbc\x900000000001.hopfuse\n",
+        b"\xff" * 1000,
+    ],
+)
+def test_a_damaged_pointer_is_refused(tmp_path: Path, content: bytes) -> None:
+    full_index().save(tmp_path)
+    (tmp_path / "CURRENT").write_bytes(content)
+    with pytest.raises(FormatError, match="CURRENT is damaged"):
+        Index.open(tmp_path)
+
+
+def test_a_pointer_to_nothing_is_refused(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    generation_file(tmp_path).unlink()
+    with pytest.raises(FormatError, match="does not exist"):
+        Index.open(tmp_path)
+    generation_file(tmp_path).mkdir()
+    with pytest.raises(FormatError, match="not a regular file"):
+        Index.open(tmp_path)
+
+
+def test_a_generation_under_another_number_is_refused(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    generation_file(tmp_path).rename(tmp_path / "generation-000000000002.hopfuse")
+    (tmp_path / "CURRENT").write_text("generation-000000000002.hopfuse\n")
+    with pytest.raises(FormatError, match="renamed"):
+        Index.open(tmp_path)
+
+
+def test_open_says_what_is_wrong_with_its_arguments(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a directory"):
+        Index.open(tmp_path / "nothing")
+    with pytest.raises(FormatError, match="holds no index"):
+        Index.open(tmp_path)
+    full_index(vectors=vectors(3)).save(tmp_path)
+    with pytest.raises(InputError, match="allowed: lazy, full"):
+        Index.open(tmp_path, verify="none")  # type: ignore[arg-type]
+    assert Index.open(str(tmp_path)).num_passages == 3
