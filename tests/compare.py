@@ -27,7 +27,8 @@ def assert_bitwise(actual: Any, expected: Any, what: str = "array") -> None:
 def assert_hits_wellformed(hits: Any) -> None:
     """Shapes agree; counts in 0..k; padding is -1/-inf; ids unique; scores finite and in total order."""
     ids, scores, counts = np.asarray(hits.ids), np.asarray(hits.scores), np.asarray(hits.counts)
-    assert ids.ndim == 2 and ids.shape == scores.shape, f"ids {ids.shape}, scores {scores.shape}"
+    assert ids.ndim == 2, f"ids have shape {ids.shape}"
+    assert ids.shape == scores.shape, f"ids {ids.shape}, scores {scores.shape}"
     assert counts.shape == ids.shape[:1], f"counts {counts.shape} for {ids.shape[0]} rows"
     assert not _has_nan(scores), "NaN score"
     assert ((counts >= 0) & (counts <= ids.shape[1])).all(), f"counts {counts} outside 0..{ids.shape[1]}"
@@ -62,7 +63,8 @@ def assert_hits_close(
     exact = np.asarray(oracle_scores, np.float64)
     assert not _has_nan(exact), "NaN in the oracle's scores"
     assert_hits_wellformed(hits)
-    assert exact.ndim == 2 and exact.shape[0] == len(hits.counts), f"oracle {exact.shape} for {len(hits.counts)} rows"
+    assert exact.ndim == 2, f"the oracle has shape {exact.shape}"
+    assert len(exact) == len(hits.counts), f"oracle {exact.shape} for {len(hits.counts)} rows"
     tol = atol + rtol * np.abs(np.where(np.isfinite(exact), exact, 0.0))
     for b, n in enumerate(hits.counts):
         ids, scores = hits.ids[b, :n], hits.scores[b, :n]
@@ -84,11 +86,12 @@ def assert_ppr(
     less; given `tol`, converged is exactly (bound <= tol).
     """
     x, exact = np.asarray(result.scores), np.asarray(x_exact, np.float64)
-    assert x.dtype == np.float32 and x.shape == exact.shape, f"scores {x.dtype}{x.shape}, oracle {exact.shape}"
+    assert x.dtype == np.float32, f"scores are {x.dtype}"
+    assert x.shape == exact.shape, f"scores {x.shape}, oracle {exact.shape}"
     evidence = {name: np.asarray(getattr(result, name)) for name in ("iterations", "residual", "bound", "converged")}
     for name, values in evidence.items():
         assert values.shape == x.shape[:1], f"{name} has shape {values.shape} for {x.shape[0]} rows"
-        assert np.isfinite(values).all() and (values >= 0).all(), f"{name} is {values}"
+        assert _finite_and_at_least_0(values), f"{name} is {values}"
     assert evidence["converged"].dtype == bool, f"converged has dtype {evidence['converged'].dtype}"
     assert np.isfinite(exact).all(), "the oracle's scores are not finite"
     assert np.isfinite(x).all(), "scores are not finite"
@@ -119,7 +122,7 @@ def assert_ppr_hits(hits: Any, x_exact: Any) -> None:
     bounds = np.asarray(hits.score_bounds, np.float64)
     for b, n in enumerate(hits.counts):
         ids, scores = hits.ids[b, :n], np.asarray(hits.scores[b, :n], np.float64)
-        assert np.isfinite(bounds[b, :n]).all() and (bounds[b, :n] >= 0).all(), f"row {b}: bounds {bounds[b, :n]}"
+        assert _finite_and_at_least_0(bounds[b, :n]), f"row {b}: bounds {bounds[b, :n]}"
         assert (scores > 0).all(), f"row {b}: a graph list holds only scores above 0"
         error = np.abs(scores - exact[b, ids])
         assert (error <= bounds[b, :n] + ORACLE_SLACK).all(), f"row {b}: error {error} > bound {bounds[b, :n]}"
@@ -157,6 +160,10 @@ def _check_none_better(b: int, ids: NDArray[Any], exact: NDArray[np.float64], to
         last = ids[-1]
         better = np.setdiff1d(np.flatnonzero(exact > exact[last] + tol + tol[last]), ids)
         assert better.size == 0, f"row {b}: left-out ids {better[:5]} beat the last hit"
+
+
+def _finite_and_at_least_0(values: NDArray[Any]) -> bool:
+    return bool((np.isfinite(values) & (values >= 0)).all())
 
 
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -84,8 +84,10 @@ def test_hits_keep_ids_counts_and_padding(method: str) -> None:
     hits = hf.Hits.from_lists([[(4, 0.2), (1, 0.8), (6, -0.5)], [], [(3, 0.5)]])
     got = calibrate(hits, method)
     assert isinstance(got, Ranking)
-    assert (got.ids == hits.ids).all() and (got.counts == hits.counts).all()
-    assert got.scores.dtype == np.float64 and np.isneginf(got.scores[1:, 1:]).all()
+    assert (got.ids == hits.ids).all()
+    assert (got.counts == hits.counts).all()
+    assert got.scores.dtype == np.float64
+    assert np.isneginf(got.scores[1:, 1:]).all()
     for b, n in enumerate(hits.counts):
         assert (got.scores[b, :n] == calibrate([hits.scores[b, :n]], method)[0]).all()
     again = calibrate(got, method)
@@ -102,7 +104,8 @@ def test_no_lists_and_empty_lists(method: str) -> None:
 @given(SCORES, st.sampled_from(["pit", "min_max", "max", "z_score", "l2", "none"]))
 def test_order_is_kept(scores: list[float], method: str) -> None:
     ordered = calibrate([sorted(scores, reverse=True)], method)[0]
-    assert np.isfinite(ordered).all() and (np.diff(ordered) <= 0).all()
+    assert np.isfinite(ordered).all()
+    assert (np.diff(ordered) <= 0).all()
 
 
 @pytest.mark.parametrize(

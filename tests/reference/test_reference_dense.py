@@ -37,7 +37,8 @@ def test_topk_is_the_sorted_scores(metric: str, k: int) -> None:
     assert (ranking.counts == n).all()
     assert (ranking.scores[:, :n] == np.sort(scores, axis=1)[:, ::-1][:, :n]).all()
     assert (np.take_along_axis(scores, ranking.ids[:, :n], axis=1) == ranking.scores[:, :n]).all()
-    assert (ranking.ids[:, n:] == -1).all() and np.isneginf(ranking.scores[:, n:]).all()
+    assert (ranking.ids[:, n:] == -1).all()
+    assert np.isneginf(ranking.scores[:, n:]).all()
 
 
 def test_equal_vectors_stand_by_id() -> None:
@@ -65,7 +66,8 @@ def test_corpus_brings_its_metric_and_its_rounding() -> None:
     corpus = hf.Corpus.from_array(X, metric="cosine", storage="float16")
     got = dense_topk(Q, corpus, 5)
     want = dense_topk(Q, X.astype(np.float16), 5, metric="cosine")
-    assert (got.ids == want.ids).all() and (got.scores == want.scores).all()
+    assert (got.ids == want.ids).all()
+    assert (got.scores == want.scores).all()
     with pytest.raises(InputError, match="built for 'cosine'"):
         dense_topk(Q, corpus, 5, metric="ip")
 
@@ -121,5 +123,7 @@ def test_dense_refuses(q: Any, x: Any, options: dict[str, Any], message: str) ->
 
 def test_ranking_rows() -> None:
     ranking = Ranking.from_rows([(np.array([4]), np.array([0.5])), (np.array([], int), np.array([]))], 2)
-    assert ranking.row(0) == [(4, 0.5)] and ranking.row(1) == []
-    assert ranking.ids.tolist() == [[4, -1], [-1, -1]] and len(ranking) == 2
+    assert ranking.row(0) == [(4, 0.5)]
+    assert ranking.row(1) == []
+    assert ranking.ids.tolist() == [[4, -1], [-1, -1]]
+    assert len(ranking) == 2

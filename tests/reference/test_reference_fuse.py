@@ -28,7 +28,8 @@ def test_the_methods() -> None:
 def test_the_union_is_ranked_and_padded(method: str) -> None:
     got = fuse([DENSE, GRAPH], method=method, k=6)
     assert_hits_wellformed(got)
-    assert got.ids.shape == (4, 6) and got.scores.dtype == np.float64
+    assert got.ids.shape == (4, 6)
+    assert got.scores.dtype == np.float64
     assert got.counts.tolist() == [4, 2, 1, 0]
     assert [set(dict(got.row(b))) for b in range(4)] == [{1, 2, 3, 4}, {1, 7}, {5}, set()]
 
@@ -56,7 +57,8 @@ def test_consensus_is_added_to_documents_of_two_lists(method: str) -> None:
 @pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
 def test_consensus_counts_lists_of_weight_zero(method: str) -> None:
     got = dict(fuse([DENSE, GRAPH], method=method, weights=[1.0, 0.0], consensus=2.0).row(0))
-    assert got[3] >= 2.0 and got[4] == 0.0
+    assert got[3] >= 2.0
+    assert got[4] == 0.0
 
 
 @pytest.mark.parametrize("method", EVERY)

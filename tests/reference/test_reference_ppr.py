@@ -158,7 +158,8 @@ def test_edges_outside_a_mask_never_change_a_score() -> None:
         ppr(Edges(8, True, 3, rows).graph(), s, allowed_nodes=mask)
         for rows in (inside, inside + others, others[::-1] + inside)
     ]
-    assert (x[0] == x[1]).all() and (x[0] == x[2]).all()
+    assert (x[0] == x[1]).all()
+    assert (x[0] == x[2]).all()
 
 
 def test_masks_weights_and_damping_per_query() -> None:
