@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from hopfuse.encoders import ArrayEncoder, Encoder
 from hopfuse.errors import InputError
 

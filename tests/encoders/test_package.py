@@ -4,9 +4,8 @@ import pkgutil
 import subprocess
 import sys
 
-import pytest
-
 import hopfuse.encoders
+import pytest
 
 MODULES = [f"hopfuse.encoders.{m.name}" for m in pkgutil.iter_modules(hopfuse.encoders.__path__)]
 

@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-
 from hopfuse.encoders import Encoder, SentenceTransformerEncoder
 from hopfuse.errors import InputError, MissingExtraError
 

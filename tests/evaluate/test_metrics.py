@@ -1,11 +1,8 @@
 import math
 
+import hopfuse as hf
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-import hopfuse as hf
 from hopfuse.errors import InputError
 from hopfuse.evaluate import (
     Qrels,
@@ -18,6 +15,8 @@ from hopfuse.evaluate import (
     reciprocal_rank,
     relevance,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def ranked(*rows):

@@ -4,9 +4,8 @@ import pkgutil
 import subprocess
 import sys
 
-import pytest
-
 import hopfuse.evaluate
+import pytest
 
 MODULES = [f"hopfuse.evaluate.{m.name}" for m in pkgutil.iter_modules(hopfuse.evaluate.__path__)]
 

@@ -3,7 +3,6 @@ import json
 
 import numpy as np
 import pytest
-
 from hopfuse.errors import FormatError, InputError
 from hopfuse.evaluate import Qrels
 

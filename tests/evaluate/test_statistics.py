@@ -2,11 +2,10 @@ from fractions import Fraction
 from math import comb
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hopfuse.errors import InputError
 from hopfuse.evaluate import mcnemar_exact, wilson_interval
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def by_definition(wins, losses):

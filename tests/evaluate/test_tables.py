@@ -3,10 +3,9 @@ import json
 import math
 import sys
 
+import hopfuse as hf
 import numpy as np
 import pytest
-
-import hopfuse as hf
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.evaluate import Qrels, compare, evaluate, mcnemar_exact, rich_tables, summarise, wilson_interval
 

@@ -7,14 +7,13 @@ import unicodedata
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
 import hopfuse.extract.gazetteer
+import pytest
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.extract import Gazetteer, Match
 from hopfuse.extract._folding import fold, fold_with_offsets
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("ahocorasick")
 
