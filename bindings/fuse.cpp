@@ -1,0 +1,70 @@
+#include "common.h"
+
+namespace {
+
+using hopfuse::CalibrateArgs;
+using hopfuse::Calibration;
+using hopfuse::FuseArgs;
+using hopfuse::FuseList;
+using hopfuse::FusionMethod;
+using hopfuse::Ties;
+
+void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, int32_t threads, Out<float> out) {
+    const CalibrateArgs args{static_cast<int64_t>(scores.shape(0)), static_cast<int64_t>(scores.shape(1)),
+                             scores.data(), counts.data(), static_cast<Calibration>(method),
+                             static_cast<Ties>(ties), out.data(), threads};
+    hopfuse::Status status;
+    {
+        nb::gil_scoped_release release;
+        status = kernels().calibrate_f32(args);
+    }
+    raise_unless_ok(status);
+}
+
+void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& scores,
+          const std::vector<In<int64_t>>& counts, int method, int calibration, int ties, In<float> option,
+          In<float> weights, bool weights_shared, float consensus, int32_t threads, Out<int64_t> out_ids,
+          Out<float> out_scores, Out<int64_t> out_counts) {
+    std::vector<FuseList> lists;
+    for (size_t l = 0; l < ids.size(); ++l)
+        lists.push_back({static_cast<int64_t>(ids[l].shape(1)), ids[l].data(), scores[l].data(), counts[l].data()});
+    const FuseArgs args{static_cast<int64_t>(out_ids.shape(0)), static_cast<int32_t>(lists.size()), lists.data(),
+                        static_cast<FusionMethod>(method), static_cast<Calibration>(calibration),
+                        static_cast<Ties>(ties), option.data(), weights.data(), weights_shared, consensus,
+                        static_cast<int64_t>(out_ids.shape(1)), out_ids.data(), out_scores.data(), out_counts.data(),
+                        threads};
+    hopfuse::Status status;
+    {
+        nb::gil_scoped_release release;
+        status = kernels().fuse_f32(args);
+    }
+    raise_unless_ok(status);
+}
+
+}  // namespace
+
+void bind_fuse(nb::module_& m) {
+    nb::dict methods, calibrations, ties;
+#define HOPFUSE_NAME(name, type) methods[#name] = static_cast<int>(FusionMethod::name);
+    HOPFUSE_FUSION_METHODS(HOPFUSE_NAME)
+#undef HOPFUSE_NAME
+    m.attr("FUSION_METHODS") = methods;
+    calibrations["none"] = static_cast<int>(Calibration::none);
+    calibrations["pit"] = static_cast<int>(Calibration::pit);
+    calibrations["min_max"] = static_cast<int>(Calibration::min_max);
+    calibrations["max"] = static_cast<int>(Calibration::max);
+    calibrations["z_score"] = static_cast<int>(Calibration::z_score);
+    calibrations["l2"] = static_cast<int>(Calibration::l2);
+    calibrations["rank"] = static_cast<int>(Calibration::rank);
+    m.attr("CALIBRATIONS") = calibrations;
+    ties["strict"] = static_cast<int>(Ties::strict);
+    ties["weak"] = static_cast<int>(Ties::weak);
+    ties["mean"] = static_cast<int>(Ties::mean);
+    ties["rank"] = static_cast<int>(Ties::rank);
+    m.attr("TIES") = ties;
+    m.def("calibrate", &calibrate, nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("method"),
+          nb::arg("ties"), nb::arg("threads"), nb::arg("out"));
+    m.def("fuse", &fuse, nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("method"),
+          nb::arg("calibration"), nb::arg("ties"), nb::arg("option"), nb::arg("weights"), nb::arg("weights_shared"),
+          nb::arg("consensus"), nb::arg("threads"), nb::arg("out_ids"), nb::arg("out_scores"), nb::arg("out_counts"));
+}

@@ -1,0 +1,110 @@
+#include "common.h"
+
+namespace {
+
+using hopfuse::PprEvidence;
+using hopfuse::PprGraph;
+using hopfuse::PprQueries;
+using hopfuse::PprTopk;
+
+// Keeps the arrays of a graph alive beside the view that the kernels read.
+struct GraphView {
+    PprGraph view;
+    nb::object owner;
+};
+
+GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int64_t> indptr, In<int32_t> indices,
+                     std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type, In<double> degree,
+                     In<int32_t> node_of, In<int32_t> internal_of, In<double> scale64, In<float> scale32,
+                     std::optional<In<double>> unscale64, std::optional<In<float>> unscale32, double volume,
+                     int64_t longest_row, std::optional<In<int64_t>> out_indptr,
+                     std::optional<In<int32_t>> out_indices, std::optional<In<float>> out_weight,
+                     std::optional<In<uint8_t>> out_edge_type) {
+    PprGraph g{};
+    g.num_nodes = static_cast<int64_t>(node_of.shape(0));
+    g.num_stored = static_cast<int64_t>(indices.shape(0));
+    g.num_types = num_types;
+    g.directed = directed;
+    g.indptr = indptr.data(), g.indices = indices.data();
+    g.weight = pointer(weight), g.edge_type = pointer(edge_type);
+    g.degree = degree.data(), g.node_of = node_of.data(), g.internal_of = internal_of.data();
+    g.scale64 = scale64.data(), g.scale32 = scale32.data();
+    g.unscale64 = pointer(unscale64), g.unscale32 = pointer(unscale32);
+    g.volume = volume, g.longest_row = longest_row;
+    g.out_indptr = pointer(out_indptr), g.out_indices = pointer(out_indices);
+    g.out_weight = pointer(out_weight), g.out_edge_type = pointer(out_edge_type);
+    return {g, std::move(owner)};
+}
+
+PprQueries make_queries(In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
+                        In<double> damping, std::optional<In<double>> eta, bool per_type,
+                        std::optional<In<uint8_t>> allowed, double tol, int64_t max_iter, int32_t threads) {
+    PprQueries q{};
+    q.batch = static_cast<int64_t>(damping.shape(0));
+    q.restart_indptr = restart_indptr.data(), q.restart_node = restart_node.data();
+    q.restart_value = restart_value.data(), q.damping = damping.data();
+    q.eta = pointer(eta), q.per_type = per_type;
+    q.allowed = pointer(allowed), q.allowed_shared = allowed.has_value() && allowed->shape(0) == 1;
+    q.tol = tol, q.max_iter = max_iter, q.threads = threads;
+    return q;
+}
+
+void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
+         In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allowed,
+         double tol, int64_t max_iter, int32_t threads, Out<float> scores, Out<int64_t> iterations,
+         Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allowed, tol,
+                                      max_iter, threads);
+    const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
+    hopfuse::Status status;
+    {
+        nb::gil_scoped_release release;
+        status = kernels().ppr_f32(graph.view, q, scores.data(), nullptr, evidence);
+    }
+    raise_unless_ok(status);
+}
+
+void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node,
+              In<double> restart_value, In<double> damping, std::optional<In<double>> eta, bool per_type,
+              std::optional<In<uint8_t>> allowed, double tol, int64_t max_iter, int32_t threads,
+              std::optional<In<int32_t>> among, bool stop_when_proven, Out<int64_t> ids, Out<float> scores,
+              Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven, Out<int64_t> iterations,
+              Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allowed, tol,
+                                      max_iter, threads);
+    const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
+    PprTopk top{};
+    top.k = static_cast<int64_t>(ids.shape(1));
+    top.among = pointer(among), top.num_among = among.has_value() ? static_cast<int64_t>(among->shape(0)) : 0;
+    top.stop_when_proven = stop_when_proven;
+    top.ids = ids.data(), top.scores = scores.data(), top.counts = counts.data();
+    top.score_bounds = score_bounds.data(), top.proven = proven.data();
+    hopfuse::Status status;
+    {
+        nb::gil_scoped_release release;
+        status = kernels().ppr_f32(graph.view, q, nullptr, &top, evidence);
+    }
+    raise_unless_ok(status);
+}
+
+}  // namespace
+
+void bind_ppr(nb::module_& m) {
+    nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
+        .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
+                    nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),
+                    nb::arg("degree"), nb::arg("node_of"), nb::arg("internal_of"), nb::arg("scale64"),
+                    nb::arg("scale32"), nb::arg("unscale64").none(), nb::arg("unscale32").none(), nb::arg("volume"),
+                    nb::arg("longest_row"), nb::arg("out_indptr").none(), nb::arg("out_indices").none(),
+                    nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
+    m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
+          nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
+          nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),
+          nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
+    m.def("ppr_topk", &ppr_topk, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"),
+          nb::arg("restart_node"), nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(),
+          nb::arg("per_type"), nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"),
+          nb::arg("among").none(), nb::arg("stop_when_proven"), nb::arg("ids"), nb::arg("scores"),
+          nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"),
+          nb::arg("bound"), nb::arg("converged"));
+}

@@ -1,0 +1,52 @@
+// 8-bit codes of rows and queries, with the norms that bound what they leave out. Included once per
+// instruction set; the codes only ever choose candidates, so they need not be canonical.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "dense_dot.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+struct CodeNorms {
+    float scale;      // s
+    float error;      // ||x - s c||, rounded up
+    float norm_code;  // ||s c||, rounded up
+    float norm;       // ||x||, rounded up
+};
+
+HF_INLINE float round_up(double value) {
+    const float nearest = static_cast<float>(value * (1.0 + 1e-9));
+    return std::nextafter(nearest, std::numeric_limits<float>::infinity());
+}
+
+// Codes of one vector: write(i, c) receives each code in -127 .. 127.
+template <class Write>
+CodeNorms encode_vector(const float* x, int32_t dim, const Write& write) {
+    float largest = 0.0f;
+    for (int32_t i = 0; i < dim; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
+    // A scale too small to divide by codes nothing: all of x is then error, which is a bound as well.
+    const float scale = largest / 127.0f >= 1e-37f ? largest / 127.0f : 0.0f;
+    const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    double error = 0.0, norm_code = 0.0, norm = 0.0;
+    for (int32_t i = 0; i < dim; ++i) {
+        float c = std::nearbyintf(x[i] * inverse);
+        c = c > 127.0f ? 127.0f : c < -127.0f ? -127.0f : c;
+        const double coded = double(scale) * double(c), gap = double(x[i]) - coded;
+        error += gap * gap, norm_code += coded * coded, norm += double(x[i]) * double(x[i]);
+        write(i, static_cast<int>(c));
+    }
+    return {scale, round_up(std::sqrt(error)), round_up(std::sqrt(norm_code)), round_up(std::sqrt(norm))};
+}
+
+// Relative rounding of a canonical score, against ||q|| ||x||: dim / 16 + 4 fused operations and additions; a
+// cosine has as many again in its two norms, and a few for roots, product and quotient. The last term covers
+// the scan's own float32 arithmetic.
+HF_INLINE double canonical_rounding(int32_t dim, bool cosine) {
+    constexpr double unit = 5.9604644775390625e-8;
+    const double steps = dim / 16 + 8;
+    return ((cosine ? 3.0 : 1.0) * steps + 16.0) * unit * 1.01;
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,125 @@
+// The scan over codes: every row that the bound cannot rule out of a query's best k. Included once per
+// instruction set.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "dense_encode.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+struct QueryCode {
+    const int8_t* codes;  // padded to whole groups
+    float scale, norm, error;
+    int32_t offset;       // 128 * sum of the codes: what the + 128 of the rows' codes adds
+    const uint8_t* mask;  // rows that may be hits, or null
+};
+
+struct Candidate {
+    float upper, lower;
+    int64_t row;
+};
+
+struct HigherLower {
+    bool operator()(const Candidate& a, const Candidate& b) const { return a.lower > b.lower; }
+};
+
+struct HigherUpper {
+    bool operator()(const Candidate& a, const Candidate& b) const {
+        return a.upper > b.upper || (a.upper == b.upper && a.row < b.row);
+    }
+};
+
+// Rows whose upper bound reaches the k-th best lower bound seen so far.
+class Candidates {
+public:
+    explicit Candidates(int64_t k) : k_(k), limit_(size_t(2 * k + 256)) {}
+
+    float threshold() const { return threshold_; }
+    void push(const Candidate& candidate) {
+        kept_.push_back(candidate);
+        if (kept_.size() >= limit_) prune();
+    }
+
+    void prune() {
+        const size_t k = size_t(k_);
+        if (kept_.size() >= k) {
+            std::nth_element(kept_.begin(), kept_.begin() + std::ptrdiff_t(k - 1), kept_.end(), HigherLower{});
+            if (kept_[k - 1].lower > threshold_) threshold_ = kept_[k - 1].lower;
+            size_t size = 0;
+            for (size_t i = 0; i < kept_.size(); ++i)
+                if (kept_[i].upper >= threshold_) kept_[size++] = kept_[i];
+            kept_.resize(size);
+        }
+        limit_ = 2 * kept_.size() > size_t(2 * k_ + 256) ? 2 * kept_.size() : size_t(2 * k_ + 256);
+    }
+
+    std::vector<Candidate>& rows() { return kept_; }
+
+private:
+    int64_t k_;
+    size_t limit_;
+    float threshold_ = -std::numeric_limits<float>::infinity();
+    std::vector<Candidate> kept_;
+};
+
+// Tests T tiles against Q queries.
+template <int T, int Q>
+void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t tile,
+                int32_t groups, Candidates* candidates) {
+    alignas(64) int32_t dots[T * Q * 16];
+    const int64_t tile_bytes = int64_t{groups} * DENSE_TILE * DENSE_GROUP;
+    code_dots<T, Q>(corpus.codes.codes + tile * tile_bytes, groups, queries[0].codes, query_stride, dots);
+    for (int t = 0; t < T; ++t) {
+        const int64_t first = (tile + t) * DENSE_TILE;
+        const F<16> scale = F<16>::load(corpus.codes.scale + first);
+        const F<16> error = F<16>::load(corpus.codes.error + first);
+        const F<16> norm_code = F<16>::load(corpus.codes.norm_code + first);
+        for (int j = 0; j < Q; ++j) {
+            const QueryCode& q = queries[j];
+            alignas(64) float real[16];
+            for (int r = 0; r < 16; ++r) real[r] = static_cast<float>(dots[(t * Q + j) * 16 + r] - q.offset);
+            const F<16> approx = F<16>::mul(F<16>::load(real), F<16>::mul(scale, F<16>::all(q.scale)));
+            const F<16> width = F<16>::fma(F<16>::all(q.norm), error,
+                                           F<16>::fma(F<16>::all(q.error), norm_code, F<16>::all(1e-36f)));
+            const F<16> upper = F<16>::add(approx, width);
+            uint32_t hits = F<16>::ge(upper, F<16>::all(candidates[j].threshold()));
+            if (hits == 0) continue;
+            float above[16], below[16];
+            F<16>::store(above, upper);
+            F<16>::store(below, F<16>::sub(approx, width));
+            for (; hits != 0; hits &= hits - 1) {
+                const int r = __builtin_ctz(hits);
+                const int64_t row = first + r;
+                if (row >= corpus.vectors.count || (q.mask != nullptr && q.mask[row] == 0)) continue;
+                candidates[j].push({above[r], below[r], row});
+            }
+        }
+    }
+}
+
+template <int T, int Q>
+void scan_group(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t begin,
+                int64_t end, int32_t groups, Candidates* candidates) {
+    static_assert(DENSE_STEP % T == 0, "blocks of tiles are whole steps");
+    for (int64_t tile = begin; tile < end; tile += T)
+        scan_tiles<T, Q>(corpus, queries, query_stride, tile, groups, candidates);
+}
+
+// Tiles begin .. end (whole steps) against all queries, in groups that fit the registers.
+inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int64_t batch, int64_t query_stride,
+                       int64_t begin, int64_t end, int32_t groups, Candidates* candidates) {
+    int64_t j = 0;
+    for (; j + 12 <= batch; j += 12)
+        scan_group<2, 12>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+    for (; j + 6 <= batch; j += 6)
+        scan_group<4, 6>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+    for (; j + 3 <= batch; j += 3)
+        scan_group<4, 3>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+    for (; j < batch; ++j)
+        scan_group<4, 1>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,304 @@
+// dense_encode and dense_topk for one instruction set. Contract: hopfuse/dense_topk.h.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "dense_scan.h"
+#include "kernels.h"
+#include "threads.h"
+#include "topk.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+namespace {
+
+struct Number {
+    float value;
+};
+
+struct Count {
+    int64_t value;
+};
+
+struct Code {
+    int8_t value;
+};
+
+int32_t group_count(int32_t dim) { return (dim + DENSE_GROUP - 1) / DENSE_GROUP; }
+
+int64_t tile_count(int64_t rows) {
+    const int64_t tiles = (rows + DENSE_TILE - 1) / DENSE_TILE;
+    return (tiles + DENSE_STEP - 1) / DENSE_STEP * DENSE_STEP;
+}
+
+template <class Row>
+const typename Row::Element* row_of(const DenseVectors& v, int64_t row) {
+    return static_cast<const typename Row::Element*>(v.data) + row * v.dim;
+}
+
+template <class Row>
+void widen_row(const DenseVectors& v, int64_t row, float* out) {
+    const typename Row::Element* x = row_of<Row>(v, row);
+    for (int32_t i = 0; i < v.dim; ++i) {
+        if constexpr (sizeof(*x) == 4) out[i] = x[i];
+        else out[i] = half_to_float(x[i]);
+    }
+}
+
+template <class Row>
+void encode_tile(const DenseVectors& v, const DenseCodes& out, int64_t tile, float* wide) {
+    const int32_t groups = group_count(v.dim);
+    uint8_t* base = out.codes + tile * groups * DENSE_TILE * DENSE_GROUP;
+    std::memset(base, 128, size_t(groups) * DENSE_TILE * DENSE_GROUP);
+    for (int64_t r = 0; r < DENSE_TILE; ++r) {
+        const int64_t row = tile * DENSE_TILE + r;
+        out.scale[row] = out.error[row] = out.norm_code[row] = 0.0f;
+        if (row >= v.count) continue;
+        widen_row<Row>(v, row, wide);
+        const CodeNorms norms = encode_vector(wide, v.dim, [&](int32_t i, int c) {
+            base[(int64_t{i / DENSE_GROUP} * DENSE_TILE + r) * DENSE_GROUP + i % DENSE_GROUP] = uint8_t(c + 128);
+        });
+        const typename Row::Element* x = row_of<Row>(v, row);
+        out.norm[row] = std::sqrt(canonical_dot<Row, Row>(x, x, v.dim));
+        const double unit = v.cosine ? double(out.norm[row]) : 1.0;
+        const double error = double(norms.error) + canonical_rounding(v.dim, v.cosine) * double(norms.norm);
+        out.scale[row] = static_cast<float>(double(norms.scale) / unit);
+        out.error[row] = round_up(error / unit);
+        out.norm_code[row] = round_up(double(norms.norm_code) / unit);
+    }
+}
+
+template <class Row>
+void encode_all(const DenseVectors& v, const DenseCodes& out) {
+    std::vector<Number> wide(size_t(v.threads) * size_t(v.dim));
+    const int64_t tiles = tile_count(v.count);
+#pragma omp parallel for schedule(static) num_threads(v.threads)
+    for (int64_t tile = 0; tile < tiles; ++tile)
+        encode_tile<Row>(v, out, tile, &wide[size_t(thread_index()) * size_t(v.dim)].value);
+}
+
+// ------------------------------------------------------------------------------------------------
+
+template <class Row>
+float score_row(const DenseCorpus& corpus, const float* query, float query_norm, int64_t row) {
+    const DenseVectors& v = corpus.vectors;
+    const float dot = canonical_dot<Float32Row, Row>(query, row_of<Row>(v, row), v.dim);
+    return v.cosine ? dot / (query_norm * corpus.codes.norm[row]) : dot;
+}
+
+struct Search {
+    const DenseCorpus& corpus;
+    const DenseQueries& queries;
+    const DenseHits& hits;
+
+    const float* query(int64_t b) const { return queries.data + b * corpus.vectors.dim; }
+    float query_norm(int64_t b) const {
+        const float* q = query(b);
+        return std::sqrt(canonical_dot<Float32Row, Float32Row>(q, q, corpus.vectors.dim));
+    }
+    const uint8_t* mask(int64_t b) const {
+        if (queries.allow_mask == nullptr) return nullptr;
+        return queries.allow_mask + (queries.allow_shared ? 0 : b * corpus.vectors.count);
+    }
+
+    void write(int64_t b, const Ranked* ranked, int64_t count, int64_t rescored) const {
+        const int64_t k = queries.k;
+        hits.counts[b] = count, hits.rescored[b] = rescored;
+        for (int64_t i = 0; i < k; ++i) {
+            hits.ids[b * k + i] = i < count ? ranked[i].id : -1;
+            hits.scores[b * k + i] = i < count ? ranked[i].score : -std::numeric_limits<float>::infinity();
+        }
+    }
+};
+
+// Canonical scores of rows (or listed ids) begin .. end into a buffer.
+template <class Row>
+int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t begin, int64_t end,
+                    TopkBuffer& best) {
+    const float* q = search.query(b);
+    const float norm = search.query_norm(b);
+    const uint8_t* mask = search.mask(b);
+    int64_t scored = 0;
+    for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = ids == nullptr ? i : ids[i];
+        if (mask != nullptr && mask[row] == 0) continue;
+        best.push(score_row<Row>(search.corpus, q, norm, row), row);
+        ++scored;
+    }
+    best.shrink();
+    return scored;
+}
+
+// Every allowed row is scored: small corpora, large k, short id lists. Threads share a query's rows where
+// there are fewer queries than threads.
+template <class Row>
+void exhaustive(const Search& search) {
+    const DenseQueries& q = search.queries;
+    const int64_t n = search.corpus.vectors.count, batch = q.batch;
+    const int threads = q.threads;
+    const int64_t room = TopkBuffer::room(q.k, n);
+    std::vector<Ranked> memory(size_t(room) * size_t(threads));
+    const auto rows = [&](int64_t b, const int64_t** ids) {
+        *ids = nullptr;
+        if (q.allow_indptr == nullptr) return n;
+        const int64_t at = q.allow_shared ? 0 : b;
+        *ids = q.allow_ids + q.allow_indptr[at];
+        return q.allow_indptr[at + 1] - q.allow_indptr[at];
+    };
+    const float least = -std::numeric_limits<float>::infinity();
+    if (batch >= threads) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+        for (int64_t b = 0; b < batch; ++b) {
+            const int64_t* ids;
+            const int64_t count = rows(b, &ids);
+            Ranked* mine = memory.data() + room * thread_index();
+            TopkBuffer best(mine, q.k, n, least);
+            const int64_t scored = score_range<Row>(search, b, ids, 0, count, best);
+            search.write(b, mine, rank_best(mine, best.size(), q.k), scored);
+        }
+        return;
+    }
+    std::vector<Count> sizes(size_t(threads) * 2);
+    for (int64_t b = 0; b < batch; ++b) {
+        const int64_t* ids;
+        const int64_t count = rows(b, &ids);
+#pragma omp parallel for schedule(static) num_threads(threads)
+        for (int part = 0; part < threads; ++part) {
+            TopkBuffer best(memory.data() + room * part, q.k, n, least);
+            sizes[size_t(part) * 2 + 1].value =
+                score_range<Row>(search, b, ids, count * part / threads, count * (part + 1) / threads, best);
+            sizes[size_t(part) * 2].value = best.size();
+        }
+        int64_t total = 0, scored = 0;
+        for (int part = 0; part < threads; ++part) {
+            for (int64_t i = 0; i < sizes[size_t(part) * 2].value; ++i) memory[size_t(total++)] = memory[size_t(room * part + i)];
+            scored += sizes[size_t(part) * 2 + 1].value;
+        }
+        search.write(b, memory.data(), rank_best(memory.data(), total, q.k), scored);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
+
+// Rescores a query's candidates, most promising first, until the rest cannot enter its best k.
+template <class Row>
+void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
+    const int64_t k = search.queries.k;
+    const float* q = search.query(b);
+    const float norm = search.query_norm(b);
+    std::sort(rows.begin(), rows.end(), HigherUpper{});
+    std::vector<Ranked> best;
+    best.reserve(size_t(k) < rows.size() ? size_t(k) : rows.size());
+    int64_t scored = 0;
+    for (const Candidate& candidate : rows) {
+        const bool full = int64_t(best.size()) == k;
+        if (full && candidate.upper < best.front().score) break;
+        const Ranked hit{score_row<Row>(search.corpus, q, norm, candidate.row), candidate.row};
+        ++scored;
+        if (full) {
+            if (!RanksBefore{}(hit, best.front())) continue;
+            std::pop_heap(best.begin(), best.end(), RanksBefore{});
+            best.back() = hit;
+        } else {
+            best.push_back(hit);
+        }
+        std::push_heap(best.begin(), best.end(), RanksBefore{});
+    }
+    std::sort(best.begin(), best.end(), RanksBefore{});
+    search.write(b, best.data(), int64_t(best.size()), scored);
+}
+
+// Codes of all queries; for cosine, of q / ||q||.
+void encode_queries(const Search& search, std::vector<Code>& codes, std::vector<QueryCode>& out) {
+    const DenseVectors& v = search.corpus.vectors;
+    const int64_t stride = int64_t{group_count(v.dim)} * DENSE_GROUP;
+    codes.assign(size_t(stride * search.queries.batch), Code{0});
+    for (int64_t b = 0; b < search.queries.batch; ++b) {
+        int8_t* mine = &codes[size_t(stride * b)].value;
+        int32_t sum = 0;
+        const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
+            mine[i] = int8_t(c);
+            sum += c;
+        });
+        const double unit = v.cosine ? double(search.query_norm(b)) : 1.0;
+        out.push_back({mine, static_cast<float>(double(norms.scale) / unit), round_up(double(norms.norm) / unit),
+                       round_up(double(norms.error) / unit), 128 * sum, search.mask(b)});
+    }
+}
+
+template <class Row>
+void scan(const Search& search) {
+    const DenseQueries& q = search.queries;
+    const int32_t groups = group_count(search.corpus.vectors.dim);
+    const int64_t tiles = tile_count(search.corpus.vectors.count), stride = int64_t{groups} * DENSE_GROUP;
+    constexpr int64_t block = 5 * DENSE_STEP;
+    std::vector<Code> codes;
+    std::vector<QueryCode> queries;
+    encode_queries(search, codes, queries);
+    std::vector<Candidates> candidates(size_t(q.threads) * size_t(q.batch), Candidates(q.k));
+    bool failed = false;
+#pragma omp parallel num_threads(q.threads)
+    {
+        Candidates* mine = &candidates[size_t(thread_index()) * size_t(q.batch)];
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t tile = 0; tile < tiles; tile += block) {
+            try {
+                const int64_t end = tile + block < tiles ? tile + block : tiles;
+                scan_block(search.corpus, queries.data(), q.batch, stride, tile, end, groups, mine);
+            } catch (const std::bad_alloc&) {
+#pragma omp atomic write
+                failed = true;
+            }
+        }
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t b = 0; b < q.batch; ++b) {
+            try {
+                Candidates all(q.k);
+                for (int part = 0; part < q.threads; ++part)
+                    for (const Candidate& c : candidates[size_t(part) * size_t(q.batch) + size_t(b)].rows()) all.push(c);
+                all.prune();
+                rescore<Row>(search, b, all.rows());
+            } catch (const std::bad_alloc&) {
+#pragma omp atomic write
+                failed = true;
+            }
+        }
+    }
+    if (failed) throw std::bad_alloc();
+}
+
+template <class Row>
+void search_with(const Search& search) {
+    const DenseQueries& q = search.queries;
+    const int64_t n = search.corpus.vectors.count;
+    if (q.allow_indptr != nullptr || q.k >= n / 8 || search.corpus.codes.codes == nullptr) return exhaustive<Row>(search);
+    scan<Row>(search);
+}
+
+}  // namespace
+
+Status dense_encode(const DenseVectors& vectors, DenseCodes codes) {
+    try {
+        if (vectors.type == DenseType::float32) encode_all<Float32Row>(vectors, codes);
+        else encode_all<Float16Row>(vectors, codes);
+        return Status::ok;
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
+}
+
+Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const DenseHits& hits) {
+    if (queries.k < 1 || queries.threads < 1) return Status::bad_argument;
+    try {
+        const Search search{corpus, queries, hits};
+        if (corpus.vectors.type == DenseType::float32) search_with<Float32Row>(search);
+        else search_with<Float16Row>(search);
+        return Status::ok;
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,137 @@
+// A block of L queries that walk together: node-major state, a lane per query. Included once per
+// instruction set.
+#pragma once
+
+#include <cstring>
+
+#include "hopfuse/ppr.h"
+#include "hopfuse/scalar.h"
+#include "simd.h"
+#include "workspace.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// Slots of the workspace.
+enum PprSlot {
+    slot_current,
+    slot_next,
+    slot_result,
+    slot_scale32,
+    slot_unscale32,
+    slot_scale64,
+    slot_unscale64,
+    slot_eta,
+    slot_words,
+    slot_rank,
+    slot_restart32,
+    slot_restart64,
+    slot_tile32,
+    slot_tile64,
+    slot_topk,
+    slot_topk_merge,
+    slot_selected,
+};
+
+template <int L>
+struct PprBlock {
+    const PprGraph& graph;
+    const PprQueries& queries;
+    Workspace& work;
+
+    int64_t num_tiles;
+    int64_t query[L];  // -1: an unused lane
+    double damping[L];
+    bool chebyshev;    // the operator is symmetric
+
+    float* current = nullptr;
+    float* next = nullptr;
+    float* result = nullptr;
+
+    // Degrees: shared by all lanes (stride 0) or a table with a value per lane (stride L).
+    bool per_lane = false;
+    const float* scale32 = nullptr;     // (N, T'[, L])
+    const float* unscale32 = nullptr;   // (N[, L]); null for per_type
+    const double* scale64 = nullptr;    // (N, T'[, L])
+    const double* unscale64 = nullptr;  // (N[, L]); null for per_type
+    double volume[L];
+
+    const float* eta32 = nullptr;   // (T, L) or null: all 1
+    const double* eta64 = nullptr;  // (T, L) or null: all 1
+
+    // Rows that hold restart mass of any lane: a bit per row, the number of such rows before each tile,
+    // and their values, compact.
+    uint64_t* words = nullptr;
+    int32_t* rank = nullptr;
+    float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
+    double* restart64 = nullptr;  // (rows, L) s, normalised
+    int64_t restart_rows = 0;
+
+    float* tile32 = nullptr;   // (tiles, 2, L) partial sums and maxima of the float32 pass
+    double* tile64 = nullptr;  // (tiles, 2, L)
+
+    PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
+        : graph(g), queries(q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE),
+          chebyshev(!q.per_type && !g.directed) {}
+
+    int types_in_scale() const { return queries.per_type ? graph.num_types : 1; }
+    int64_t tile_begin(int64_t tile) const { return tile * PPR_TILE; }
+    int64_t tile_end(int64_t tile) const {
+        const int64_t end = (tile + 1) * PPR_TILE;
+        return end < graph.num_nodes ? end : graph.num_nodes;
+    }
+    bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
+    int64_t restart_index(int64_t row) const {
+        const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);
+        return rank[row >> 6] + __builtin_popcountll(before);
+    }
+};
+
+// All lanes of a vector as one summand of the blocked tree.
+template <class V>
+struct LaneSum {
+    V v = V::zero();
+    LaneSum() = default;
+    explicit LaneSum(int) {}
+    explicit LaneSum(V value) : v(value) {}
+    friend LaneSum operator+(LaneSum a, LaneSum b) { return LaneSum(V::add(a.v, b.v)); }
+};
+
+// Column `which` of the tiles' partials, (tiles, 2, L): every lane's blocked tree, or its maximum.
+template <int L, class V, class T>
+void sum_tiles(const T* partial, int64_t num_tiles, int which, T* total) {
+    TreeSum<LaneSum<V>> sum;
+    for (int64_t tile = 0; tile < num_tiles; ++tile)
+        sum.push(LaneSum<V>(V::load(partial + (tile * 2 + which) * L)));
+    V::store(total, sum.result().v);
+}
+
+template <int L, class V, class T>
+void max_tiles(const T* partial, int64_t num_tiles, int which, T* total) {
+    V best = V::zero();
+    for (int64_t tile = 0; tile < num_tiles; ++tile) best = V::max(best, V::load(partial + (tile * 2 + which) * L));
+    V::store(total, best);
+}
+
+// The value at `index` for all lanes: shared, or lane by lane.
+template <int L>
+HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
+    return per_lane ? F<L>::load(table + index * L) : F<L>::all(table[index]);
+}
+
+template <int L>
+HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
+    return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
+}
+
+// deg_v, by which a row's state y_v counts in x: for per_type 1, or 0 in lanes that may not hold mass.
+template <int L>
+HF_INLINE F<L> node_weight32(const PprBlock<L>& block, int64_t row) {
+    return block.unscale32 == nullptr ? F<L>::all(1.0f) : lanes32<L>(block.unscale32, row, block.per_lane);
+}
+
+template <int L>
+HF_INLINE D<L> node_weight64(const PprBlock<L>& block, int64_t row) {
+    return block.unscale64 == nullptr ? D<L>::all(1.0) : lanes64<L>(block.unscale64, row, block.per_lane);
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,146 @@
+// From captured iterates to returned scores and their certificate. Included once per instruction set.
+#pragma once
+
+#include <limits>
+
+#include "ppr_block.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+template <int L>
+struct PprCertificate {
+    double residual[L];   // ||r||_1
+    double bound[L];      // ||x^ - x*||_1 <= bound
+    double per_degree[L];  // |x^_v - x*_v| <= deg_v per_degree, or infinity where that bound does not hold
+};
+
+// 1 - (sum of row u of P): 1 at a dangling node, else what per_type weights leave out.
+template <int L>
+D<L> lost_share(const PprBlock<L>& block, int64_t row) {
+    const bool per_type = block.queries.per_type;
+    const int types = block.types_in_scale();
+    if (!per_type && !block.per_lane) return D<L>::all(block.scale64[row] > 0.0 ? 0.0 : 1.0);
+    double share[L];
+    for (int lane = 0; lane < L; ++lane) {
+        double kept = 0.0;
+        for (int t = 0; t < types; ++t) {
+            const int64_t at = row * types + t;
+            const bool walks = block.scale64[block.per_lane ? at * L + lane : at] > 0.0;
+            const double eta = per_type && block.eta64 != nullptr ? block.eta64[t * L + lane] : 1.0;
+            kept += walks ? eta : 0.0;
+        }
+        share[lane] = kept < 1.0 ? 1.0 - kept : 0.0;
+    }
+    return D<L>::load(share);
+}
+
+// Clamp at 0, multiply by deg, normalise to sum 1, round: `result` becomes x^. Returns each lane's lost mass.
+template <int L>
+void normalise(PprBlock<L>& block, double* lost) {
+    const PprQueries& q = block.queries;
+    const int64_t tiles = block.num_tiles;
+#pragma omp parallel for schedule(static) num_threads(q.threads)
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+        D<L> sum = D<L>::zero();
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), D<L>::zero());
+            sum = D<L>::fma(y, node_weight64<L>(block, row), sum);
+        }
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
+    }
+    double total[L];
+    sum_tiles<L, D<L>>(block.tile64, tiles, 0, total);
+    for (double& value : total) value = value > 0.0 ? 1.0 / value : 0.0;
+    const D<L> factor = D<L>::load(total);
+#pragma omp parallel for schedule(static) num_threads(q.threads)
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+        D<L> sum = D<L>::zero();
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            float* x = block.result + row * L;
+            const D<L> y = D<L>::max(D<L>::widen(x), D<L>::zero());
+            double exact[L];
+            D<L>::store(exact, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
+            for (int lane = 0; lane < L; ++lane) x[lane] = static_cast<float>(exact[lane]);
+            sum = D<L>::fma(D<L>::widen(x), lost_share<L>(block, row), sum);
+        }
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
+    }
+    sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
+}
+
+template <int L>
+D<L> residual_row_sum(const PprBlock<L>& block, int64_t row) {
+    const PprGraph& g = block.graph;
+    const bool per_type = block.queries.per_type;
+    const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
+    D<L> total = D<L>::zero();
+    for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
+        const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
+        D<L> acc = D<L>::zero();
+        for (int64_t e = segment; e < stop; ++e) {
+            const int64_t u = g.indices[e];
+            const int type = g.edge_type == nullptr ? 0 : g.edge_type[e];
+            const double w = g.weight == nullptr ? 1.0 : g.weight[e];
+            const int64_t at = per_type ? u * g.num_types + type : u;
+            D<L> factor = block.per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(block.scale64 + at * L))
+                                         : D<L>::all(w * block.scale64[at]);
+            if (block.eta64 != nullptr) factor = D<L>::mul(factor, D<L>::load(block.eta64 + type * L));
+            acc = D<L>::fma(factor, D<L>::widen(block.result + u * L), acc);
+        }
+        total = D<L>::add(total, acc);
+    }
+    return total;
+}
+
+// r = d P' x^ + (1 - d + d m) s - x^ in float64, and the bounds that follow from it.
+template <int L>
+PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
+    const PprQueries& q = block.queries;
+    const int64_t tiles = block.num_tiles;
+    double restart_factor[L];
+    for (int lane = 0; lane < L; ++lane) restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
+    // float64 rounding of r_v itself, relative to (d P'x + s + x)_v <= 2 x_v + |r_v|, which sums to less than
+    // 3: an entry, its degree and its restart carry at most so many roundings.
+    constexpr double unit = 1.1102230246251565e-16;
+    const double slack = 2.0 * unit * double(block.graph.longest_row + 2 * PPR_TILE);
+    const D<L> d = D<L>::load(block.damping), back = D<L>::load(restart_factor);
+    const bool masked_type = q.per_type && block.per_lane;
+#pragma omp parallel for schedule(dynamic, 8) num_threads(q.threads)
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+        D<L> sum = D<L>::zero(), largest = D<L>::zero();
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            D<L> walked = D<L>::mul(d, residual_row_sum<L>(block, row));
+            // Edges into nodes that may not hold mass do not exist.
+            if (masked_type) walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
+            if (!q.per_type && block.per_lane) {
+                double open[L];
+                for (int lane = 0; lane < L; ++lane) open[lane] = block.unscale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
+                walked = D<L>::mul(walked, D<L>::load(open));
+            }
+            D<L> r = D<L>::sub(walked, D<L>::widen(block.result + row * L));
+            if (block.has_restart(row)) r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
+            r = D<L>::abs(r);
+            sum = D<L>::add(sum, r);
+            if (block.chebyshev) {
+                const D<L> grown = D<L>::fma(D<L>::all(2.0 * slack), D<L>::widen(block.result + row * L), r);
+                largest = D<L>::max(largest, D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane)));
+            }
+        }
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
+        D<L>::store(block.tile64 + tile * 2 * L + L, largest);
+    }
+    PprCertificate<L> out;
+    double largest[L];
+    sum_tiles<L, D<L>>(block.tile64, tiles, 0, out.residual);
+    max_tiles<L, D<L>>(block.tile64, tiles, 1, largest);
+    for (int lane = 0; lane < L; ++lane) {
+        const double gap = 1.0 - block.damping[lane];
+        out.bound[lane] = (out.residual[lane] + 3.0 * slack) / gap * (1.0 + 4.0 * unit);
+        const bool holds = block.chebyshev && lost[lane] == 0.0;
+        out.per_degree[lane] =
+            holds ? largest[lane] * (1.0 + 2.0 * slack) / gap * (1.0 + 4.0 * unit) : std::numeric_limits<double>::infinity();
+    }
+    return out;
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,262 @@
+// ppr_f32 for one instruction set: the solver's course for blocks of lanes. Contract: hopfuse/ppr.h.
+#include <cmath>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "kernels.h"
+#include "ppr_block.h"
+#include "ppr_certify.h"
+#include "ppr_pass.h"
+#include "ppr_setup.h"
+#include "ppr_topk.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+namespace {
+
+// A query's course: stop when proven (top-k only), then by tol, then by a stricter residual, and there the
+// result stands. A later stage starts afresh, so what it gives does not depend on the batch.
+enum Stage { stage_proven, stage_tol, stage_strict, stage_done };
+
+struct Query {
+    int64_t index;
+};
+
+struct Outputs {
+    float* scores;       // (B, N) or null
+    const PprTopk* top;  // or null
+    PprEvidence evidence;
+};
+
+// Copies the stopping lanes of `current` to `result`; when they are all that is left and none was captured
+// before, the buffers change places instead.
+template <int L>
+void capture(PprBlock<L>& block, const bool* stop) {
+    bool whole = true;
+    for (int lane = 0; lane < L; ++lane) whole = whole && (stop[lane] || block.query[lane] < 0);
+    if (whole) {
+        float* swap = block.current;
+        block.current = block.result, block.result = swap;
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t row = 0; row < block.graph.num_nodes; ++row)
+        for (int lane = 0; lane < L; ++lane)
+            if (stop[lane]) block.result[row * L + lane] = block.current[row * L + lane];
+}
+
+// Passes until every lane's iterate is captured in `result`.
+template <int L>
+bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) {
+    const PprQueries& q = block.queries;
+    const double strict = stage == stage_strict ? 0.125 : 1.0;
+    float damping[L], omega[L], theta[L];
+    double omega64[L];
+    int64_t limit[L], first_measured = 0;
+    bool active[L];
+    int left = 0;
+    for (int lane = 0; lane < L; ++lane) {
+        active[lane] = block.query[lane] >= 0;
+        passes[lane] = 0;
+        const double d = block.damping[lane];
+        damping[lane] = static_cast<float>(d);
+        omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
+        theta[lane] = static_cast<float>(0.5 * strict * (1.0 - d) * q.tol);
+        limit[lane] = 1;
+        if (!active[lane]) continue;
+        limit[lane] = pass_limit<L>(block, lane) + (stage == stage_strict ? 8 : 0);
+        if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
+        const int64_t start = stage == stage_proven ? 3 : limit[lane] / 2;
+        first_measured = left == 0 || start < first_measured ? start : first_measured;
+        ++left;
+    }
+    std::vector<Ranked> selected(stage == stage_proven ? size_t(L) * size_t(top->k + 1) : 0);
+    for (int64_t pass = 1; left > 0; ++pass) {
+        for (int lane = 0; lane < L; ++lane) omega[lane] = static_cast<float>(omega64[lane]);
+        const bool measure = pass >= first_measured;
+        ppr_pass<L>(block, damping, omega, measure);
+        float residual[L] = {}, largest[L] = {};
+        if (measure) {
+            sum_tiles<L, F<L>>(block.tile32, block.num_tiles, 0, residual);
+            max_tiles<L, F<L>>(block.tile32, block.num_tiles, 1, largest);
+        }
+        bool stop[L] = {};
+        int stopping = 0;
+        for (int lane = 0; lane < L; ++lane) {
+            const bool measured = pass >= (stage == stage_proven ? 3 : limit[lane] / 2);
+            stop[lane] = active[lane] && (pass >= limit[lane] || (measured && residual[lane] <= theta[lane]));
+        }
+        if (stage == stage_proven && measure) {
+            bool open[L], proven[L] = {};
+            NodeError error[L];
+            int64_t found[L];
+            for (int lane = 0; lane < L; ++lane) {
+                open[lane] = active[lane] && !stop[lane];
+                const double gap = 0.9 * (1.0 - block.damping[lane]);
+                error[lane] = block.chebyshev ? NodeError{largest[lane] / gap, 0.0} : NodeError{0.0, residual[lane] / gap};
+            }
+            const Ranking<L> ranking{block.current, false};
+            if (!select_best<L>(block, *top, ranking, open, top->k + 1, selected.data(), found)) return false;
+            prove<L>(block, *top, ranking, open, error, selected.data(), found, proven);
+            for (int lane = 0; lane < L; ++lane) stop[lane] = stop[lane] || proven[lane];
+        }
+        for (int lane = 0; lane < L; ++lane) stopping += stop[lane] ? 1 : 0;
+        if (stopping > 0) capture<L>(block, stop);
+        for (int lane = 0; lane < L; ++lane) {
+            if (stop[lane]) active[lane] = false, passes[lane] = pass, --left;
+            const double d = block.damping[lane];
+            omega64[lane] = 1.0 / (1.0 - 0.25 * d * d * omega64[lane]);
+        }
+        float* swap = block.current;
+        block.current = block.next, block.next = swap;
+    }
+    return true;
+}
+
+// Rows of `scores` from the block's lanes, in the caller's node order.
+template <int L>
+void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
+    const int64_t n = block.graph.num_nodes;
+    const int32_t* internal_of = block.graph.internal_of;
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+        for (int lane = 0; lane < L; ++lane) {
+            if (!write[lane]) continue;
+            float* row = scores + block.query[lane] * n;
+            for (int64_t v = block.tile_begin(tile); v < block.tile_end(tile); ++v)
+                row[v] = block.result[int64_t{internal_of[v]} * L + lane];
+        }
+}
+
+template <int L>
+void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificate<L>& certificate,
+                const bool* proven, const Ranked* selected, const int64_t* found, const PprTopk& top) {
+    for (int lane = 0; lane < L; ++lane) {
+        if (!write[lane]) continue;
+        const int64_t b = block.query[lane], count = found[lane] < top.k ? found[lane] : top.k;
+        for (int64_t i = 0; i < top.k; ++i) {
+            const int64_t at = b * top.k + i;
+            if (i >= count) {
+                top.ids[at] = -1, top.scores[at] = -std::numeric_limits<float>::infinity();
+                top.score_bounds[at] = 0.0f;
+                continue;
+            }
+            const Ranked& hit = selected[lane * (top.k + 1) + i];
+            double bound = certificate.bound[lane];
+            if (std::isfinite(certificate.per_degree[lane])) {
+                const double local =
+                    node_error<L>(block, NodeError{certificate.per_degree[lane], 0.0}, hit.id, lane);
+                bound = local < bound ? local : bound;
+            }
+            top.ids[at] = hit.id, top.scores[at] = hit.score;
+            top.score_bounds[at] = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+        }
+        top.counts[b] = count;
+        top.proven[b] = proven[lane] ? 1 : 0;
+    }
+}
+
+// Solves the block's queries; stage[b] moves on for those that need another attempt.
+template <int L>
+Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
+             const Query* query, int count, Stage* stage) {
+    PprBlock<L> block(graph, queries, work);
+    for (int lane = 0; lane < L; ++lane) {
+        block.query[lane] = lane < count ? query[lane].index : -1;
+        block.damping[lane] = lane < count ? queries.damping[query[lane].index] : 0.0;
+    }
+    if (!setup_block<L>(block)) return Status::out_of_memory;
+    const Stage now = stage[query[0].index];
+    int64_t passes[L];
+    double lost[L];
+    if (!walk<L>(block, now, out.top, passes)) return Status::out_of_memory;
+    normalise<L>(block, lost);
+    const PprCertificate<L> certificate = certify<L>(block, lost);
+
+    bool proven[L] = {}, used[L], write[L];
+    int64_t found[L] = {};
+    std::vector<Ranked> selected;
+    for (int lane = 0; lane < L; ++lane) used[lane] = lane < count;
+    if (out.top != nullptr) {
+        selected.resize(size_t(L) * size_t(out.top->k + 1));
+        NodeError error[L];
+        for (int lane = 0; lane < L; ++lane)
+            error[lane] = std::isfinite(certificate.per_degree[lane]) ? NodeError{certificate.per_degree[lane], 0.0}
+                                                                      : NodeError{0.0, certificate.bound[lane]};
+        const Ranking<L> ranking{block.result, true};
+        if (!select_best<L>(block, *out.top, ranking, used, out.top->k + 1, selected.data(), found))
+            return Status::out_of_memory;
+        prove<L>(block, *out.top, ranking, used, error, selected.data(), found, proven);
+    }
+    for (int lane = 0; lane < L; ++lane) {
+        write[lane] = false;
+        if (!used[lane]) continue;
+        const int64_t b = query[lane].index;
+        const bool converged = certificate.bound[lane] <= queries.tol;
+        const bool stands = converged || (now == stage_proven && proven[lane]) || now == stage_strict;
+        out.evidence.iterations[b] += passes[lane] + 1;
+        stage[b] = stands ? stage_done : (now == stage_proven ? stage_tol : stage_strict);
+        if (!stands) continue;
+        write[lane] = true;
+        out.evidence.residual[b] = certificate.residual[lane];
+        out.evidence.bound[b] = certificate.bound[lane];
+        out.evidence.converged[b] = converged ? 1 : 0;
+    }
+    if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
+    if (out.top != nullptr) write_topk<L>(block, write, certificate, proven, selected.data(), found, *out.top);
+    return Status::ok;
+}
+
+Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
+                   const Query* query, int64_t count, Stage* stage) {
+    while (count > 0) {
+        const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
+        Status status;
+        if (taken > 16) {
+            status = solve<32>(graph, queries, out, work, query, taken, stage);
+        } else if (taken > 8) {
+            status = solve<16>(graph, queries, out, work, query, taken, stage);
+        } else if (taken > 4) {
+            status = solve<8>(graph, queries, out, work, query, taken, stage);
+        } else {
+            status = solve<4>(graph, queries, out, work, query, taken, stage);
+        }
+        if (status != Status::ok) return status;
+        query += taken, count -= taken;
+    }
+    return Status::ok;
+}
+
+Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work) {
+    const bool proof = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
+    const Stage first = proof ? stage_proven : stage_tol;
+    std::vector<Stage> stage(size_t(queries.batch), first);
+    std::vector<Query> group;
+    for (int64_t b = 0; b < queries.batch; ++b) out.evidence.iterations[b] = 0;
+    for (int now = first; now < stage_done; ++now) {
+        group.clear();
+        for (int64_t b = 0; b < queries.batch; ++b)
+            if (stage[size_t(b)] == now) group.push_back({b});
+        const Status status =
+            solve_group(graph, queries, out, work, group.data(), int64_t(group.size()), stage.data());
+        if (status != Status::ok) return status;
+    }
+    return Status::ok;
+}
+
+}  // namespace
+
+Status ppr_f32(const PprGraph& graph, const PprQueries& queries, float* scores, const PprTopk* top,
+               const PprEvidence& evidence) {
+    if (queries.threads < 1 || !(queries.tol > 0.0)) return Status::bad_argument;
+    const WorkspaceLease work;
+    if (!work) return Status::out_of_memory;
+    try {
+        return run(graph, queries, Outputs{scores, top, evidence}, *work);
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

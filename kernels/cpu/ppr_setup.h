@@ -1,0 +1,240 @@
+// Everything a block needs before its first pass: edge-type weights, degrees, restarts, the start.
+// Included once per instruction set.
+#pragma once
+
+#include "ppr_block.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+template <int L>
+bool setup_types(PprBlock<L>& block) {
+    const PprQueries& q = block.queries;
+    if (q.eta == nullptr) return true;
+    const int types = block.graph.num_types;
+    double* eta64 = block.work.template reserve<double>(slot_eta, size_t(types) * L * 2);
+    if (eta64 == nullptr) return false;
+    float* eta32 = reinterpret_cast<float*>(eta64 + size_t(types) * L);
+    for (int t = 0; t < types; ++t)
+        for (int lane = 0; lane < L; ++lane) {
+            const int64_t b = block.query[lane];
+            eta64[t * L + lane] = b < 0 ? 1.0 : q.eta[b * types + t];
+            eta32[t * L + lane] = static_cast<float>(eta64[t * L + lane]);
+        }
+    block.eta32 = eta32;
+    block.eta64 = eta64;
+    return true;
+}
+
+// 1 where a lane may hold mass, else 0, (N, L); written over `next`, which the start overwrites again.
+template <int L>
+void spread_mask(const PprBlock<L>& block, float* mask) {
+    const PprQueries& q = block.queries;
+    const int64_t n = block.graph.num_nodes;
+#pragma omp parallel for schedule(static) num_threads(q.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+            for (int lane = 0; lane < L; ++lane) {
+                const int64_t b = q.allowed_shared ? 0 : block.query[lane];
+                const bool allowed = q.allowed == nullptr || (block.query[lane] >= 0 && q.allowed[b * n + row] != 0);
+                mask[row * L + lane] = allowed ? 1.0f : 0.0f;
+            }
+}
+
+// Summed weight from row u to allowed nodes, one type, in ascending order of the target.
+template <int L>
+D<L> masked_degree(const PprBlock<L>& block, const float* mask, int64_t u, int type) {
+    const PprGraph& g = block.graph;
+    const bool out = g.directed;
+    const int64_t* indptr = out ? g.out_indptr : g.indptr;
+    const int32_t* indices = out ? g.out_indices : g.indices;
+    const float* weight = out ? g.out_weight : g.weight;
+    const uint8_t* edge_type = out ? g.out_edge_type : g.edge_type;
+    D<L> degree = D<L>::zero();
+    for (int64_t e = indptr[u]; e < indptr[u + 1]; ++e) {
+        if (edge_type != nullptr && edge_type[e] != type) continue;
+        const double w = weight == nullptr ? 1.0 : weight[e];
+        degree = D<L>::fma(D<L>::all(w), D<L>::widen(mask + int64_t{indices[e]} * L), degree);
+    }
+    return degree;
+}
+
+template <int L>
+void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32, float* unscale32, double* scale64,
+                double* unscale64, double* tile_volume) {
+    const PprQueries& q = block.queries;
+    const int types = block.graph.num_types;
+    const float* allowed = mask + u * L;
+    double joint[L] = {};
+    for (int t = 0; t < types; ++t) {
+        double degree[L];
+        if (q.allowed != nullptr) {
+            D<L>::store(degree, masked_degree<L>(block, mask, u, t));
+        } else {
+            for (int lane = 0; lane < L; ++lane) degree[lane] = block.graph.degree[u * types + t];
+        }
+        for (int lane = 0; lane < L; ++lane) {
+            const double eta = block.eta64 == nullptr ? 1.0 : block.eta64[t * L + lane];
+            if (!q.per_type) {
+                joint[lane] = std::fma(eta, degree[lane], joint[lane]);
+                continue;
+            }
+            const double inverse = degree[lane] > 0.0 ? 1.0 / degree[lane] : 0.0;
+            const int64_t at = (u * types + t) * L + lane;
+            scale64[at] = allowed[lane] != 0.0f ? inverse : 0.0;
+            const float inverse32 = static_cast<float>(scale64[at]);
+            scale32[at] = block.eta32 == nullptr ? inverse32 : inverse32 * block.eta32[t * L + lane];
+        }
+    }
+    for (int lane = 0; lane < L; ++lane) {
+        const int64_t at = u * L + lane;
+        const bool open = allowed[lane] != 0.0f;
+        if (q.per_type) {
+            unscale64[at] = open ? 1.0 : 0.0;
+            unscale32[at] = open ? 1.0f : 0.0f;
+            continue;
+        }
+        const bool walks = open && joint[lane] > 0.0;
+        scale64[at] = walks ? 1.0 / joint[lane] : 0.0;
+        scale32[at] = walks ? static_cast<float>(scale64[at]) : (open ? 1.0f : 0.0f);
+        unscale64[at] = walks ? joint[lane] : (open ? 1.0 : 0.0);
+        unscale32[at] = static_cast<float>(unscale64[at]);
+        if (walks) tile_volume[lane] += joint[lane];
+    }
+}
+
+template <int L>
+bool setup_degrees(PprBlock<L>& block) {
+    const PprGraph& g = block.graph;
+    const PprQueries& q = block.queries;
+    block.per_lane = q.allowed != nullptr || (q.eta != nullptr && !q.per_type);
+    if (!block.per_lane) {
+        block.scale32 = g.scale32, block.unscale32 = g.unscale32;
+        block.scale64 = g.scale64, block.unscale64 = g.unscale64;
+        for (int lane = 0; lane < L; ++lane) block.volume[lane] = g.volume;
+        return true;
+    }
+    const size_t nodes = size_t(g.num_nodes) * L, scales = nodes * block.types_in_scale();
+    float* scale32 = block.work.template reserve<float>(slot_scale32, scales);
+    float* unscale32 = block.work.template reserve<float>(slot_unscale32, nodes);
+    double* scale64 = block.work.template reserve<double>(slot_scale64, scales);
+    double* unscale64 = block.work.template reserve<double>(slot_unscale64, nodes);
+    if (!scale32 || !unscale32 || !scale64 || !unscale64) return false;
+    const float* mask = block.next;
+    spread_mask<L>(block, block.next);
+#pragma omp parallel for schedule(dynamic, 8) num_threads(q.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
+        double volume[L] = {};
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+            degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64, volume);
+        D<L>::store(block.tile64 + tile * 2 * L, D<L>::load(volume));
+    }
+    sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, block.volume);
+    block.scale32 = scale32, block.unscale32 = unscale32;
+    block.scale64 = scale64, block.unscale64 = unscale64;
+    return true;
+}
+
+// Marks the rows with restart mass, then fills in s and b for each lane.
+template <int L>
+bool setup_restart(PprBlock<L>& block) {
+    const PprQueries& q = block.queries;
+    const int64_t words = block.num_tiles;
+    block.words = block.work.template reserve<uint64_t>(slot_words, size_t(words) + 1);
+    block.rank = block.work.template reserve<int32_t>(slot_rank, size_t(words) + 1);
+    if (!block.words || !block.rank) return false;
+    std::memset(block.words, 0, size_t(words) * sizeof(uint64_t));
+    for (int lane = 0; lane < L; ++lane) {
+        if (block.query[lane] < 0) continue;
+        for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i)
+            block.words[q.restart_node[i] >> 6] |= uint64_t{1} << (q.restart_node[i] & 63);
+    }
+    int64_t rows = 0;
+    for (int64_t w = 0; w < words; ++w) {
+        block.rank[w] = static_cast<int32_t>(rows);
+        rows += __builtin_popcountll(block.words[w]);
+    }
+    block.restart_rows = rows;
+    block.restart32 = block.work.template reserve<float>(slot_restart32, size_t(rows) * L);
+    block.restart64 = block.work.template reserve<double>(slot_restart64, size_t(rows) * L);
+    if (!block.restart32 || !block.restart64) return false;
+    std::memset(block.restart32, 0, size_t(rows) * L * sizeof(float));
+    std::memset(block.restart64, 0, size_t(rows) * L * sizeof(double));
+    for (int lane = 0; lane < L; ++lane) {
+        if (block.query[lane] < 0) continue;
+        const int64_t begin = q.restart_indptr[block.query[lane]], end = q.restart_indptr[block.query[lane] + 1];
+        TreeSum<double> sum;
+        for (int64_t i = begin; i < end; ++i) sum.push(q.restart_value[i]);
+        const double total = sum.result();
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = q.restart_node[i], at = block.restart_index(row) * L + lane;
+            const double s = q.restart_value[i] / total;
+            const double inverse =
+                block.queries.per_type ? 0.0 : block.scale64[block.per_lane ? row * L + lane : row];
+            block.restart64[at] = s;
+            block.restart32[at] = static_cast<float>((1.0 - block.damping[lane]) * s * (inverse > 0.0 ? inverse : 1.0));
+        }
+    }
+    return true;
+}
+
+// y- = 0, y = b.
+template <int L>
+void setup_start(PprBlock<L>& block) {
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            F<L>::store(block.next + row * L, F<L>::zero());
+            F<L>::store(block.current + row * L, block.has_restart(row)
+                                                     ? F<L>::load(block.restart32 + block.restart_index(row) * L)
+                                                     : F<L>::zero());
+        }
+}
+
+template <int L>
+bool setup_block(PprBlock<L>& block) {
+    const size_t state = size_t(block.graph.num_nodes) * L, partials = size_t(block.num_tiles) * 2 * L;
+    block.current = block.work.template reserve<float>(slot_current, state);
+    block.next = block.work.template reserve<float>(slot_next, state);
+    block.result = block.work.template reserve<float>(slot_result, state);
+    block.tile32 = block.work.template reserve<float>(slot_tile32, partials);
+    block.tile64 = block.work.template reserve<double>(slot_tile64, partials);
+    if (!block.current || !block.next || !block.result || !block.tile32 || !block.tile64) return false;
+    if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
+    setup_start<L>(block);
+    return true;
+}
+
+// ||s||_{D^-1}, over nodes that walk.
+template <int L>
+double restart_norm(const PprBlock<L>& block, int lane) {
+    const PprQueries& q = block.queries;
+    TreeSum<double> sum;
+    for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
+        const int64_t row = q.restart_node[i];
+        const double s = block.restart64[block.restart_index(row) * L + lane];
+        sum.push(s * s * block.scale64[block.per_lane ? row * L + lane : row]);
+    }
+    return std::sqrt(sum.result());
+}
+
+// Passes after which the theory promises tol, whatever the query (hopfuse/ppr.h, STOP).
+template <int L>
+int64_t pass_limit(const PprBlock<L>& block, int lane) {
+    constexpr int64_t most = 100000;
+    const double d = block.damping[lane], tol = block.queries.tol;
+    if (d == 0.0) return 1;
+    double start, rate;
+    if (block.chebyshev) {
+        start = 4.0 * std::sqrt(block.volume[lane]) * restart_norm<L>(block, lane) / tol;
+        rate = (1.0 + std::sqrt(1.0 - d * d)) / d;
+    } else {
+        start = 2.0 / tol;
+        rate = 1.0 / d;
+    }
+    const double log_rate = hf_log(static_cast<float>(rate));
+    if (!(log_rate > 0.0)) return most;
+    const double passes = start > 1.0 ? hf_log(static_cast<float>(start)) / log_rate : 0.0;
+    return passes >= double(most - 3) ? most : static_cast<int64_t>(passes) + 3;
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

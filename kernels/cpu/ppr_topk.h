@@ -1,0 +1,187 @@
+// Selection of each lane's best nodes, and the proof that they are the best. Included once per instruction set.
+#pragma once
+
+#include <limits>
+
+#include "ppr_block.h"
+#include "topk.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat.
+struct NodeError {
+    double per_degree;
+    double flat;
+};
+
+// What is ranked: `state` is y (then x = max(y, 0) deg) or, with `final`, x^ itself. Node weights count in
+// the error bound either way.
+template <int L>
+struct Ranking {
+    const float* state;
+    bool final;
+};
+
+template <int L>
+HF_INLINE F<L> ranked_scores(const PprBlock<L>& block, const Ranking<L>& ranking, int64_t row) {
+    const F<L> value = F<L>::load(ranking.state + row * L);
+    return ranking.final ? value : F<L>::mul(F<L>::max(value, F<L>::zero()), node_weight32<L>(block, row));
+}
+
+inline int64_t candidate_count(const PprGraph& graph, const PprTopk& top) {
+    return top.among == nullptr ? graph.num_nodes : top.num_among;
+}
+
+inline int64_t candidate_row(const PprTopk& top, int64_t i) { return top.among == nullptr ? i : top.among[i]; }
+
+// Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,).
+template <int L>
+bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
+                 int64_t want, Ranked* selected, int64_t* found) {
+    const int threads = block.queries.threads;
+    const int64_t candidates = candidate_count(block.graph, top);
+    const int64_t room = TopkBuffer::room(want, candidates);
+    Ranked* memory = block.work.template reserve<Ranked>(slot_topk, size_t(threads) * L * room);
+    Ranked* merged = block.work.template reserve<Ranked>(slot_topk_merge, size_t(threads) * L * room);
+    if (memory == nullptr || merged == nullptr) return false;
+    const float least = std::numeric_limits<float>::denorm_min();
+    int64_t* sizes = block.work.template reserve<int64_t>(slot_selected, size_t(threads) * L);
+    if (sizes == nullptr) return false;
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static)
+        for (int part = 0; part < threads; ++part) {
+            TopkBuffer best[L];
+            float threshold[L];
+            for (int lane = 0; lane < L; ++lane) {
+                best[lane] = TopkBuffer(memory + (int64_t{part} * L + lane) * room, want, candidates, least);
+                threshold[lane] = active[lane] ? least : std::numeric_limits<float>::infinity();
+            }
+            const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
+            for (int64_t i = begin; i < end; ++i) {
+                const int64_t row = candidate_row(top, i);
+                const F<L> x = ranked_scores<L>(block, ranking, row);
+                uint32_t hits = F<L>::ge(x, F<L>::load(threshold));
+                if (hits == 0) continue;
+                float score[L];
+                F<L>::store(score, x);
+                for (; hits != 0; hits &= hits - 1) {
+                    const int lane = __builtin_ctz(hits);
+                    best[lane].push(score[lane], block.graph.node_of[row]);
+                    threshold[lane] = best[lane].threshold();
+                }
+            }
+            for (int lane = 0; lane < L; ++lane) {
+                best[lane].shrink();
+                sizes[part * L + lane] = best[lane].size();
+            }
+        }
+#pragma omp for schedule(dynamic, 1)
+        for (int lane = 0; lane < L; ++lane) {
+            found[lane] = 0;
+            if (!active[lane]) continue;
+            Ranked* all = merged + int64_t{lane} * threads * room;
+            int64_t total = 0;
+            for (int part = 0; part < threads; ++part) {
+                const Ranked* from = memory + (int64_t{part} * L + lane) * room;
+                for (int64_t i = 0; i < sizes[part * L + lane]; ++i) all[total++] = from[i];
+            }
+            found[lane] = rank_best(all, total, want);
+            for (int64_t i = 0; i < found[lane]; ++i) selected[lane * want + i] = all[i];
+        }
+    }
+    return true;
+}
+
+// Each lane's largest x_v + 2 e_v over candidates with x_v below its cut.
+template <int L>
+void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const float* cut,
+                     const NodeError* error, double* outside) {
+    const int threads = block.queries.threads;
+    const int64_t candidates = candidate_count(block.graph, top);
+    float per_degree[L], flat[L], best[L];
+    for (int lane = 0; lane < L; ++lane) {
+        per_degree[lane] = static_cast<float>(2.0 * error[lane].per_degree);
+        flat[lane] = static_cast<float>(2.0 * error[lane].flat);
+        best[lane] = 0.0f;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        F<L> mine = F<L>::zero();
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < candidates; ++i) {
+            const int64_t row = candidate_row(top, i);
+            const F<L> x = ranked_scores<L>(block, ranking, row);
+            const F<L> reach = F<L>::add(
+                F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x), F<L>::load(flat));
+            const uint32_t inside = F<L>::ge(x, F<L>::load(cut));
+            if (inside == 0) {
+                mine = F<L>::max(mine, reach);
+                continue;
+            }
+            float values[L];
+            F<L>::store(values, reach);
+            for (int lane = 0; lane < L; ++lane)
+                if ((inside >> lane) & 1u) values[lane] = 0.0f;
+            mine = F<L>::max(mine, F<L>::load(values));
+        }
+        float values[L];
+        F<L>::store(values, mine);
+#pragma omp critical(hopfuse_largest_outside)
+        for (int lane = 0; lane < L; ++lane) best[lane] = values[lane] > best[lane] ? values[lane] : best[lane];
+    }
+    // A few roundings went into each value.
+    for (int lane = 0; lane < L; ++lane) outside[lane] = double(best[lane]) * (1.0 + 1e-6);
+}
+
+template <int L>
+double node_error(const PprBlock<L>& block, const NodeError& error, int64_t node, int lane) {
+    const int64_t row = block.graph.internal_of[node];
+    if (error.per_degree == 0.0) return error.flat;
+    const double weight =
+        block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
+    return error.per_degree * weight * (1.0 + 1e-6) + error.flat;
+}
+
+// Which lanes' first k of `selected` (k + 1 each) have their set and order proven. A gap must be twice the
+// sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for a smaller
+// k is a prefix of the list for a larger one whether proof or tol stopped the query.
+template <int L>
+void prove(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
+           const NodeError* error, const Ranked* selected, const int64_t* found, bool* proven) {
+    const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
+    float cut[L];
+    NodeError bounded[L];
+    bool any = false;
+    for (int lane = 0; lane < L; ++lane) {
+        const Ranked* list = selected + lane * want;
+        const int64_t kept = found[lane] < top.k ? found[lane] : top.k;
+        bool ordered = active[lane] && std::isfinite(error[lane].per_degree) && std::isfinite(error[lane].flat);
+        // Fewer hits than asked for are proven only where every candidate is a hit: that a node's score is
+        // exactly 0 is not for a bound to say.
+        ordered = ordered && (kept == top.k || found[lane] == candidates);
+        double above = std::numeric_limits<double>::infinity(), error_above = 0.0;
+        for (int64_t i = 0; ordered && i < kept; ++i) {
+            const double mine = node_error<L>(block, error[lane], list[i].id, lane);
+            const double score = list[i].score;
+            ordered = above - score > 2.0 * (error_above + mine) && score > mine;
+            above = score, error_above = mine;
+        }
+        if (ordered && found[lane] > top.k) ordered = list[top.k].score < list[top.k - 1].score;
+        proven[lane] = ordered;
+        cut[lane] = ordered && kept > 0 ? list[kept - 1].score : std::numeric_limits<float>::infinity();
+        bounded[lane] = ordered ? error[lane] : NodeError{0.0, 0.0};
+        any = any || (ordered && candidates > kept);
+    }
+    if (!any) return;
+    double outside[L];
+    largest_outside<L>(block, top, ranking, cut, bounded, outside);
+    for (int lane = 0; lane < L; ++lane) {
+        const int64_t kept = found[lane] < top.k ? found[lane] : top.k;
+        if (!proven[lane] || candidates == kept) continue;
+        const Ranked& last = selected[lane * want + kept - 1];
+        proven[lane] = last.score - 2.0 * node_error<L>(block, error[lane], last.id, lane) > outside[lane];
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

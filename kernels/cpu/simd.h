@@ -1,0 +1,219 @@
+// Vectors of N float32 or float64 lanes for one instruction set. F<N> and D<N> compose from the
+// widest registers that the set has; every operation is lane-wise and IEEE, so the bits do not
+// depend on the set. Included once per instruction set, inside its own namespace.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
+#include <immintrin.h>
+#elif defined(HOPFUSE_ISA_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+#define HF_INLINE [[gnu::always_inline]] static inline
+
+template <int N>
+struct F {
+    F<N / 2> lo, hi;
+    HF_INLINE F zero() { return {F<N / 2>::zero(), F<N / 2>::zero()}; }
+    HF_INLINE F all(float s) { return {F<N / 2>::all(s), F<N / 2>::all(s)}; }
+    HF_INLINE F load(const float* p) { return {F<N / 2>::load(p), F<N / 2>::load(p + N / 2)}; }
+    HF_INLINE void store(float* p, F a) { F<N / 2>::store(p, a.lo), F<N / 2>::store(p + N / 2, a.hi); }
+    HF_INLINE F add(F a, F b) { return {F<N / 2>::add(a.lo, b.lo), F<N / 2>::add(a.hi, b.hi)}; }
+    HF_INLINE F sub(F a, F b) { return {F<N / 2>::sub(a.lo, b.lo), F<N / 2>::sub(a.hi, b.hi)}; }
+    HF_INLINE F mul(F a, F b) { return {F<N / 2>::mul(a.lo, b.lo), F<N / 2>::mul(a.hi, b.hi)}; }
+    HF_INLINE F fma(F a, F b, F c) {
+        return {F<N / 2>::fma(a.lo, b.lo, c.lo), F<N / 2>::fma(a.hi, b.hi, c.hi)};
+    }
+    HF_INLINE F max(F a, F b) { return {F<N / 2>::max(a.lo, b.lo), F<N / 2>::max(a.hi, b.hi)}; }
+    HF_INLINE F abs(F a) { return {F<N / 2>::abs(a.lo), F<N / 2>::abs(a.hi)}; }
+    // Bit j set where a[j] >= b[j].
+    HF_INLINE uint32_t ge(F a, F b) {
+        return F<N / 2>::ge(a.lo, b.lo) | (F<N / 2>::ge(a.hi, b.hi) << (N / 2));
+    }
+};
+
+template <int N>
+struct D {
+    D<N / 2> lo, hi;
+    HF_INLINE D zero() { return {D<N / 2>::zero(), D<N / 2>::zero()}; }
+    HF_INLINE D all(double s) { return {D<N / 2>::all(s), D<N / 2>::all(s)}; }
+    HF_INLINE D load(const double* p) { return {D<N / 2>::load(p), D<N / 2>::load(p + N / 2)}; }
+    HF_INLINE D widen(const float* p) { return {D<N / 2>::widen(p), D<N / 2>::widen(p + N / 2)}; }
+    HF_INLINE void store(double* p, D a) { D<N / 2>::store(p, a.lo), D<N / 2>::store(p + N / 2, a.hi); }
+    HF_INLINE D add(D a, D b) { return {D<N / 2>::add(a.lo, b.lo), D<N / 2>::add(a.hi, b.hi)}; }
+    HF_INLINE D sub(D a, D b) { return {D<N / 2>::sub(a.lo, b.lo), D<N / 2>::sub(a.hi, b.hi)}; }
+    HF_INLINE D mul(D a, D b) { return {D<N / 2>::mul(a.lo, b.lo), D<N / 2>::mul(a.hi, b.hi)}; }
+    HF_INLINE D fma(D a, D b, D c) {
+        return {D<N / 2>::fma(a.lo, b.lo, c.lo), D<N / 2>::fma(a.hi, b.hi, c.hi)};
+    }
+    HF_INLINE D max(D a, D b) { return {D<N / 2>::max(a.lo, b.lo), D<N / 2>::max(a.hi, b.hi)}; }
+    HF_INLINE D abs(D a) { return {D<N / 2>::abs(a.lo), D<N / 2>::abs(a.hi)}; }
+};
+
+#if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
+
+template <>
+struct F<4> {
+    __m128 v;
+    HF_INLINE F zero() { return {_mm_setzero_ps()}; }
+    HF_INLINE F all(float s) { return {_mm_set1_ps(s)}; }
+    HF_INLINE F load(const float* p) { return {_mm_loadu_ps(p)}; }
+    HF_INLINE void store(float* p, F a) { _mm_storeu_ps(p, a.v); }
+    HF_INLINE F add(F a, F b) { return {_mm_add_ps(a.v, b.v)}; }
+    HF_INLINE F sub(F a, F b) { return {_mm_sub_ps(a.v, b.v)}; }
+    HF_INLINE F mul(F a, F b) { return {_mm_mul_ps(a.v, b.v)}; }
+    HF_INLINE F fma(F a, F b, F c) { return {_mm_fmadd_ps(a.v, b.v, c.v)}; }
+    HF_INLINE F max(F a, F b) { return {_mm_max_ps(a.v, b.v)}; }
+    HF_INLINE F abs(F a) { return {_mm_andnot_ps(_mm_set1_ps(-0.0f), a.v)}; }
+    HF_INLINE uint32_t ge(F a, F b) { return static_cast<uint32_t>(_mm_movemask_ps(_mm_cmpge_ps(a.v, b.v))); }
+};
+
+template <>
+struct F<8> {
+    __m256 v;
+    HF_INLINE F zero() { return {_mm256_setzero_ps()}; }
+    HF_INLINE F all(float s) { return {_mm256_set1_ps(s)}; }
+    HF_INLINE F load(const float* p) { return {_mm256_loadu_ps(p)}; }
+    HF_INLINE void store(float* p, F a) { _mm256_storeu_ps(p, a.v); }
+    HF_INLINE F add(F a, F b) { return {_mm256_add_ps(a.v, b.v)}; }
+    HF_INLINE F sub(F a, F b) { return {_mm256_sub_ps(a.v, b.v)}; }
+    HF_INLINE F mul(F a, F b) { return {_mm256_mul_ps(a.v, b.v)}; }
+    HF_INLINE F fma(F a, F b, F c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+    HF_INLINE F max(F a, F b) { return {_mm256_max_ps(a.v, b.v)}; }
+    HF_INLINE F abs(F a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+    HF_INLINE uint32_t ge(F a, F b) {
+        return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GE_OQ)));
+    }
+};
+
+template <>
+struct D<4> {
+    __m256d v;
+    HF_INLINE D zero() { return {_mm256_setzero_pd()}; }
+    HF_INLINE D all(double s) { return {_mm256_set1_pd(s)}; }
+    HF_INLINE D load(const double* p) { return {_mm256_loadu_pd(p)}; }
+    HF_INLINE D widen(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
+    HF_INLINE void store(double* p, D a) { _mm256_storeu_pd(p, a.v); }
+    HF_INLINE D add(D a, D b) { return {_mm256_add_pd(a.v, b.v)}; }
+    HF_INLINE D sub(D a, D b) { return {_mm256_sub_pd(a.v, b.v)}; }
+    HF_INLINE D mul(D a, D b) { return {_mm256_mul_pd(a.v, b.v)}; }
+    HF_INLINE D fma(D a, D b, D c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+    HF_INLINE D max(D a, D b) { return {_mm256_max_pd(a.v, b.v)}; }
+    HF_INLINE D abs(D a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
+};
+
+#elif defined(HOPFUSE_ISA_NEON)
+
+template <>
+struct F<4> {
+    float32x4_t v;
+    HF_INLINE F zero() { return {vdupq_n_f32(0.0f)}; }
+    HF_INLINE F all(float s) { return {vdupq_n_f32(s)}; }
+    HF_INLINE F load(const float* p) { return {vld1q_f32(p)}; }
+    HF_INLINE void store(float* p, F a) { vst1q_f32(p, a.v); }
+    HF_INLINE F add(F a, F b) { return {vaddq_f32(a.v, b.v)}; }
+    HF_INLINE F sub(F a, F b) { return {vsubq_f32(a.v, b.v)}; }
+    HF_INLINE F mul(F a, F b) { return {vmulq_f32(a.v, b.v)}; }
+    HF_INLINE F fma(F a, F b, F c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
+    HF_INLINE F max(F a, F b) { return {vmaxq_f32(a.v, b.v)}; }
+    HF_INLINE F abs(F a) { return {vabsq_f32(a.v)}; }
+    HF_INLINE uint32_t ge(F a, F b) {
+        const uint32x4_t bit = {1, 2, 4, 8};
+        return vaddvq_u32(vandq_u32(vcgeq_f32(a.v, b.v), bit));
+    }
+};
+
+template <>
+struct D<2> {
+    float64x2_t v;
+    HF_INLINE D zero() { return {vdupq_n_f64(0.0)}; }
+    HF_INLINE D all(double s) { return {vdupq_n_f64(s)}; }
+    HF_INLINE D load(const double* p) { return {vld1q_f64(p)}; }
+    HF_INLINE D widen(const float* p) { return {vcvt_f64_f32(vld1_f32(p))}; }
+    HF_INLINE void store(double* p, D a) { vst1q_f64(p, a.v); }
+    HF_INLINE D add(D a, D b) { return {vaddq_f64(a.v, b.v)}; }
+    HF_INLINE D sub(D a, D b) { return {vsubq_f64(a.v, b.v)}; }
+    HF_INLINE D mul(D a, D b) { return {vmulq_f64(a.v, b.v)}; }
+    HF_INLINE D fma(D a, D b, D c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
+    HF_INLINE D max(D a, D b) { return {vmaxq_f64(a.v, b.v)}; }
+    HF_INLINE D abs(D a) { return {vabsq_f64(a.v)}; }
+};
+
+#else  // baseline: one lane at a time, fma from the C library
+
+template <>
+struct F<1> {
+    float v;
+    HF_INLINE F zero() { return {0.0f}; }
+    HF_INLINE F all(float s) { return {s}; }
+    HF_INLINE F load(const float* p) { return {*p}; }
+    HF_INLINE void store(float* p, F a) { *p = a.v; }
+    HF_INLINE F add(F a, F b) { return {a.v + b.v}; }
+    HF_INLINE F sub(F a, F b) { return {a.v - b.v}; }
+    HF_INLINE F mul(F a, F b) { return {a.v * b.v}; }
+    HF_INLINE F fma(F a, F b, F c) { return {std::fma(a.v, b.v, c.v)}; }
+    HF_INLINE F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
+    HF_INLINE F abs(F a) { return {std::fabs(a.v)}; }
+    HF_INLINE uint32_t ge(F a, F b) { return a.v >= b.v ? 1u : 0u; }
+};
+
+template <>
+struct D<1> {
+    double v;
+    HF_INLINE D zero() { return {0.0}; }
+    HF_INLINE D all(double s) { return {s}; }
+    HF_INLINE D load(const double* p) { return {*p}; }
+    HF_INLINE D widen(const float* p) { return {static_cast<double>(*p)}; }
+    HF_INLINE void store(double* p, D a) { *p = a.v; }
+    HF_INLINE D add(D a, D b) { return {a.v + b.v}; }
+    HF_INLINE D sub(D a, D b) { return {a.v - b.v}; }
+    HF_INLINE D mul(D a, D b) { return {a.v * b.v}; }
+    HF_INLINE D fma(D a, D b, D c) { return {std::fma(a.v, b.v, c.v)}; }
+    HF_INLINE D max(D a, D b) { return {a.v > b.v ? a.v : b.v}; }
+    HF_INLINE D abs(D a) { return {std::fabs(a.v)}; }
+};
+
+#endif
+
+#if defined(HOPFUSE_ISA_AVX512)
+
+template <>
+struct F<16> {
+    __m512 v;
+    HF_INLINE F zero() { return {_mm512_setzero_ps()}; }
+    HF_INLINE F all(float s) { return {_mm512_set1_ps(s)}; }
+    HF_INLINE F load(const float* p) { return {_mm512_loadu_ps(p)}; }
+    HF_INLINE void store(float* p, F a) { _mm512_storeu_ps(p, a.v); }
+    HF_INLINE F add(F a, F b) { return {_mm512_add_ps(a.v, b.v)}; }
+    HF_INLINE F sub(F a, F b) { return {_mm512_sub_ps(a.v, b.v)}; }
+    HF_INLINE F mul(F a, F b) { return {_mm512_mul_ps(a.v, b.v)}; }
+    HF_INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+    HF_INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
+    HF_INLINE F abs(F a) { return {_mm512_abs_ps(a.v)}; }
+    HF_INLINE uint32_t ge(F a, F b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ); }
+};
+
+template <>
+struct D<8> {
+    __m512d v;
+    HF_INLINE D zero() { return {_mm512_setzero_pd()}; }
+    HF_INLINE D all(double s) { return {_mm512_set1_pd(s)}; }
+    HF_INLINE D load(const double* p) { return {_mm512_loadu_pd(p)}; }
+    HF_INLINE D widen(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
+    HF_INLINE void store(double* p, D a) { _mm512_storeu_pd(p, a.v); }
+    HF_INLINE D add(D a, D b) { return {_mm512_add_pd(a.v, b.v)}; }
+    HF_INLINE D sub(D a, D b) { return {_mm512_sub_pd(a.v, b.v)}; }
+    HF_INLINE D mul(D a, D b) { return {_mm512_mul_pd(a.v, b.v)}; }
+    HF_INLINE D fma(D a, D b, D c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+    HF_INLINE D max(D a, D b) { return {_mm512_max_pd(a.v, b.v)}; }
+    HF_INLINE D abs(D a) { return {_mm512_abs_pd(a.v)}; }
+};
+
+#endif
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,53 @@
+// Memory that outlives a call: each call takes a workspace from a pool and gives it back, so that a
+// second call of the same size allocates nothing. Thread-safe.
+#pragma once
+
+#include <cstddef>
+
+namespace hopfuse {
+
+class Workspace {
+public:
+    static constexpr int max_slots = 24;
+
+    Workspace() = default;
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+    ~Workspace();
+
+    // A 64-byte aligned buffer of at least `bytes` bytes with undefined contents, or null. A slot keeps
+    // its buffer until it must grow.
+    void* reserve(int slot, size_t bytes);
+
+    template <class T>
+    T* reserve(int slot, size_t count) {
+        return static_cast<T*>(reserve(slot, count * sizeof(T)));
+    }
+
+    size_t bytes() const;
+
+private:
+    void* buffer_[max_slots] = {};
+    size_t size_[max_slots] = {};
+};
+
+// Takes a workspace on construction and gives it back at the end of the scope.
+class WorkspaceLease {
+public:
+    WorkspaceLease();
+    ~WorkspaceLease();
+    WorkspaceLease(const WorkspaceLease&) = delete;
+    WorkspaceLease& operator=(const WorkspaceLease&) = delete;
+    explicit operator bool() const { return workspace_ != nullptr; }
+    Workspace& operator*() const { return *workspace_; }
+    Workspace* operator->() const { return workspace_; }
+
+private:
+    Workspace* workspace_;
+};
+
+// Bytes held by idle workspaces, and their release.
+size_t idle_workspace_bytes();
+void release_workspaces();
+
+}  // namespace hopfuse

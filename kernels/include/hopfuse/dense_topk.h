@@ -1,0 +1,78 @@
+// Exact dense top-k: the contract.
+//
+// FORMULA  ip: score(q, x) = q . x      cosine: score(q, x) = (q . x) / (sqrt(q . q) sqrt(x . x))
+//
+// ORDER OF OPERATIONS (law 2)  Every returned score is canonical float32: 16 accumulators from +0,
+//   vectors as if zero-padded to a multiple of 16, a_j = fma(q[16 i + j], x[16 i + j], a_j) in
+//   ascending i, then a_j += a_{j + h} for h = 8, 4, 2, 1. float16 originals are converted to float32
+//   first, which is exact. cosine takes both square roots, multiplies them, and divides.
+//
+// CANDIDATES  may be found by any cheaper arithmetic with a proven bound. Here: rows as 8-bit codes
+//   c_x = round(x / s_x), s_x = max|x| / 127, queries likewise, x~ = s_x c_x, e = x - x~:
+//     | q . x - s_q s_x (c_q . c_x) |  <=  ||q|| ||e_x|| + ||e_q|| ||x~||
+//   c_q . c_x is exact in int32. Norms are rounded up when the codes are made, and the bound is widened by
+//   the rounding of the canonical score itself. A row whose upper bound is below the k-th best lower bound
+//   cannot be a hit; every other row is rescored canonically. So the answer is that of an exhaustive
+//   canonical scan, whatever the codes.
+//
+// TIES      higher score, then lower id.
+// PADDING   id -1, score -inf after counts[b] hits.
+// ALIASING  No output overlaps an input or another output.
+#pragma once
+
+#include <cstdint>
+
+#include "hopfuse/status.h"
+
+namespace hopfuse {
+
+constexpr int DENSE_TILE = 16;  // rows per tile of codes
+constexpr int DENSE_GROUP = 4;  // dimensions that stand together in a tile
+constexpr int DENSE_STEP = 12;  // tiles are padded to a multiple of this
+
+enum class DenseType : int { float32 = 0, float16 = 1 };
+
+struct DenseVectors {
+    int64_t count;
+    int32_t dim;
+    DenseType type;
+    bool cosine;
+    const void* data;  // (count, dim), contiguous
+    int32_t threads;
+};
+
+// Codes of `count` rows, padded to a multiple of DENSE_STEP tiles and to whole groups. A tile is (dim / 4, 16 rows, 4 dims) of c + 128.
+// For cosine, scale, error and norm_code are those of x / ||x||.
+struct DenseCodes {
+    uint8_t* codes;    // (tiles, groups, 16, 4)
+    float* scale;      // (16 tiles,) s_x
+    float* error;      // (16 tiles,) ||e_x|| and the canonical score's rounding, rounded up
+    float* norm_code;  // (16 tiles,) ||x~||, rounded up
+    float* norm;       // (count,) canonical sqrt(x . x)
+};
+
+struct DenseCorpus {
+    DenseVectors vectors;
+    DenseCodes codes;
+};
+
+struct DenseQueries {
+    int64_t batch;
+    const float* data;  // (B, dim)
+    int64_t k;          // >= 1
+    // Which rows may be hits: at most one of the two is given, for all queries or per query.
+    const uint8_t* allow_mask;     // (N,) or (B, N): 0 or 1
+    const int64_t* allow_indptr;   // (2,) or (B + 1,)
+    const int64_t* allow_ids;      // row ids, ascending, none twice
+    bool allow_shared;
+    int32_t threads;
+};
+
+struct DenseHits {
+    int64_t* ids;      // (B, k)
+    float* scores;     // (B, k)
+    int64_t* counts;   // (B,)
+    int64_t* rescored;  // (B,) rows scored canonically: what the bound could not rule out
+};
+
+}  // namespace hopfuse

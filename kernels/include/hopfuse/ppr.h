@@ -1,0 +1,109 @@
+// Batched Personalized PageRank: the contract.
+//
+// FORMULA  For each query: x = d P' x + (1 - d) s, s >= 0 normalised to sum 1, 0 <= d < 1.
+//   joint     P = rownorm(sum_t eta_t W_t): P[u, v] = w_uv eta_t / deg_u, deg_u = sum_t eta_t deg_t(u)
+//   per_type  P = sum_t eta_t rownorm(W_t), sum_t eta_t <= 1
+//   allowed   the same on the subgraph induced by the allowed nodes (degrees counted inside it).
+//   Mass that a node without out-edges holds, or that rows summing to less than 1 lose, returns to s:
+//   solved without it and normalised to sum 1, which is the same (del Corso, Gulli & Romani,
+//   "Fast PageRank computation via a sparse linear system", 2005).
+//
+// ORDER OF OPERATIONS (law 2: an answer depends on the query and the graph alone)
+//   State y_u = x_u g_u in float32; joint: g_u = fl(1 / deg_u), or 1 where deg_u = 0; per_type: g = 1.
+//   Row v sums its stored entries in ascending internal column (then type), in segments of
+//   PPR_SEGMENT entries, each from +0:
+//     joint     acc = fma(fl(w eta_t), y_u, acc)
+//     per_type  acc = fma(w, fl(x_u fl(eta_t inv_deg_t(u))), acc)
+//   and adds the segments in order to S_v. Then, with gd = fl(g_v fl(d)), b = fl((1 - d) s_v g_v):
+//     z_v = fma(gd, S_v, b)                  (b = +0 where v has no restart)
+//     power      y'_v = z_v
+//     Chebyshev  y'_v = fma(omega, z_v - y-_v, y-_v), y- the iterate before y; a row without
+//                entries takes y'_v = z_v
+//   Start: y- = 0, y = b. Weights that are all 1 may be implicit: fma(1, y, acc) is acc + y.
+//   Chebyshev semi-iteration (Golub & Varga 1961) is used where the operator is symmetric (joint,
+//   undirected), power iteration otherwise.
+//
+// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate it read. A query's iterate is captured at
+//   the first pass with  sum_v deg_v |z_v - y_v| <= theta  (float32, tiles of PPR_TILE rows, then the
+//   blocked tree), or at its pass limit; theta starts at (1 - d) tol / 2. The captured iterate is
+//   clamped at 0, multiplied by deg, normalised (float64 sum) and rounded to float32: x^, the array
+//   that is returned. One float64 pass over x^ gives r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass)
+//   and the bound ||r||_1 / (1 - d), its own rounding added. Since r belongs to the float32 array that is
+//   returned, the bound holds float32 rounding exactly, not by a worst case. If bound > tol the query
+//   is solved once more with theta / 8 and a pass limit 8 passes higher, and the second result stands.
+//
+// TIES      top-k: higher score, then lower id; nodes with score 0 are no hits.
+// ALIASING  No output overlaps an input or another output.
+// THREADS   Any number gives the same bits. Thread-safe; the workspace is taken from a pool.
+#pragma once
+
+#include <cstdint>
+
+#include "hopfuse/status.h"
+
+namespace hopfuse {
+
+constexpr int PPR_SEGMENT = 64;  // entries summed sequentially; the GPU's unit of work
+constexpr int PPR_TILE = 64;     // rows per partial sum
+
+struct PprGraph {
+    int64_t num_nodes;
+    int64_t num_stored;
+    int32_t num_types;
+    bool directed;
+    const int64_t* indptr;      // (N + 1,)
+    const int32_t* indices;     // (nnz,) internal source node, ascending in a row
+    const float* weight;        // (nnz,) or null: all 1
+    const uint8_t* edge_type;   // (nnz,) or null: one type
+    const double* degree;       // (N, T) weight out of each node, by type
+    const int32_t* node_of;     // (N,) the caller's id of each internal node
+    const int32_t* internal_of;  // (N,) internal node of each of the caller's ids
+    // Derived from degree, once per graph. T' is 1 for joint (types added up in order), T for per_type.
+    const double* scale64;      // (N, T') 1 / degree, 0 where the degree is 0
+    const float* scale32;       // (N, T') the same rounded; joint: 1 where the degree is 0
+    const double* unscale64;    // (N,) joint: the degree, 1 where it is 0; per_type: null
+    const float* unscale32;     // (N,) the same rounded
+    double volume;              // joint: the sum of all degrees (blocked tree)
+    int64_t longest_row;        // most entries in a row, or out of a node
+    // Rows of outgoing edges; read only when `allowed` is given for a directed graph (else null).
+    const int64_t* out_indptr;
+    const int32_t* out_indices;
+    const float* out_weight;
+    const uint8_t* out_edge_type;
+};
+
+struct PprQueries {
+    int64_t batch;
+    const int64_t* restart_indptr;  // (B + 1,)
+    const int32_t* restart_node;    // internal nodes, ascending in a row, none twice
+    const double* restart_value;    // > 0; each row has one at least
+    const double* damping;          // (B,)
+    const double* eta;              // (B, T) or null: all 1
+    bool per_type;
+    const uint8_t* allowed;         // (B, N) or (1, N) by internal node, 0 or 1; or null: all allowed
+    bool allowed_shared;            // allowed is (1, N)
+    double tol;
+    int64_t max_iter;               // pass limit a query, or 0: from the convergence theory
+    int32_t threads;                // >= 1
+};
+
+struct PprEvidence {     // each (B,)
+    int64_t* iterations;  // passes, the certifying one included
+    double* residual;     // L1
+    double* bound;        // L1
+    uint8_t* converged;
+};
+
+struct PprTopk {
+    int64_t k;                 // >= 0
+    const int32_t* among;      // (num_among,) internal nodes, or null: all
+    int64_t num_among;
+    bool stop_when_proven;
+    int64_t* ids;              // (B, k) the caller's ids, -1 after counts
+    float* scores;             // (B, k) -inf after counts
+    int64_t* counts;           // (B,)
+    float* score_bounds;       // (B, k) 0 after counts
+    uint8_t* proven;           // (B,)
+};
+
+}  // namespace hopfuse

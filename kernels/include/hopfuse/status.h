@@ -1,0 +1,12 @@
+// What every kernel returns. Kernels never throw; the bindings turn a Status into an exception.
+#pragma once
+
+namespace hopfuse {
+
+enum class Status : int {
+    ok = 0,
+    out_of_memory = 1,  // a workspace could not be allocated; nothing was written
+    bad_argument = 2,   // a caller inside the library broke the contract of the op's header
+};
+
+}  // namespace hopfuse
