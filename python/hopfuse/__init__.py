@@ -1,6 +1,24 @@
 """hopfuse: batched scoring kernels for graph + vector retrieval."""
 
-from . import errors
+from . import errors, fusion
+from .backends import explain
+from .ops import calibrate, dense_topk, fuse, ppr, ppr_topk
 from .types import Corpus, Graph, Hits, PprHits, PprResult
 
-__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult", "errors"]
+__version__ = "0.1.0"
+
+__all__ = [
+    "Corpus",
+    "Graph",
+    "Hits",
+    "PprHits",
+    "PprResult",
+    "calibrate",
+    "dense_topk",
+    "errors",
+    "explain",
+    "fuse",
+    "fusion",
+    "ppr",
+    "ppr_topk",
+]

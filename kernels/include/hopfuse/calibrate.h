@@ -11,7 +11,7 @@
 //   rank      (n - r + 1) / n, r = 1 for the first of the list
 //   none      s
 //
-// A list of one, or of equal scores, is uniform under every method. An empty list stays empty.
+// Equal scores get equal values, but for rank, which goes by position. An empty list stays empty.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ struct PprGraph {
     const float* scale32;       // (N, T') the same rounded; joint: 1 where the degree is 0
     const double* unscale64;    // (N,) joint: the degree, 1 where it is 0; per_type: null
     const float* unscale32;     // (N,) the same rounded
-    double volume;              // joint: the sum of all degrees (blocked tree)
+    double volume;              // joint: the sum of all degrees, in order; it sets pass limits only
     int64_t longest_row;        // most entries in a row, or out of a node
     // Rows of outgoing edges; read only when `allowed` is given for a directed graph (else null).
     const int64_t* out_indptr;

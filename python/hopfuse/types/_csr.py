@@ -68,7 +68,11 @@ def node_order(n: int, src: NDArray[np.int64], dst: NDArray[np.int64]) -> NDArra
 
 
 def _merge(
-    directed: bool, src: NDArray[np.int64], dst: NDArray[np.int64], weight: NDArray[np.float64], types: NDArray[np.uint8]
+    directed: bool,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    types: NDArray[np.uint8],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.uint8]]:
     if not directed:
         src, dst = np.minimum(src, dst), np.maximum(src, dst)

@@ -87,19 +87,21 @@ class Corpus:
         return self.num_vectors
 
     def __repr__(self) -> str:
-        return (
-            f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
-        )
+        return f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
 
 
 def _check_rows(vectors: NDArray[Any], metric: str) -> None:
     step = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
     for start in range(0, vectors.shape[0], step):
-        norms = np.square(vectors[start : start + step], dtype=np.float32).sum(axis=1, dtype=np.float64)
-        bad = ~np.isfinite(norms)
+        with np.errstate(over="ignore"):
+            norms = np.square(vectors[start : start + step], dtype=np.float64).sum(axis=1)
+        bad = ~(norms <= np.finfo(np.float32).max / 2)
         if bad.any():
             row = start + int(np.flatnonzero(bad)[0])
             raise InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
-        if metric == "cosine" and (norms == 0).any():
-            row = start + int(np.flatnonzero(norms == 0)[0])
-            raise InputError(f"row {row} of X is the zero vector, which has no cosine; drop it or use metric='ip'")
+        if metric == "cosine" and (norms < np.finfo(np.float32).tiny).any():
+            row = start + int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
+            raise InputError(
+                f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
+                "drop it or use metric='ip'"
+            )

@@ -156,7 +156,9 @@ class Graph:
         Graph(undirected, nodes=2, stored=2, types=['edge'])
         """
         if not hasattr(A, "tocsr") or len(getattr(A, "shape", ())) != 2:
-            raise InputError(f"A is {type(A).__name__}; it must be a scipy.sparse matrix (wrap it: scipy.sparse.csr_array(A))")
+            raise InputError(
+                f"A is {type(A).__name__}; it must be a scipy.sparse matrix (wrap it: scipy.sparse.csr_array(A))"
+            )
         if A.shape[0] != A.shape[1]:
             raise InputError(f"A has shape {A.shape}; an adjacency matrix is square")
         csr = A.tocsr()
@@ -320,7 +322,9 @@ def _types(
     if not 1 <= count <= MAX_EDGE_TYPES:
         raise InputError(f"{count} edge types; 1 to {MAX_EDGE_TYPES} are allowed")
     if size and (int(t.min()) < 0 or int(t.max()) >= count):
-        raise InputError(f"edge types run from {int(t.min())} to {int(t.max())}; with {count} names they are 0 .. {count - 1}")
+        raise InputError(
+            f"edge types run from {int(t.min())} to {int(t.max())}; with {count} names they are 0 .. {count - 1}"
+        )
     tuple_names = tuple(str(x) for x in names) if names is not None else tuple(f"type{i}" for i in range(count))
     if len(set(tuple_names)) != count:
         raise InputError(f"edge_type_names {list(tuple_names)} repeat a name; each type has its own")

@@ -1,0 +1,344 @@
+"""The CPU backend: prepares graphs and corpora once, makes output arrays, calls the native kernels."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..errors import InputError
+from ..types import Corpus, Graph
+
+_last: dict[str, dict[str, Any]] = {}
+
+
+def _choose_isa() -> str | None:
+    """Apply HOPFUSE_ISA; what is wrong with it, if anything."""
+    wanted = os.environ.get("HOPFUSE_ISA", "")
+    if not wanted or _native.use_isa(wanted):
+        return None
+    return (
+        f"HOPFUSE_ISA is {wanted!r}, but this machine runs {', '.join(_native.runnable_isas())} "
+        f"(built: {', '.join(_native.built_isas())}); unset it or choose one of those"
+    )
+
+
+unusable_reason: str | None = _choose_isa()
+
+
+def thread_count(threads: int | None) -> int:
+    """``threads=``, else HOPFUSE_NUM_THREADS, else the processors that this process may use."""
+    if threads is None:
+        text = os.environ.get("HOPFUSE_NUM_THREADS", "")
+        if not text:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if not text.isdecimal() or not 1 <= int(text) <= 1024:
+            raise InputError(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1 to 1024")
+        return int(text)
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
+        raise InputError(f"threads is {threads!r}; it must be a whole number from 1 to 1024, or None")
+    return int(threads)
+
+
+def explain() -> dict[str, Any]:
+    """The part of :func:`hopfuse.explain` that concerns the CPU."""
+    runnable, built = _native.runnable_isas(), _native.built_isas()
+    chosen = _native.isa()
+    forced = os.environ.get("HOPFUSE_ISA", "")
+    reasons = {}
+    for isa in built:
+        if isa not in runnable:
+            reasons[isa] = "this processor lacks its instructions"
+        elif isa != chosen:
+            reasons[isa] = f"HOPFUSE_ISA={forced}" if forced else f"{chosen} is faster here"
+    return {
+        "variant": chosen,
+        "built": built,
+        "runnable": runnable,
+        "not_chosen": reasons,
+        "threads": thread_count(None),
+        "idle_workspace_bytes": _native.idle_workspace_bytes(),
+        "last_calls": {op: dict(call) for op, call in _last.items()},
+        "error": unusable_reason,
+    }
+
+
+def _record(op: str, threads: int, **more: Any) -> None:
+    _last[op] = {"kernel": f"{op}_{_native.isa()}", "threads": threads, **more}
+
+
+# ---- Personalized PageRank -----------------------------------------------------------------------------------
+
+
+class PprQueries(NamedTuple):
+    """A checked batch: restarts by internal node, and the options of each query."""
+
+    indptr: NDArray[np.int64]
+    node: NDArray[np.int32]
+    value: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    edge_type_weights: NDArray[np.float64] | None
+    per_type: bool
+    allowed: NDArray[np.uint8] | None
+    tol: float
+    max_iter: int
+    threads: int
+
+
+class Evidence(NamedTuple):
+    iterations: NDArray[np.int64]
+    residual: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    converged: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, batch: int) -> Evidence:
+        return cls(np.zeros(batch, np.int64), np.zeros(batch), np.zeros(batch), np.ones(batch, np.uint8))
+
+
+def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Degrees over all types, added in type order as the kernels do."""
+    total = np.zeros(degree.shape[0], np.float64)
+    for t in range(degree.shape[1]):
+        total = total + degree[:, t]
+    return total
+
+
+def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+
+
+def _out_rows(graph: Graph) -> dict[str, NDArray[Any] | None]:
+    """Rows of outgoing edges, targets ascending: what masked degrees of a directed graph are counted from."""
+    row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(graph.indptr))
+    order = np.argsort(graph.indices, kind="stable")
+    indptr = np.zeros(graph.num_nodes + 1, np.int64)
+    np.cumsum(np.bincount(graph.indices, minlength=graph.num_nodes), out=indptr[1:])
+    return {
+        "out_indptr": indptr,
+        "out_indices": np.ascontiguousarray(row[order]),
+        "out_weight": None if graph.weight is None else np.ascontiguousarray(graph.weight[order]),
+        "out_edge_type": None if graph.edge_type is None else np.ascontiguousarray(graph.edge_type[order]),
+    }
+
+
+def _longest_row(graph: Graph) -> int:
+    longest_in = int(np.diff(graph.indptr).max(initial=0))
+    longest_out = int(np.bincount(graph.indices, minlength=1).max(initial=0)) if graph.directed else 0
+    return max(longest_in, longest_out)
+
+
+def _volume(degree: NDArray[np.float64]) -> float:
+    return float(np.cumsum(degree)[-1]) if degree.ndim == 1 and degree.size else 0.0
+
+
+def _graph_view(graph: Graph, per_type: bool, masked: bool) -> _native.GraphView:
+    """The kernels' view of a graph, made once per meaning of edge types (and once with out-rows)."""
+    with_rows = masked and graph.directed
+    key = f"cpu:{'per_type' if per_type else 'joint'}{':out' if with_rows else ''}"
+    if key not in graph._prepared:
+        degree = graph.degree if per_type else _sum_types(graph.degree)
+        scale64 = _inverse(degree)
+        unscale64 = None if per_type else np.where(degree > 0, degree, 1.0)
+        scale32 = scale64.astype(np.float32) if per_type else np.where(degree > 0, scale64, 1.0).astype(np.float32)
+        rows = (
+            _out_rows(graph)
+            if with_rows
+            else dict.fromkeys(("out_indptr", "out_indices", "out_weight", "out_edge_type"))
+        )
+        arrays: dict[str, Any] = {
+            "indptr": graph.indptr,
+            "indices": graph.indices,
+            "weight": graph.weight,
+            "edge_type": graph.edge_type,
+            "degree": graph.degree,
+            "node_of": graph.node_of,
+            "internal_of": graph.internal_of,
+            "scale64": scale64,
+            "scale32": scale32,
+            "unscale64": unscale64,
+            "unscale32": None if unscale64 is None else unscale64.astype(np.float32),
+            **rows,
+        }
+        graph._prepared[key] = _native.GraphView.make(
+            owner=arrays,
+            directed=graph.directed,
+            num_types=graph.num_edge_types,
+            volume=_volume(degree),
+            longest_row=_longest_row(graph),
+            **arrays,
+        )
+    view: _native.GraphView = graph._prepared[key]
+    return view
+
+
+def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
+    return {
+        "restart_indptr": q.indptr,
+        "restart_node": q.node,
+        "restart_value": q.value,
+        "damping": q.damping,
+        "eta": q.edge_type_weights,
+        "per_type": q.per_type,
+        "allowed": q.allowed,
+        "tol": q.tol,
+        "max_iter": q.max_iter,
+        "threads": q.threads,
+    }
+
+
+def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
+    """Write (B, N) scores; return the evidence."""
+    evidence = Evidence.empty(queries.damping.size)
+    if queries.damping.size:
+        view = _graph_view(graph, queries.per_type, queries.allowed is not None)
+        _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
+    _record("ppr_f32", queries.threads, queries=queries.damping.size)
+    return evidence
+
+
+def ppr_topk(
+    graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
+) -> tuple[dict[str, NDArray[Any]], Evidence]:
+    """ids, scores, counts, score_bounds and proven, with the evidence."""
+    batch = queries.damping.size
+    evidence = Evidence.empty(batch)
+    hits: dict[str, NDArray[Any]] = {
+        "ids": np.empty((batch, k), np.int64),
+        "scores": np.empty((batch, k), np.float32),
+        "counts": np.zeros(batch, np.int64),
+        "score_bounds": np.empty((batch, k), np.float32),
+        "proven": np.zeros(batch, np.uint8),
+    }
+    if batch:
+        view = _graph_view(graph, queries.per_type, queries.allowed is not None)
+        _native.ppr_topk(
+            view,
+            **_ppr_arguments(queries),
+            among=among,
+            stop_when_proven=stop_when_proven,
+            **hits,
+            **evidence._asdict(),
+        )
+    _record("ppr_f32", queries.threads, queries=batch, proven=int(hits["proven"].sum()))
+    return hits, evidence
+
+
+# ---- Dense top-k ---------------------------------------------------------------------------------------------
+
+
+def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, NDArray[Any]]:
+    """The 8-bit codes of a corpus (a quarter of float32's bytes), made at its first search."""
+    if "cpu" not in corpus._prepared:
+        step = _native.DENSE_TILE * _native.DENSE_STEP
+        rows = -(-corpus.num_vectors // step) * step
+        width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
+        codes: dict[str, NDArray[Any]] = {
+            "codes": np.empty(rows * width, np.uint8),
+            "scale": np.empty(rows, np.float32),
+            "error": np.empty(rows, np.float32),
+            "norm_code": np.empty(rows, np.float32),
+            "norm": np.empty(corpus.num_vectors, np.float32),
+        }
+        _native.dense_encode(_vector_bits(corpus), cosine=corpus.metric == "cosine", threads=threads, **codes)
+        corpus._prepared["cpu"] = codes
+    prepared: dict[str, NDArray[Any]] = corpus._prepared["cpu"]
+    return prepared
+
+
+def _vector_bits(corpus: Corpus) -> NDArray[Any]:
+    return corpus.vectors.view(np.uint16) if corpus.storage == "float16" else corpus.vectors
+
+
+def dense_topk(
+    queries: NDArray[np.float32],
+    corpus: Corpus,
+    k: int,
+    *,
+    mask: NDArray[np.uint8] | None,
+    indptr: NDArray[np.int64] | None,
+    ids: NDArray[np.int64] | None,
+    shared: bool,
+    threads: int,
+) -> dict[str, NDArray[Any]]:
+    """ids, scores and counts of the k best rows for each query."""
+    batch = queries.shape[0]
+    hits: dict[str, NDArray[Any]] = {
+        "ids": np.full((batch, k), -1, np.int64),
+        "scores": np.full((batch, k), -np.inf, np.float32),
+        "counts": np.zeros(batch, np.int64),
+    }
+    rescored = np.zeros(batch, np.int64)
+    if batch and k and corpus.num_vectors:
+        _native.dense_topk(
+            _vector_bits(corpus),
+            cosine=corpus.metric == "cosine",
+            queries=queries,
+            k=k,
+            allow_mask=mask,
+            allow_indptr=indptr,
+            allow_ids=ids,
+            allow_shared=shared,
+            threads=threads,
+            rescored=rescored,
+            **_corpus_codes(corpus, threads),
+            **hits,
+        )
+    name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
+    _record(name, threads, queries=batch, rescored_rows=int(rescored.sum()))
+    return hits
+
+
+# ---- Calibration and fusion -------------------------------------------------------------------------------------
+
+
+def calibrate(
+    scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str, threads: int
+) -> NDArray[np.float32]:
+    """Calibrated scores, (B, k)."""
+    out = np.empty_like(scores)
+    _native.calibrate(
+        scores, counts, method=_native.CALIBRATIONS[method], ties=_native.TIES[ties], threads=threads, out=out
+    )
+    _record("calibrate_f32", threads, queries=scores.shape[0], method=method)
+    return out
+
+
+def fuse(
+    lists: list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]],
+    *,
+    method: str,
+    calibration: str,
+    ties: str,
+    option: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    consensus: float,
+    k: int,
+    threads: int,
+) -> dict[str, NDArray[Any]]:
+    """ids, scores and counts of the k best documents of each query's union."""
+    batch = lists[0][0].shape[0]
+    hits: dict[str, NDArray[Any]] = {
+        "out_ids": np.empty((batch, k), np.int64),
+        "out_scores": np.empty((batch, k), np.float32),
+        "out_counts": np.zeros(batch, np.int64),
+    }
+    _native.fuse(
+        [ids for ids, _, _ in lists],
+        [scores for _, scores, _ in lists],
+        [counts for _, _, counts in lists],
+        method=_native.FUSION_METHODS[method],
+        calibration=_native.CALIBRATIONS[calibration],
+        ties=_native.TIES[ties],
+        option=option,
+        weights=weights,
+        weights_shared=weights.ndim == 1,
+        consensus=consensus,
+        threads=threads,
+        **hits,
+    )
+    _record("fuse_f32", threads, queries=batch, method=method, lists=len(lists))
+    return {name.removeprefix("out_"): array for name, array in hits.items()}

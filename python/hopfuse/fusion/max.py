@@ -1,0 +1,48 @@
+"""Maximum fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import FusionMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class Max(FusionMethod):
+    """score = max over the lists that hold the document of (c_l + bias_l).
+
+    The union rule of the Dice-Soerensen hybrid is ``bias=(0, 1e-6)``: s = max(s_vec, s_graph + 1e-6).
+    Default calibration: none. It reads no weights.
+
+    Parameters
+    ----------
+    bias : sequence of float, length L, optional
+        Added to a list's scores; 0 each by default.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> a, b = hf.Hits([[0, 1]], [[0.5, 0.25]]), hf.Hits([[1]], [[0.5]])
+    >>> hf.fuse([a, b], method="max", bias=(0.0, 0.25), k=2).row(0)
+    [(1, 0.75), (0, 0.5)]
+    """
+
+    bias: Sequence[float] | None = None
+
+    name: ClassVar[str] = "max"
+    default_calibration: ClassVar[str] = "none"
+    weighted: ClassVar[bool] = False
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        if self.bias is None:
+            return np.zeros(num_lists, np.float32)
+        bias = np.asarray(self.bias, np.float32)
+        if bias.shape != (num_lists,) or not np.isfinite(bias).all():
+            raise InputError(f"bias is {self.bias!r}; it must be {num_lists} finite numbers, one per list")
+        return bias

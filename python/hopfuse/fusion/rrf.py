@@ -1,0 +1,49 @@
+"""Weighted reciprocal rank fusion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import FusionMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class RRF(FusionMethod):
+    """score = sum_l w_l / (k + rank_l), ranks from 1 by position; a list that lacks the document adds 0.
+
+    Scores play no part, so a calibration is an error. Default weights: 1 each.
+
+    Parameters
+    ----------
+    rank_constant : float >= 0
+        The paper's k, 60 by default (Cormack, Clarke & Buettcher, SIGIR 2009).
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.fuse([hf.Hits([[4, 2]], [[1.0, 0.5]])], method="rrf", rank_constant=1, k=2).row(0)
+    [(4, 0.5), (2, 0.3333333432674408)]
+    """
+
+    rank_constant: float = 60.0
+
+    name: ClassVar[str] = "rrf"
+    default_calibration: ClassVar[str] = "none"
+    calibrations: ClassVar[tuple[str, ...] | None] = ()
+
+    def __post_init__(self) -> None:
+        k = self.rank_constant
+        if isinstance(k, str | bool) or not (k >= 0 and np.isfinite(np.float32(k))):
+            raise InputError(f"rank_constant is {k!r}; it must be a finite number, at least 0")
+        object.__setattr__(self, "rank_constant", float(k))
+
+    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
+        return np.ones(num_lists, np.float32)
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        return np.array([self.rank_constant], np.float32)

@@ -1,0 +1,46 @@
+"""Checks that several operations share; each is linear in the call's own input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+
+def check_k(k: Any) -> int:
+    """k as an int >= 0."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
+        raise InputError(f"k is {k!r}; it must be a whole number, at least 0")
+    return int(k)
+
+
+def check_real(array: NDArray[Any], name: str) -> None:
+    """Refuse dtypes that are not numbers."""
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{name} has dtype {array.dtype}; it must hold real numbers")
+
+
+def mask_or_ids(value: Any, size: int, name: str) -> tuple[NDArray[np.bool_] | None, NDArray[np.int64] | None]:
+    """A boolean mask of ``size`` (over the last axis), or ascending unique ids below ``size``."""
+    array = np.asarray(value)
+    if array.dtype == np.bool_:
+        if array.shape[-1:] != (size,):
+            raise InputError(f"{name} is a mask of shape {array.shape}; its last axis must have {size} entries")
+        return array, None
+    return None, check_ids(array, size, name)
+
+
+def check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
+    """Ascending unique int64 ids in 0 .. size - 1."""
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"
+        )
+    ids = np.unique(array.astype(np.int64))
+    if ids.size and (ids[0] < 0 or ids[-1] >= size):
+        wrong = ids[0] if ids[0] < 0 else ids[-1]
+        raise InputError(f"{name} has id {wrong}; ids are 0 .. {size - 1}")
+    return ids

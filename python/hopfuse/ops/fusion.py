@@ -1,0 +1,243 @@
+"""Score calibration and fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import fusion as methods
+from ..backends import resolve
+from ..backends.cpu import thread_count
+from ..errors import InputError
+from ..types import Hits
+from ._arrays import same_library, to_numpy
+from ._checks import check_k, check_real
+
+CALIBRATIONS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
+TIES = ("strict", "weak", "mean", "rank")
+
+Calibration = Literal["pit", "min_max", "max", "z_score", "l2", "rank", "none"]
+Ties = Literal["strict", "weak", "mean", "rank"]
+
+
+@overload
+def calibrate(
+    lists: Hits, method: Calibration = ..., *, ties: Ties | None = ..., backend: str = ..., threads: int | None = ...
+) -> Hits: ...
+@overload
+def calibrate(
+    lists: Sequence[Hits],
+    method: Calibration = ...,
+    *,
+    ties: Ties | None = ...,
+    backend: str = ...,
+    threads: int | None = ...,
+) -> list[Hits]: ...
+
+
+def calibrate(
+    lists: Hits | Sequence[Hits],
+    method: Calibration = "pit",
+    *,
+    ties: Ties | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> Hits | list[Hits]:
+    """Put the scores of each list on a common scale, query by query; the order stays.
+
+    Parameters
+    ----------
+    lists : Hits, or sequence of Hits
+    method : {"pit", "min_max", "max", "z_score", "l2", "rank", "none"}
+        ``pit``: percentile rank in [0, 1]. ``min_max``: (s - min)/(max - min), 1 where all are equal.
+        ``max``: s / max|s|. ``z_score``: (s - mean)/population deviation. ``l2``: s / sqrt(sum s^2).
+        ``rank``: (n - r + 1)/n, r = 1 for the first. ``none``: s.
+    ties : {"strict", "weak", "mean", "rank"}, optional
+        For ``pit`` only, by SciPy's names (scipy.stats.percentileofscore); "strict" by default, as in
+        PhaseGraph: the share of scores below, so that a list's minimum gets 0.
+
+    Returns
+    -------
+    Hits, or list of Hits
+        The same ids and counts with calibrated float32 scores.
+
+    Raises
+    ------
+    InputError
+        An unknown method, or ``ties`` with a method that has no tie rule.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> h = hf.Hits([[3, 1, 4, 5]], [[9.0, 7.0, 7.0, 1.0]])
+    >>> hf.calibrate(h).scores
+    array([[0.75, 0.25, 0.25, 0.  ]], dtype=float32)
+    """
+    engine = resolve(backend)
+    rule = _check_calibration(method, ties)
+    many = [lists] if isinstance(lists, Hits) else list(lists)
+    done = []
+    for hits in many:
+        ids, scores, counts = _arrays(hits)
+        out = engine.calibrate(scores, counts, method=method, ties=rule, threads=thread_count(threads))
+        done.append(Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts))
+    return done[0] if isinstance(lists, Hits) else done
+
+
+def fuse(
+    lists: Sequence[Hits],
+    *,
+    method: str | methods.FusionMethod = "boltzmann",
+    weights: Any = None,
+    calibration: Calibration | None = None,
+    ties: Ties | None = None,
+    consensus: float = 0.0,
+    k: int = 10,
+    backend: str = "auto",
+    threads: int | None = None,
+    **options: Any,
+) -> Hits:
+    """Fuse ranked lists of the same queries into one.
+
+    Parameters
+    ----------
+    lists : sequence of Hits
+        L lists of B queries each, over the same ids; k may differ.
+    method : str or FusionMethod
+        "boltzmann", "linear", "rrf", "max", or an object of :mod:`hopfuse.fusion`.
+    weights : array_like (L,) or (B, L), optional
+        Finite, at least 0; they need not sum to 1. By default the method's own.
+    calibration : str, optional
+        See :func:`calibrate`; by default the method's own (``pit`` for boltzmann and linear).
+    ties : str, optional
+        For ``calibration="pit"``.
+    consensus : float
+        Added to the score of every document that is in at least two lists. It is on another scale than
+        Boltzmann probabilities (PhaseGraph's paper uses 0.5 to 1.5).
+    k : int
+        Hits to return for each query.
+    **options
+        The method's own options, e.g. ``temperature=`` (boltzmann), ``rank_constant=`` (rrf), ``bias=`` (max).
+
+    Returns
+    -------
+    Hits
+        ids int64 (B, k), scores float32 (B, k), counts (B,). Order: higher score, then lower id.
+
+    Raises
+    ------
+    InputError
+        Lists of different batches, an unknown method, an option or calibration that it does not have,
+        weights of another shape.
+
+    References
+    ----------
+    Boltzmann fusion of percentile ranks: PhaseGraph. Reciprocal rank fusion: Cormack, Clarke & Buettcher,
+    SIGIR 2009.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> dense = hf.Hits([[0, 1, 2]], [[0.9, 0.8, 0.1]])
+    >>> graph = hf.Hits([[2, 0]], [[0.5, 0.2]])
+    >>> hf.fuse([dense, graph], method="rrf", k=2).ids
+    array([[0, 2]])
+    """
+    engine = resolve(backend)
+    k = check_k(k)
+    chosen = methods.resolve(method, options)
+    arrays = _read_lists(lists)
+    calibration = _method_calibration(chosen, calibration)
+    rule = _check_calibration(calibration, ties)
+    if chosen.needs_nonnegative and calibration in ("max", "l2", "none"):
+        _check_nonnegative(arrays, chosen.name, calibration)
+    batch = arrays[0][0].shape[0]
+    if isinstance(consensus, str | bool) or not (np.isfinite(np.float32(consensus)) and consensus >= 0):
+        raise InputError(f"consensus is {consensus!r}; it must be a finite number, at least 0")
+    hits = engine.fuse(
+        arrays,
+        method=chosen.name,
+        calibration=calibration,
+        ties=rule,
+        option=chosen.packed(len(arrays)),
+        weights=_read_weights(weights, chosen, batch, len(arrays)),
+        consensus=float(consensus),
+        k=k,
+        threads=thread_count(threads),
+    )
+    wrap = same_library(lists[0].ids)
+    return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
+
+
+def _arrays(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    return (
+        np.ascontiguousarray(to_numpy(hits.ids, "ids")),
+        np.ascontiguousarray(to_numpy(hits.scores, "scores")),
+        np.ascontiguousarray(to_numpy(hits.counts, "counts")),
+    )
+
+
+def _read_lists(lists: Sequence[Hits]) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
+    if isinstance(lists, Hits) or not len(lists):
+        raise InputError("fuse takes a sequence of at least one Hits, e.g. hf.fuse([dense, graph])")
+    for at, hits in enumerate(lists):
+        if not isinstance(hits, Hits):
+            raise InputError(f"list {at} is a {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
+        if len(hits) != len(lists[0]):
+            raise InputError(f"list {at} has {len(hits)} queries and list 0 has {len(lists[0])}; they must match")
+    return [_arrays(hits) for hits in lists]
+
+
+def _check_calibration(method: str, ties: str | None) -> str:
+    if method not in CALIBRATIONS:
+        raise InputError(f"calibration is {method!r}; allowed: {', '.join(CALIBRATIONS)}")
+    if ties is None:
+        return "strict"
+    if method != "pit":
+        raise InputError(f"ties={ties!r} with calibration {method!r}; only 'pit' has a tie rule")
+    if ties not in TIES:
+        raise InputError(f"ties is {ties!r}; allowed: {', '.join(TIES)}")
+    return ties
+
+
+def _method_calibration(method: methods.FusionMethod, calibration: str | None) -> str:
+    if calibration is None:
+        return method.default_calibration
+    if method.calibrations == ():
+        raise InputError(
+            f"fusion method {method.name!r} reads ranks, not scores: a calibration has no effect; leave it out"
+        )
+    if method.calibrations is not None and calibration in CALIBRATIONS and calibration not in method.calibrations:
+        raise InputError(
+            f"fusion method {method.name!r} cannot use calibration {calibration!r}; allowed: {', '.join(method.calibrations)}"
+        )
+    return calibration
+
+
+def _check_nonnegative(arrays: list[Any], method: str, calibration: str) -> None:
+    for at, (_, scores, counts) in enumerate(arrays):
+        negative = (scores < 0) & (np.arange(scores.shape[1]) < counts[:, None])
+        if negative.any():
+            row = int(np.argwhere(negative)[0][0])
+            raise InputError(
+                f"list {at} has a negative score in row {row}; {method} with calibration {calibration!r} needs scores "
+                "of at least 0 (calibration='pit' takes any)"
+            )
+
+
+def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
+    if weights is None:
+        return method.default_weights(lists)
+    if not method.weighted:
+        raise InputError(f"fusion method {method.name!r} reads no weights; leave them out")
+    w = to_numpy(weights, "weights")
+    check_real(w, "weights")
+    if w.shape not in ((lists,), (batch, lists)):
+        raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
+    w32 = np.ascontiguousarray(w, np.float32)
+    if not (np.isfinite(w32) & (w32 >= 0)).all():
+        raise InputError(f"weights are {w}; they must be finite and at least 0")
+    return w32

@@ -1,0 +1,306 @@
+"""Batched Personalized PageRank."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends import resolve
+from ..backends.cpu import PprQueries, thread_count
+from ..errors import InputError
+from ..types import Graph, PprHits, PprResult
+from ._arrays import same_library, to_numpy
+from ._checks import check_k, check_real, mask_or_ids
+from ._restart import Restart, read_restart
+
+#: ``ppr`` refuses to make a (B, N) score matrix above this many bytes; pass ``out=``, or use ``ppr_topk``.
+SCORES_BUDGET = 1 << 32
+
+EdgeTypeNorm = Literal["joint", "per_type"]
+
+
+def ppr(
+    graph: Graph,
+    restart: Any,
+    *,
+    damping: Any = 0.5,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    edge_type_weights: Any = None,
+    edge_type_norm: EdgeTypeNorm = "joint",
+    allowed_nodes: Any = None,
+    out: NDArray[np.float32] | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> PprResult:
+    """Personalized PageRank of every node for a batch of restarts.
+
+    Solves x = d P'x + (1 - d) s for each query; mass that dangling nodes (or ``per_type`` weights that
+    sum to less than 1) lose returns to s. An answer depends on the query and the graph alone: not on the
+    batch, the thread count or the kernel variant. Chebyshev semi-iteration where the operator is
+    symmetric (``joint`` on an undirected graph), power iteration otherwise.
+
+    Parameters
+    ----------
+    graph : Graph
+        N nodes, T edge types.
+    restart : array_like (N,) or (B, N), scipy.sparse (B, N), or list of {node: weight}
+        Weights >= 0, normalised to sum 1 for each query; at least one above 0 in each row.
+    damping : float or array_like (B,)
+        Probability of walking on, in [0, 1). 0.5 as in HippoRAG 2 and PolicyRAG, whose walks must stay
+        near the seeds; igraph and networkx default to 0.85. Papers that call the restart probability
+        alpha mean 1 - damping.
+    tol : float
+        Bound on the L1 error at which a query stops. Below what float32 can hold for the graph,
+        ``converged`` is False after a pass limit that follows from the convergence theory.
+    max_iter : int, optional
+        A lower pass limit for each attempt.
+    edge_type_weights : array_like (T,) or (B, T), optional
+        eta >= 0 for each edge type. ``joint``: all 1 by default. ``per_type``: 1 / T each by default.
+    edge_type_norm : {"joint", "per_type"}
+        ``joint``: P = rownorm(sum_t eta_t W_t). ``per_type``: P = sum_t eta_t rownorm(W_t), sum of eta
+        at most 1 (PolicyRAG).
+    allowed_nodes : array_like of bool (N,) or (B, N), optional
+        True where a query's mass may be: PPR on the induced subgraph, rows renormalised. A seed outside is an error.
+    out : ndarray of float32 (B, N), optional
+        C-contiguous array that receives the scores.
+    backend : {"auto", "cpu"}
+    threads : int, optional
+        Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+
+    Returns
+    -------
+    PprResult
+        scores (B, N) float32, iterations, residual, bound, converged; arrays of the library that
+        ``restart`` came from.
+
+    Raises
+    ------
+    InputError
+        Bad input, naming the row and node, or a score matrix above the memory budget (4 GiB) without ``out``.
+
+    References
+    ----------
+    Personalized PageRank as used by HippoRAG 2. Chebyshev semi-iteration: Golub & Varga, 1961.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> g = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
+    >>> r = hf.ppr(g, [{0: 1.0}, {3: 1.0}])
+    >>> r.scores.round(3)
+    array([[0.622, 0.287, 0.077, 0.014],
+           [0.014, 0.077, 0.287, 0.622]], dtype=float32)
+    >>> bool(r.converged.all())
+    True
+    """
+    engine = resolve(backend)
+    queries = _read_queries(
+        graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads
+    )
+    scores = _score_matrix(queries.damping.size, graph.num_nodes, out)
+    evidence = engine.ppr(graph, queries, scores)
+    wrap = same_library(restart)
+    return PprResult(
+        wrap(scores),
+        wrap(evidence.iterations),
+        wrap(evidence.residual),
+        wrap(evidence.bound),
+        wrap(evidence.converged.view(np.bool_)),
+    )
+
+
+def ppr_topk(
+    graph: Graph,
+    restart: Any,
+    k: int,
+    *,
+    among: Any = None,
+    stop: Literal["proven", "tol"] = "proven",
+    damping: Any = 0.5,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    edge_type_weights: Any = None,
+    edge_type_norm: EdgeTypeNorm = "joint",
+    allowed_nodes: Any = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> PprHits:
+    """The k nodes with the highest Personalized PageRank, without a (B, N) matrix.
+
+    Nodes with score 0 are no hits. Order: higher score, then lower id.
+
+    Parameters
+    ----------
+    graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, backend, threads
+        As in :func:`ppr`.
+    k : int
+        At least 0; may exceed the number of nodes.
+    among : array_like of int ids, or of bool (N,), optional
+        Only these nodes can be hits (passages, say); they are ranked, the walk uses all nodes.
+    stop : {"proven", "tol"}
+        "proven" stops a query as soon as the set and the order of its hits are proven to be those of the
+        exact scores; what cannot be proven (a tie) runs to ``tol``. The ids of a smaller k are a prefix of
+        those of a larger one; the scores of a query stopped early differ from the exact ones by at most
+        ``score_bounds``.
+
+    Returns
+    -------
+    PprHits
+        ids, scores, counts, score_bounds, proven, iterations, residual, bound, converged.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> g = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
+    >>> h = hf.ppr_topk(g, [{0: 1.0}], 2, among=[1, 2, 3])
+    >>> h.ids, h.proven
+    (array([[1, 2]]), array([ True]))
+    """
+    engine = resolve(backend)
+    k = check_k(k)
+    if stop not in ("proven", "tol"):
+        raise InputError(f"stop is {stop!r}; allowed: 'proven', 'tol'")
+    queries = _read_queries(
+        graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads
+    )
+    hits, evidence = engine.ppr_topk(graph, queries, k, _read_among(graph, among), stop == "proven")
+    wrap = same_library(restart)
+    wrapped = PprHits._trusted(
+        **{name: wrap(array) for name, array in hits.items() if name != "proven"},
+        proven=wrap(hits["proven"].view(np.bool_)),
+        iterations=wrap(evidence.iterations),
+        residual=wrap(evidence.residual),
+        bound=wrap(evidence.bound),
+        converged=wrap(evidence.converged.view(np.bool_)),
+    )
+    assert isinstance(wrapped, PprHits)
+    return wrapped
+
+
+def _read_queries(
+    graph: Graph,
+    restart: Any,
+    damping: Any,
+    tol: float,
+    max_iter: int | None,
+    edge_type_weights: Any,
+    edge_type_norm: str,
+    allowed_nodes: Any,
+    threads: int | None,
+) -> PprQueries:
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph is a {type(graph).__name__}; build a Graph with Graph.from_edges or Graph.from_scipy")
+    if edge_type_norm not in ("joint", "per_type"):
+        raise InputError(f"edge_type_norm is {edge_type_norm!r}; allowed: 'joint', 'per_type'")
+    rows = read_restart(graph, restart)
+    per_type = edge_type_norm == "per_type"
+    return PprQueries(
+        *rows,
+        damping=_read_damping(damping, rows.batch),
+        edge_type_weights=_read_type_weights(edge_type_weights, rows.batch, graph.num_edge_types, per_type),
+        per_type=per_type,
+        allowed=_read_allowed(graph, allowed_nodes, rows),
+        tol=_read_tol(tol),
+        max_iter=_read_max_iter(max_iter),
+        threads=thread_count(threads),
+    )
+
+
+def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
+    d = to_numpy(damping, "damping")
+    check_real(d, "damping")
+    if d.shape not in ((), (batch,)):
+        raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
+    d = d.astype(np.float64)
+    bad = ~((d >= 0) & (d < 1))
+    if bad.any():
+        raise InputError(f"damping is {np.atleast_1d(d)[np.atleast_1d(bad)][0]}; it must be in [0, 1)")
+    return np.ascontiguousarray(np.broadcast_to(d, (batch,)))
+
+
+def _read_tol(tol: float) -> float:
+    if isinstance(tol, bool) or not isinstance(tol, int | float | np.number) or not (0 < tol < np.inf):
+        raise InputError(f"tol is {tol!r}; it must be a finite number above 0")
+    return float(tol)
+
+
+def _read_max_iter(max_iter: int | None) -> int:
+    if max_iter is None:
+        return 0
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
+        raise InputError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1, or None")
+    return int(max_iter)
+
+
+def _read_type_weights(weights: Any, batch: int, types: int, per_type: bool) -> NDArray[np.float64] | None:
+    if weights is None:
+        return np.full((batch, types), 1.0 / types) if per_type else None
+    eta = to_numpy(weights, "edge_type_weights")
+    check_real(eta, "edge_type_weights")
+    if eta.shape not in ((types,), (batch, types)):
+        raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
+    eta = eta.astype(np.float64)
+    if not (np.isfinite(eta) & (eta >= 0)).all():
+        raise InputError(f"edge_type_weights are {eta}; they must be finite and at least 0")
+    eta = np.array(np.broadcast_to(eta, (batch, types)), order="C")
+    if per_type:
+        total = eta.sum(axis=1)
+        if (total > 1 + 1e-6).any():
+            row = int(np.flatnonzero(total > 1 + 1e-6)[0])
+            raise InputError(
+                f"edge_type_weights of query {row} sum to {total[row]}; with per_type they sum to at most 1"
+            )
+        return np.asarray(eta / np.maximum(total, 1.0)[:, None])
+    return None if (eta == 1).all() else eta
+
+
+def _read_allowed(graph: Graph, allowed: Any, rows: Restart) -> NDArray[np.uint8] | None:
+    if allowed is None:
+        return None
+    mask = to_numpy(allowed, "allowed_nodes")
+    n, batch = graph.num_nodes, rows.batch
+    if mask.dtype != np.bool_ or mask.shape not in ((n,), (batch, n)):
+        raise InputError(
+            f"allowed_nodes is {mask.dtype}{mask.shape}; it must be bool of shape ({n},) or ({batch}, {n})"
+        )
+    internal = np.ascontiguousarray(np.atleast_2d(mask)[:, graph.node_of]).view(np.uint8)
+    row = np.repeat(np.arange(batch), np.diff(rows.indptr)) if internal.shape[0] > 1 else 0
+    outside = internal[row, rows.node] == 0
+    if outside.any():
+        at = int(np.flatnonzero(outside)[0])
+        query = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        raise InputError(
+            f"restart row {query} has seed {graph.node_of[rows.node[at]]}, which allowed_nodes excludes; "
+            "drop the seed or allow the node"
+        )
+    return internal
+
+
+def _read_among(graph: Graph, among: Any) -> NDArray[np.int32] | None:
+    if among is None:
+        return None
+    mask, ids = mask_or_ids(to_numpy(among, "among"), graph.num_nodes, "among")
+    if mask is not None:
+        if mask.ndim != 1:
+            raise InputError(f"among is a mask of shape {mask.shape}; it must be ({graph.num_nodes},), for all queries")
+        ids = np.flatnonzero(mask)
+    return np.ascontiguousarray(graph.internal_of[ids], np.int32)
+
+
+def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    if out is None:
+        if 4 * batch * n > SCORES_BUDGET:
+            raise InputError(
+                f"scores of {batch} queries x {n} nodes take {4 * batch * n / 2**30:.1f} GiB, above the budget of "
+                f"{SCORES_BUDGET >> 30} GiB; score fewer queries at a time, use ppr_topk, or pass out="
+            )
+        return np.empty((batch, n), np.float32)
+    if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != (batch, n):
+        given = f"{out.dtype}{out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InputError(f"out is {given}; it must be a float32 ndarray of shape ({batch}, {n})")
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise InputError("out must be C-contiguous and writeable")
+    return out
