@@ -81,7 +81,7 @@ def calibrate(
     many = [lists] if isinstance(lists, Hits) else list(lists)
     done = []
     for hits in many:
-        ids, scores, counts = _arrays(hits)
+        _, scores, counts = _arrays(hits)
         out = engine.calibrate(scores, counts, method=method, ties=rule, threads=thread_count(threads))
         done.append(Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts))
     return done[0] if isinstance(lists, Hits) else done
@@ -150,17 +150,17 @@ def fuse(
     k = check_k(k)
     chosen = methods.resolve(method, options)
     arrays = _read_lists(lists)
-    calibration = _method_calibration(chosen, calibration)
-    rule = _check_calibration(calibration, ties)
-    if chosen.needs_nonnegative and calibration in ("max", "l2", "none"):
-        _check_nonnegative(arrays, chosen.name, calibration)
+    scale = _method_calibration(chosen, calibration)
+    rule = _check_calibration(scale, ties)
+    if chosen.needs_nonnegative and scale in ("max", "l2", "none"):
+        _check_nonnegative(arrays, chosen.name, scale)
     batch = arrays[0][0].shape[0]
     if isinstance(consensus, str | bool) or not (np.isfinite(np.float32(consensus)) and consensus >= 0):
         raise InputError(f"consensus is {consensus!r}; it must be a finite number, at least 0")
     hits = engine.fuse(
         arrays,
         method=chosen.name,
-        calibration=calibration,
+        calibration=scale,
         ties=rule,
         option=chosen.packed(len(arrays)),
         weights=_read_weights(weights, chosen, batch, len(arrays)),
@@ -212,7 +212,8 @@ def _method_calibration(method: methods.FusionMethod, calibration: str | None) -
         )
     if method.calibrations is not None and calibration in CALIBRATIONS and calibration not in method.calibrations:
         raise InputError(
-            f"fusion method {method.name!r} cannot use calibration {calibration!r}; allowed: {', '.join(method.calibrations)}"
+            f"fusion method {method.name!r} cannot use calibration {calibration!r}; "
+            f"allowed: {', '.join(method.calibrations)}"
         )
     return calibration
 

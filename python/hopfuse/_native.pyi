@@ -1,0 +1,56 @@
+"""CPU kernels: arrays in, arrays out. Used by hopfuse.backends only."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+def built_isas() -> list[str]:
+    """Variants in this build, best first."""
+
+def runnable_isas() -> list[str]:
+    """Variants that this machine can run, best first."""
+
+def isa() -> str:
+    """The variant that calls use."""
+
+def use_isa(isa: str) -> bool:
+    """Choose the variant; False where it cannot run here."""
+
+def idle_workspace_bytes() -> int:
+    """Bytes held for reuse by later calls."""
+
+def release_workspaces() -> None:
+    """Give the idle workspaces back to the system."""
+
+class GraphView:
+    """A graph's arrays as the kernels read them."""
+
+    @staticmethod
+    def make(*, owner: object, directed: bool, num_types: int, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], node_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], internal_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], scale64: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], scale32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], unscale64: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, unscale32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, volume: float, longest_row: int, out_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, out_indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, out_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, out_edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None) -> GraphView: ...
+
+def ppr(graph: GraphView, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allowed: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> None: ...
+
+def ppr_topk(graph: GraphView, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allowed: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, among: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, stop_when_proven: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> None: ...
+
+DENSE_TILE: int = 16
+
+DENSE_GROUP: int = 4
+
+DENSE_STEP: int = 12
+
+def dense_encode(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, cosine: bool, threads: int, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+def dense_topk(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, cosine: bool, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, threads: int, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rescored: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
+
+FUSION_METHODS: dict = ...
+
+CALIBRATIONS: dict = ...
+
+TIES: dict = ...
+
+def calibrate(scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], *, method: int, ties: int, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+def fuse(ids: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]], scores: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], counts: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]], *, method: int, calibration: int, ties: int, option: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weights_shared: bool, consensus: float, threads: int, out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
