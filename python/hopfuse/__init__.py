@@ -1,7 +1,8 @@
 """hopfuse: batched scoring kernels for graph + vector retrieval."""
 
-from . import errors, fusion
+from . import errors, fusion, recipes, reference
 from .backends import explain
+from .index import Index
 from .ops import calibrate, dense_topk, fuse, ppr, ppr_topk
 from .types import Corpus, Graph, Hits, PprHits, PprResult
 
@@ -11,6 +12,7 @@ __all__ = [
     "Corpus",
     "Graph",
     "Hits",
+    "Index",
     "PprHits",
     "PprResult",
     "calibrate",
@@ -21,4 +23,6 @@ __all__ = [
     "fusion",
     "ppr",
     "ppr_topk",
+    "recipes",
+    "reference",
 ]

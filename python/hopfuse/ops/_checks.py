@@ -39,7 +39,9 @@ def check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
         raise InputError(
             f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"
         )
-    ids = np.unique(array.astype(np.int64))
+    ids = np.ascontiguousarray(array, np.int64)
+    if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
+        ids = np.unique(ids)
     if ids.size and (ids[0] < 0 or ids[-1] >= size):
         wrong = ids[0] if ids[0] < 0 else ids[-1]
         raise InputError(f"{name} has id {wrong}; ids are 0 .. {size - 1}")

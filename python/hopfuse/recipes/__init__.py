@@ -1,0 +1,5 @@
+"""Whole retrieval systems over the same kernels, each readable top to bottom."""
+
+from .phase_graph import PhaseGraph, PhaseGraphResult
+
+__all__ = ["PhaseGraph", "PhaseGraphResult"]

@@ -1,0 +1,232 @@
+"""PhaseGraph: dense retrieval and a walk over the entity graph, fused as Boltzmann probabilities.
+
+    question ──► vector ──► dense top-k ───────────────────────────► pool (dense_k) ──► PIT ──┐
+        │                        └─(passage seeds)─┐                                          ├─► Boltzmann ──► top k
+        └──────► entities ──► seeds, 1/frequency ──┴─► PPR ──► passages' scores ► pool (graph_k) ──► PIT ──┘
+
+All queries of a batch go through every stage together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..index import Index
+from ..ops import calibrate, dense_topk, fuse, ppr_topk
+from ..types import Hits
+from ._seeding import EntitySeeder, Seed
+from ._trace import trace_queries
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseGraphResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    hits : Hits
+        The fused ranking; ids are passage rows of the index.
+    dense, graph : Hits
+        The two pools with their raw scores; the graph pool of a query without seeds is empty.
+    traces : list of dict, or None
+        One per query where ``explain=True``; see :meth:`PhaseGraph.search`.
+    """
+
+    hits: Hits
+    dense: Hits
+    graph: Hits
+    traces: list[dict[str, Any]] | None
+
+
+class PhaseGraph:
+    """The PhaseGraph retrieval system over an index.
+
+    Parameters
+    ----------
+    index : Index
+        With vectors and a graph.
+    alpha : float
+        Weight of the dense leg in [0, 1]; the graph leg has 1 - alpha.
+    dense_k, graph_k : int
+        Pool caps: list lengths matter as much as alpha.
+    damping : float
+        Of the walk (:func:`hopfuse.ppr`).
+    consensus : float
+        Added to passages that are in both pools (0.5 to 1.5 in the paper; probabilities are far smaller).
+    temperature : "auto" or float > 0
+        Of the Boltzmann distributions; "auto" is 2/3 of a list's mean energy.
+    ties : {"strict", "weak", "mean", "rank"}
+        Tie rule of the percentile ranks.
+    passage_seeds : float
+        HippoRAG-2-style passage seeds: the restart mass on the dense pool (shares by min-max calibrated score)
+        for each unit on entities. 0: entities only.
+    encoder : optional
+        ``encode_queries(texts)`` for questions given as text, and for entity mentions no name or alias matches.
+    matcher : optional
+        ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.Gazetteer`),
+        for questions given without their entities.
+    entity_threshold : float
+        Similarity from which the nearest entity by embedding counts as matched.
+    threads : int, optional
+
+    References
+    ----------
+    PhaseGraph (percentile ranks, Boltzmann fusion, T = 2/3 mean energy); passage seeds: HippoRAG 2.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "Ada wrote notes on the Engine."}, {"text": "The Engine was built by Babbage."}],
+    ...     vectors=[[1.0, 0.0], [0.0, 1.0]],
+    ...     entities=["Ada", "Engine", "Babbage"],
+    ...     graph=[{"src": 0, "dst": 2}, {"src": 0, "dst": 3}, {"src": 1, "dst": 3}, {"src": 1, "dst": 4}],
+    ... )
+    >>> found = hf.recipes.PhaseGraph(index).search(vectors=[[1.0, 0.1]], entities=[["Ada"]], k=2)
+    >>> found.hits.ids
+    array([[0, 1]])
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        alpha: float = 0.7,
+        dense_k: int = 100,
+        graph_k: int = 30,
+        damping: float = 0.5,
+        consensus: float = 0.0,
+        temperature: float | Literal["auto"] = "auto",
+        ties: Literal["strict", "weak", "mean", "rank"] = "strict",
+        passage_seeds: float = 0.0,
+        encoder: Any = None,
+        matcher: Any = None,
+        entity_threshold: float = 0.8,
+        threads: int | None = None,
+    ) -> None:
+        if index.corpus is None or index.graph is None:
+            raise InputError("PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph=")
+        if not 0 <= alpha <= 1:
+            raise InputError(f"alpha is {alpha!r}; it must be in [0, 1]")
+        if not (np.isfinite(passage_seeds) and passage_seeds >= 0):
+            raise InputError(f"passage_seeds is {passage_seeds!r}; it must be a finite number, at least 0")
+        for name, pool in {"dense_k": dense_k, "graph_k": graph_k}.items():
+            if isinstance(pool, bool) or not isinstance(pool, int | np.integer) or pool < 1:
+                raise InputError(f"{name} is {pool!r}; it must be a whole number, at least 1")
+        self.index = index
+        self.alpha, self.dense_k, self.graph_k = float(alpha), int(dense_k), int(graph_k)
+        self.damping, self.consensus, self.passage_seeds = damping, consensus, float(passage_seeds)
+        self.temperature: float | Literal["auto"] = temperature
+        self.ties: Literal["strict", "weak", "mean", "rank"] = ties
+        self.encoder, self.matcher, self.threads = encoder, matcher, threads
+        self._corpus, self._graph = index.corpus, index.graph
+        self._passages = np.arange(index.num_passages)
+        self._seeder = EntitySeeder(index, encoder, entity_threshold)
+
+    def search(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        k: int = 10,
+        explain: bool = False,
+    ) -> PhaseGraphResult:
+        """Rank the passages for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str, optional
+            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are.
+        vectors : array_like of float (B, d), optional
+        entities : sequence of B sequences of str or int, optional
+            Names as the questions have them, or entity numbers of the index.
+        k : int
+        explain : bool
+            Adds ``traces``: per query ``seeds`` (entity, surface, how it matched, weight), ``dense`` and ``graph``
+            pools (raw score, percentile rank, probability), ``temperatures``, and for each hit what each leg
+            contributed.
+
+        Returns
+        -------
+        PhaseGraphResult
+        """
+        if queries is not None and (isinstance(queries, str) or not all(isinstance(q, str) for q in queries)):
+            raise InputError("queries must be a sequence of texts; for one question pass [question]")
+        vectors = self._vectors(queries, vectors)
+        seeds = self._seeds(queries, entities, len(vectors))
+
+        dense = dense_topk(vectors, self._corpus, self.dense_k, threads=self.threads)
+        graph = self._walk(seeds, dense)
+        hits = fuse(
+            [dense, graph],
+            method="boltzmann",
+            temperature=self.temperature,
+            weights=(self.alpha, 1.0 - self.alpha),
+            ties=self.ties,
+            consensus=self.consensus,
+            k=k,
+            threads=self.threads,
+        )
+        traces = trace_queries(self, seeds, dense, graph, hits) if explain else None
+        return PhaseGraphResult(hits, dense, graph, traces)
+
+    def _walk(self, seeds: list[list[Seed]], dense: Hits) -> Hits:
+        """The graph pool: passages by Personalized PageRank from the seeds; empty where there are none."""
+        batch, passages = len(seeds), self.index.num_passages
+        restart = [{passages + s.entity: s.weight for s in row} for row in seeds]
+        if self.passage_seeds > 0:
+            shares = calibrate(dense, "min_max", threads=self.threads)
+            for query, row in enumerate(restart):
+                add_passage_seeds(row, shares.row(query), self.passage_seeds)
+        walked = [b for b in range(batch) if restart[b]]
+        pool = ppr_topk(
+            self._graph,
+            [restart[b] for b in walked],
+            self.graph_k,
+            among=self._passages,
+            damping=self.damping,
+            threads=self.threads,
+        )
+        ids, scores = np.full((batch, self.graph_k), -1, np.int64), np.full((batch, self.graph_k), -np.inf, np.float32)
+        counts = np.zeros(batch, np.int64)
+        ids[walked], scores[walked], counts[walked] = pool.ids, pool.scores, pool.counts
+        return Hits(ids, scores, counts)
+
+    def _vectors(self, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any]:
+        if vectors is None:
+            if queries is None or self.encoder is None:
+                raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
+            vectors = self.encoder.encode_queries(list(queries))
+        array = np.atleast_2d(np.asarray(vectors))
+        if queries is not None and len(queries) != len(array):
+            raise InputError(f"{len(queries)} queries with {len(array)} vectors; give one vector per query")
+        return array
+
+    def _seeds(self, queries: Sequence[str] | None, entities: Any, batch: int) -> list[list[Seed]]:
+        if entities is None:
+            if queries is None or self.matcher is None:
+                raise InputError("search needs entities=, or queries= and a recipe with a matcher")
+            entities = [[m.entity for m in row] for row in self.matcher.match(list(queries))]
+        if isinstance(entities, str) or any(isinstance(row, str) for row in entities):
+            raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
+        if len(entities) != batch:
+            raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
+        return self._seeder.seeds(entities, self.threads)
+
+
+def add_passage_seeds(row: dict[int, float], pool: list[tuple[int, float]], mass: float) -> None:
+    """Scale entity seeds to sum 1 and add ``mass`` on the pool's passages, shared by calibrated score."""
+    total = sum(row.values())
+    for node in row:
+        row[node] /= total
+    shares = sum(score for _, score in pool)
+    for passage, score in pool:
+        if score > 0:
+            row[passage] = mass * score / shares
