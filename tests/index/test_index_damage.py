@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from hopfuse.errors import FormatError
 from hopfuse.index import Index
+from hopfuse.index.files import open_file, write_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.index_files import Forge, assert_same, forged, full_index, generation_file, vectors
+from index.index_files import Forge, assert_same, forged, full_index, generation_file, typed_graph, vectors
 
 
 @pytest.fixture
@@ -257,18 +258,72 @@ def test_sections_out_of_order_missing_or_overlapping_are_refused(saved: Path) -
             Index.open(forged(saved, change))
 
 
-@pytest.mark.parametrize("missing", ["passage.text.bytes", "graph.degree", "graph.edge_type", "entity.alias.rows"])
-def test_a_missing_section_is_refused(saved: Path, missing: str) -> None:
-    """A file that is well formed, but lacks a section."""
-    from hopfuse.index.files import open_file, write_file
-
-    path = generation_file(saved)
+def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
+    """Replace or drop sections of the current generation, in a file that is well formed."""
+    path = generation_file(directory)
     head, sections = open_file(path)
-    arrays = {name: s.whole().copy() for name, s in sections.items() if name != missing}
+    arrays: dict[str, np.ndarray] = {name: s.whole().copy() for name, s in sections.items()}
+    for name, array in changes.items():
+        del arrays[name]
+        if array is not None:
+            arrays[name] = array
+    order = [name for name in sections if name in arrays]
     path.unlink()
-    write_file(path, 1, head.settings, arrays)
-    with pytest.raises(FormatError, match=missing):
-        Index.open(saved)
+    write_file(path, head.generation, head.settings, {name: arrays[name] for name in order})
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("passage.text.bytes", None, "'passage.text.bytes' is missing"),
+        ("graph.degree", None, "'graph.degree' is missing"),
+        ("graph.edge_type", None, "'graph.edge_type' must be there"),
+        ("entity.alias.rows", None, "'entity.alias.rows' is missing"),
+        ("passage.length", np.zeros(4, np.int32), r"'passage.length' has shape \(4,\), but P is 3 elsewhere"),
+        ("passage.length", np.zeros(3, np.int64), "must be int32 with 1 dimensions"),
+        ("passage.length", np.zeros((3, 1), np.int32), "must be int32 with 1 dimensions"),
+        ("passage.vectors", np.zeros((3, 0), np.float32), "d is at least 1"),
+        ("entity.vectors", np.zeros((4, 0), np.float32), "d is at least 1"),
+        ("entity.alias.offsets", np.zeros(0, np.int64), "each is at least 0"),
+    ],
+)
+def test_sections_that_do_not_fit_together_are_refused(
+    saved: Path, name: str, array: np.ndarray | None, message: str
+) -> None:
+    with pytest.raises(FormatError, match=message):
+        Index.open(rewritten(saved, **{name: array}))
+
+
+def test_a_graph_of_another_size_is_refused(saved: Path) -> None:
+    other = {f"graph.{k}": a for k, a in typed_graph().to_arrays().items() if k in ("indptr", "node_of", "internal_of")}
+    more = {name: np.append(array, array[-1]) for name, array in other.items()}
+    with pytest.raises(FormatError, match="the graph has 8 nodes; P = 3 and E = 4 make 7"):
+        Index.open(rewritten(saved, **more, **{"graph.degree": np.zeros((8, 3))}))
+
+
+def test_a_huge_size_of_an_empty_section_is_refused(tmp_path: Path) -> None:
+    Index.build(passages=[], vectors=np.zeros((0, 3))).save(tmp_path)
+    for shape in ((2**63, 0), (0, 2**63)):
+
+        def change(forge: Forge, shape: tuple[int, int] = shape) -> None:
+            forge.row("passage.vectors")[3:5] = shape
+
+        with pytest.raises(FormatError, match="dimensions, sizes"):
+            Index.open(forged(tmp_path, change))
+
+
+def test_damage_of_the_head_is_found_at_open(tmp_path: Path, good_bytes: bytes) -> None:
+    forge = Forge(good_bytes)
+    full_index().save(tmp_path)
+    path = generation_file(tmp_path)
+    for position in range(format_module.head_bytes(forge.header[5], forge.header[6])):
+        data = bytearray(good_bytes)
+        data[position] ^= 0x01
+        path.unlink()
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match=r"checksum|version|not a hopfuse index"):
+            Index.open(tmp_path)
 
 
 def _poke(section: str, index: object, value: object) -> Callable[[Forge], None]:
