@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-import numpy as np
-
 from ..errors import FormatError, InputError
 from ..types import Corpus, Graph
 from ..types.corpus import Metric, Storage
@@ -25,8 +23,7 @@ def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | N
         return None
     metric, storage = cast(Metric, settings.metric), cast(Storage, settings.storage)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # a forged number is an error, not a warning
-            return Corpus.from_array(sections[name].whole(), metric=metric, storage=storage)
+        return Corpus.from_array(sections[name].whole(), metric=metric, storage=storage)
     except InputError as error:
         raise FormatError(f"{sections[name].label}: {error}") from None
 
