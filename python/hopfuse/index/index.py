@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..errors import FormatError, InputError
 from ..types import Corpus, Graph
 from ..types.corpus import Metric, Storage
-from . import build
 from .files import open_file, write_file
 from .format import VERSION, Settings
 from .generations import open_current, publish
@@ -23,7 +22,6 @@ from .loading import graph_info, load_corpus, load_graph
 from .schema import check_schema
 from .sections import Section
 from .strings import RaggedStrings, StringColumn
-from .verify import verify_index
 
 VERIFY = ("lazy", "full")
 
@@ -123,6 +121,8 @@ class Index:
         >>> index.passage_frequency
         array([1, 1], dtype=int32)
         """
+        from . import build  # readers are imported only by those who build
+
         build.check_settings(metric, storage)
         arrays = build.passage_arrays(passages)
         num_passages = arrays["passage.length"].size
@@ -185,6 +185,8 @@ class Index:
             raise InputError(f"verify is {verify!r}; allowed: {', '.join(VERIFY)}")
         index = open_current(Path(directory), cls._read)
         if verify == "full":
+            from .verify import verify_index
+
             verify_index(index, index._sections)
         return index
 
