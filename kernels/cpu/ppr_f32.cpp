@@ -46,6 +46,35 @@ void capture(PprBlock<L>& block, const bool* stop) {
             if (stop[lane]) block.result[row * L + lane] = block.current[row * L + lane];
 }
 
+// Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
+// when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
+template <int L>
+bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const float* residual,
+               const float* largest, Ranked* selected, bool* stop, int64_t* next_try) {
+    NodeError error[L];
+    int64_t found[L];
+    double shortfall[L];
+    for (int lane = 0; lane < L; ++lane) {
+        const double gap = 0.9 * (1.0 - block.damping[lane]);
+        error[lane] = block.chebyshev ? NodeError{largest[lane] / gap, 0.0} : NodeError{0.0, residual[lane] / gap};
+    }
+    const Ranking<L> ranking{block.current, false};
+    if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, found)) return false;
+    measure_proof<L>(block, top, ranking, tried, error, selected, found, shortfall);
+    for (int lane = 0; lane < L; ++lane) {
+        if (!tried[lane]) continue;
+        if (shortfall[lane] < 1.0) {
+            stop[lane] = true;
+            continue;
+        }
+        constexpr int64_t longest_wait = 8;
+        const double lacking = shortfall[lane] < 1e30 ? hf_log(static_cast<float>(shortfall[lane])) : 70.0;
+        const double passes = lacking / error_decay<L>(block, lane);
+        next_try[lane] = pass + 1 + (passes < double(longest_wait) ? static_cast<int64_t>(passes) : longest_wait);
+    }
+    return true;
+}
+
 // Passes until every lane's iterate is captured in `result`.
 template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) {
@@ -53,12 +82,13 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) 
     const double strict = stage == stage_strict ? 0.125 : 1.0;
     float damping[L], omega[L], theta[L];
     double omega64[L];
-    int64_t limit[L], first_measured = 0;
+    int64_t limit[L], first_measured = 0, next_try[L];
     bool active[L];
     int left = 0;
     for (int lane = 0; lane < L; ++lane) {
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
+        next_try[lane] = 3;
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
@@ -87,19 +117,15 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) 
             const bool measured = pass >= (stage == stage_proven ? 3 : limit[lane] / 2);
             stop[lane] = active[lane] && (pass >= limit[lane] || (measured && residual[lane] <= theta[lane]));
         }
-        if (stage == stage_proven && measure) {
-            bool open[L], proven[L] = {};
-            NodeError error[L];
-            int64_t found[L];
+        if (stage == stage_proven) {
+            bool tried[L];
+            bool any = false;
             for (int lane = 0; lane < L; ++lane) {
-                open[lane] = active[lane] && !stop[lane];
-                const double gap = 0.9 * (1.0 - block.damping[lane]);
-                error[lane] = block.chebyshev ? NodeError{largest[lane] / gap, 0.0} : NodeError{0.0, residual[lane] / gap};
+                tried[lane] = active[lane] && !stop[lane] && pass >= next_try[lane];
+                any = any || tried[lane];
             }
-            const Ranking<L> ranking{block.current, false};
-            if (!select_best<L>(block, *top, ranking, open, top->k + 1, selected.data(), found)) return false;
-            prove<L>(block, *top, ranking, open, error, selected.data(), found, proven);
-            for (int lane = 0; lane < L; ++lane) stop[lane] = stop[lane] || proven[lane];
+            if (any && !try_proof<L>(block, *top, pass, tried, residual, largest, selected.data(), stop, next_try))
+                return false;
         }
         for (int lane = 0; lane < L; ++lane) stopping += stop[lane] ? 1 : 0;
         if (stopping > 0) capture<L>(block, stop);
@@ -175,6 +201,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     const PprCertificate<L> certificate = certify<L>(block, lost);
 
     bool proven[L] = {}, used[L], write[L];
+    double shortfall[L];
     int64_t found[L] = {};
     std::vector<Ranked> selected;
     for (int lane = 0; lane < L; ++lane) used[lane] = lane < count;
@@ -187,7 +214,8 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
         const Ranking<L> ranking{block.result, true};
         if (!select_best<L>(block, *out.top, ranking, used, out.top->k + 1, selected.data(), found))
             return Status::out_of_memory;
-        prove<L>(block, *out.top, ranking, used, error, selected.data(), found, proven);
+        measure_proof<L>(block, *out.top, ranking, used, error, selected.data(), found, shortfall);
+        for (int lane = 0; lane < L; ++lane) proven[lane] = shortfall[lane] < 1.0;
     }
     for (int lane = 0; lane < L; ++lane) {
         write[lane] = false;

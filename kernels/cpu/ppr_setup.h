@@ -217,23 +217,24 @@ double restart_norm(const PprBlock<L>& block, int lane) {
     return std::sqrt(sum.result());
 }
 
+// ln of the factor by which a pass shrinks the error, at least; infinity where damping is 0.
+template <int L>
+double error_decay(const PprBlock<L>& block, int lane) {
+    const double d = block.damping[lane];
+    const double factor = block.chebyshev ? (1.0 + std::sqrt(1.0 - d * d)) / d : 1.0 / d;
+    return hf_log(static_cast<float>(factor));
+}
+
 // Passes after which the theory promises tol, whatever the query (hopfuse/ppr.h, STOP).
 template <int L>
 int64_t pass_limit(const PprBlock<L>& block, int lane) {
     constexpr int64_t most = 100000;
-    const double d = block.damping[lane], tol = block.queries.tol;
-    if (d == 0.0) return 1;
-    double start, rate;
-    if (block.chebyshev) {
-        start = 4.0 * std::sqrt(block.volume[lane]) * restart_norm<L>(block, lane) / tol;
-        rate = (1.0 + std::sqrt(1.0 - d * d)) / d;
-    } else {
-        start = 2.0 / tol;
-        rate = 1.0 / d;
-    }
-    const double log_rate = hf_log(static_cast<float>(rate));
-    if (!(log_rate > 0.0)) return most;
-    const double passes = start > 1.0 ? hf_log(static_cast<float>(start)) / log_rate : 0.0;
+    const double tol = block.queries.tol, decay = error_decay<L>(block, lane);
+    if (block.damping[lane] == 0.0) return 1;
+    if (!(decay > 0.0)) return most;
+    const double start =
+        block.chebyshev ? 4.0 * std::sqrt(block.volume[lane]) * restart_norm<L>(block, lane) / tol : 2.0 / tol;
+    const double passes = start > 1.0 ? hf_log(static_cast<float>(start)) / decay : 0.0;
     return passes >= double(most - 3) ? most : static_cast<int64_t>(passes) + 3;
 }
 

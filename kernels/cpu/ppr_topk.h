@@ -143,44 +143,51 @@ double node_error(const PprBlock<L>& block, const NodeError& error, int64_t node
     return error.per_degree * weight * (1.0 + 1e-6) + error.flat;
 }
 
-// Which lanes' first k of `selected` (k + 1 each) have their set and order proven. A gap must be twice the
-// sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for a smaller
-// k is a prefix of the list for a larger one whether proof or tol stopped the query.
+// How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven: the
+// largest ratio of what a gap must be to what it is; below 1 is proof, infinity a tie. A gap must be twice the
+// sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for a smaller k
+// is a prefix of the list for a larger one whether proof or tol stopped the query.
 template <int L>
-void prove(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
-           const NodeError* error, const Ranked* selected, const int64_t* found, bool* proven) {
+void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
+                   const NodeError* error, const Ranked* selected, const int64_t* found, double* shortfall) {
+    constexpr double never = std::numeric_limits<double>::infinity();
     const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
+    const auto ratio = [](double needed, double gap) { return gap > 0.0 ? needed / gap : never; };
     float cut[L];
     NodeError bounded[L];
     bool any = false;
     for (int lane = 0; lane < L; ++lane) {
         const Ranked* list = selected + lane * want;
         const int64_t kept = found[lane] < top.k ? found[lane] : top.k;
-        bool ordered = active[lane] && std::isfinite(error[lane].per_degree) && std::isfinite(error[lane].flat);
         // Fewer hits than asked for are proven only where every candidate is a hit: that a node's score is
         // exactly 0 is not for a bound to say.
-        ordered = ordered && (kept == top.k || found[lane] == candidates);
-        double above = std::numeric_limits<double>::infinity(), error_above = 0.0;
-        for (int64_t i = 0; ordered && i < kept; ++i) {
-            const double mine = node_error<L>(block, error[lane], list[i].id, lane);
-            const double score = list[i].score;
-            ordered = above - score > 2.0 * (error_above + mine) && score > mine;
+        const bool usable = active[lane] && std::isfinite(error[lane].per_degree) && std::isfinite(error[lane].flat) &&
+                            (kept == top.k || found[lane] == candidates);
+        double worst = usable ? 0.0 : never, above = never, error_above = 0.0;
+        for (int64_t i = 0; usable && i < kept; ++i) {
+            const double mine = node_error<L>(block, error[lane], list[i].id, lane), score = list[i].score;
+            const double order = i == 0 ? 0.0 : ratio(2.0 * (error_above + mine), above - score);
+            const double positive = ratio(mine, score);
+            worst = order > worst ? order : worst;
+            worst = positive > worst ? positive : worst;
             above = score, error_above = mine;
         }
-        if (ordered && found[lane] > top.k) ordered = list[top.k].score < list[top.k - 1].score;
-        proven[lane] = ordered;
-        cut[lane] = ordered && kept > 0 ? list[kept - 1].score : std::numeric_limits<float>::infinity();
-        bounded[lane] = ordered ? error[lane] : NodeError{0.0, 0.0};
-        any = any || (ordered && candidates > kept);
+        if (usable && found[lane] > top.k && !(list[top.k].score < list[top.k - 1].score)) worst = never;
+        shortfall[lane] = worst;
+        const bool open = worst < 1.0 && candidates > kept;
+        cut[lane] = open ? list[kept - 1].score : std::numeric_limits<float>::infinity();
+        bounded[lane] = open ? error[lane] : NodeError{0.0, 0.0};
+        any = any || open;
     }
     if (!any) return;
     double outside[L];
     largest_outside<L>(block, top, ranking, cut, bounded, outside);
     for (int lane = 0; lane < L; ++lane) {
-        const int64_t kept = found[lane] < top.k ? found[lane] : top.k;
-        if (!proven[lane] || candidates == kept) continue;
-        const Ranked& last = selected[lane * want + kept - 1];
-        proven[lane] = last.score - 2.0 * node_error<L>(block, error[lane], last.id, lane) > outside[lane];
+        if (!std::isfinite(cut[lane])) continue;
+        const Ranked& last = selected[lane * want + top.k - 1];
+        const double margin = last.score - 2.0 * node_error<L>(block, error[lane], last.id, lane);
+        // How many times smaller the errors must be is not known from one number; twice is a fair next try.
+        if (!(margin > outside[lane])) shortfall[lane] = 2.0;
     }
 }
 
