@@ -1,10 +1,18 @@
 """hopfuse: batched scoring kernels for graph + vector retrieval."""
 
-from . import errors, fusion, recipes, reference
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import errors, fusion
 from .backends import explain
-from .index import Index
 from .ops import calibrate, dense_topk, fuse, ppr, ppr_topk
 from .types import Corpus, Graph, Hits, PprHits, PprResult
+
+if TYPE_CHECKING:
+    from . import encoders, evaluate, extract, recipes, reference
+    from .index import Index
 
 __version__ = "0.1.0"
 
@@ -17,8 +25,11 @@ __all__ = [
     "PprResult",
     "calibrate",
     "dense_topk",
+    "encoders",
     "errors",
+    "evaluate",
     "explain",
+    "extract",
     "fuse",
     "fusion",
     "ppr",
@@ -26,3 +37,18 @@ __all__ = [
     "recipes",
     "reference",
 ]
+
+_ROOMS = ("encoders", "evaluate", "extract", "recipes", "reference")
+
+
+def __getattr__(name: str) -> Any:
+    """Rooms beyond the kernels load when they are first used, so that ``import hopfuse`` stays fast."""
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
+    if name == "Index":
+        return import_module(f"{__name__}.index").Index
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
