@@ -12,8 +12,12 @@ using hopfuse::DenseVectors;
 // Rows as stored: float32, or float16 seen as its 16-bit patterns.
 DenseVectors view_of(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& vectors, bool cosine, int32_t threads) {
     const DenseType type = vectors.dtype() == nb::dtype<float>() ? DenseType::float32 : DenseType::float16;
-    return {static_cast<int64_t>(vectors.shape(0)), static_cast<int32_t>(vectors.shape(1)), type, cosine,
-            vectors.data(), threads};
+    return {static_cast<int64_t>(vectors.shape(0)),
+            static_cast<int32_t>(vectors.shape(1)),
+            type,
+            cosine,
+            vectors.data(),
+            threads};
 }
 
 using Vectors = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
@@ -39,8 +43,14 @@ void topk(Vectors vectors, bool cosine, Out<uint8_t> codes, Out<float> scale, Ou
           std::optional<In<int64_t>> allow_indptr, std::optional<In<int64_t>> allow_ids, bool allow_shared,
           int32_t threads, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<int64_t> rescored) {
     const DenseCorpus corpus{view_of(vectors, cosine, threads), codes_of(codes, scale, error, norm_code, norm)};
-    const DenseQueries q{static_cast<int64_t>(queries.shape(0)), queries.data(), k, pointer(allow_mask),
-                         pointer(allow_indptr), pointer(allow_ids), allow_shared, threads};
+    const DenseQueries q{static_cast<int64_t>(queries.shape(0)),
+                         queries.data(),
+                         k,
+                         pointer(allow_mask),
+                         pointer(allow_indptr),
+                         pointer(allow_ids),
+                         allow_shared,
+                         threads};
     const DenseHits hits{ids.data(), scores.data(), counts.data(), rescored.data()};
     hopfuse::Status status;
     {
@@ -58,8 +68,8 @@ void bind_dense(nb::module_& m) {
     m.attr("DENSE_STEP") = hopfuse::DENSE_STEP;
     m.def("dense_encode", &encode, nb::arg("vectors"), nb::kw_only(), nb::arg("cosine"), nb::arg("threads"),
           nb::arg("codes"), nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"));
-    m.def("dense_topk", &topk, nb::arg("vectors"), nb::kw_only(), nb::arg("cosine"), nb::arg("codes"),
-          nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"), nb::arg("queries"), nb::arg("k"),
+    m.def("dense_topk", &topk, nb::arg("vectors"), nb::kw_only(), nb::arg("cosine"), nb::arg("codes"), nb::arg("scale"),
+          nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"), nb::arg("queries"), nb::arg("k"),
           nb::arg("allow_mask").none(), nb::arg("allow_indptr").none(), nb::arg("allow_ids").none(),
           nb::arg("allow_shared"), nb::arg("threads"), nb::arg("ids"), nb::arg("scores"), nb::arg("counts"),
           nb::arg("rescored"));

@@ -1,3 +1,8 @@
+#include <map>
+#include <string>
+
+#include <nanobind/stl/map.h>
+
 #include "common.h"
 
 namespace {
@@ -10,9 +15,14 @@ using hopfuse::FusionMethod;
 using hopfuse::Ties;
 
 void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, int32_t threads, Out<float> out) {
-    const CalibrateArgs args{static_cast<int64_t>(scores.shape(0)), static_cast<int64_t>(scores.shape(1)),
-                             scores.data(), counts.data(), static_cast<Calibration>(method),
-                             static_cast<Ties>(ties), out.data(), threads};
+    const CalibrateArgs args{static_cast<int64_t>(scores.shape(0)),
+                             static_cast<int64_t>(scores.shape(1)),
+                             scores.data(),
+                             counts.data(),
+                             static_cast<Calibration>(method),
+                             static_cast<Ties>(ties),
+                             out.data(),
+                             threads};
     hopfuse::Status status;
     {
         nb::gil_scoped_release release;
@@ -28,10 +38,20 @@ void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& sco
     std::vector<FuseList> lists;
     for (size_t l = 0; l < ids.size(); ++l)
         lists.push_back({static_cast<int64_t>(ids[l].shape(1)), ids[l].data(), scores[l].data(), counts[l].data()});
-    const FuseArgs args{static_cast<int64_t>(out_ids.shape(0)), static_cast<int32_t>(lists.size()), lists.data(),
-                        static_cast<FusionMethod>(method), static_cast<Calibration>(calibration),
-                        static_cast<Ties>(ties), option.data(), weights.data(), weights_shared, consensus,
-                        static_cast<int64_t>(out_ids.shape(1)), out_ids.data(), out_scores.data(), out_counts.data(),
+    const FuseArgs args{static_cast<int64_t>(out_ids.shape(0)),
+                        static_cast<int32_t>(lists.size()),
+                        lists.data(),
+                        static_cast<FusionMethod>(method),
+                        static_cast<Calibration>(calibration),
+                        static_cast<Ties>(ties),
+                        option.data(),
+                        weights.data(),
+                        weights_shared,
+                        consensus,
+                        static_cast<int64_t>(out_ids.shape(1)),
+                        out_ids.data(),
+                        out_scores.data(),
+                        out_counts.data(),
                         threads};
     hopfuse::Status status;
     {
@@ -41,27 +61,34 @@ void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& sco
     raise_unless_ok(status);
 }
 
+using Numbers = std::map<std::string, int>;
+
+Numbers fusion_methods() {
+    Numbers numbers;
+#define HOPFUSE_NAME(name, type) numbers[#name] = static_cast<int>(FusionMethod::name);
+    HOPFUSE_FUSION_METHODS(HOPFUSE_NAME)
+#undef HOPFUSE_NAME
+    return numbers;
+}
+
+Numbers calibrations() {
+    return {{"none", int(Calibration::none)},       {"pit", int(Calibration::pit)},
+            {"min_max", int(Calibration::min_max)}, {"max", int(Calibration::max)},
+            {"z_score", int(Calibration::z_score)}, {"l2", int(Calibration::l2)},
+            {"rank", int(Calibration::rank)}};
+}
+
+Numbers ties() {
+    return {
+        {"strict", int(Ties::strict)}, {"weak", int(Ties::weak)}, {"mean", int(Ties::mean)}, {"rank", int(Ties::rank)}};
+}
+
 }  // namespace
 
 void bind_fuse(nb::module_& m) {
-    nb::dict methods, calibrations, ties;
-#define HOPFUSE_NAME(name, type) methods[#name] = static_cast<int>(FusionMethod::name);
-    HOPFUSE_FUSION_METHODS(HOPFUSE_NAME)
-#undef HOPFUSE_NAME
-    m.attr("FUSION_METHODS") = methods;
-    calibrations["none"] = static_cast<int>(Calibration::none);
-    calibrations["pit"] = static_cast<int>(Calibration::pit);
-    calibrations["min_max"] = static_cast<int>(Calibration::min_max);
-    calibrations["max"] = static_cast<int>(Calibration::max);
-    calibrations["z_score"] = static_cast<int>(Calibration::z_score);
-    calibrations["l2"] = static_cast<int>(Calibration::l2);
-    calibrations["rank"] = static_cast<int>(Calibration::rank);
-    m.attr("CALIBRATIONS") = calibrations;
-    ties["strict"] = static_cast<int>(Ties::strict);
-    ties["weak"] = static_cast<int>(Ties::weak);
-    ties["mean"] = static_cast<int>(Ties::mean);
-    ties["rank"] = static_cast<int>(Ties::rank);
-    m.attr("TIES") = ties;
+    m.def("fusion_methods", &fusion_methods, "The number of each fusion method.");
+    m.def("calibrations", &calibrations, "The number of each calibration.");
+    m.def("ties", &ties, "The number of each tie rule.");
     m.def("calibrate", &calibrate, nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("method"),
           nb::arg("ties"), nb::arg("threads"), nb::arg("out"));
     m.def("fuse", &fuse, nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("method"),

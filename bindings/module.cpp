@@ -11,7 +11,8 @@ std::atomic<const hopfuse::CpuKernels*> chosen{nullptr};
 
 std::vector<std::string> runnable_isas() {
     std::vector<std::string> names;
-    for (const hopfuse::CpuKernels* const* k = hopfuse::runnable_kernels(); *k != nullptr; ++k) names.push_back((*k)->isa);
+    for (const hopfuse::CpuKernels* const* k = hopfuse::runnable_kernels(); *k != nullptr; ++k)
+        names.push_back((*k)->isa);
     return names;
 }
 

@@ -17,9 +17,8 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
                      std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type, In<double> degree,
                      In<int32_t> node_of, In<int32_t> internal_of, In<double> scale64, In<float> scale32,
                      std::optional<In<double>> unscale64, std::optional<In<float>> unscale32, double volume,
-                     int64_t longest_row, std::optional<In<int64_t>> out_indptr,
-                     std::optional<In<int32_t>> out_indices, std::optional<In<float>> out_weight,
-                     std::optional<In<uint8_t>> out_edge_type) {
+                     int64_t longest_row, std::optional<In<int64_t>> out_indptr, std::optional<In<int32_t>> out_indices,
+                     std::optional<In<float>> out_weight, std::optional<In<uint8_t>> out_edge_type) {
     PprGraph g{};
     g.num_nodes = static_cast<int64_t>(node_of.shape(0));
     g.num_stored = static_cast<int64_t>(indices.shape(0));
@@ -64,12 +63,11 @@ void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart
     raise_unless_ok(status);
 }
 
-void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node,
-              In<double> restart_value, In<double> damping, std::optional<In<double>> eta, bool per_type,
-              std::optional<In<uint8_t>> allowed, double tol, int64_t max_iter, int32_t threads,
-              std::optional<In<int32_t>> among, bool stop_when_proven, Out<int64_t> ids, Out<float> scores,
-              Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven, Out<int64_t> iterations,
-              Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
+              In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allowed,
+              double tol, int64_t max_iter, int32_t threads, std::optional<In<int32_t>> among, bool stop_when_proven,
+              Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
+              Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
     const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allowed, tol,
                                       max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
@@ -101,10 +99,9 @@ void bind_ppr(nb::module_& m) {
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),
           nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
-    m.def("ppr_topk", &ppr_topk, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"),
-          nb::arg("restart_node"), nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(),
-          nb::arg("per_type"), nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"),
-          nb::arg("among").none(), nb::arg("stop_when_proven"), nb::arg("ids"), nb::arg("scores"),
-          nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"),
-          nb::arg("bound"), nb::arg("converged"));
+    m.def("ppr_topk", &ppr_topk, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
+          nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
+          nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("among").none(),
+          nb::arg("stop_when_proven"), nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::arg("score_bounds"),
+          nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
 }

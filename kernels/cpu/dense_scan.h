@@ -67,8 +67,8 @@ private:
 
 // Tests T tiles against Q queries.
 template <int T, int Q>
-void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t tile,
-                int32_t groups, Candidates* candidates) {
+void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t tile, int32_t groups,
+                Candidates* candidates) {
     alignas(64) int32_t dots[T * Q * 16];
     const int64_t tile_bytes = int64_t{groups} * DENSE_TILE * DENSE_GROUP;
     code_dots<T, Q>(corpus.codes.codes + tile * tile_bytes, groups, queries[0].codes, query_stride, dots);
@@ -82,8 +82,8 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
             alignas(64) float real[16];
             for (int r = 0; r < 16; ++r) real[r] = static_cast<float>(dots[(t * Q + j) * 16 + r] - q.offset);
             const F<16> approx = F<16>::mul(F<16>::load(real), F<16>::mul(scale, F<16>::all(q.scale)));
-            const F<16> width = F<16>::fma(F<16>::all(q.norm), error,
-                                           F<16>::fma(F<16>::all(q.error), norm_code, F<16>::all(1e-36f)));
+            const F<16> width =
+                F<16>::fma(F<16>::all(q.norm), error, F<16>::fma(F<16>::all(q.error), norm_code, F<16>::all(1e-36f)));
             const F<16> upper = F<16>::add(approx, width);
             uint32_t hits = F<16>::ge(upper, F<16>::all(candidates[j].threshold()));
             if (hits == 0) continue;
@@ -101,8 +101,8 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
 }
 
 template <int T, int Q>
-void scan_group(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t begin,
-                int64_t end, int32_t groups, Candidates* candidates) {
+void scan_group(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t begin, int64_t end,
+                int32_t groups, Candidates* candidates) {
     static_assert(DENSE_STEP % T == 0, "blocks of tiles are whole steps");
     for (int64_t tile = begin; tile < end; tile += T)
         scan_tiles<T, Q>(corpus, queries, query_stride, tile, groups, candidates);
@@ -118,8 +118,7 @@ inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int6
         scan_group<4, 6>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
     for (; j + 3 <= batch; j += 3)
         scan_group<4, 3>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
-    for (; j < batch; ++j)
-        scan_group<4, 1>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+    for (; j < batch; ++j) scan_group<4, 1>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -115,8 +115,7 @@ struct Search {
 
 // Canonical scores of rows (or listed ids) begin .. end into a buffer.
 template <class Row>
-int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t begin, int64_t end,
-                    TopkBuffer& best) {
+int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t begin, int64_t end, TopkBuffer& best) {
     const float* q = search.query(b);
     const float norm = search.query_norm(b);
     const uint8_t* mask = search.mask(b);
@@ -173,7 +172,8 @@ void exhaustive(const Search& search) {
         }
         int64_t total = 0, scored = 0;
         for (int part = 0; part < threads; ++part) {
-            for (int64_t i = 0; i < sizes[size_t(part) * 2].value; ++i) memory[size_t(total++)] = memory[size_t(room * part + i)];
+            for (int64_t i = 0; i < sizes[size_t(part) * 2].value; ++i)
+                memory[size_t(total++)] = memory[size_t(room * part + i)];
             scored += sizes[size_t(part) * 2 + 1].value;
         }
         search.write(b, memory.data(), rank_best(memory.data(), total, q.k), scored);
@@ -257,7 +257,8 @@ void scan(const Search& search) {
             try {
                 Candidates all(q.k);
                 for (int part = 0; part < q.threads; ++part)
-                    for (const Candidate& c : candidates[size_t(part) * size_t(q.batch) + size_t(b)].rows()) all.push(c);
+                    for (const Candidate& c : candidates[size_t(part) * size_t(q.batch) + size_t(b)].rows())
+                        all.push(c);
                 all.prune();
                 rescore<Row>(search, b, all.rows());
             } catch (const std::bad_alloc&) {
@@ -273,7 +274,8 @@ template <class Row>
 void search_with(const Search& search) {
     const DenseQueries& q = search.queries;
     const int64_t n = search.corpus.vectors.count;
-    if (q.allow_indptr != nullptr || q.k >= n / 8 || search.corpus.codes.codes == nullptr) return exhaustive<Row>(search);
+    if (q.allow_indptr != nullptr || q.k >= n / 8 || search.corpus.codes.codes == nullptr)
+        return exhaustive<Row>(search);
     scan<Row>(search);
 }
 

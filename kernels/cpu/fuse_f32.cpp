@@ -80,13 +80,11 @@ void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
         if (held >= 2) score = score + args.consensus;
         documents.push_back({score, id});
     }
-    const int64_t count =
-        rank_best(documents.data(), int64_t(documents.size()), args.k);
+    const int64_t count = rank_best(documents.data(), int64_t(documents.size()), args.k);
     args.counts[b] = count;
     for (int64_t i = 0; i < args.k; ++i) {
         args.ids[b * args.k + i] = i < count ? documents[size_t(i)].id : -1;
-        args.scores[b * args.k + i] =
-            i < count ? documents[size_t(i)].score : -std::numeric_limits<float>::infinity();
+        args.scores[b * args.k + i] = i < count ? documents[size_t(i)].score : -std::numeric_limits<float>::infinity();
     }
 }
 

@@ -17,13 +17,13 @@ struct CpuKernels {
     Status (*fuse_f32)(const FuseArgs&);
 };
 
-#define HOPFUSE_DECLARE_ISA(ns)                                                                              \
-    namespace ns {                                                                                           \
+#define HOPFUSE_DECLARE_ISA(ns)                                                                                \
+    namespace ns {                                                                                             \
     Status ppr_f32(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&); \
-    Status dense_encode(const DenseVectors&, DenseCodes);                                                    \
-    Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);                            \
-    Status calibrate_f32(const CalibrateArgs&);                                                              \
-    Status fuse_f32(const FuseArgs&);                                                                        \
+    Status dense_encode(const DenseVectors&, DenseCodes);                                                      \
+    Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);                              \
+    Status calibrate_f32(const CalibrateArgs&);                                                                \
+    Status fuse_f32(const FuseArgs&);                                                                          \
     }
 
 HOPFUSE_DECLARE_ISA(baseline)

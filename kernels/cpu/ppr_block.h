@@ -41,7 +41,7 @@ struct PprBlock {
     int64_t num_tiles;
     int64_t query[L];  // -1: an unused lane
     double damping[L];
-    bool chebyshev;    // the operator is symmetric
+    bool chebyshev;  // the operator is symmetric
 
     float* current = nullptr;
     float* next = nullptr;
@@ -100,8 +100,7 @@ struct LaneSum {
 template <int L, class V, class T>
 void sum_tiles(const T* partial, int64_t num_tiles, int which, T* total) {
     TreeSum<LaneSum<V>> sum;
-    for (int64_t tile = 0; tile < num_tiles; ++tile)
-        sum.push(LaneSum<V>(V::load(partial + (tile * 2 + which) * L)));
+    for (int64_t tile = 0; tile < num_tiles; ++tile) sum.push(LaneSum<V>(V::load(partial + (tile * 2 + which) * L)));
     V::store(total, sum.result().v);
 }
 

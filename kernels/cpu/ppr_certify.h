@@ -9,8 +9,8 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 template <int L>
 struct PprCertificate {
-    double residual[L];   // ||r||_1
-    double bound[L];      // ||x^ - x*||_1 <= bound
+    double residual[L];    // ||r||_1
+    double bound[L];       // ||x^ - x*||_1 <= bound
     double per_degree[L];  // |x^_v - x*_v| <= deg_v per_degree, or infinity where that bound does not hold
 };
 
@@ -98,7 +98,8 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
     const PprQueries& q = block.queries;
     const int64_t tiles = block.num_tiles;
     double restart_factor[L];
-    for (int lane = 0; lane < L; ++lane) restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
+    for (int lane = 0; lane < L; ++lane)
+        restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
     // float64 rounding of r_v itself, relative to (d P'x + s + x)_v <= 2 x_v + |r_v|, which sums to less than
     // 3: an entry, its degree and its restart carry at most so many roundings.
     constexpr double unit = 1.1102230246251565e-16;
@@ -118,7 +119,8 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
                 walked = D<L>::mul(walked, D<L>::load(open));
             }
             D<L> r = D<L>::sub(walked, D<L>::widen(block.result + row * L));
-            if (block.has_restart(row)) r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
+            if (block.has_restart(row))
+                r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
             r = D<L>::abs(r);
             sum = D<L>::add(sum, r);
             if (block.chebyshev) {
@@ -137,8 +139,8 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
         const double gap = 1.0 - block.damping[lane];
         out.bound[lane] = (out.residual[lane] + 3.0 * slack) / gap * (1.0 + 4.0 * unit);
         const bool holds = block.chebyshev && lost[lane] == 0.0;
-        out.per_degree[lane] =
-            holds ? largest[lane] * (1.0 + 2.0 * slack) / gap * (1.0 + 4.0 * unit) : std::numeric_limits<double>::infinity();
+        out.per_degree[lane] = holds ? largest[lane] * (1.0 + 2.0 * slack) / gap * (1.0 + 4.0 * unit)
+                                     : std::numeric_limits<double>::infinity();
     }
     return out;
 }

@@ -156,8 +156,8 @@ void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
 }
 
 template <int L>
-void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificate<L>& certificate,
-                const bool* proven, const Ranked* selected, const int64_t* found, const PprTopk& top) {
+void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificate<L>& certificate, const bool* proven,
+                const Ranked* selected, const int64_t* found, const PprTopk& top) {
     for (int lane = 0; lane < L; ++lane) {
         if (!write[lane]) continue;
         const int64_t b = block.query[lane], count = found[lane] < top.k ? found[lane] : top.k;
@@ -171,8 +171,7 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
             const Ranked& hit = selected[lane * (top.k + 1) + i];
             double bound = certificate.bound[lane];
             if (std::isfinite(certificate.per_degree[lane])) {
-                const double local =
-                    node_error<L>(block, NodeError{certificate.per_degree[lane], 0.0}, hit.id, lane);
+                const double local = node_error<L>(block, NodeError{certificate.per_degree[lane], 0.0}, hit.id, lane);
                 bound = local < bound ? local : bound;
             }
             top.ids[at] = hit.id, top.scores[at] = hit.score;
@@ -185,8 +184,8 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
 
 // Solves the block's queries; stage[b] moves on for those that need another attempt.
 template <int L>
-Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
-             const Query* query, int count, Stage* stage) {
+Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work, const Query* query,
+             int count, Stage* stage) {
     PprBlock<L> block(graph, queries, work);
     for (int lane = 0; lane < L; ++lane) {
         block.query[lane] = lane < count ? query[lane].index : -1;
@@ -266,8 +265,7 @@ Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out,
         group.clear();
         for (int64_t b = 0; b < queries.batch; ++b)
             if (stage[size_t(b)] == now) group.push_back({b});
-        const Status status =
-            solve_group(graph, queries, out, work, group.data(), int64_t(group.size()), stage.data());
+        const Status status = solve_group(graph, queries, out, work, group.data(), int64_t(group.size()), stage.data());
         if (status != Status::ok) return status;
     }
     return Status::ok;

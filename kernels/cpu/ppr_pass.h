@@ -42,8 +42,7 @@ struct PerTypeEdges {
         const int type = g.edge_type == nullptr ? 0 : g.edge_type[e];
         const int64_t at = int64_t{u} * g.num_types + type;
         F<L> factor = lanes32<L>(block.scale32, at, block.per_lane);
-        if (!block.per_lane && block.eta32 != nullptr)
-            factor = F<L>::mul(factor, F<L>::load(block.eta32 + type * L));
+        if (!block.per_lane && block.eta32 != nullptr) factor = F<L>::mul(factor, F<L>::load(block.eta32 + type * L));
         const F<L> moved = F<L>::mul(F<L>::load(x), factor);
         const float w = g.weight == nullptr ? 1.0f : g.weight[e];
         return F<L>::fma(F<L>::all(w), moved, acc);
@@ -81,16 +80,16 @@ HF_INLINE F<L> row_factor(const PprBlock<L>& block, int64_t row, F<L> d) {
 // Reads `current` (and, for Chebyshev, the iterate before it in `next`), writes `next`, and leaves the
 // tiles' L1 residuals and largest |z - y| in tile32 when `measure` is set.
 template <int L, class Edges>
-void pass_tiles(const PprBlock<L>& block, const Edges& edges, const float* damping, const float* omega,
-                bool measure, int64_t tile) {
+void pass_tiles(const PprBlock<L>& block, const Edges& edges, const float* damping, const float* omega, bool measure,
+                int64_t tile) {
     const PprGraph& g = block.graph;
     const F<L> d = F<L>::load(damping), om = F<L>::load(omega);
     F<L> sum = F<L>::zero(), largest = F<L>::zero();
     for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
         const F<L> s = row_sum<L, Edges>(block, edges, row);
         const F<L> gd = row_factor<L>(block, row, d);
-        const F<L> b = block.has_restart(row) ? F<L>::load(block.restart32 + block.restart_index(row) * L)
-                                              : F<L>::zero();
+        const F<L> b =
+            block.has_restart(row) ? F<L>::load(block.restart32 + block.restart_index(row) * L) : F<L>::zero();
         const F<L> z = F<L>::fma(gd, s, b);
         if (measure) {
             const F<L> gap = F<L>::abs(F<L>::sub(z, F<L>::load(block.current + row * L)));
@@ -116,8 +115,7 @@ void pass_with(const PprBlock<L>& block, const float* damping, const float* omeg
     const Edges edges{block};
     const int64_t tiles = block.num_tiles;
 #pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile)
-        pass_tiles<L, Edges>(block, edges, damping, omega, measure, tile);
+    for (int64_t tile = 0; tile < tiles; ++tile) pass_tiles<L, Edges>(block, edges, damping, omega, measure, tile);
 }
 
 template <int L>

@@ -112,8 +112,8 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
         for (int64_t i = 0; i < candidates; ++i) {
             const int64_t row = candidate_row(top, i);
             const F<L> x = ranked_scores<L>(block, ranking, row);
-            const F<L> reach = F<L>::add(
-                F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x), F<L>::load(flat));
+            const F<L> reach =
+                F<L>::add(F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x), F<L>::load(flat));
             const uint32_t inside = F<L>::ge(x, F<L>::load(cut));
             if (inside == 0) {
                 mine = F<L>::max(mine, reach);
@@ -138,8 +138,7 @@ template <int L>
 double node_error(const PprBlock<L>& block, const NodeError& error, int64_t node, int lane) {
     const int64_t row = block.graph.internal_of[node];
     if (error.per_degree == 0.0) return error.flat;
-    const double weight =
-        block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
+    const double weight = block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
     return error.per_degree * weight * (1.0 + 1e-6) + error.flat;
 }
 

@@ -26,15 +26,11 @@ struct F {
     HF_INLINE F add(F a, F b) { return {F<N / 2>::add(a.lo, b.lo), F<N / 2>::add(a.hi, b.hi)}; }
     HF_INLINE F sub(F a, F b) { return {F<N / 2>::sub(a.lo, b.lo), F<N / 2>::sub(a.hi, b.hi)}; }
     HF_INLINE F mul(F a, F b) { return {F<N / 2>::mul(a.lo, b.lo), F<N / 2>::mul(a.hi, b.hi)}; }
-    HF_INLINE F fma(F a, F b, F c) {
-        return {F<N / 2>::fma(a.lo, b.lo, c.lo), F<N / 2>::fma(a.hi, b.hi, c.hi)};
-    }
+    HF_INLINE F fma(F a, F b, F c) { return {F<N / 2>::fma(a.lo, b.lo, c.lo), F<N / 2>::fma(a.hi, b.hi, c.hi)}; }
     HF_INLINE F max(F a, F b) { return {F<N / 2>::max(a.lo, b.lo), F<N / 2>::max(a.hi, b.hi)}; }
     HF_INLINE F abs(F a) { return {F<N / 2>::abs(a.lo), F<N / 2>::abs(a.hi)}; }
     // Bit j set where a[j] >= b[j].
-    HF_INLINE uint32_t ge(F a, F b) {
-        return F<N / 2>::ge(a.lo, b.lo) | (F<N / 2>::ge(a.hi, b.hi) << (N / 2));
-    }
+    HF_INLINE uint32_t ge(F a, F b) { return F<N / 2>::ge(a.lo, b.lo) | (F<N / 2>::ge(a.hi, b.hi) << (N / 2)); }
 };
 
 template <int N>
@@ -48,9 +44,7 @@ struct D {
     HF_INLINE D add(D a, D b) { return {D<N / 2>::add(a.lo, b.lo), D<N / 2>::add(a.hi, b.hi)}; }
     HF_INLINE D sub(D a, D b) { return {D<N / 2>::sub(a.lo, b.lo), D<N / 2>::sub(a.hi, b.hi)}; }
     HF_INLINE D mul(D a, D b) { return {D<N / 2>::mul(a.lo, b.lo), D<N / 2>::mul(a.hi, b.hi)}; }
-    HF_INLINE D fma(D a, D b, D c) {
-        return {D<N / 2>::fma(a.lo, b.lo, c.lo), D<N / 2>::fma(a.hi, b.hi, c.hi)};
-    }
+    HF_INLINE D fma(D a, D b, D c) { return {D<N / 2>::fma(a.lo, b.lo, c.lo), D<N / 2>::fma(a.hi, b.hi, c.hi)}; }
     HF_INLINE D max(D a, D b) { return {D<N / 2>::max(a.lo, b.lo), D<N / 2>::max(a.hi, b.hi)}; }
     HF_INLINE D abs(D a) { return {D<N / 2>::abs(a.lo), D<N / 2>::abs(a.hi)}; }
 };

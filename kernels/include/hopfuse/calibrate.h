@@ -96,16 +96,13 @@ HOPFUSE_FN void calibrate_list(const float* s, int64_t n, Calibration method, Ti
             for (int64_t i = 0; i < n; ++i) out[i] = s[i];
             return;
         case Calibration::pit: return calibrate_pit(s, n, ties, out);
-        case Calibration::min_max:
-            return constant ? fill(out, n, 1.0f) : calibrate_min_max(s, n, most, least, out);
+        case Calibration::min_max: return constant ? fill(out, n, 1.0f) : calibrate_min_max(s, n, most, least, out);
         case Calibration::max:
             if (largest == 0.0f) return fill(out, n, 0.0f);
             for (int64_t i = 0; i < n; ++i) out[i] = s[i] / largest;
             return;
-        case Calibration::z_score:
-            return constant ? fill(out, n, 0.0f) : calibrate_z_score(s, n, largest, out);
-        case Calibration::l2:
-            return largest == 0.0f ? fill(out, n, 0.0f) : calibrate_l2(s, n, largest, out);
+        case Calibration::z_score: return constant ? fill(out, n, 0.0f) : calibrate_z_score(s, n, largest, out);
+        case Calibration::l2: return largest == 0.0f ? fill(out, n, 0.0f) : calibrate_l2(s, n, largest, out);
         case Calibration::rank:
             for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(n - i) / static_cast<float>(n);
             return;

@@ -41,8 +41,8 @@ struct DenseVectors {
     int32_t threads;
 };
 
-// Codes of `count` rows, padded to a multiple of DENSE_STEP tiles and to whole groups. A tile is (dim / 4, 16 rows, 4 dims) of c + 128.
-// For cosine, scale, error and norm_code are those of x / ||x||.
+// Codes of `count` rows, padded to a multiple of DENSE_STEP tiles and to whole groups. A tile is
+// (dim / 4, 16 rows, 4 dims) of c + 128. For cosine, scale, error and norm_code are those of x / ||x||.
 struct DenseCodes {
     uint8_t* codes;    // (tiles, groups, 16, 4)
     float* scale;      // (16 tiles,) s_x
@@ -61,17 +61,17 @@ struct DenseQueries {
     const float* data;  // (B, dim)
     int64_t k;          // >= 1
     // Which rows may be hits: at most one of the two is given, for all queries or per query.
-    const uint8_t* allow_mask;     // (N,) or (B, N): 0 or 1
-    const int64_t* allow_indptr;   // (2,) or (B + 1,)
-    const int64_t* allow_ids;      // row ids, ascending, none twice
+    const uint8_t* allow_mask;    // (N,) or (B, N): 0 or 1
+    const int64_t* allow_indptr;  // (2,) or (B + 1,)
+    const int64_t* allow_ids;     // row ids, ascending, none twice
     bool allow_shared;
     int32_t threads;
 };
 
 struct DenseHits {
-    int64_t* ids;      // (B, k)
-    float* scores;     // (B, k)
-    int64_t* counts;   // (B,)
+    int64_t* ids;       // (B, k)
+    float* scores;      // (B, k)
+    int64_t* counts;    // (B,)
     int64_t* rescored;  // (B,) rows scored canonically: what the bound could not rule out
 };
 

@@ -51,20 +51,20 @@ struct PprGraph {
     int64_t num_stored;
     int32_t num_types;
     bool directed;
-    const int64_t* indptr;      // (N + 1,)
-    const int32_t* indices;     // (nnz,) internal source node, ascending in a row
-    const float* weight;        // (nnz,) or null: all 1
-    const uint8_t* edge_type;   // (nnz,) or null: one type
-    const double* degree;       // (N, T) weight out of each node, by type
-    const int32_t* node_of;     // (N,) the caller's id of each internal node
+    const int64_t* indptr;       // (N + 1,)
+    const int32_t* indices;      // (nnz,) internal source node, ascending in a row
+    const float* weight;         // (nnz,) or null: all 1
+    const uint8_t* edge_type;    // (nnz,) or null: one type
+    const double* degree;        // (N, T) weight out of each node, by type
+    const int32_t* node_of;      // (N,) the caller's id of each internal node
     const int32_t* internal_of;  // (N,) internal node of each of the caller's ids
     // Derived from degree, once per graph. T' is 1 for joint (types added up in order), T for per_type.
-    const double* scale64;      // (N, T') 1 / degree, 0 where the degree is 0
-    const float* scale32;       // (N, T') the same rounded; joint: 1 where the degree is 0
-    const double* unscale64;    // (N,) joint: the degree, 1 where it is 0; per_type: null
-    const float* unscale32;     // (N,) the same rounded
-    double volume;              // joint: the sum of all degrees, in order; it sets pass limits only
-    int64_t longest_row;        // most entries in a row, or out of a node
+    const double* scale64;    // (N, T') 1 / degree, 0 where the degree is 0
+    const float* scale32;     // (N, T') the same rounded; joint: 1 where the degree is 0
+    const double* unscale64;  // (N,) joint: the degree, 1 where it is 0; per_type: null
+    const float* unscale32;   // (N,) the same rounded
+    double volume;            // joint: the sum of all degrees, in order; it sets pass limits only
+    int64_t longest_row;      // most entries in a row, or out of a node
     // Rows of outgoing edges; read only when `allowed` is given for a directed graph (else null).
     const int64_t* out_indptr;
     const int32_t* out_indices;
@@ -80,14 +80,14 @@ struct PprQueries {
     const double* damping;          // (B,)
     const double* eta;              // (B, T) or null: all 1
     bool per_type;
-    const uint8_t* allowed;         // (B, N) or (1, N) by internal node, 0 or 1; or null: all allowed
-    bool allowed_shared;            // allowed is (1, N)
+    const uint8_t* allowed;  // (B, N) or (1, N) by internal node, 0 or 1; or null: all allowed
+    bool allowed_shared;     // allowed is (1, N)
     double tol;
-    int64_t max_iter;               // pass limit a query, or 0: from the convergence theory
-    int32_t threads;                // >= 1
+    int64_t max_iter;  // pass limit a query, or 0: from the convergence theory
+    int32_t threads;   // >= 1
 };
 
-struct PprEvidence {     // each (B,)
+struct PprEvidence {      // each (B,)
     int64_t* iterations;  // passes, the certifying one included
     double* residual;     // L1
     double* bound;        // L1
@@ -95,15 +95,15 @@ struct PprEvidence {     // each (B,)
 };
 
 struct PprTopk {
-    int64_t k;                 // >= 0
-    const int32_t* among;      // (num_among,) internal nodes, or null: all
+    int64_t k;             // >= 0
+    const int32_t* among;  // (num_among,) internal nodes, or null: all
     int64_t num_among;
     bool stop_when_proven;
-    int64_t* ids;              // (B, k) the caller's ids, -1 after counts
-    float* scores;             // (B, k) -inf after counts
-    int64_t* counts;           // (B,)
-    float* score_bounds;       // (B, k) 0 after counts
-    uint8_t* proven;           // (B,)
+    int64_t* ids;         // (B, k) the caller's ids, -1 after counts
+    float* scores;        // (B, k) -inf after counts
+    int64_t* counts;      // (B,)
+    float* score_bounds;  // (B, k) 0 after counts
+    uint8_t* proven;      // (B,)
 };
 
 }  // namespace hopfuse
