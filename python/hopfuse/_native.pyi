@@ -45,11 +45,14 @@ def dense_encode(vectors: Annotated[NDArray, dict(order='C', device='cpu', writa
 
 def dense_topk(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, cosine: bool, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, threads: int, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rescored: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
 
-FUSION_METHODS: dict = ...
+def fusion_methods() -> dict[str, int]:
+    """The number of each fusion method."""
 
-CALIBRATIONS: dict = ...
+def calibrations() -> dict[str, int]:
+    """The number of each calibration."""
 
-TIES: dict = ...
+def ties() -> dict[str, int]:
+    """The number of each tie rule."""
 
 def calibrate(scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], *, method: int, ties: int, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 

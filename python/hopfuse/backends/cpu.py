@@ -12,6 +12,8 @@ from .. import _native
 from ..errors import InputError
 from ..types import Corpus, Graph
 
+_CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
+
 _last: dict[str, dict[str, Any]] = {}
 
 
@@ -202,11 +204,11 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
 
 def ppr_topk(
     graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
-) -> tuple[dict[str, NDArray[Any]], Evidence]:
+) -> tuple[dict[str, Any], Evidence]:
     """ids, scores, counts, score_bounds and proven, with the evidence."""
     batch = queries.damping.size
     evidence = Evidence.empty(batch)
-    hits: dict[str, NDArray[Any]] = {
+    hits: dict[str, Any] = {
         "ids": np.empty((batch, k), np.int64),
         "scores": np.empty((batch, k), np.float32),
         "counts": np.zeros(batch, np.int64),
@@ -230,13 +232,13 @@ def ppr_topk(
 # ---- Dense top-k ---------------------------------------------------------------------------------------------
 
 
-def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, NDArray[Any]]:
+def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, Any]:
     """The 8-bit codes of a corpus (a quarter of float32's bytes), made at its first search."""
     if "cpu" not in corpus._prepared:
         step = _native.DENSE_TILE * _native.DENSE_STEP
         rows = -(-corpus.num_vectors // step) * step
         width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
-        codes: dict[str, NDArray[Any]] = {
+        codes: dict[str, Any] = {
             "codes": np.empty(rows * width, np.uint8),
             "scale": np.empty(rows, np.float32),
             "error": np.empty(rows, np.float32),
@@ -245,7 +247,7 @@ def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, NDArray[Any]]:
         }
         _native.dense_encode(_vector_bits(corpus), cosine=corpus.metric == "cosine", threads=threads, **codes)
         corpus._prepared["cpu"] = codes
-    prepared: dict[str, NDArray[Any]] = corpus._prepared["cpu"]
+    prepared: dict[str, Any] = corpus._prepared["cpu"]
     return prepared
 
 
@@ -263,10 +265,10 @@ def dense_topk(
     ids: NDArray[np.int64] | None,
     shared: bool,
     threads: int,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Any]:
     """ids, scores and counts of the k best rows for each query."""
     batch = queries.shape[0]
-    hits: dict[str, NDArray[Any]] = {
+    hits: dict[str, Any] = {
         "ids": np.full((batch, k), -1, np.int64),
         "scores": np.full((batch, k), -np.inf, np.float32),
         "counts": np.zeros(batch, np.int64),
@@ -301,7 +303,7 @@ def calibrate(
     """Calibrated scores, (B, k)."""
     out = np.empty_like(scores)
     _native.calibrate(
-        scores, counts, method=_native.CALIBRATIONS[method], ties=_native.TIES[ties], threads=threads, out=out
+        scores, counts, method=_CALIBRATIONS[method], ties=_TIES[ties], threads=threads, out=out
     )
     _record("calibrate_f32", threads, queries=scores.shape[0], method=method)
     return out
@@ -318,10 +320,10 @@ def fuse(
     consensus: float,
     k: int,
     threads: int,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Any]:
     """ids, scores and counts of the k best documents of each query's union."""
     batch = lists[0][0].shape[0]
-    hits: dict[str, NDArray[Any]] = {
+    hits: dict[str, Any] = {
         "out_ids": np.empty((batch, k), np.int64),
         "out_scores": np.empty((batch, k), np.float32),
         "out_counts": np.zeros(batch, np.int64),
@@ -330,9 +332,9 @@ def fuse(
         [ids for ids, _, _ in lists],
         [scores for _, scores, _ in lists],
         [counts for _, _, counts in lists],
-        method=_native.FUSION_METHODS[method],
-        calibration=_native.CALIBRATIONS[calibration],
-        ties=_native.TIES[ties],
+        method=_FUSION_METHODS[method],
+        calibration=_CALIBRATIONS[calibration],
+        ties=_TIES[ties],
         option=option,
         weights=weights,
         weights_shared=weights.ndim == 1,
