@@ -131,10 +131,13 @@ Written by `python -m bench.quality`; the figures are percentages and depend on 
 
 Passages and questions: all-MiniLM-L6-v2 vectors as stored in the folders. Seeds: the questions' entities, matched by
 name or alias, else to the nearest entity by WordLlama embedding (similarity at least 0.8), weighted 1 / (number of
-passages the entity is in). Walk: damping 0.5, all edge types with weight 1. Pools: dense 100, graph 30. `ppr`: the
-graph pool alone, empty for a question without seeds; `ppr, else dense`: with the dense list for those. `rrf`: reciprocal rank fusion of both pools, k = 60.
-`phasegraph`: percentile ranks (ties: strict), Boltzmann fusion, weights 0.7 / 0.3. Metrics of the last hop count the questions whose
-hop order is known.
+passages the entity is in). Walk: damping 0.5, all edge types with weight 1. Pools: dense 100, graph 30.
+
+- `ppr`: the graph pool alone, empty for a question without seeds; `ppr, else dense`: with the dense list for those.
+- `rrf`: reciprocal rank fusion of both pools, k = 60.
+- `phasegraph`: percentile ranks (ties: strict), Boltzmann fusion, weights 0.7 / 0.3.
+
+Metrics of the last hop count the questions whose hop order is known.
 """
 
 
