@@ -1,0 +1,214 @@
+"""PhaseGraph: its composition over the oracle, its traces, its collaborators, its refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse import reference
+from hopfuse.errors import InputError
+from numpy.typing import NDArray
+
+PASSAGES, ENTITIES, DIM = 40, 25, 8
+
+
+class NamedVectors:
+    """An encoder that looks texts up."""
+
+    def __init__(self, vectors: dict[str, NDArray[np.float32]]) -> None:
+        self.vectors = vectors
+        self.asked: list[str] = []
+
+    def encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        self.asked += texts
+        return np.stack([self.vectors[text] for text in texts])
+
+
+@pytest.fixture(scope="module")
+def index() -> hf.Index:
+    rng = np.random.default_rng(7)
+    vectors = rng.standard_normal((PASSAGES, DIM)).astype(np.float32)
+    edges = [
+        {"src": int(p), "dst": PASSAGES + int(e), "type": "context", "weight": 1.0}
+        for p in range(PASSAGES)
+        for e in rng.choice(ENTITIES, 3, replace=False)
+    ]
+    edges += [
+        {"src": PASSAGES + int(a), "dst": PASSAGES + int(b), "type": "relation", "weight": 2.0}
+        for a, b in rng.choice(ENTITIES, (30, 2))
+        if a != b
+    ]
+    return hf.Index.build(
+        passages=[{"id": f"p{i}", "title": f"Title {i}", "text": f"text {i}"} for i in range(PASSAGES)],
+        vectors=vectors,
+        entities=[f"Entity {e}" for e in range(ENTITIES)],
+        aliases={3: ["Third", "№ 3"], 4: ["Third"]},
+        entity_vectors=rng.standard_normal((ENTITIES, DIM)).astype(np.float32),
+        graph=edges,
+        metric="cosine",
+    )
+
+
+@pytest.fixture(scope="module")
+def questions() -> tuple[NDArray[np.float32], list[list[Any]]]:
+    rng = np.random.default_rng(8)
+    vectors = rng.standard_normal((6, DIM)).astype(np.float32)
+    mentions: list[list[Any]] = [["Entity 1"], ["entity  2", "Third"], [5, 6, 7], ["nobody"], [], ["ENTITY 9", 9]]
+    return vectors, mentions
+
+
+def oracle_search(index: hf.Index, vectors: Any, seeds: list[dict[int, float]], *, k: int, **options: Any) -> Any:
+    """The recipe's composition, written out over the float64 oracle."""
+    assert index.graph is not None
+    dense = reference.dense_topk(vectors, index.corpus, 100)
+    walked = [b for b, row in enumerate(seeds) if row]
+    ids, scores = reference.ppr_topk(
+        index.graph, [seeds[b] for b in walked], 30, among=np.arange(index.num_passages), damping=0.5
+    )
+    rows: list[list[tuple[int, float]]] = [[] for _ in seeds]
+    for b, i, s in zip(walked, ids, scores, strict=True):
+        rows[b] = [(int(x), float(y)) for x, y in zip(i, s, strict=True)]
+    graph = hf.Hits.from_lists(rows)
+    return reference.fuse([dense, graph], method="boltzmann", weights=(0.7, 0.3), k=k, **options)
+
+
+def seeds_by_hand(index: hf.Index) -> list[dict[int, float]]:
+    frequency = index.passage_frequency
+    assert frequency is not None
+    entities = [[1], [2, 3, 4], [5, 6, 7], [], [], [9]]
+    return [{PASSAGES + e: 1.0 / max(1, int(frequency[e])) for e in row} for row in entities]
+
+
+@pytest.mark.parametrize("consensus", [0.0, 0.5])
+def test_search_is_its_composition_over_the_oracle(index: hf.Index, questions: Any, consensus: float) -> None:
+    vectors, mentions = questions
+    found = hf.recipes.PhaseGraph(index, consensus=consensus).search(vectors=vectors, entities=mentions, k=10)
+    expected = oracle_search(index, vectors, seeds_by_hand(index), k=10, consensus=consensus)
+    np.testing.assert_array_equal(found.hits.ids, expected.ids)
+    np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
+    assert found.graph.counts.tolist()[3:5] == [0, 0]
+
+
+def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, questions: Any) -> None:
+    vectors, mentions = questions
+    recipe = hf.recipes.PhaseGraph(index, passage_seeds=0.2)
+    together = recipe.search(vectors=vectors, entities=mentions, k=7)
+    for b in range(len(vectors)):
+        alone = recipe.search(vectors=vectors[b : b + 1], entities=mentions[b : b + 1], k=7)
+        np.testing.assert_array_equal(alone.hits.ids[0], together.hits.ids[b])
+        np.testing.assert_array_equal(alone.hits.scores[0], together.hits.scores[b])
+        np.testing.assert_array_equal(alone.graph.ids[0], together.graph.ids[b])
+
+
+def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any) -> None:
+    vectors, mentions = questions
+    found = hf.recipes.PhaseGraph(index, consensus=0.25).search(vectors=vectors, entities=mentions, k=5, explain=True)
+    assert found.traces is not None
+    for b, trace in enumerate(found.traces):
+        assert [hit["passage"] for hit in trace["hits"]] == found.hits.ids[b, : found.hits.counts[b]].tolist()
+        for hit in trace["hits"]:
+            total = sum(hit["contributions"].values()) + hit["consensus"]
+            assert total == pytest.approx(hit["score"], rel=1e-6)
+        for leg, pool in (("dense", found.dense), ("graph", found.graph)):
+            assert len(trace[leg]) == pool.counts[b]
+            if trace[leg]:
+                assert sum(row["probability"] for row in trace[leg]) == pytest.approx(1.0, abs=1e-5)
+                p = np.array([row["percentile"] for row in trace[leg]])
+                energies = -np.log(p + 1e-9)
+                assert trace["temperatures"][leg] == pytest.approx(2 / 3 * energies.mean(), rel=1e-6)
+            else:
+                assert trace["temperatures"][leg] is None
+    assert [seed["match"] for seed in found.traces[1]["seeds"]] == ["exact", "alias", "alias"]
+    assert [seed["match"] for seed in found.traces[2]["seeds"]] == ["given"] * 3
+    assert found.traces[0]["seeds"][0]["weight"] == seeds_by_hand(index)[0][PASSAGES + 1]
+
+
+def test_an_entity_mentioned_twice_is_one_seed(index: hf.Index, questions: Any) -> None:
+    vectors, mentions = questions
+    found = hf.recipes.PhaseGraph(index).search(vectors=vectors, entities=mentions, explain=True)
+    assert found.traces is not None
+    assert [seed["entity"] for seed in found.traces[5]["seeds"]] == [9]
+
+
+def test_an_unmatched_mention_goes_to_the_nearest_entity_above_the_threshold(index: hf.Index) -> None:
+    assert index.entity_vectors is not None
+    encoder = NamedVectors({"close": index.entity_vectors[11] * 2, "far": -index.entity_vectors.sum(axis=0)})
+    recipe = hf.recipes.PhaseGraph(index, encoder=encoder, entity_threshold=0.99)
+    found = recipe.search(vectors=np.ones((1, DIM)), entities=[["close", "far", "Entity 2"]], explain=True)
+    assert found.traces is not None
+    assert [(s["entity"], s["match"]) for s in found.traces[0]["seeds"]] == [(11, "nearest"), (2, "exact")]
+    assert encoder.asked == ["close", "far"]
+
+
+def test_questions_as_text_go_through_encoder_and_matcher(index: hf.Index) -> None:
+    question = "what of Entity 12 and third?"
+    encoder = NamedVectors({question: np.arange(1, DIM + 1, dtype=np.float32)})
+    pytest.importorskip("ahocorasick", reason="the matcher needs pyahocorasick (extra text)")
+    from hopfuse.extract import Gazetteer
+
+    matcher = Gazetteer(list(index.entity_names), {e: a for e, a in enumerate(index.entity_aliases) if a})
+    recipe = hf.recipes.PhaseGraph(index, encoder=encoder, matcher=matcher)
+    by_text = recipe.search([question], k=5)
+    by_hand = recipe.search(vectors=encoder.vectors[question][None], entities=[[12, 3, 4]], k=5)
+    np.testing.assert_array_equal(by_text.hits.ids, by_hand.hits.ids)
+    np.testing.assert_array_equal(by_text.hits.scores, by_hand.hits.scores)
+
+
+def test_passage_seeds_reach_questions_without_entities(index: hf.Index, questions: Any) -> None:
+    vectors, mentions = questions
+    found = hf.recipes.PhaseGraph(index, passage_seeds=0.1).search(vectors=vectors, entities=mentions)
+    assert (found.graph.counts > 0).all()
+
+
+def test_passage_seeds_hold_the_stated_share_of_the_restart() -> None:
+    from hopfuse.recipes.phase_graph import add_passage_seeds
+
+    row = {100: 1.0, 101: 3.0}
+    add_passage_seeds(row, [(0, 1.0), (1, 0.5), (2, 0.0)], 0.3)
+    assert row == pytest.approx({100: 0.25, 101: 0.75, 0: 0.2, 1: 0.1})
+
+
+def test_an_empty_batch_gives_empty_hits(index: hf.Index) -> None:
+    found = hf.recipes.PhaseGraph(index).search(vectors=np.zeros((0, DIM)), entities=[], k=3, explain=True)
+    assert found.hits.shape == (0, 3)
+    assert found.traces == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 1.5}, "alpha is 1.5"),
+        ({"dense_k": 0}, "dense_k is 0"),
+        ({"graph_k": 2.5}, "graph_k is 2.5"),
+        ({"passage_seeds": -1}, "passage_seeds is -1"),
+    ],
+)
+def test_bad_options_are_refused_at_once(index: hf.Index, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.recipes.PhaseGraph(index, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"queries": "one question"}, "sequence of texts"),
+        ({"vectors": np.ones((2, DIM)), "entities": [["Entity 1"]]}, "1 rows for 2 queries"),
+        ({"vectors": np.ones((1, DIM)), "entities": ["Entity 1"]}, "sequence of sequences"),
+        ({"vectors": np.ones((1, DIM)), "entities": [[99]]}, "mentions entity 99"),
+        ({"vectors": np.ones((1, DIM)), "entities": [[1.5]]}, "a mention is a name"),
+        ({"vectors": np.ones((1, DIM))}, "needs entities="),
+        ({"entities": [["Entity 1"]]}, "needs vectors="),
+    ],
+)
+def test_bad_searches_say_what_is_missing(index: hf.Index, call: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.recipes.PhaseGraph(index).search(**call)
+
+
+def test_an_index_without_a_graph_is_refused() -> None:
+    index = hf.Index.build(passages=[{"text": "one"}], vectors=[[1.0]])
+    with pytest.raises(InputError, match="needs an index with vectors and a graph"):
+        hf.recipes.PhaseGraph(index)

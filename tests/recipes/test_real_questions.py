@@ -1,0 +1,50 @@
+"""PhaseGraph on real questions: the quality that docs/quality.md reports, recomputed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="module")
+def quality() -> ModuleType:
+    pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
+    spec = importlib.util.spec_from_file_location("quality_report", ROOT / "bench" / "quality.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def evaluation(quality: ModuleType, name: str) -> Any:
+    folder = DATA / name
+    if not folder.is_dir():
+        pytest.skip(f"the data folder {name} is absent (set HOPFUSE_DATA)")
+    qrels = quality.Qrels.read_jsonl(folder / "queries.jsonl")
+    runs = quality.runs_of(folder, quality.WordLlamaEncoder())
+    return quality.evaluate(runs, qrels, quality.METRICS, baseline="dense")
+
+
+def test_hotpotqa_is_within_two_points_of_the_reference(quality: ModuleType) -> None:
+    result = evaluation(quality, "hotpotqa")
+    for run in ("dense", "ppr, else dense", "rrf", "phasegraph, ties=mean"):
+        for metric, theirs in zip(quality.METRICS[:3], quality.REFERENCE[run], strict=True):
+            assert abs(100 * result.estimate(run, metric).mean - theirs) <= 2.0, (run, metric)
+    assert result.estimate("phasegraph", "last_hop@10").mean > result.estimate("dense", "last_hop@10").mean + 0.1
+
+
+def test_musique_gains_at_the_last_hop_over_dense(quality: ModuleType) -> None:
+    result = evaluation(quality, "musique-train")
+    won = result.comparison("phasegraph", "last_hop@5")
+    assert won.wins > won.losses
+    assert won.p_value < 0.001
+    assert result.estimate("phasegraph", "last_hop@5").mean > result.estimate("dense", "last_hop@5").mean + 0.1
