@@ -49,4 +49,8 @@ HF_INLINE double canonical_rounding(int32_t dim, bool cosine) {
     return ((cosine ? 3.0 : 1.0) * steps + 16.0) * unit * 1.01;
 }
 
+// What a dot product of vectors with tiny norms loses below float32's normal range, over the least norm that a
+// query may have under cosine (sqrt(1.18e-38)). Inner products have an absolute allowance in the scan instead.
+HF_INLINE double canonical_underflow(int32_t dim) { return (dim + 16) * 1.5e-45 / 1e-19; }
+
 }  // namespace hopfuse::HOPFUSE_ISA_NS

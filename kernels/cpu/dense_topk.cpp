@@ -63,7 +63,8 @@ void encode_tile(const DenseVectors& v, const DenseCodes& out, int64_t tile, flo
         const typename Row::Element* x = row_of<Row>(v, row);
         out.norm[row] = std::sqrt(canonical_dot<Row, Row>(x, x, v.dim));
         const double unit = v.cosine ? double(out.norm[row]) : 1.0;
-        const double error = double(norms.error) + canonical_rounding(v.dim, v.cosine) * double(norms.norm);
+        const double error = double(norms.error) + canonical_rounding(v.dim, v.cosine) * double(norms.norm) +
+                             (v.cosine ? canonical_underflow(v.dim) : 0.0);
         out.scale[row] = static_cast<float>(double(norms.scale) / unit);
         out.error[row] = round_up(error / unit);
         out.norm_code[row] = round_up(double(norms.norm_code) / unit);
@@ -274,7 +275,9 @@ template <class Row>
 void search_with(const Search& search) {
     const DenseQueries& q = search.queries;
     const int64_t n = search.corpus.vectors.count;
-    if (q.allow_indptr != nullptr || q.k >= n / 8 || search.corpus.codes.codes == nullptr)
+    constexpr int32_t most = 1 << 16;  // dimensions: beyond, a dot product of codes could leave int32
+    if (q.allow_indptr != nullptr || q.k >= n / 8 || search.corpus.codes.codes == nullptr ||
+        search.corpus.vectors.dim > most)
         return exhaustive<Row>(search);
     scan<Row>(search);
 }

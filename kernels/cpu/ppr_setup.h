@@ -233,7 +233,9 @@ int64_t pass_limit(const PprBlock<L>& block, int lane) {
     if (!(decay > 0.0)) return most;
     const double start =
         block.chebyshev ? 4.0 * std::sqrt(block.volume[lane]) * restart_norm<L>(block, lane) / tol : 2.0 / tol;
-    const double passes = start > 1.0 ? hf_log(static_cast<float>(start)) / decay : 0.0;
+    // A tol that asks for more than 1e-38 asks for no more passes: float32 has long ended.
+    const float reach = start < 1e38 ? static_cast<float>(start) : 1e38f;
+    const double passes = reach > 1.0f ? hf_log(reach) / decay : 0.0;
     return passes >= double(most - 3) ? most : static_cast<int64_t>(passes) + 3;
 }
 
