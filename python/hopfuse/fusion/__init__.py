@@ -39,7 +39,7 @@ def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod
         if options:
             raise InputError(f"options {sorted(options)} beside {method!r}; give them to the object instead")
         return method
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"fusion method is {method!r}; allowed: {', '.join(sorted(METHODS))}")
     allowed = {f.name for f in fields(METHODS[method])}  # type: ignore[arg-type]
     unknown = sorted(set(options) - allowed)

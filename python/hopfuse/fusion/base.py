@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def is_finite_float32(value: Any) -> bool:
+    """A real number, not a bool, that float32 can hold."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and abs(float(value)) <= float(np.finfo(np.float32).max)
 
 
 class FusionMethod:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import FusionMethod
+from .base import FusionMethod, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,10 @@ class Boltzmann(FusionMethod):
 
     def __post_init__(self) -> None:
         t = self.temperature
-        if t == "auto":
+        if isinstance(t, str) and t == "auto":
             return
-        if isinstance(t, str | bool) or not (np.float32(t) > 0 and np.isfinite(np.float32(t))):
-            raise InputError(f"temperature is {t!r}; it must be 'auto' or a finite number above 0")
+        if not is_finite_float32(t) or not np.float32(t) > 0:
+            raise InputError(f"temperature is {t!r}; it must be 'auto' or a float32 number above 0")
 
     def default_weights(self, num_lists: int) -> NDArray[np.float32]:
         return np.array([0.7, 0.3], np.float32) if num_lists == 2 else super().default_weights(num_lists)

@@ -42,7 +42,8 @@ class Max(FusionMethod):
     def packed(self, num_lists: int) -> NDArray[np.float32]:
         if self.bias is None:
             return np.zeros(num_lists, np.float32)
-        bias = np.asarray(self.bias, np.float32)
+        with np.errstate(over="ignore"):
+            bias = np.asarray(self.bias, np.float32)
         if bias.shape != (num_lists,) or not np.isfinite(bias).all():
             raise InputError(f"bias is {self.bias!r}; it must be {num_lists} finite numbers, one per list")
         return bias

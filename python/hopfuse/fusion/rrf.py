@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import FusionMethod
+from .base import FusionMethod, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class RRF(FusionMethod):
 
     def __post_init__(self) -> None:
         k = self.rank_constant
-        if isinstance(k, str | bool) or not (k >= 0 and np.isfinite(np.float32(k))):
-            raise InputError(f"rank_constant is {k!r}; it must be a finite number, at least 0")
+        if not is_finite_float32(k) or k < 0:
+            raise InputError(f"rank_constant is {k!r}; it must be a finite float32 number, at least 0")
         object.__setattr__(self, "rank_constant", float(k))
 
     def default_weights(self, num_lists: int) -> NDArray[np.float32]:

@@ -12,6 +12,7 @@ from .. import fusion as methods
 from ..backends import resolve
 from ..backends.cpu import thread_count
 from ..errors import InputError
+from ..fusion.base import is_finite_float32
 from ..types import Hits
 from ._arrays import same_library, to_numpy
 from ._checks import check_k, check_real
@@ -155,8 +156,8 @@ def fuse(
     if chosen.needs_nonnegative and scale in ("max", "l2", "none"):
         _check_nonnegative(arrays, chosen.name, scale)
     batch = arrays[0][0].shape[0]
-    if isinstance(consensus, str | bool) or not (np.isfinite(np.float32(consensus)) and consensus >= 0):
-        raise InputError(f"consensus is {consensus!r}; it must be a finite number, at least 0")
+    if not is_finite_float32(consensus) or consensus < 0:
+        raise InputError(f"consensus is {consensus!r}; it must be a finite float32 number, at least 0")
     hits = engine.fuse(
         arrays,
         method=chosen.name,
@@ -238,7 +239,8 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
     check_real(w, "weights")
     if w.shape not in ((lists,), (batch, lists)):
         raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
-    w32 = np.ascontiguousarray(w, np.float32)
+    with np.errstate(over="ignore"):
+        w32 = np.ascontiguousarray(w, np.float32)
     if not (np.isfinite(w32) & (w32 >= 0)).all():
         raise InputError(f"weights are {w}; they must be finite and at least 0")
     return w32

@@ -18,6 +18,9 @@ from ._restart import Restart, read_restart
 #: ``ppr`` refuses to make a (B, N) score matrix above this many bytes; pass ``out=``, or use ``ppr_topk``.
 SCORES_BUDGET = 1 << 32
 
+#: Joint edge-type weights may differ by this factor.
+SMALLEST_TYPE_WEIGHT = 1e-30
+
 EdgeTypeNorm = Literal["joint", "per_type"]
 
 
@@ -254,7 +257,22 @@ def _read_type_weights(weights: Any, batch: int, types: int, per_type: bool) -> 
                 f"edge_type_weights of query {row} sum to {total[row]}; with per_type they sum to at most 1"
             )
         return np.asarray(eta / np.maximum(total, 1.0)[:, None])
+    eta = _scaled(eta)
     return None if (eta == 1).all() else eta
+
+
+def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows times a power of two that brings their largest weight into [1, 2): only ratios matter under joint."""
+    largest = eta.max(axis=1, initial=0.0)
+    lost = (eta > 0) & (eta < largest[:, None] * SMALLEST_TYPE_WEIGHT)
+    if lost.any():
+        b, t = map(int, np.argwhere(lost)[0])
+        raise InputError(
+            f"edge_type_weights of query {b} are {eta[b, t]} for type {t} beside {largest[b]}; below "
+            f"{SMALLEST_TYPE_WEIGHT} of the largest a weight is lost in float32: make it 0 or larger"
+        )
+    _, exponent = np.frexp(largest)
+    return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))
 
 
 def _read_allowed(graph: Graph, allowed: Any, rows: Restart) -> NDArray[np.uint8] | None:

@@ -14,6 +14,8 @@ from ._csr import build_csr, out_degrees
 
 MAX_NODES = 2**31 - 1
 MAX_EDGE_TYPES = 256
+#: Half of what float32 holds: type weights, whose largest is below 2, multiply it.
+MAX_DEGREE = float(np.finfo(np.float32).max) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,7 @@ class Graph:
         >>> g
         Graph(undirected, nodes=3, stored=4, types=['edge'])
         """
+        _check_directed(directed)
         s, d = _ids(src, "src"), _ids(dst, "dst")
         if s.shape != d.shape:
             raise InputError(f"src has {s.size} entries and dst {d.size}; both give one end point per edge")
@@ -161,11 +164,15 @@ class Graph:
             )
         if A.shape[0] != A.shape[1]:
             raise InputError(f"A has shape {A.shape}; an adjacency matrix is square")
-        csr = A.tocsr()
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
+        _check_directed(directed)
+        coo = A.tocoo()
+        weight = _weights(coo.data, coo.data.size)
+        src, dst = coo.row.astype(np.int64), coo.col.astype(np.int64)
         if not directed:
+            csr = A.astype(np.float64).tocsr()
+            if not csr.has_canonical_format:
+                csr = csr.copy()
+                csr.sum_duplicates()
             gap = abs(csr - csr.T).tocoo()
             if (gap.data != 0).any():
                 at = int(np.flatnonzero(gap.data != 0)[0])
@@ -174,10 +181,6 @@ class Graph:
                     f"A[{i}, {j}] is {csr[i, j]} and A[{j}, {i}] is {csr[j, i]}, but directed=False needs a symmetric "
                     "matrix; pass directed=True, or symmetrise it: A + A.T"
                 )
-        coo = csr.tocoo()
-        src, dst = coo.row.astype(np.int64), coo.col.astype(np.int64)
-        weight = _weights(coo.data, src.size)
-        if not directed:
             keep = src <= dst
             src, dst, weight = src[keep], dst[keep], weight[keep]
         n = _num_nodes(src, dst, int(A.shape[0]))
@@ -196,6 +199,7 @@ class Graph:
     ) -> Graph:
         csr = build_csr(n, directed, src, dst, weight, types, len(names))
         degree = out_degrees(n, len(names), csr)
+        _check_degrees(degree, csr.node_of)
         return cls(
             n, directed, names, csr.indptr, csr.indices, csr.weight, csr.edge_type, degree, csr.node_of, csr.internal_of
         )
@@ -279,17 +283,33 @@ def _ids(values: ArrayLike, name: str) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
+def _check_directed(directed: bool) -> None:
+    if not isinstance(directed, bool | np.bool_):
+        raise InputError(f"directed is {directed!r}; it must be True or False")
+
+
 def _num_nodes(src: NDArray[np.int64], dst: NDArray[np.int64], given: int | None) -> int:
     largest = int(max(src.max(initial=-1), dst.max(initial=-1)))
     smallest = int(min(src.min(initial=0), dst.min(initial=0)))
     if smallest < 0:
         raise InputError(f"node id {smallest} is negative; ids are 0 .. num_nodes - 1")
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int | np.integer)):
+        raise InputError(f"num_nodes is {given!r}; it must be a whole number, or None")
     n = largest + 1 if given is None else int(given)
     if n < 0 or n > MAX_NODES:
         raise InputError(f"num_nodes is {n}; it must be 0 .. {MAX_NODES}")
     if largest >= n:
         raise InputError(f"node id {largest} is outside the graph of num_nodes={n}; ids are 0 .. {n - 1}")
     return n
+
+
+def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> None:
+    heavy = np.flatnonzero(degree.sum(axis=1) > MAX_DEGREE)
+    if heavy.size:
+        raise InputError(
+            f"the edges of node {node_of[heavy[0]]} weigh {degree[heavy[0]].sum()} together; at most {MAX_DEGREE:.3g} "
+            "is allowed: scale the weights (only their ratios matter)"
+        )
 
 
 def _weights(weight: ArrayLike | None, size: int) -> NDArray[np.float64]:

@@ -146,8 +146,11 @@ def _checked(
     if raw.size and raw.dtype.kind not in "iu":
         raise InputError(f"ids have dtype {raw.dtype}; they must be integers")
     i = np.atleast_2d(raw.astype(np.int64, copy=False))
+    given = np.asarray(scores)
+    if given.size and given.dtype.kind not in "fiub":
+        raise InputError(f"scores have dtype {given.dtype}; they must be real numbers")
     with np.errstate(over="ignore"):
-        s = np.atleast_2d(np.asarray(scores, dtype=np.float32))
+        s = np.atleast_2d(given.astype(np.float32, copy=False))
     if i.shape != s.shape or i.ndim != 2:
         raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), a row per query")
     b, k = i.shape
@@ -155,7 +158,10 @@ def _checked(
         c = (i != PAD_ID).sum(axis=1, dtype=np.int64)
         valid = i != PAD_ID
     else:
-        c = np.atleast_1d(np.asarray(counts)).astype(np.int64, copy=False)
+        lengths = np.atleast_1d(np.asarray(counts))
+        if lengths.size and lengths.dtype.kind not in "iu":
+            raise InputError(f"counts have dtype {lengths.dtype}; they must be integers")
+        c = lengths.astype(np.int64, copy=False)
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
             raise InputError(f"counts must be {b} integers from 0 to {k}, one a query; given shape {c.shape}: {c}")
         valid = np.arange(k) < c[:, None]
