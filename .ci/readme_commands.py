@@ -1,0 +1,40 @@
+"""Prints the README's command of a kind ("demo" or "tests"), one step a line, so that CI runs what users read.
+
+A command is a line of a fenced block that makes a virtual environment and ends in ``hopfuse demo`` or ``pytest``;
+its steps are joined by ``&&``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ENDINGS = {"demo": "/hopfuse demo", "tests": "/pytest"}
+
+
+def fenced_lines(text: str) -> list[str]:
+    """The lines inside fenced code blocks, continued lines joined."""
+    lines, inside = [], False
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif inside:
+            lines.append(line.strip().removeprefix("$ "))
+    return lines
+
+
+def command(text: str, kind: str) -> list[str]:
+    """The steps of the only command of this kind."""
+    found = [
+        line for line in fenced_lines(text) if line.startswith("python3 -m venv ") and line.endswith(ENDINGS[kind])
+    ]
+    if len(set(found)) != 1:
+        raise SystemExit(
+            f"README.md must have one command for {kind!r} in a fenced block: a line that starts with "
+            f"'python3 -m venv' and ends with '{ENDINGS[kind]}'; found {found or 'none'}"
+        )
+    return [step.strip() for step in found[0].split("&&")]
+
+
+if __name__ == "__main__":
+    print("\n".join(command(Path(sys.argv[1]).read_text(encoding="utf-8"), sys.argv[2])))
