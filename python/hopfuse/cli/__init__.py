@@ -1,0 +1,41 @@
+"""The command line: ``hopfuse --help``. Click and Rich come with the extra ``cli``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ..errors import MissingExtraError
+
+__all__ = ["main"]
+
+_NEEDED = ("click", "rich")
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run a command and leave the process: 0 where it worked, 2 after an error that hopfuse explains.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        By default those that the process was started with.
+
+    Examples
+    --------
+    >>> from hopfuse.cli import main
+    >>> try:
+    ...     main(["--version"])
+    ... except SystemExit as exit:
+    ...     print(exit.code)
+    hopfuse 0.1.0
+    0
+    """
+    try:
+        from .app import run
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in _NEEDED:
+            raise
+        print(f"hopfuse: {MissingExtraError(package, 'cli', 'the command line')}", file=sys.stderr)
+        sys.exit(2)
+    run(args)

@@ -1,0 +1,35 @@
+"""The program ``hopfuse``: its commands, and how it fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from .. import __version__
+from ..errors import HopfuseError
+from .build import build
+from .demo import demo
+from .explain import explain
+from .info import info
+from .score import score
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="hopfuse", message="%(prog)s %(version)s")
+def app() -> None:
+    """Score many questions at once over a knowledge graph and a dense corpus."""
+
+
+for command in (demo, build, score, explain, info):
+    app.add_command(command)
+
+
+def run(args: Sequence[str] | None) -> None:
+    """Run a command; errors of the library and of the file system become one line and exit code 2."""
+    try:
+        app.main(args=None if args is None else list(args), prog_name="hopfuse")
+    except (HopfuseError, OSError) as error:
+        click.echo(f"hopfuse: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)

@@ -1,0 +1,83 @@
+"""``hopfuse build``: an index from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from .. import Index
+from ..errors import InputError
+from .info import index_table
+from .options import DIRECTORY, FILE, encoder_option, make_encoder
+
+
+@click.command()
+@click.option("--passages", type=FILE, required=True, help="Rows of id, title, text: .jsonl, .tsv or .parquet.")
+@click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
+@encoder_option
+@click.option("--edges", type=FILE, help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet.")
+@click.option("--entities", type=FILE, help="Rows of name: .jsonl, .tsv or .parquet.")
+@click.option("--aliases", type=FILE, help="Other names: .jsonl with entity (name or number) and aliases (a list).")
+@click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
+@click.option("--metric", type=click.Choice(["ip", "cosine"]), default="ip", show_default=True)
+@click.option("--storage", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
+@click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made where absent.")
+def build(
+    passages: Path,
+    vectors: Path | None,
+    encoder: str | None,
+    edges: Path | None,
+    entities: Path | None,
+    aliases: Path | None,
+    entity_vectors: Path | None,
+    metric: Any,
+    storage: Any,
+    out: Path,
+) -> None:
+    """Build an index from files.
+
+    Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1.
+    """
+    if vectors is not None and encoder is not None:
+        raise InputError("--vectors and --encoder are both given; each gives the passages their vectors")
+    index = Index.build(
+        passages=passages,
+        vectors=vectors if encoder is None else make_encoder(encoder).encode_passages(_texts(passages)),
+        graph=edges,
+        entities=entities,
+        aliases=None if aliases is None else read_aliases(aliases),
+        entity_vectors=entity_vectors,
+        metric=metric,
+        storage=storage,
+    )
+    generation = index.save(out)
+    Console(stderr=True).print(f"Saved generation {generation} in {out}", soft_wrap=True, highlight=False)
+    Console().print(index_table(index.info()))
+
+
+def _texts(passages: Path) -> list[str]:
+    return list(Index.build(passages=passages).texts)
+
+
+def read_aliases(path: Path) -> dict[int | str, list[str]]:
+    """Other names by entity, from a .jsonl file; what an entity's rows have is put together."""
+    found: dict[int | str, list[str]] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--aliases: {path} cannot be read as UTF-8 text: {error}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            entity, names = row["entity"], row["aliases"]
+            fits = isinstance(entity, (int, str)) and not isinstance(entity, bool) and isinstance(names, list)
+        except (ValueError, TypeError, KeyError):
+            fits = False
+        if not fits:
+            raise InputError(f'{path}, line {number} is {line[:80]!r}; it must be {{"entity": ..., "aliases": [...]}}')
+        found.setdefault(entity, []).extend(names)
+    return found

@@ -1,0 +1,52 @@
+"""One traced query as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+
+def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Seeds, both lists and the fused hits of a query, at most ``show`` lines of each.
+
+    Parameters
+    ----------
+    question : str
+    trace : mapping
+        One of :attr:`hopfuse.recipes.PhaseGraphResult.traces`.
+    show : int
+    """
+    tree = Tree(f"[bold]{escape(question)}[/bold]")
+    seeds = tree.add("Seeds: entities that the question names")
+    for seed in trace["seeds"]:
+        seeds.add(_seed(seed))
+    if not trace["seeds"]:
+        seeds.add("none: the graph list is empty")
+    for leg in ("dense", "graph"):
+        _leg(tree, leg, trace, show)
+    hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        parts = " + ".join(f"{leg} {share:.4f}" for leg, share in hit["contributions"].items())
+        bonus = f" + consensus {hit['consensus']:.4f}" if hit["consensus"] else ""
+        hits.add(f"{rank}. [bold]{escape(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f} = {parts}{bonus}")
+    return tree
+
+
+def _seed(seed: Mapping[str, Any]) -> str:
+    name = f"[bold]{escape(seed['name'])}[/bold]"
+    asked = "" if seed["surface"] == seed["name"] else f", asked for as {escape(repr(seed['surface']))}"
+    return f"{name} ({seed['match']}{asked}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
+
+
+def _leg(tree: Tree, leg: str, trace: Mapping[str, Any], show: int) -> None:
+    pool, temperature = trace[leg], trace["temperatures"][leg]
+    heat = "" if temperature is None else f", temperature {temperature:.3f}"
+    branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{heat}")
+    for row in pool[:show]:
+        branch.add(
+            f"{row['rank']}. {escape(row['title'] or str(row['passage']))}  score {row['score']:.4g}, "
+            f"percentile {row['percentile']:.2f}, probability {row['probability']:.4f}"
+        )

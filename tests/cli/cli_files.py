@@ -1,0 +1,107 @@
+"""The real command, and the small files that it is run on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+TEXTS = [
+    "Ada wrote notes on the Engine.",
+    "Babbage built the Engine in London.",
+    "London is on the Thames.",
+    "The Thames flows to the sea.",
+    "A program is a list of steps.",
+    "Turing thought about machines.",
+]
+ENTITIES = ["Ada", "Engine", "Babbage", "London", "Thames", "Turing"]
+ALIASES = [{"entity": "Ada", "aliases": ["Countess of Lovelace"]}, {"entity": 3, "aliases": ["Londinium"]}]
+EDGES = [(0, 6), (0, 7), (1, 8), (1, 7), (1, 9), (2, 9), (2, 10), (3, 10), (5, 11)]
+DIM = 8
+QUERIES = 300
+
+
+def command(*args):
+    return [sys.executable, "-m", "hopfuse.cli", *map(str, args)]
+
+
+def hopfuse(*args):
+    """Run a command that must succeed."""
+    done = subprocess.run(command(*args), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def refused(*args):
+    """Run a command that must fail with one line, exit code 2 and no traceback; gives the line."""
+    return said_error(subprocess.run(command(*args), capture_output=True, text=True, check=False))
+
+
+def said_error(done):
+    """The line of an error that the program explains; above it may stand a progress bar."""
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    *bars, line = done.stderr.strip().splitlines()
+    assert all(bar.startswith(("Scoring ", "Going on ")) for bar in bars), done.stderr
+    assert line.startswith("hopfuse: ")
+    return line
+
+
+DYING = """
+import os, shutil, signal, sys
+import hopfuse.cli
+
+module, name, at = {"os": os, "shutil": shutil}[sys.argv[1]], sys.argv[2], int(sys.argv[3])
+call, calls = getattr(module, name), 0
+
+def dying(*args, **options):
+    global calls
+    calls += 1
+    if calls == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return call(*args, **options)
+
+setattr(module, name, dying)
+hopfuse.cli.main(sys.argv[4:])
+"""
+
+
+def killed(moment, *args):
+    """Run a command that is killed, without mercy, where it calls ``module.name`` for the nth time."""
+    program = [sys.executable, "-c", DYING, *map(str, moment), *map(str, args)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_jsonl(path):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def write_files(folder):
+    """What a tiny index is built from, and a few hundred queries for it."""
+    rng = np.random.default_rng(0)
+    rows = [{"id": f"p{i}", "title": text.split()[0], "text": text} for i, text in enumerate(TEXTS)]
+    write_jsonl(folder / "passages.jsonl", rows)
+    np.save(folder / "vectors.npy", rng.normal(size=(len(TEXTS), DIM)).astype(np.float32))
+    (folder / "entities.tsv").write_text("name\n" + "\n".join(ENTITIES) + "\n", encoding="utf-8")
+    edges = "".join(f"{a}\t{b}\tcontext\t1.0\n" for a, b in EDGES)
+    (folder / "edges.tsv").write_text("src\tdst\ttype\tweight\n" + edges + "6\t8\trelation\t2.0\n", encoding="utf-8")
+    write_jsonl(folder / "aliases.jsonl", ALIASES)
+    asked = [{"id": f"q{i}", "text": f"What of {ENTITIES[i % 6]} and {ENTITIES[i % 5]}?"} for i in range(QUERIES)]
+    write_jsonl(folder / "queries.jsonl", asked)
+    np.save(folder / "query_vectors.npy", rng.normal(size=(QUERIES, DIM)).astype(np.float32))
+    return folder
+
+
+def build_args(files):
+    names = {"passages": "passages.jsonl", "vectors": "vectors.npy", "edges": "edges.tsv", "entities": "entities.tsv"}
+    return ["build", *(x for option, name in names.items() for x in (f"--{option}", files / name))]

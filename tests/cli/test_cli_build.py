@@ -1,0 +1,96 @@
+import json
+
+import numpy as np
+import pytest
+from cli.cli_files import ALIASES, EDGES, ENTITIES, TEXTS, build_args, hopfuse, refused, write_jsonl
+from hopfuse import Index
+
+
+def test_build_holds_what_the_files_say(index, files):
+    built = Index.open(index, verify="full")
+    assert list(built.texts) == TEXTS
+    assert list(built.passage_ids) == [f"p{i}" for i in range(len(TEXTS))]
+    assert list(built.entity_names) == ENTITIES
+    assert built.entity_aliases[0] == tuple(ALIASES[0]["aliases"])
+    assert built.entity_aliases[3] == tuple(ALIASES[1]["aliases"])
+    assert np.array_equal(built.vectors, np.load(files / "vectors.npy"))
+    assert built.graph.edge_type_names == ("context", "relation")
+    assert built.info()["graph"]["edge_types"] == {"context": len(EDGES), "relation": 1}
+
+
+def test_build_says_where_and_what(files, tmp_path):
+    done = hopfuse(*build_args(files), "--out", tmp_path / "index")
+    assert f"Saved generation 1 in {tmp_path / 'index'}" in done.stderr
+    assert "passages" in done.stdout
+    assert "Saved generation 2" in hopfuse(*build_args(files), "--out", tmp_path / "index").stderr
+
+
+def test_build_embeds_with_an_encoder(files, tmp_path):
+    pytest.importorskip("wordllama")
+    from hopfuse.encoders import WordLlamaEncoder
+
+    args = ["build", "--passages", files / "passages.jsonl", "--encoder", "wordllama:64", "--out", tmp_path / "index"]
+    hopfuse(*args, "--storage", "float16", "--metric", "cosine")
+    built = Index.open(tmp_path / "index")
+    expected = WordLlamaEncoder(64).encode_passages(TEXTS).astype(np.float16)
+    assert np.array_equal(built.vectors, expected)
+    assert (built.metric, built.storage) == ("cosine", "float16")
+
+
+def test_info_of_an_index(index):
+    assert json.loads(hopfuse("info", index, "--json").stdout) == json.loads(
+        json.dumps(Index.open(index).info(), default=list)
+    )
+    said = hopfuse("info", index, "--verify").stdout
+    assert "float32" in said
+    assert "context: 9, relation: 1" in said
+
+
+def test_info_of_the_machine():
+    found = json.loads(hopfuse("info", "--json").stdout)
+    assert found["auto"] in found["backends"]
+    assert {"hopfuse", "processor", "cores", "python", "numpy"} <= set(found)
+    assert found["backends"]["cpu"]["variant"] in hopfuse("info").stdout
+
+
+def test_verify_needs_a_directory():
+    done = hopfuse("info", "--help")
+    assert "--verify" in done.stdout
+    with pytest.raises(AssertionError, match="needs the DIRECTORY"):
+        hopfuse("info", "--verify")
+
+
+def test_a_damaged_index_is_one_line(files, tmp_path):
+    hopfuse(*build_args(files), "--out", tmp_path / "index")
+    data = max((tmp_path / "index").iterdir(), key=lambda path: path.stat().st_size)
+    raw = bytearray(data.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    data.write_bytes(raw)
+    assert str(data) in refused("info", tmp_path / "index", "--verify")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--passages", "passages.csv"], "suffix must be one of"),
+        (["--passages", "missing.jsonl"], "there is no file"),
+        (["--passages", "passages.jsonl", "--vectors", "query_vectors.npy"], "300 rows"),
+        (["--passages", "passages.jsonl", "--encoder", "gpt"], "--encoder is 'gpt'"),
+        (["--passages", "passages.jsonl", "--encoder", "wordllama", "--vectors", "vectors.npy"], "both given"),
+        (["--passages", "passages.jsonl", "--aliases", "missing.jsonl"], "cannot be read"),
+        (["--passages", "passages.jsonl", "--aliases", "queries.jsonl"], "queries.jsonl, line 1"),
+    ],
+)
+def test_what_cannot_be_built_is_said(refused_here, files, tmp_path, args, said):
+    paths = [files / arg if "." in arg else arg for arg in args]
+    line = refused_here("build", *paths, "--out", tmp_path / "index")
+    assert said in line
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("row", [[], {"entity": "Ada"}, {"entity": True, "aliases": []}, {"entity": 0, "aliases": "A"}])
+def test_a_malformed_alias_row_is_named(refused_here, files, tmp_path, row):
+    aliases = write_jsonl(tmp_path / "aliases.jsonl", [{"entity": "Ada", "aliases": ["Lady Ada"]}, row])
+    assert "aliases.jsonl, line 2 is" in refused_here(
+        *build_args(files), "--aliases", aliases, "--out", tmp_path / "index"
+    )

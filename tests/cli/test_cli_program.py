@@ -1,0 +1,95 @@
+import doctest
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import hopfuse as hf
+import pytest
+from cli.cli_files import command, hopfuse, refused
+from hopfuse.cli.files import write_whole
+from hopfuse.cli.machine import machine
+
+COMMANDS = ("demo", "build", "score", "explain", "info")
+
+
+def test_version_and_help():
+    assert hopfuse("--version").stdout == f"hopfuse {hf.__version__}\n"
+    said = hopfuse("--help").stdout
+    assert all(f"\n  {name} " in said for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    said = hopfuse(name, "--help").stdout
+    assert said.startswith(f"Usage: hopfuse {name} ")
+    assert all(line.strip() for line in said.splitlines() if line.startswith("  --"))
+
+
+def test_the_entry_point_is_main():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"]["hopfuse"] == "hopfuse.cli:main"
+    assert {"click", "rich"} <= {line.split(">")[0] for line in project["optional-dependencies"]["cli"]}
+    assert "cli" in project["optional-dependencies"]["demo"][0]
+
+
+@pytest.mark.parametrize("package", ["click", "rich"])
+def test_without_the_extra_its_name_is_said(package):
+    program = f"import sys; sys.modules[{package!r}] = None; from hopfuse.cli import main; main(['info'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert package in done.stderr
+    assert "pip install 'hopfuse[cli]'" in done.stderr
+
+
+def test_another_missing_module_is_not_blamed_on_the_extra():
+    program = "import sys; sys.modules['hopfuse.evaluate'] = None; from hopfuse.cli import main; main(['info'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr
+
+
+def test_usage_errors_exit_with_2():
+    done = subprocess.run(command("score"), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Missing option" in done.stderr
+
+
+def test_an_error_of_the_file_system_is_one_line(files, tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    line = refused("build", "--passages", files / "passages.jsonl", "--out", tmp_path / "file" / "index")
+    assert "Not a directory" in line
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "result"
+    write_whole(path, lambda p: p.write_text("old") and None)
+
+    def fail(unfinished):
+        unfinished.write_text("ne")
+        raise RuntimeError("no space")
+
+    with pytest.raises(RuntimeError, match="no space"):
+        write_whole(path, fail)
+    assert path.read_text() == "old"
+    write_whole(path, lambda p: p.write_text("new") and None)
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_machine_names_packages():
+    found = machine("numpy", "no-such-package")
+    assert found["cores"] >= 1
+    assert found["no-such-package"] == "not installed"
+    assert found["processor"]
+
+
+@pytest.mark.parametrize("name", ["hopfuse.cli", "hopfuse.cli.machine", "hopfuse.cli.options"])
+def test_examples(name):
+    if name.endswith("options"):
+        pytest.importorskip("wordllama")
+    result = doctest.testmod(import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,241 @@
+import fcntl
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cli.cli_files import ENTITIES, QUERIES, hopfuse, killed, read_jsonl, refused, said_error, write_jsonl
+from hopfuse import Index
+from hopfuse.cli.queries import Query, count_queries, read_queries
+from hopfuse.errors import InputError
+from hopfuse.recipes import PhaseGraph
+
+
+def test_score_is_what_the_recipe_finds(scoring, index, files, tmp_path):
+    hopfuse(*scoring, "--out", tmp_path / "out.jsonl", "--k", 3, "--chunk", 7, "--alpha", 0.4)
+    opened = Index.open(index)
+    named = [[ENTITIES[i % 6], ENTITIES[i % 5]] for i in range(QUERIES)]
+    found = PhaseGraph(opened, alpha=0.4).search(vectors=np.load(files / "query_vectors.npy"), entities=named, k=3)
+    expected = [
+        {"id": f"q{i}", "hits": [{"id": opened.passage_ids[p], "score": s} for p, s in found.hits.row(i)]}
+        for i in range(QUERIES)
+    ]
+    assert read_jsonl(tmp_path / "out.jsonl") == expected
+    assert list(tmp_path.iterdir()) == [tmp_path / "out.jsonl"]
+
+
+def test_the_result_does_not_depend_on_chunks_or_threads(scoring, tmp_path):
+    hopfuse(*scoring, "--out", tmp_path / "a.jsonl", "--chunk", 300, "--threads", 1)
+    hopfuse(*scoring, "--out", tmp_path / "b.jsonl", "--chunk", 41, "--threads", 2)
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+def test_parquet_in_and_out(scoring, index, files, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = read_jsonl(files / "queries.jsonl")
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "queries.parquet", row_group_size=17)
+    hopfuse(*scoring, "--out", tmp_path / "a.jsonl", "--chunk", 40)
+    from_parquet = [tmp_path / "queries.parquet" if arg == files / "queries.jsonl" else arg for arg in scoring]
+    hopfuse(*from_parquet, "--out", tmp_path / "b.parquet", "--chunk", 40)
+    expected = read_jsonl(tmp_path / "a.jsonl")
+    result = parquet.ParquetFile(tmp_path / "b.parquet")
+    assert result.read().to_pylist() == expected
+    assert result.num_row_groups == 8
+    assert list(read_queries(tmp_path / "queries.parquet")) == list(read_queries(files / "queries.jsonl"))
+    assert count_queries(tmp_path / "queries.parquet") == count_queries(files / "queries.jsonl") == QUERIES
+
+
+def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_path):
+    rows = [
+        {"id": "name", "entities": ["London"]},
+        {"id": "alias", "entities": ["londinium"]},
+        {"id": "number", "entities": [3]},
+        {"id": "text", "question": "What flows through LONDON?"},
+        {"id": "none", "text": "What of nothing?"},
+        {"id": "empty", "text": "What of London?", "entities": []},
+    ]
+    write_jsonl(tmp_path / "queries.jsonl", rows)
+    np.save(tmp_path / "vectors.npy", np.repeat(np.load(files / "query_vectors.npy")[:1], len(rows), axis=0))
+    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
+    hits = {row["id"]: row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")}
+    assert hits["name"] == hits["alias"] == hits["number"] == hits["text"]
+    assert hits["none"] == hits["empty"] != hits["name"]
+    hopfuse("score", *inputs, "--out", tmp_path / "cased.jsonl", "--case-sensitive")
+    cased = {row["id"]: row["hits"] for row in read_jsonl(tmp_path / "cased.jsonl")}
+    assert cased["text"] == hits["none"]
+
+
+def test_an_encoder_reads_the_texts(files, tmp_path):
+    pytest.importorskip("wordllama")
+    build = ["build", "--passages", files / "passages.jsonl", "--edges", files / "edges.tsv"]
+    hopfuse(*build, "--entities", files / "entities.tsv", "--encoder", "wordllama:64", "--out", tmp_path / "index")
+    write_jsonl(tmp_path / "queries.jsonl", [{"text": "Who thought about machines?"}])
+    inputs = ["--index", tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--encoder", "wordllama:64"]
+    hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
+    (row,) = read_jsonl(tmp_path / "out.jsonl")
+    assert row["id"] == "0"
+    assert row["hits"][0]["id"] == "p5"
+
+
+def test_no_queries_give_an_empty_result(index, tmp_path):
+    write_jsonl(tmp_path / "queries.jsonl", [])
+    np.save(tmp_path / "vectors.npy", np.zeros((0, 8), np.float32))
+    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+CHUNK = 30  # ten parts: the calls of os.replace are the state, the parts and the result
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_run_killed_at_any_moment_goes_on_without_losing_or_repeating_a_query(scoring, tmp_path, suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    args = [*scoring, "--chunk", CHUNK, "--threads", 1]
+    whole, out, partial = (tmp_path / f"{name}" for name in (f"a.{suffix}", f"b.{suffix}", f"b.{suffix}.partial"))
+    hopfuse(*args, "--out", whole)
+    for calls_of_replace, parts in ((1, 0), (2, 0), (5, 4), (3, 6), (5, 10)):
+        killed(("os", "replace", calls_of_replace), *args, "--out", out)
+        assert not out.exists()
+        assert len(list(partial.glob(f"part-*[0-9].{suffix}"))) == parts
+    done = hopfuse(*args, "--out", out)
+    assert f"Going on after {QUERIES} of {QUERIES} queries" in done.stderr
+    assert out.read_bytes() == whole.read_bytes()
+    assert not partial.exists()
+
+
+def test_finished_parts_are_not_made_again(scoring, tmp_path):
+    out = tmp_path / "out.jsonl"
+    killed(("os", "replace", 6), *scoring, "--chunk", CHUNK, "--out", out)
+    first = tmp_path / "out.jsonl.partial" / "part-00000000.jsonl"
+    mine = first.read_text(encoding="utf-8").replace('"q0"', '"kept"')
+    first.write_text(mine, encoding="utf-8")
+    assert "Going on after 120 of 300 queries" in hopfuse(*scoring, "--chunk", CHUNK, "--out", out).stderr
+    assert [row["id"] for row in read_jsonl(out)] == ["kept", *(f"q{i}" for i in range(1, QUERIES))]
+
+
+def test_a_kill_after_the_result_is_there(scoring, tmp_path):
+    out = tmp_path / "out.jsonl"
+    killed(("shutil", "rmtree", 1), *scoring, "--chunk", CHUNK, "--out", out)
+    whole = out.read_bytes()
+    assert len(read_jsonl(out)) == QUERIES
+    hopfuse(*scoring, "--chunk", CHUNK, "--out", out, "--overwrite")
+    assert out.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_an_unfinished_run_with_other_options_is_not_taken_up(scoring, tmp_path):
+    out = tmp_path / "out.jsonl"
+    killed(("os", "replace", 3), *scoring, "--chunk", CHUNK, "--out", out)
+    line = refused(*scoring, "--chunk", CHUNK, "--alpha", 0.1, "--out", out)
+    assert "other options" in line
+    assert "--restart" in line
+    hopfuse(*scoring, "--chunk", CHUNK, "--alpha", 0.1, "--out", out, "--restart")
+    hopfuse(*scoring, "--alpha", 0.1, "--out", tmp_path / "whole.jsonl")
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_two_runs_do_not_write_one_result(scoring, tmp_path):
+    out = tmp_path / "out.jsonl"
+    (tmp_path / "out.jsonl.partial").mkdir()
+    with open(tmp_path / "out.jsonl.partial" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "another process" in refused(*scoring, "--out", out)
+    hopfuse(*scoring, "--out", out)
+    assert len(read_jsonl(out)) == QUERIES
+
+
+def test_a_result_is_not_overwritten_unasked(scoring, tmp_path):
+    out = tmp_path / "out.jsonl"
+    out.write_text("mine\n", encoding="utf-8")
+    assert "--overwrite" in refused(*scoring, "--out", out)
+    assert out.read_text(encoding="utf-8") == "mine\n"
+    hopfuse(*scoring, "--out", out, "--overwrite")
+    assert len(read_jsonl(out)) == QUERIES
+
+
+def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_path):
+    text = (files / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    text[200] = '{"id": "broken"\n'
+    (tmp_path / "queries.jsonl").write_text("".join(text), encoding="utf-8")
+    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
+    line = refused("score", *inputs, "--out", tmp_path / "out.jsonl", "--chunk", 50)
+    assert f"{tmp_path / 'queries.jsonl'}, line 201 is not JSON" in line
+    assert not (tmp_path / "out.jsonl").exists()
+    assert len(list((tmp_path / "out.jsonl.partial").glob("part-*.jsonl"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"--index": "nowhere"}, "nowhere"),
+        ({"--queries": "nowhere.jsonl"}, "cannot be read: No such file"),
+        ({"--queries": "queries.csv"}, "suffix must be one of .jsonl, .parquet"),
+        ({"--vectors": "vectors.npy"}, "there are 300 queries"),
+        ({"--vectors": "queries.jsonl"}, "cannot be read as an .npy array"),
+        ({"--out": "out.csv"}, "suffix must be one of .jsonl, .parquet"),
+        ({"--alpha": "2"}, "alpha is 2.0"),
+        ({"--dense-k": "0"}, "dense_k is 0"),
+        ({"--encoder": "wordllama"}, "--vectors or --encoder, and not both"),
+    ],
+)
+def test_what_cannot_be_scored_is_said(refused_here, index, files, tmp_path, change, said):
+    options = {
+        "--index": index,
+        "--queries": files / "queries.jsonl",
+        "--vectors": files / "query_vectors.npy",
+        "--out": tmp_path / "out.jsonl",
+    }
+    options |= {name: files / value if "." in value or value == "nowhere" else value for name, value in change.items()}
+    if options["--out"].name == "out.csv":
+        options["--out"] = tmp_path / "out.csv"
+    assert said in refused_here("score", *(x for option in options.items() for x in option))
+    assert not options["--out"].exists()
+
+
+def test_queries_are_read_one_at_a_time(tmp_path):
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"id": 7, "text": "a", "entities": ["x", 2]}\nbroken\n', encoding="utf-8")
+    rows = read_queries(path)
+    assert next(rows) == Query("7", "a", ["x", 2])
+    with pytest.raises(InputError, match="line 2 is not JSON"):
+        next(rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("[1]", "is a list"),
+        ('{"id": 1.5}', "an id is a string or an integer"),
+        ('{"id": true}', "an id is a string or an integer"),
+        ('{"text": 3}', "a text is a string"),
+        ('{"entities": "Ada"}', "a list of names or of entity numbers"),
+        ('{"entities": [["Ada", "PERSON"]]}', "a list of names or of entity numbers"),
+        ("", "is blank"),
+    ],
+)
+def test_a_malformed_query_is_named(tmp_path, line, said):
+    path = tmp_path / "queries.jsonl"
+    path.write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"line 1 .*{said}"):
+        list(read_queries(path))
+
+
+def test_a_query_without_text_needs_its_entities(refused_here, index, files, tmp_path):
+    write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare"}])
+    np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
+    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    assert "query 'bare' has no text" in refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
+
+
+def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)); "
+        "from hopfuse.cli import main; main(sys.argv[1:])"
+    )
+    args = [*scoring, "--out", tmp_path / "out.jsonl"]
+    done = subprocess.run([sys.executable, "-c", program, *map(str, args)], capture_output=True, text=True, check=False)
+    assert "File too large" in said_error(done)
+    assert not (tmp_path / "out.jsonl").exists()
