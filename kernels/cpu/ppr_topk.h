@@ -150,6 +150,10 @@ template <int L>
 void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
                    const NodeError* error, const Ranked* selected, const int64_t* found, double* shortfall) {
     constexpr double never = std::numeric_limits<double>::infinity();
+    if (top.k == 0) {  // an empty list is exact
+        for (int lane = 0; lane < L; ++lane) shortfall[lane] = 0.0;
+        return;
+    }
     const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
     const auto ratio = [](double needed, double gap) { return gap > 0.0 ? needed / gap : never; };
     float cut[L];
