@@ -1,0 +1,63 @@
+"""``python -m bench``: prove, time, tabulate; or write the report of recorded rows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .cases import CASES
+from .report import render
+from .runner import Launch, launch, run
+from .settings import Settings
+from .table import show
+
+
+def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
+    """Exit status 1 where an answer was wrong."""
+    options = _parser().parse_args(argv)
+    if options.report:
+        recorded = [json.loads(line) for line in options.report.read_text().splitlines()]
+        (options.out or Path("docs/performance.md")).write_text(render(recorded, options.report.name))
+        return 0
+    settings = Settings(options.quick, options.repeats, options.threads)
+    rows: list[dict[str, Any]] = []
+    if options.out:
+        options.out.write_text("")
+    for row in run(options.case or list(CASES), settings, options.retries, options.wait, start):
+        rows.append(row)
+        print(f"{row['case']} / {row['peer'] or 'alone'}: {row['status']} {row.get('reason', '')}", file=sys.stderr)
+        if options.out:
+            with options.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+    show(rows)
+    return int(any(row["status"] == "error" for row in rows))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--case", nargs="+", choices=CASES, metavar="NAME", help=f"of: {', '.join(CASES)}; all if absent"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write rows as JSON lines (with --report: the page)")
+    parser.add_argument("--repeats", type=_positive, default=15, help="interleaved repetitions (default 15)")
+    parser.add_argument("--threads", type=_positive, default=2, help="threads of hopfuse and of each peer (default 2)")
+    parser.add_argument("--retries", type=int, default=0, help="measure a disturbed pair again up to this often")
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for a quiet machine before each pair")
+    parser.add_argument("--quick", action="store_true", help="tiny synthetic inputs: a check that the bench works")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write docs/performance.md from recorded rows")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""What a case is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..settings import Settings
+
+
+class Workload(ABC):
+    """The loaded inputs of a case, and hopfuse's side of it.
+
+    Attributes
+    ----------
+    data : str
+        Where the inputs come from.
+    sizes : dict of str to int
+    batches : tuple of int
+        Numbers of queries in a call; each is measured by itself. Query b is the same in all of them.
+    ops : tuple of str
+        Operations whose kernel variants the rows name.
+    """
+
+    data: str
+    sizes: dict[str, int]
+    batches: tuple[int, ...]
+    ops: tuple[str, ...]
+
+    @abstractmethod
+    def run(self, batch: int, turn: int) -> Any:
+        """hopfuse's answer for the first ``batch`` queries (or another ``batch`` in each turn)."""
+
+    @abstractmethod
+    def check(self, batch: int, ours: Any) -> dict[str, Any]:
+        """The gate: turn 0's answer against the float64 oracle on some queries -> queries, error, tolerance."""
+
+    def compare(self, batch: int, ours: Any, theirs: Any) -> dict[str, Any]:
+        """The gate for a peer: its answer against hopfuse's, on the queries it answered."""
+        raise NotImplementedError
+
+    def turns(self, batch: int, settings: Settings) -> int:
+        """Repetitions of a batch size."""
+        return settings.repeats
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case: the peers it is measured beside (none: hopfuse alone), and how to load it.
+
+    ``load`` raises UnavailableError where its data is absent.
+    """
+
+    peers: tuple[str, ...]
+    load: Callable[[Settings], Workload]
+
+
+def proof(queries: int, error: float, tolerance: float) -> dict[str, Any]:
+    """What a gate found, for the row."""
+    return {"queries": queries, "error": float(f"{error:.3g}"), "tolerance": float(f"{tolerance:.3g}")}
+
+
+def ends(batch: int) -> list[int]:
+    """The sample of a batch: its first and its last query."""
+    return sorted({0, batch - 1})

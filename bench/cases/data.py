@@ -1,0 +1,104 @@
+"""Inputs: the hotpotqa folder where it is present, and deterministic synthetic ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import UnavailableError
+from ..machine import ROOT
+
+#: Of the tiny graph in quick mode: passages, entities, entities named by each passage.
+QUICK_GRAPH = (120, 480, 6)
+
+
+@dataclass(frozen=True)
+class KnowledgeGraph:
+    """Passages 0 .. P-1 and entities P .. N-1, with undirected, weighted, untyped edges.
+
+    ``names`` are the entities'; ``vectors`` (P, d), ``query_vectors`` (Q, d) and ``mentions`` (Q lists of
+    names) belong to its questions.
+    """
+
+    source: str
+    graph: hf.Graph
+    num_passages: int
+    names: list[str]
+    vectors: NDArray[Any]
+    query_vectors: NDArray[Any]
+    mentions: list[list[str]]
+
+
+def knowledge_graph(quick: bool) -> KnowledgeGraph:
+    """The hotpotqa graph, its edge types merged; a tiny one in quick mode."""
+    return _synthetic_graph() if quick else _hotpotqa()
+
+
+def _hotpotqa() -> KnowledgeGraph:
+    folder = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data")) / "hotpotqa"
+    if not (folder / "graph" / "edges.tsv").is_file():
+        raise UnavailableError("the hotpotqa data is absent; set HOPFUSE_DATA to the folder that holds hotpotqa/")
+    nodes = [line.split("\t") for line in (folder / "graph" / "nodes.tsv").read_text("utf-8").splitlines()]
+    edges = [line.split("\t") for line in (folder / "graph" / "edges.tsv").read_text("utf-8").splitlines()]
+    names = [name for _, kind, name in nodes if kind == "entity"]
+    graph = hf.Graph.from_edges(
+        np.array([int(edge[0]) for edge in edges]),
+        np.array([int(edge[1]) for edge in edges]),
+        np.array([float(edge[3]) for edge in edges]),
+        num_nodes=len(nodes),
+    )
+    questions = [json.loads(line) for line in (folder / "query_entities.jsonl").read_text("utf-8").splitlines()]
+    return KnowledgeGraph(
+        "hotpotqa",
+        graph,
+        len(nodes) - len(names),
+        names,
+        np.load(folder / "passage_emb.f16.npy"),
+        np.load(folder / "query_emb.f16.npy"),
+        [[surface for surface, _ in question["entities"]] for question in questions],
+    )
+
+
+def _synthetic_graph() -> KnowledgeGraph:
+    passages, entities, mentioned = QUICK_GRAPH
+    rng = np.random.default_rng(7)
+    src = np.repeat(np.arange(passages), mentioned)
+    dst = passages + np.minimum(rng.zipf(1.6, src.size), entities) - 1
+    chain = passages + np.arange(entities - 1)
+    graph = hf.Graph.from_edges(
+        np.concatenate([src, chain]),
+        np.concatenate([dst, chain + 1]),
+        np.concatenate([np.ones(src.size), rng.uniform(0.8, 3.0, chain.size)]),
+        num_nodes=passages + entities,
+    )
+    names = [f"entity {e}" for e in range(entities)]
+    vectors = unit_vectors(passages + 40, 32, seed=8)
+    mentions = [[names[e] for e in rng.choice(entities, 3, replace=False)] for _ in range(40)]
+    return KnowledgeGraph("synthetic", graph, passages, names, vectors[:passages], vectors[passages:], mentions)
+
+
+def seeds(graph: hf.Graph, queries: int, per_query: int, first: int) -> list[dict[int, float]]:
+    """Restarts: distinct nodes from ``first`` on that have an edge, with weights in [0.1, 1)."""
+    rng = np.random.default_rng(11)
+    src, dst, _, _ = graph.edges()
+    linked = np.unique(np.concatenate([src, dst]))
+    linked = linked[linked >= first]
+    rows = []
+    for _ in range(queries):
+        nodes = rng.choice(linked, per_query, replace=False).tolist()
+        rows.append(dict(zip(nodes, rng.uniform(0.1, 1.0, per_query).tolist(), strict=True)))
+    return rows
+
+
+def unit_vectors(count: int, dim: int, seed: int) -> NDArray[np.float32]:
+    """Random directions, float32."""
+    vectors = np.random.default_rng(seed).standard_normal((count, dim), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors

@@ -1,0 +1,50 @@
+"""Exact inner-product search in float32 unit vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+
+from .. import gate
+from ..settings import Settings
+from .base import Workload, ends, proof
+from .data import unit_vectors
+
+K = 10
+#: Of a float32 dot product of unit vectors, summed in any order.
+TOLERANCE = 2e-6
+
+
+class Dense(Workload):
+    """Random directions; each query is a corpus vector plus as much noise, so that it has a near neighbour."""
+
+    ops = ("dense_topk_f32",)
+    data = "synthetic"
+
+    def __init__(self, settings: Settings) -> None:
+        count, dim = (2_000, 48) if settings.quick else (200_000, 384)
+        self.batches = (1, 4) if settings.quick else (1, 32, 256)
+        self.threads, self.k = settings.threads, K
+        self.vectors = unit_vectors(count, dim, seed=1)
+        mixed = self.vectors[: max(self.batches)] + unit_vectors(max(self.batches), dim, seed=2)
+        self.queries = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+        self.corpus = hf.Corpus.from_array(self.vectors)
+        self.sizes = {"vectors": count, "dim": dim, "k": K}
+
+    def run(self, batch: int, turn: int) -> Any:
+        return hf.dense_topk(self.queries[:batch], self.corpus, K, threads=self.threads)
+
+    def check(self, batch: int, ours: Any) -> dict[str, Any]:
+        rows = ends(batch)
+        exact = hf.reference.dense_topk(self.queries[rows], self.corpus, K)
+        found = gate.Rankings(ours.ids[rows], ours.scores[rows])
+        expected = gate.Rankings(exact.ids, exact.scores)
+        error = gate.rankings("hopfuse against the oracle", found, expected, TOLERANCE, TOLERANCE)
+        return proof(len(rows), error, TOLERANCE)
+
+    def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
+        expected = gate.Rankings(ours.ids, ours.scores)
+        error = gate.rankings("the peer against hopfuse", theirs, expected, 2 * TOLERANCE, 2 * TOLERANCE)
+        return proof(batch, error, 2 * TOLERANCE)

@@ -1,0 +1,95 @@
+"""PhaseGraph whole: vectors and entity names in, the fused top 10 out. Latency, without a peer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+
+from .. import gate
+from ..settings import Settings
+from .base import Workload, ends, proof
+from .data import KnowledgeGraph, knowledge_graph
+from .ranked import top_k
+
+K = 10
+DENSE_TOLERANCE = 2e-6
+#: Passages that are symmetric in the graph tie exactly; their float32 scores order them within the walk's own tol.
+GRAPH_TIE = 1e-6
+FUSED_TOLERANCE = 1e-6
+
+
+class PhaseGraphWhole(Workload):
+    """An index in memory, the questions of its set in order, another batch of them in each turn."""
+
+    ops = ("dense_topk_f32", "ppr_f32", "fuse_f32")
+
+    def __init__(self, settings: Settings) -> None:
+        knowledge = knowledge_graph(settings.quick)
+        self.batches = (1, 8) if settings.quick else (1, 32)
+        self.data, self.mentions, self.threads = knowledge.source, knowledge.mentions, settings.threads
+        self.vectors = np.ascontiguousarray(knowledge.query_vectors, np.float32)
+        self.index = _index(knowledge)
+        self.recipe = hf.recipes.PhaseGraph(self.index, threads=settings.threads)
+        self.sizes = {
+            "passages": knowledge.num_passages,
+            "entities": len(knowledge.names),
+            "stored_entries": knowledge.graph.num_stored,
+            "dim": int(self.vectors.shape[1]),
+            "k": K,
+        }
+
+    def turns(self, batch: int, settings: Settings) -> int:
+        """Enough for a 95th percentile."""
+        return settings.repeats if settings.quick else max(settings.repeats, 100)
+
+    def run(self, batch: int, turn: int) -> Any:
+        rows = [(turn * batch + b) % len(self.mentions) for b in range(batch)]
+        return self.recipe.search(vectors=self.vectors[rows], entities=[self.mentions[q] for q in rows], k=K)
+
+    def check(self, batch: int, ours: Any) -> dict[str, Any]:
+        """Stage by stage: each pool against the oracle, then the oracle's fusion of those pools."""
+        rows = ends(batch)
+        self._check_graph(rows, ours.graph)
+        exact = hf.reference.dense_topk(self.vectors[rows], self.index.corpus, self.recipe.dense_k)
+        gate.rankings("dense pool", _rows(ours.dense, rows), _ranked(exact), DENSE_TOLERANCE, DENSE_TOLERANCE)
+        pools = [_pool(ours.dense, rows), _pool(ours.graph, rows)]
+        alpha = self.recipe.alpha
+        fused = hf.reference.fuse(pools, weights=(alpha, 1.0 - alpha), k=K)
+        error = gate.rankings("fused", _rows(ours.hits, rows), _ranked(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
+        return proof(len(rows), error, FUSED_TOLERANCE)
+
+    def _check_graph(self, rows: list[int], pool: hf.Hits) -> None:
+        traced = self.recipe.search(
+            vectors=self.vectors[rows], entities=[self.mentions[q] for q in rows], k=K, explain=True
+        )
+        for at, row in enumerate(rows):
+            seeds = traced.traces[at]["seeds"]
+            restart = {self.index.num_passages + seed["entity"]: seed["weight"] for seed in seeds}
+            exact = np.zeros((1, self.index.graph.num_nodes))
+            if restart:
+                exact = hf.reference.ppr(self.index.graph, [restart], damping=self.recipe.damping)
+            expected = top_k(exact[:, : self.index.num_passages], self.recipe.graph_k, above=0.0)
+            gate.rankings("graph pool", _rows(pool, [row]), expected, GRAPH_TIE, 1e-4)
+
+
+def _index(knowledge: KnowledgeGraph) -> hf.Index:
+    return hf.Index.build(
+        passages=[{"text": ""} for _ in range(knowledge.num_passages)],
+        vectors=knowledge.vectors,
+        graph=knowledge.graph,
+        entities=knowledge.names,
+    )
+
+
+def _rows(hits: hf.Hits, rows: list[int]) -> gate.Rankings:
+    return gate.Rankings(hits.ids[rows], hits.scores[rows])
+
+
+def _pool(hits: hf.Hits, rows: list[int]) -> hf.Hits:
+    return hf.Hits(hits.ids[rows], hits.scores[rows], hits.counts[rows])
+
+
+def _ranked(ranking: Any) -> gate.Rankings:
+    return gate.Rankings(ranking.ids, ranking.scores)

@@ -1,0 +1,62 @@
+"""The best passages by Personalized PageRank, their order proven."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import gate
+from ..settings import Settings
+from .base import ends, proof
+from .ppr import DAMPING, PEER_TOLERANCE, TOL, Ppr
+from .ranked import top_k
+
+
+class PprTopk(Ppr):
+    """The graph and the queries of ``Ppr``; the top 100 passages instead of all scores."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.k = 10 if settings.quick else 100
+        self.passages = np.arange(self.num_passages)
+        self.sizes["k"] = self.k
+
+    def run(self, batch: int, turn: int) -> Any:
+        return hf.ppr_topk(
+            self.graph,
+            self.restarts[:batch],
+            self.k,
+            among=self.passages,
+            damping=DAMPING,
+            tol=TOL,
+            threads=self.threads,
+        )
+
+    def finish(self, scores: NDArray[Any]) -> gate.Rankings:
+        """A peer's scores (queries, N) as its best passages."""
+        return top_k(scores[:, : self.num_passages], self.k, above=0.0)
+
+    def check(self, batch: int, ours: Any) -> dict[str, Any]:
+        rows = ends(batch)
+        expected = self.finish(self.exact(rows))
+        found = gate.Rankings(ours.ids[rows], ours.scores[rows])
+        tie = np.where(ours.proven[rows], 1e-12, TOL)
+        allowed = _bounds(ours)[rows] + 1e-12
+        error = gate.rankings("hopfuse against the oracle", found, expected, tie, allowed)
+        return proof(len(rows), error, float(allowed.max()))
+
+    def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
+        n = len(theirs.ids)
+        allowed = _bounds(ours)[:n] + PEER_TOLERANCE
+        found = gate.Rankings(ours.ids[:n], ours.scores[:n])
+        error = gate.rankings("the peer against hopfuse", found, theirs, PEER_TOLERANCE, allowed)
+        return proof(n, error, float(allowed.max()))
+
+
+def _bounds(hits: Any) -> NDArray[np.float64]:
+    """The widest stated bound of each row's valid scores."""
+    valid = np.arange(hits.ids.shape[1]) < hits.counts[:, None]
+    return np.where(valid, hits.score_bounds, 0.0).max(axis=1, initial=0.0).astype(np.float64)

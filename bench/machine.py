@@ -1,0 +1,109 @@
+"""Where and with what a row was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+
+ROOT = Path(__file__).resolve().parent.parent
+SIMD = ("sse4", "avx", "fma", "f16c", "bmi2", "amx", "asimd", "sve", "fphp", "bf16", "i8mm")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, its vector instructions, cores, operating system. No host name."""
+    info = _cpuinfo()
+    flags = info.get("flags", info.get("Features", "")).split()
+    return {
+        "cpu": info.get("model name") or platform.processor() or platform.machine(),
+        "family_model": "/".join(info[key] for key in ("cpu family", "model") if key in info) or None,
+        "flags": [flag for flag in flags if flag.startswith(SIMD)],
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def versions(*packages: str) -> dict[str, str | None]:
+    """Versions of Python, the compiler of the kernels (None where it is not recorded), and of packages."""
+    engine = hf.explain()["backends"][hf.explain()["auto"]]
+    named = dict.fromkeys(("hopfuse", "numpy", *packages))
+    return {"python": platform.python_version(), "compiler": engine.get("compiler"), **{p: _version(p) for p in named}}
+
+
+def commit() -> dict[str, Any]:
+    """The commit, and whether sources of the library differ from it."""
+    sources = ("python", "kernels", "bindings", "CMakeLists.txt", "pyproject.toml")
+    return {
+        "commit": _git("rev-parse", "--short=12", "HEAD"),
+        "modified": bool(_git("status", "--porcelain", "--untracked-files=no", "--", *sources)),
+    }
+
+
+def kernels(ops: tuple[str, ...]) -> list[str]:
+    """The kernel variants that the last calls of these operations ran."""
+    last = hf.explain()["backends"][hf.explain()["auto"]]["last_calls"]
+    return [last[op]["kernel"] for op in ops]
+
+
+class OtherLoad:
+    """Cores that other programs took (stolen time included) while this object was measuring.
+
+    ``stop()`` gives None where the system does not say.
+    """
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    def stop(self) -> float | None:
+        """Average number of cores since the start."""
+        start, end = self._start, self._now()
+        if start is None or end is None or end[0] <= start[0]:
+            return None
+        wall, busy, own = (b - a for a, b in zip(start, end, strict=True))
+        return round(max(0.0, (busy - own) / wall), 2)
+
+    @staticmethod
+    def _now() -> tuple[float, float, float] | None:
+        try:
+            fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+        except OSError:
+            return None
+        user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields)
+        busy = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+        times = os.times()
+        return time.perf_counter(), busy, times.user + times.system
+
+
+def load_average() -> float | None:
+    """Average number of runnable processes over the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return {}
+    lines = (line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
+    return {key.strip(): value.strip() for key, value in lines}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(("git", *arguments), cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,115 @@
+"""One measurement: gate, warm-up, then hopfuse and the peer in turns."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import machine
+from .cases import CASES
+from .cases.base import Workload
+from .peers import PEERS, Peer
+from .settings import Settings
+from .stats import ratios, summary
+
+#: Seconds of rest before each turn: idle threads of the other side's pool spin for a while before they sleep.
+REST = 0.04
+#: A call shorter than this many seconds is run once untimed in each turn, so that it finds its data in the caches.
+SHORT = 0.05
+
+
+def measure(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Rows of a case beside one peer (None: hopfuse alone), a row for each batch size.
+
+    Raises
+    ------
+    GateError
+        An answer is wrong; rows of earlier batch sizes have been given by then, none for this one.
+    UnavailableError, ImportError
+        The case's data or the peer is absent.
+    """
+    adapter = None if peer is None else PEERS[peer]
+    if adapter is not None:
+        adapter.require()
+    workload = CASES[case].load(settings)
+    other = None if adapter is None else adapter(workload, settings.threads)
+    for batch in workload.batches:
+        yield {"case": case, "peer": peer, "status": "ok", **_measure_batch(workload, other, batch, settings)}
+
+
+def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: Settings) -> dict[str, Any]:
+    gate = _gate(workload, peer, batch)
+    sides: list[Callable[[int], Any]] = [lambda turn: workload.run(batch, turn)]
+    scale = 1.0
+    if peer is not None:
+        sides.append(lambda turn: peer.run(batch))
+        scale = batch / peer.timed_queries(batch)
+    turns = workload.turns(batch, settings)
+    average, load = machine.load_average(), machine.OtherLoad()
+    times = _interleave(sides, turns)
+    others = load.stop()
+    row: dict[str, Any] = {
+        "data": workload.data,
+        "sizes": {**workload.sizes, "batch": batch},
+        "threads": settings.threads,
+        "quick": settings.quick,
+        "gate": gate,
+        "hopfuse": summary(times[0]),
+        "peer_time": None,
+        "ratio": None,
+        "peer_timed_queries": None,
+        "peer_note": None,
+    }
+    if peer is not None:
+        scaled = [t * scale for t in times[1]]
+        row |= {
+            "peer_time": summary(scaled),
+            "ratio": ratios(times[0], scaled),
+            "peer_timed_queries": peer.timed_queries(batch),
+            "peer_note": peer.note(batch),
+        }
+    return row | {
+        "kernels": machine.kernels(workload.ops),
+        "load": {"average_before": average, "other_cores": others},
+        "machine": machine.machine(),
+        **machine.commit(),
+        "versions": machine.versions(*(() if peer is None else peer.packages)),
+    }
+
+
+def _gate(workload: Workload, peer: Peer | None, batch: int) -> dict[str, Any]:
+    """Prove hopfuse against the oracle, then the peer against hopfuse. Its calls are the first warm-up."""
+    ours = workload.run(batch, 0)
+    gate: dict[str, Any] = {"oracle": workload.check(batch, ours), "peer": None}
+    if peer is not None:
+        gate["peer"] = workload.compare(batch, ours, peer.run(batch))
+    return gate
+
+
+def _interleave(sides: list[Callable[[int], Any]], turns: int) -> list[list[float]]:
+    """Seconds of each side, turn by turn; who goes first alternates."""
+    last = [_timed(side, 0) for side in sides]
+    times: list[list[float]] = [[] for _ in sides]
+    order = list(range(len(sides)))
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(turns):
+            for at in order:
+                time.sleep(REST)
+                if last[at] < SHORT:
+                    sides[at](turn)
+                last[at] = _timed(sides[at], turn)
+                times[at].append(last[at])
+            order.reverse()
+    finally:
+        gc.enable()
+    return times
+
+
+def _timed(side: Callable[[int], Any], turn: int) -> float:
+    start = time.perf_counter()
+    side(turn)
+    return time.perf_counter() - start

@@ -1,0 +1,41 @@
+"""python-igraph's ``personalized_pagerank`` (PRPACK), called for each query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cases.ppr import Ppr
+from .base import Peer
+
+
+class IgraphPpr(Peer):
+    """PRPACK solves to 1e-10 or so, in float64; it has no batched call and no tolerance to set."""
+
+    packages = ("igraph",)
+    modules = ("igraph",)
+    remark = "one call a query, one thread (its only way)"
+
+    def __init__(self, workload: Ppr, threads: int) -> None:
+        import igraph
+
+        self.workload = workload
+        src, dst, weight, _ = workload.graph.edges()
+        self.graph = igraph.Graph(workload.graph.num_nodes, np.stack([src, dst], axis=1).tolist())
+        self.weights = weight.astype(np.float64).tolist()
+
+    def timed_queries(self, batch: int) -> int:
+        return min(batch, 8)
+
+    def run(self, batch: int) -> Any:
+        n = self.timed_queries(batch)
+        scores = np.empty((n, self.workload.graph.num_nodes), np.float64)
+        for row, seeds in enumerate(self.workload.restarts[:n]):
+            reset = [0.0] * scores.shape[1]
+            for node, value in seeds.items():
+                reset[node] = value
+            scores[row] = self.graph.personalized_pagerank(
+                damping=self.workload.damping, reset=reset, weights=self.weights, implementation="prpack"
+            )
+        return self.workload.finish(scores)

@@ -1,0 +1,27 @@
+"""hopfuse's own float64 oracle of fusion: plain Python and NumPy, a query at a time."""
+
+from __future__ import annotations
+
+import hopfuse as hf
+
+from ..cases.fusion import Fusion
+from ..gate import Rankings
+from .base import Peer
+
+
+class OracleFusion(Peer):
+    """Written to be read, not to be fast."""
+
+    packages = ("numpy",)
+    remark = "the definition, written to be read; one thread"
+
+    def __init__(self, workload: Fusion, threads: int) -> None:
+        self.workload = workload
+        self.lists = workload.first(self.timed_queries(max(workload.batches)))
+
+    def timed_queries(self, batch: int) -> int:
+        return min(batch, 50)
+
+    def run(self, batch: int) -> Rankings:
+        fused = hf.reference.fuse(self.lists, weights=self.workload.weights, k=self.workload.k)
+        return Rankings(fused.ids, fused.scores)

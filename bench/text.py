@@ -1,0 +1,53 @@
+"""Rows as text, for the table and the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+COLUMNS = ("case", "peer", "B", "hopfuse", "quartiles", "peer's time", "quartiles", "ratio", "of pairs", "other load")
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """A measured row in the order of COLUMNS."""
+    ours, theirs, ratio = row["hopfuse"], row["peer_time"], row["ratio"]
+    return [
+        row["case"],
+        row["peer"] or "-",
+        str(row["sizes"]["batch"]),
+        seconds(ours["median"]),
+        f"{seconds(ours['q1'])} – {seconds(ours['q3'])}",
+        seconds(theirs["median"]) if theirs else f"p95 {seconds(ours['p95'])}",
+        f"{seconds(theirs['q1'])} – {seconds(theirs['q3'])}" if theirs else "-",
+        times(ratio["of_medians"]) if ratio else "-",
+        times(ratio["of_pairs"]) if ratio else "-",
+        "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
+    ]
+
+
+def seconds(value: float) -> str:
+    """A duration with three digits.
+
+    Examples
+    --------
+    >>> seconds(0.012345), seconds(2.0), seconds(4.2e-5)
+    ('12.3 ms', '2.00 s', '42.0 µs')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if value >= scale:
+            return f"{_three(value / scale)} {unit}"
+    return f"{_three(value / 1e-6)} µs"
+
+
+def times(value: float) -> str:
+    """A ratio with three digits.
+
+    Examples
+    --------
+    >>> times(3.14159), times(412.7)
+    ('3.14×', '413×')
+    """
+    return f"{_three(value)}×"
+
+
+def _three(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

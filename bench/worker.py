@@ -1,0 +1,33 @@
+"""The fresh process in which hopfuse and one peer are measured; rows go to standard output as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from .errors import GateError, UnavailableError
+from .measure import measure
+from .settings import Settings
+
+
+def rows(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Measured rows; what prevents one is itself a row, with status "skip" or "error" and no timing."""
+    try:
+        yield from measure(case, peer, settings)
+    except (UnavailableError, ImportError) as reason:
+        yield {"case": case, "peer": peer, "status": "skip", "reason": str(reason)}
+    except GateError as wrong:
+        yield {"case": case, "peer": peer, "status": "error", "reason": str(wrong)}
+
+
+def main() -> None:
+    """Read a task from standard input; write its rows."""
+    task = json.load(sys.stdin)
+    for row in rows(task["case"], task["peer"], Settings(**task["settings"])):
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The quick mode, end to end, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bench.cases import CASES
+from bench.peers import PEERS
+from bench.runner import pairs
+
+FIELDS = {
+    "case", "peer", "status", "data", "sizes", "threads", "quick", "gate", "hopfuse", "peer_time", "ratio",
+    "peer_timed_queries", "peer_note", "kernels", "load", "machine", "commit", "modified", "versions",
+}  # fmt: skip
+SUMMARY = {"n", "min", "q1", "median", "q3", "p95", "max"}
+
+
+def bench(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``python -m bench`` in the repository."""
+    return subprocess.run(
+        (sys.executable, "-m", "bench", *arguments),
+        cwd=root,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def read(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def quick(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], str]:
+    """Rows and standard output of one quick run of everything."""
+    file = tmp_path_factory.mktemp("bench") / "rows.jsonl"
+    done = bench(root, "--quick", "--repeats", "2", "--out", str(file), HOPFUSE_DATA="nowhere")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read(file), done.stdout
+
+
+def test_every_pair_is_measured_or_skipped_for_a_missing_peer(quick: tuple[list[dict], str]) -> None:
+    rows, _ = quick
+    assert {(row["case"], row["peer"]) for row in rows} == set(pairs(list(CASES)))
+    for row in rows:
+        present = row["peer"] is None or all(find_spec(m.split(".")[0]) for m in PEERS[row["peer"]].modules)
+        assert row["status"] == ("ok" if present else "skip"), row
+
+
+def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
+    for row in (r for r in quick[0] if r["status"] == "ok"):
+        assert set(row) == FIELDS
+        assert row["quick"] is True
+        assert row["threads"] == 2
+        assert row["sizes"]["batch"] >= 1
+        assert set(row["hopfuse"]) == SUMMARY
+        assert 0 < row["hopfuse"]["min"] <= row["hopfuse"]["median"] <= row["hopfuse"]["max"]
+        assert row["kernels"]
+        assert row["gate"]["oracle"]["error"] <= row["gate"]["oracle"]["tolerance"]
+        assert row["machine"]["cores"] >= 1
+        assert {"hopfuse", "numpy", "python", "compiler"} <= set(row["versions"])
+        if row["peer"] is None:
+            assert row["ratio"] is None
+        else:
+            assert set(row["peer_time"]) == SUMMARY
+            assert row["ratio"]["of_medians"] > 0
+            assert row["ratio"]["of_pairs"] > 0
+            assert row["gate"]["peer"]["error"] <= row["gate"]["peer"]["tolerance"]
+            assert set(PEERS[row["peer"]].packages) <= set(row["versions"])
+
+
+def test_rows_name_no_folder_and_no_host(quick: tuple[list[dict], str], root: Path) -> None:
+    text = json.dumps(quick[0])
+    assert str(root) not in text
+    assert os.uname().nodename not in text
+
+
+def test_the_table_shows_every_measured_row(quick: tuple[list[dict], str]) -> None:
+    rows, output = quick
+    for row in (r for r in rows if r["status"] == "ok"):
+        assert row["case"] in output
+        assert (row["peer"] or "-") in output
+    assert "hopfuse bench" in output
+
+
+def test_absent_data_is_a_reported_skip(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    arguments = ("--case", "phasegraph-hotpotqa", "--repeats", "1", "--out", str(file))
+    done = bench(root, *arguments, HOPFUSE_DATA=str(tmp_path))
+    assert done.returncode == 0
+    (row,) = read(file)
+    assert row["status"] == "skip"
+    assert "HOPFUSE_DATA" in row["reason"]
+    assert str(tmp_path) not in row["reason"]
+    assert "skip" in done.stdout

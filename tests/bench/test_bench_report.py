@@ -1,0 +1,105 @@
+"""The report is a function of the rows; summaries are what they say."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import __main__ as command
+from bench.report import render
+from bench.stats import ratios, summary
+from bench.text import seconds, times
+
+ROW = {
+    "case": "dense-200k",
+    "peer": "faiss",
+    "status": "ok",
+    "data": "synthetic",
+    "sizes": {"vectors": 200_000, "dim": 384, "k": 10, "batch": 32},
+    "threads": 2,
+    "quick": False,
+    "gate": {
+        "oracle": {"queries": 2, "error": 1e-8, "tolerance": 1e-6},
+        "peer": {"queries": 32, "error": 2e-8, "tolerance": 2e-6},
+    },
+    "hopfuse": summary([0.010, 0.012, 0.011]),
+    "peer_time": summary([0.050, 0.055, 0.052]),
+    "ratio": {"of_medians": 4.727, "of_pairs": 4.8},
+    "peer_timed_queries": 32,
+    "peer_note": "",
+    "kernels": ["dense_topk_f32_avx2"],
+    "load": {"average_before": 0.1, "other_cores": 0.02},
+    "machine": {"cpu": "A CPU", "family_model": None, "flags": ["avx2"], "cores": 2, "system": "Linux x86_64"},
+    "commit": "0123456789ab",
+    "modified": False,
+    "versions": {"python": "3.12.0", "compiler": None, "hopfuse": "0.1.0", "numpy": "2.0.0", "faiss-cpu": "1.9.0"},
+}
+SKIP = {"case": "ppr-hotpotqa", "peer": "igraph", "status": "skip", "reason": "No module named 'igraph'"}
+
+
+def test_the_same_rows_give_the_same_page() -> None:
+    rows = [ROW, SKIP]
+    page = render(rows, "a.jsonl")
+    assert page == render(copy.deepcopy(rows), "a.jsonl")
+    assert page == render(json.loads(json.dumps(rows)), "a.jsonl")
+    for part in ("4.73×", "4.80×", "11.0 ms", "52.0 ms", "0123456789ab", "A CPU", "faiss-cpu 1.9.0", "0.02", "B = 32"):
+        assert part in page
+    assert "ppr-hotpotqa, igraph: skip: No module named 'igraph'" in page
+
+
+def test_quick_rows_and_uncommitted_sources_are_said() -> None:
+    page = render([ROW | {"quick": True, "modified": True}], "a.jsonl")
+    assert "quick mode" in page
+    assert "uncommitted" in page
+    assert "quick mode" not in render([ROW], "a.jsonl")
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    rows, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
+    rows.write_text(json.dumps(ROW) + "\n")
+    assert command.main(["--report", str(rows), "--out", str(page)]) == 0
+    assert page.read_text() == render([ROW], "rows.jsonl")
+
+
+def test_summary_and_ratios() -> None:
+    rng = np.random.default_rng(1)
+    ours, theirs = rng.uniform(1, 2, 31).tolist(), rng.uniform(5, 9, 31).tolist()
+    found = summary(ours)
+    assert found["n"] == 31
+    assert found["median"] == pytest.approx(sorted(ours)[15], rel=1e-3)
+    assert found["q1"] == pytest.approx(np.quantile(ours, 0.25), rel=1e-3)
+    assert found["q3"] == pytest.approx(np.quantile(ours, 0.75), rel=1e-3)
+    assert (found["min"], found["max"]) == pytest.approx((min(ours), max(ours)), rel=1e-3)
+    pairs = sorted(t / o for o, t in zip(ours, theirs, strict=True))
+    assert ratios(ours, theirs)["of_pairs"] == pytest.approx(pairs[15], rel=1e-3)
+    assert ratios(ours, theirs)["of_medians"] == pytest.approx(sorted(theirs)[15] / sorted(ours)[15], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(2.0, "2.00 s"), (0.0123, "12.3 ms"), (0.456, "456 ms"), (4.2e-5, "42.0 µs")]
+)
+def test_durations(value: float, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_ratio_text() -> None:
+    assert [times(value) for value in (0.5, 3.14159, 41.27, 412.7)] == ["0.50×", "3.14×", "41.3×", "413×"]
+
+
+def test_only_public_names_of_hopfuse_are_used(root: Path) -> None:
+    files = sorted((root / "bench").rglob("*.py"))
+    assert len(files) > 20
+    for file in files:
+        tree = ast.parse(file.read_text())
+        names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+        rooms = {name.split(".")[1] for name in names if name.startswith("hopfuse.")}
+        assert rooms <= {"encoders", "evaluate", "reference"}, file.name
+        owned = {d.name for d in ast.walk(tree) if isinstance(d, ast.FunctionDef)}
+        private = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr.startswith("_")}
+        assert private <= owned | {"_start"}, file.name
