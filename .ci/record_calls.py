@@ -1,0 +1,203 @@
+"""Records calls of the native module, made through the public API, for tests/build/replay.cpp.
+
+``record_calls.py CALLS EXPECTED`` writes the calls with their inputs, and what this machine's best variant answered.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse import _native
+from hopfuse.backends import cpu
+
+OUTPUTS = {
+    "ppr": ("scores", "iterations", "residual", "bound", "converged"),
+    "ppr_topk": (
+        *("ids", "scores", "counts", "score_bounds", "proven"),
+        *("iterations", "residual", "bound", "converged"),
+    ),
+    "dense_topk": ("ids", "scores", "counts"),
+    "calibrate": ("out",),
+    "fuse": ("out_ids", "out_scores", "out_counts"),
+}
+# Outputs of dense_encode, which the replay makes anew.
+CODES = ("codes", "scale", "error", "norm_code", "norm")
+
+
+class Recorder:
+    """Stands in for the native module in the CPU backend."""
+
+    def __init__(self) -> None:
+        self.calls: list[bytes] = []
+        self.expected: list[bytes] = []
+        self.graphs: dict[int, int] = {}
+        self.kept: list[Any] = []
+        self.GraphView = self  # its static method is `make` below
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_native, name)
+
+    def add(self, op: str, values: dict[str, Any]) -> None:
+        outputs = OUTPUTS.get(op, ())
+        fields = [
+            self.field(name, value, name in outputs or (op == "dense_topk" and name in CODES))
+            for name, value in values.items()
+            if value is not None
+        ]
+        self.calls.append(self.text(op) + struct.pack("<I", len(fields)) + b"".join(fields))
+        self.expected += [values[name].tobytes() for name in values if name in outputs]
+
+    @staticmethod
+    def text(value: str) -> bytes:
+        return struct.pack("<I", len(value)) + value.encode()
+
+    def field(self, name: str, value: Any, output: bool) -> bytes:
+        if not isinstance(value, np.ndarray):
+            value = np.array(value, np.float64 if isinstance(value, float) else np.int64)
+        header = struct.pack(f"<BBI{value.ndim}q", output, value.itemsize, value.ndim, *value.shape)
+        return self.text(name) + header + (b"" if output else value.tobytes())
+
+    def make(self, *, owner: Any, **fields: Any) -> Any:
+        view = _native.GraphView.make(owner=owner, **fields)
+        self.kept.append(view)
+        self.graphs[id(view)] = len(self.calls)
+        self.add("graph", fields)
+        return view
+
+    def ppr(self, view: Any, **fields: Any) -> None:
+        _native.ppr(view, **fields)
+        self.add("ppr", {"graph": self.graphs[id(view)], **fields})
+
+    def ppr_topk(self, view: Any, **fields: Any) -> None:
+        _native.ppr_topk(view, **fields)
+        self.add("ppr_topk", {"graph": self.graphs[id(view)], **fields})
+
+    def dense_topk(self, vectors: Any, **fields: Any) -> None:
+        _native.dense_topk(vectors, **fields)
+        del fields["rescored"]
+        self.add("dense_topk", {"vectors": vectors, **fields})
+
+    def calibrate(self, scores: Any, counts: Any, **fields: Any) -> None:
+        _native.calibrate(scores, counts, **fields)
+        self.add("calibrate", {"scores": scores, "counts": counts, **fields})
+
+    def fuse(self, ids: list[Any], scores: list[Any], counts: list[Any], **fields: Any) -> None:
+        _native.fuse(ids, scores, counts, **fields)
+        lists = {
+            f"{name}.{i}": array
+            for name, arrays in (("ids", ids), ("scores", scores), ("counts", counts))
+            for i, array in enumerate(arrays)
+        }
+        self.add("fuse", {**lists, **fields})
+
+
+# ---- The calls -----------------------------------------------------------------------------------------------
+
+
+def graph(rng: np.random.Generator, n: int, edges: int, *, directed: bool, weighted: bool, types: int) -> hf.Graph:
+    """Random edges with self-loops and parallels, two hubs beyond a segment, isolated and dangling nodes."""
+    hubs = np.repeat([0, n // 2], [n // 3, 65])
+    src = np.concatenate([rng.integers(0, n - n // 8, edges), hubs])
+    dst = np.concatenate([rng.integers(0, n - n // 8, edges), rng.integers(0, n - n // 8, hubs.size)])
+    return hf.Graph.from_edges(
+        src,
+        dst,
+        rng.random(src.size) + 0.01 if weighted else None,
+        num_nodes=n,
+        directed=directed,
+        edge_type=rng.integers(0, types, src.size) if types > 1 else None,
+        edge_type_names=[f"t{i}" for i in range(types)] if types > 1 else None,
+    )
+
+
+def seeds(rng: np.random.Generator, g: hf.Graph, batch: int, within: np.ndarray) -> list[dict[int, float]]:
+    return [{int(v): float(rng.random() + 0.1) for v in rng.choice(within, 5, replace=False)} for _ in range(batch)]
+
+
+def ppr_calls(rng: np.random.Generator) -> None:
+    for directed in (False, True):
+        for weighted, types in ((False, 1), (True, 1), (True, 3)):
+            g = graph(rng, 700, 2500, directed=directed, weighted=weighted, types=types)
+            every = np.arange(g.num_nodes)
+            for batch in (1, 3, 7, 13, 21, 37):
+                damping = rng.choice([0.0, 0.3, 0.5, 0.85], batch)
+                hf.ppr(g, seeds(rng, g, batch, every), damping=damping, tol=1e-6, threads=1)
+            rows = seeds(rng, g, 9, every)
+            hf.ppr(g, rows, damping=0.9, tol=1e-12, max_iter=12, threads=1)
+            allowed = rng.random((9, g.num_nodes)) < 0.6
+            common = np.flatnonzero(allowed[0])
+            own = [seeds(rng, g, 1, np.flatnonzero(mask))[0] for mask in allowed]
+            hf.ppr(g, seeds(rng, g, 9, common), allowed_nodes=allowed[0], threads=1)
+            hf.ppr(g, own, allowed_nodes=allowed, threads=1)
+            for k in (1, 10, g.num_nodes):
+                hf.ppr_topk(g, rows, k, threads=1)
+                hf.ppr_topk(g, rows, k, stop="tol", threads=1)
+            hf.ppr_topk(g, rows, 5, among=np.arange(0, g.num_nodes, 3), threads=1)
+            hf.ppr_topk(g, own, 5, allowed_nodes=allowed, threads=1)
+            if types > 1:
+                eta = rng.random((9, types)) / types
+                hf.ppr(g, rows, edge_type_weights=eta, threads=1)
+                hf.ppr(g, rows, edge_type_weights=eta, edge_type_norm="per_type", threads=1)
+                hf.ppr(g, own, edge_type_weights=eta, edge_type_norm="per_type", allowed_nodes=allowed, threads=1)
+                hf.ppr(g, own, edge_type_weights=eta[0], allowed_nodes=allowed, threads=1)
+                hf.ppr_topk(g, rows, 7, edge_type_weights=eta, edge_type_norm="per_type", threads=1)
+
+
+def dense_calls(rng: np.random.Generator) -> None:
+    for dim, rows in ((1, 50), (7, 400), (16, 400), (100, 1500), (387, 900)):
+        x = rng.standard_normal((rows, dim)).astype(np.float32)
+        x[rows // 3 : rows // 2] = x[0]  # ties
+        for storage in ("float32", "float16"):
+            for metric in ("ip", "cosine"):
+                corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
+                for batch, k in ((1, 1), (3, 10), (7, 10), (25, 10), (4, rows)):
+                    hf.dense_topk(rng.standard_normal((batch, dim)).astype(np.float32), corpus, k, threads=1)
+                q = rng.standard_normal((5, dim)).astype(np.float32)
+                masks = rng.random((5, rows)) < 0.4
+                hf.dense_topk(q, corpus, 6, allow=masks[0], threads=1)
+                hf.dense_topk(q, corpus, 6, allow=masks, threads=1)
+                hf.dense_topk(q, corpus, 6, allow=np.flatnonzero(masks[0]), threads=1)
+                hf.dense_topk(q, corpus, 6, allow=[np.flatnonzero(mask) for mask in masks], threads=1)
+
+
+def hits(rng: np.random.Generator, batch: int, width: int, *, tied: bool) -> hf.Hits:
+    ids = np.stack([rng.permutation(3 * width)[:width] for _ in range(batch)])
+    scores = rng.integers(1, 5, ids.shape) if tied else rng.random(ids.shape)
+    counts = rng.integers(0, width + 1, batch)
+    ids[np.arange(width) >= counts[:, None]] = -1
+    return hf.Hits(ids, scores.astype(np.float32))
+
+
+def fusion_calls(rng: np.random.Generator) -> None:
+    for tied in (False, True):
+        lists = [hits(rng, 40, width, tied=tied) for width in (30, 100, 7)]
+        for method in ("none", "min_max", "max", "z_score", "l2", "rank"):
+            hf.calibrate(lists[1], method, threads=1)
+        for ties in ("strict", "weak", "mean", "rank"):
+            hf.calibrate(lists[1], "pit", ties=ties, threads=1)
+        for method in hf.fusion.METHODS:
+            hf.fuse(lists[:2], method=method, k=10, threads=1)
+            hf.fuse(lists, method=method, k=200, consensus=0.5, threads=1)
+        hf.fuse(lists, method="linear", calibration="z_score", weights=[0.2, 0.3, 0.5], threads=1)
+        hf.fuse(lists[:2], method="boltzmann", temperature=0.6, weights=rng.random((40, 2)), threads=1)
+
+
+def main(calls: Path, expected: Path) -> None:
+    recorder = Recorder()
+    cpu._native = recorder  # type: ignore[assignment]
+    rng = np.random.default_rng(20260101)
+    ppr_calls(rng)
+    dense_calls(rng)
+    fusion_calls(rng)
+    calls.write_bytes(struct.pack("<I", len(recorder.calls)) + b"".join(recorder.calls))
+    expected.write_bytes(b"".join(recorder.expected))
+    print(f"{len(recorder.calls)} calls recorded on {_native.isa()}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,279 @@
+// Replays recorded calls (.ci/record_calls.py) on one variant of the kernels, without Python: on another
+// architecture, or under a sanitizer. Inputs and outputs live in buffers of exactly their size, so that a sanitizer
+// sees a step beyond them.
+//
+//   replay CALLS VARIANT THREADS COPIES OUT
+//
+// COPIES threads replay all calls at the same time, each with THREADS OpenMP threads; they must agree. OUT receives
+// every output array, in the order of the calls.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../../kernels/cpu/kernels.h"
+#include "../../kernels/cpu/workspace.h"
+
+namespace {
+
+using namespace hopfuse;
+
+[[noreturn]] void fail(const std::string& message) {
+    std::fprintf(stderr, "replay: %s\n", message.c_str());
+    std::exit(2);
+}
+
+// An array or a number of a call. Outputs are recorded by shape only.
+struct Field {
+    bool output = false;
+    int itemsize = 0;
+    std::vector<int64_t> shape;
+    std::shared_ptr<unsigned char[]> bytes;
+
+    size_t size() const {
+        size_t count = size_t(itemsize);
+        for (int64_t extent : shape) count *= size_t(extent);
+        return count;
+    }
+};
+
+struct Call {
+    std::string op;
+    std::map<std::string, Field> fields;
+    std::vector<std::string> order;
+
+    bool has(const std::string& name) const { return fields.count(name) != 0; }
+    const Field& field(const std::string& name) const {
+        const auto found = fields.find(name);
+        if (found == fields.end()) fail(op + " has no field " + name);
+        return found->second;
+    }
+    template <class T>
+    T* array(const std::string& name) const {
+        const Field& f = field(name);
+        if (f.itemsize != int(sizeof(T))) fail(op + "." + name + " has another type");
+        return reinterpret_cast<T*>(f.bytes.get());
+    }
+    template <class T>
+    T* optional(const std::string& name) const {
+        return has(name) ? array<T>(name) : nullptr;
+    }
+    int64_t whole(const std::string& name) const { return *array<int64_t>(name); }
+    double real(const std::string& name) const { return *array<double>(name); }
+    int64_t extent(const std::string& name, size_t axis) const { return field(name).shape.at(axis); }
+};
+
+template <class T>
+T read(std::istream& in) {
+    T value;
+    if (!in.read(reinterpret_cast<char*>(&value), sizeof value)) fail("the calls end too early");
+    return value;
+}
+
+std::string read_name(std::istream& in) {
+    std::string name(read<uint32_t>(in), '\0');
+    if (!in.read(name.data(), std::streamsize(name.size()))) fail("the calls end too early");
+    return name;
+}
+
+std::vector<Call> read_calls(const char* path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) fail(std::string("cannot open ") + path);
+    std::vector<Call> calls(read<uint32_t>(in));
+    for (Call& call : calls) {
+        call.op = read_name(in);
+        for (uint32_t left = read<uint32_t>(in); left > 0; --left) {
+            const std::string name = read_name(in);
+            Field field;
+            field.output = read<uint8_t>(in) != 0;
+            field.itemsize = read<uint8_t>(in);
+            field.shape.resize(read<uint32_t>(in));
+            for (int64_t& extent : field.shape) extent = read<int64_t>(in);
+            field.bytes.reset(new unsigned char[field.size()]());
+            if (!field.output) in.read(reinterpret_cast<char*>(field.bytes.get()), std::streamsize(field.size()));
+            if (!in) fail("the calls end too early");
+            call.order.push_back(name);
+            call.fields.emplace(name, std::move(field));
+        }
+    }
+    return calls;
+}
+
+// Fresh outputs, so that copies of a call do not share them.
+Call with_own_outputs(const Call& call) {
+    Call own = call;
+    for (auto& [name, field] : own.fields)
+        if (field.output) field.bytes.reset(new unsigned char[field.size()]());
+    return own;
+}
+
+// ------------------------------------------------------------------------------------------------
+
+struct Replay {
+    const CpuKernels& kernels;
+    int32_t threads;
+    std::vector<Call> done;
+
+    const Call& graph_call(const Call& call) const { return done.at(size_t(call.whole("graph"))); }
+
+    static PprGraph graph(const Call& c) {
+        PprGraph g{};
+        g.num_nodes = c.extent("node_of", 0), g.num_stored = c.extent("indices", 0);
+        g.num_types = int32_t(c.whole("num_types")), g.directed = c.whole("directed") != 0;
+        g.indptr = c.array<int64_t>("indptr"), g.indices = c.array<int32_t>("indices");
+        g.weight = c.optional<float>("weight"), g.edge_type = c.optional<uint8_t>("edge_type");
+        g.degree = c.array<double>("degree");
+        g.node_of = c.array<int32_t>("node_of"), g.internal_of = c.array<int32_t>("internal_of");
+        g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
+        g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
+        g.volume = c.real("volume"), g.longest_row = c.whole("longest_row");
+        g.out_indptr = c.optional<int64_t>("out_indptr"), g.out_indices = c.optional<int32_t>("out_indices");
+        g.out_weight = c.optional<float>("out_weight"), g.out_edge_type = c.optional<uint8_t>("out_edge_type");
+        return g;
+    }
+
+    PprQueries ppr_queries(const Call& c) const {
+        PprQueries q{};
+        q.batch = c.extent("damping", 0);
+        q.restart_indptr = c.array<int64_t>("restart_indptr"), q.restart_node = c.array<int32_t>("restart_node");
+        q.restart_value = c.array<double>("restart_value"), q.damping = c.array<double>("damping");
+        q.eta = c.optional<double>("eta"), q.per_type = c.whole("per_type") != 0;
+        q.allowed = c.optional<uint8_t>("allowed");
+        q.allowed_shared = q.allowed != nullptr && c.extent("allowed", 0) == 1;
+        q.tol = c.real("tol"), q.max_iter = c.whole("max_iter"), q.threads = threads;
+        return q;
+    }
+
+    static PprEvidence evidence(const Call& c) {
+        return {c.array<int64_t>("iterations"), c.array<double>("residual"), c.array<double>("bound"),
+                c.array<uint8_t>("converged")};
+    }
+
+    Status ppr(const Call& c) const {
+        return kernels.ppr_f32(graph(graph_call(c)), ppr_queries(c), c.array<float>("scores"), nullptr, evidence(c));
+    }
+
+    Status ppr_topk(const Call& c) const {
+        PprTopk top{};
+        top.k = c.extent("ids", 1);
+        top.among = c.optional<int32_t>("among"), top.num_among = top.among == nullptr ? 0 : c.extent("among", 0);
+        top.stop_when_proven = c.whole("stop_when_proven") != 0;
+        top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
+        top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
+        top.proven = c.array<uint8_t>("proven");
+        return kernels.ppr_f32(graph(graph_call(c)), ppr_queries(c), nullptr, &top, evidence(c));
+    }
+
+    // Encodes with this variant first: the codes need not be the recording machine's.
+    Status dense_topk(const Call& c) const {
+        const Field& vectors = c.field("vectors");
+        const DenseVectors rows{vectors.shape[0],
+                                int32_t(vectors.shape[1]),
+                                vectors.itemsize == 4 ? DenseType::float32 : DenseType::float16,
+                                c.whole("cosine") != 0,
+                                vectors.bytes.get(),
+                                threads};
+        const DenseCodes codes{c.array<uint8_t>("codes"), c.array<float>("scale"), c.array<float>("error"),
+                               c.array<float>("norm_code"), c.array<float>("norm")};
+        const Status status = kernels.dense_encode(rows, codes);
+        if (status != Status::ok) return status;
+        const DenseQueries queries{c.extent("queries", 0),
+                                   c.array<float>("queries"),
+                                   c.whole("k"),
+                                   c.optional<uint8_t>("allow_mask"),
+                                   c.optional<int64_t>("allow_indptr"),
+                                   c.optional<int64_t>("allow_ids"),
+                                   c.whole("allow_shared") != 0,
+                                   threads};
+        std::vector<int64_t> rescored(size_t(queries.batch));
+        const DenseHits hits{c.array<int64_t>("ids"), c.array<float>("scores"), c.array<int64_t>("counts"),
+                             rescored.data()};
+        return kernels.dense_topk({rows, codes}, queries, hits);
+    }
+
+    Status calibrate(const Call& c) const {
+        return kernels.calibrate_f32({c.extent("scores", 0), c.extent("scores", 1), c.array<float>("scores"),
+                                      c.array<int64_t>("counts"), Calibration(c.whole("method")), Ties(c.whole("ties")),
+                                      c.array<float>("out"), threads});
+    }
+
+    Status fuse(const Call& c) const {
+        std::vector<FuseList> lists;
+        for (char l = '0'; c.has(std::string("ids.") + l); ++l) {
+            const std::string ids = std::string("ids.") + l;
+            lists.push_back({c.extent(ids, 1), c.array<int64_t>(ids), c.array<float>(std::string("scores.") + l),
+                             c.array<int64_t>(std::string("counts.") + l)});
+        }
+        FuseArgs args{};
+        args.batch = c.extent("out_ids", 0), args.k = c.extent("out_ids", 1);
+        args.num_lists = int32_t(lists.size()), args.lists = lists.data();
+        args.method = FusionMethod(c.whole("method")), args.calibration = Calibration(c.whole("calibration"));
+        args.ties = Ties(c.whole("ties")), args.option = c.array<float>("option");
+        args.weights = c.array<float>("weights"), args.weights_shared = c.whole("weights_shared") != 0;
+        args.consensus = float(c.real("consensus")), args.threads = threads;
+        args.ids = c.array<int64_t>("out_ids"), args.scores = c.array<float>("out_scores");
+        args.counts = c.array<int64_t>("out_counts");
+        return kernels.fuse_f32(args);
+    }
+
+    Status run(const Call& c) const {
+        if (c.op == "graph") return Status::ok;
+        if (c.op == "ppr") return ppr(c);
+        if (c.op == "ppr_topk") return ppr_topk(c);
+        if (c.op == "dense_topk") return dense_topk(c);
+        if (c.op == "calibrate") return calibrate(c);
+        if (c.op == "fuse") return fuse(c);
+        fail("unknown op " + c.op);
+    }
+
+    void run_all(const std::vector<Call>& calls) {
+        for (const Call& call : calls) {
+            done.push_back(with_own_outputs(call));
+            if (run(done.back()) != Status::ok) fail(call.op + " did not return ok");
+        }
+    }
+
+    std::string outputs() const {
+        std::string all;
+        for (const Call& call : done)
+            for (const std::string& name : call.order) {
+                const Field& field = call.field(name);
+                const char* bytes = reinterpret_cast<const char*>(field.bytes.get());
+                // The codes may differ from one variant to another; they only choose candidates.
+                const bool code = call.op == "dense_topk" && name != "ids" && name != "scores" && name != "counts";
+                if (field.output && !code) all.append(bytes, field.size());
+            }
+        return all;
+    }
+};
+
+const CpuKernels& variant(const std::string& name) {
+    for (const CpuKernels* const* k = runnable_kernels(); *k != nullptr; ++k)
+        if (name == (*k)->isa) return **k;
+    fail("this processor or build has no variant " + name);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 6) fail("usage: replay CALLS VARIANT THREADS COPIES OUT");
+    const std::vector<Call> calls = read_calls(argv[1]);
+    std::vector<Replay> copies;
+    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), {}});
+    std::vector<std::thread> running;
+    for (Replay& copy : copies) running.emplace_back([&copy, &calls] { copy.run_all(calls); });
+    for (std::thread& thread : running) thread.join();
+    const std::string all = copies.at(0).outputs();
+    for (const Replay& copy : copies)
+        if (copy.outputs() != all) fail("calls at the same time gave other outputs than one");
+    std::ofstream(argv[5], std::ios::binary) << all;
+    release_workspaces();
+    std::printf("%zu calls, %zu output bytes\n", calls.size(), all.size());
+    return 0;
+}
