@@ -80,7 +80,7 @@ def graph_win(scored: Scored) -> Question:
 def _groups(questions: Sequence[Question]) -> dict[str, NDArray[np.bool_]]:
     hops = np.array([q.num_hops for q in questions])
     alias = np.array([q.by_alias for q in questions])
-    return {"all": np.ones(hops.size, bool), "2 hops": hops == 2, "3 hops": hops == 3, "asked by alias": alias}
+    return {"all": np.ones(hops.size, bool), "2 hops": hops == 2, "3 hops": hops == 3, "by alias": alias}
 
 
 def _add_group(table: Table, label: str, rows: NDArray[np.bool_], scored: Scored) -> None:
@@ -93,7 +93,7 @@ def _add_group(table: Table, label: str, rows: NDArray[np.bool_], scored: Scored
         compared = ("", "", "")
         if name != BASELINE:
             c = evaluation.comparison(name, COMPARED)
-            compared = (str(c.wins), str(c.losses), f"{c.p_value:.2g}" if c.p_value else "< 1e-300")
+            compared = (str(c.wins), str(c.losses), f"{c.p_value:.1g}" if c.p_value >= 1e-300 else "<1e-300")
         table.add_row(f"  {name}", *means, *compared)
 
 
