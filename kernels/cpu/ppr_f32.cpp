@@ -77,7 +77,7 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
 
 // Passes until every lane's iterate is captured in `result`.
 template <int L>
-bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) {
+bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
     const double strict = stage == stage_strict ? 0.125 : 1.0;
     float damping[L], omega[L], theta[L];
@@ -88,6 +88,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) 
     for (int lane = 0; lane < L; ++lane) {
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
+        by_proof[lane] = false;
         next_try[lane] = 3;
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
@@ -114,7 +115,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) 
         bool stop[L] = {};
         int stopping = 0;
         for (int lane = 0; lane < L; ++lane) {
-            const bool measured = pass >= (stage == stage_proven ? 3 : limit[lane] / 2);
+            const bool measured = pass >= limit[lane] / 2;
             stop[lane] = active[lane] && (pass >= limit[lane] || (measured && residual[lane] <= theta[lane]));
         }
         if (stage == stage_proven) {
@@ -126,6 +127,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes) 
             }
             if (any && !try_proof<L>(block, *top, pass, tried, residual, largest, selected.data(), stop, next_try))
                 return false;
+            for (int lane = 0; lane < L; ++lane) by_proof[lane] = by_proof[lane] || (tried[lane] && stop[lane]);
         }
         for (int lane = 0; lane < L; ++lane) stopping += stop[lane] ? 1 : 0;
         if (stopping > 0) capture<L>(block, stop);
@@ -195,7 +197,8 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     const Stage now = stage[query[0].index];
     int64_t passes[L];
     double lost[L];
-    if (!walk<L>(block, now, out.top, passes)) return Status::out_of_memory;
+    bool by_proof[L];
+    if (!walk<L>(block, now, out.top, passes, by_proof)) return Status::out_of_memory;
     normalise<L>(block, lost);
     const PprCertificate<L> certificate = certify<L>(block, lost);
 
@@ -223,7 +226,8 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
         const bool converged = certificate.bound[lane] <= queries.tol;
         const bool stands = converged || (now == stage_proven && proven[lane]) || now == stage_strict;
         out.evidence.iterations[b] += passes[lane] + 1;
-        stage[b] = stands ? stage_done : (now == stage_proven ? stage_tol : stage_strict);
+        // A query that tol stopped has no use for the same course again.
+        stage[b] = stands ? stage_done : (by_proof[lane] ? stage_tol : stage_strict);
         if (!stands) continue;
         write[lane] = true;
         out.evidence.residual[b] = certificate.residual[lane];
