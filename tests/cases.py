@@ -1,0 +1,164 @@
+"""Graphs, query batches and ranked lists that the tests of several rooms draw from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+SEGMENT = 64
+TILE = 64
+
+
+def random_graph(
+    rng: np.random.Generator,
+    n: int,
+    edges: int,
+    *,
+    directed: bool = False,
+    weights: str = "random",
+    types: int = 1,
+    hub: int | None = None,
+) -> hf.Graph:
+    """Random edges with self-loops and parallels; a sixth of the nodes stay isolated.
+
+    ``weights`` is "none", "ones", "integer", "random", "spread" (1e-6 .. 1e6) or "extreme" (1e-30 .. 1e30).
+    ``hub`` is a node that is joined to every third of the nodes.
+    """
+    alive = rng.permutation(n)[: max(1, n - n // 6)]
+    src, dst = rng.choice(alive, edges), rng.choice(alive, edges)
+    if hub is not None:
+        spokes = np.arange(0, n, 1 if n < 200 else 3)
+        src, dst = np.concatenate([src, spokes]), np.concatenate([dst, np.full(spokes.size, hub)])
+    size = src.size
+    weight = {
+        "none": lambda: None,
+        "ones": lambda: np.ones(size),
+        "integer": lambda: rng.integers(1, 5, size).astype(float),
+        "random": lambda: rng.random(size) + 0.01,
+        "spread": lambda: 10.0 ** rng.uniform(-6, 6, size),
+        "extreme": lambda: 10.0 ** rng.uniform(-30, 30, size),
+    }[weights]()
+    kind = rng.integers(0, types, size) if types > 1 else None
+    names = [f"t{i}" for i in range(types)] if types > 1 else None
+    return hf.Graph.from_edges(src, dst, weight, num_nodes=n, directed=directed, edge_type=kind, edge_type_names=names)
+
+
+def awkward_graph(directed: bool) -> hf.Graph:
+    """Two components, dangling and isolated nodes, self-loops, parallel edges, three types."""
+    rows = [
+        (0, 1, 1.0, 0),
+        (0, 1, 0.5, 0),
+        (1, 2, 2.0, 1),
+        (2, 0, 1.0, 2),
+        (0, 2, 0.25, 1),
+        (1, 1, 0.75, 0),
+        (2, 3, 3.0, 0),
+        (4, 5, 1.0, 1),
+        (5, 4, 2.0, 2),
+        (5, 5, 1.0, 0),
+        (6, 4, 1.0, 2),
+    ]
+    src, dst, weight, kind = (list(column) for column in zip(*rows, strict=True))
+    return hf.Graph.from_edges(
+        src, dst, weight, num_nodes=8, directed=directed, edge_type=kind, edge_type_names=["a", "b", "c"]
+    )
+
+
+def grid_graph(side: int) -> hf.Graph:
+    """A torus of side x side nodes: every score has ties."""
+    node = np.arange(side * side).reshape(side, side)
+    src = np.concatenate([node.ravel(), node.ravel()])
+    dst = np.concatenate([np.roll(node, -1, 0).ravel(), np.roll(node, -1, 1).ravel()])
+    return hf.Graph.from_edges(src, dst, num_nodes=side * side)
+
+
+def random_restart(
+    rng: np.random.Generator, n: int, batch: int, allowed: NDArray[np.bool_] | None = None, most: int = 4
+) -> list[dict[int, float]]:
+    """``batch`` rows of 1 to ``most`` weighted seeds, inside ``allowed`` (N,) or (B, N) where given."""
+    rows = []
+    for b in range(batch):
+        pool = np.arange(n) if allowed is None else np.flatnonzero(allowed if allowed.ndim == 1 else allowed[b])
+        seeds = rng.choice(pool, min(pool.size, int(rng.integers(1, most + 1))), replace=False)
+        rows.append({int(v): float(rng.random() + 0.1) for v in seeds})
+    return rows
+
+
+def to_dense(rows: list[dict[int, float]], n: int) -> NDArray[np.float64]:
+    out = np.zeros((len(rows), n))
+    for b, row in enumerate(rows):
+        for v, weight in row.items():
+            out[b, v] = weight
+    return out
+
+
+@dataclass
+class PprCase:
+    """A graph and a batch; ``options`` suit hopfuse.ppr and hopfuse.reference.ppr alike."""
+
+    graph: hf.Graph
+    restart: list[dict[int, float]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+SIZES = st.one_of(st.integers(1, 12), st.sampled_from([63, 64, 65, 127, 128, 129, 200]))
+
+
+@st.composite
+def ppr_cases(draw: st.DrawFn, batches: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 9, 17)) -> PprCase:
+    """Every kind of graph with every kind of option."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, batch = draw(SIZES), draw(st.sampled_from(batches))
+    types = draw(st.sampled_from([1, 1, 2, 3]))
+    graph = random_graph(
+        rng,
+        n,
+        draw(st.sampled_from([0, n // 2, 2 * n, 6 * n])),
+        directed=draw(st.booleans()),
+        weights=draw(st.sampled_from(["none", "ones", "integer", "random", "spread"])),
+        types=types,
+        hub=draw(st.sampled_from([None, 0, n - 1])),
+    )
+    options: dict[str, Any] = {}
+    options["damping"] = (
+        rng.choice([0.0, 0.3, 0.5, 0.85], batch)
+        if draw(st.booleans())
+        else draw(st.sampled_from([0.0, 0.3, 0.5, 0.85]))
+    )
+    if draw(st.booleans()):
+        options["edge_type_norm"] = draw(st.sampled_from(["joint", "per_type"]))
+    weighting = draw(st.sampled_from(["none", "call", "query"]))
+    if weighting != "none":
+        eta = rng.choice([0.0, 0.25, 1.0, 3.0], (batch, types)) * rng.random((batch, types))
+        if options.get("edge_type_norm") == "per_type":
+            eta /= np.maximum(eta.sum(axis=1, keepdims=True), 1e-9) * rng.choice([1.0, 1.0, 2.0])
+        options["edge_type_weights"] = eta if weighting == "query" else eta[0]
+    masking = draw(st.sampled_from(["none", "call", "query"]))
+    allowed = None
+    if masking != "none":
+        allowed = rng.random((batch, n)) < draw(st.sampled_from([0.3, 0.8, 1.0]))
+        allowed[np.arange(batch), rng.integers(0, n, batch)] = True
+        allowed = allowed if masking == "query" else allowed[0]
+        options["allowed_nodes"] = allowed
+    return PprCase(graph, random_restart(rng, n, batch, allowed), options)
+
+
+def random_lists(
+    rng: np.random.Generator, batch: int, lists: int, *, width: int = 12, ids: int = 20, grid: int | None = None
+) -> list[hf.Hits]:
+    """Lists of 0 .. width hits; ``grid`` draws scores from so many values, which makes ties."""
+    out = []
+    for _ in range(lists):
+        rows = []
+        for _ in range(batch):
+            count = int(rng.integers(0, width + 1))
+            chosen = rng.choice(ids, min(count, ids), replace=False)
+            scores = rng.random(chosen.size) if grid is None else rng.integers(0, grid, chosen.size) / grid
+            rows.append([(int(i), float(s)) for i, s in zip(chosen, scores, strict=True)])
+        out.append(hf.Hits.from_lists(rows))
+    return out

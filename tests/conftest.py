@@ -1,0 +1,42 @@
+"""Fixtures and settings that all tests share.
+
+Property tests draw 25 examples each. ``HOPFUSE_TESTS=full`` draws 400, for a longer run.
+Calls run on one thread unless a test says ``threads=``, and waiting threads sleep, so that tests may run side by side.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the OpenMP runtime loads
+os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
+
+import pytest
+from hopfuse import _native
+from hypothesis import HealthCheck, settings
+
+# The only function-scoped fixture beside @given is the kernel variant, which examples do not change.
+_common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
+settings.register_profile("default", max_examples=25, **_common)
+settings.register_profile("full", max_examples=400, **_common)
+settings.load_profile("full" if os.environ.get("HOPFUSE_TESTS") == "full" else "default")
+
+
+@pytest.fixture(params=_native.built_isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each kernel variant of this build in turn; one that this processor cannot run is a skip."""
+    if request.param not in _native.runnable_isas():
+        pytest.skip(f"this processor cannot run the variant {request.param!r}")
+    before = _native.isa()
+    assert _native.use_isa(request.param)
+    yield request.param
+    assert _native.use_isa(before)
+
+
+@pytest.fixture
+def every_isa() -> Iterator[list[str]]:
+    """The runnable variants, best first; the test switches among them, and the first choice is restored."""
+    before = _native.isa()
+    yield _native.runnable_isas()
+    assert _native.use_isa(before)

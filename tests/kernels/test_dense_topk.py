@@ -1,0 +1,283 @@
+"""dense_topk equals the exhaustive canonical ranking bit for bit, whatever the codes could rule out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_close, assert_hits_equal
+from hopfuse import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+DIMS = [1, 3, 4, 15, 16, 17, 64, 384]
+COUNTS = [1, 15, 16, 17, 191, 192, 193, 2000]  # around a tile of 16 rows and a step of 12 tiles
+
+
+def check(x: NDArray[Any], q: NDArray[np.float32], k: int, metric: str = "ip", **options: Any) -> hf.Hits:
+    corpus = hf.Corpus.from_array(x, metric=metric, storage=str(x.dtype))
+    hits = hf.dense_topk(q, corpus, k, **options)
+    allow = options.get("allow")
+    assert_hits_equal(hits, reference.dense_topk_canonical(q, corpus, k, allow=allow))
+    return hits
+
+
+def normal(rng: np.random.Generator, *shape: int, dtype: str = "float32") -> NDArray[Any]:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("count", COUNTS)
+def test_random_rows_of_every_shape(isa: str, dim: int, count: int) -> None:
+    if count == 2000 and dim > 64 and isa == "baseline":
+        count = 500
+    rng = np.random.default_rng([dim, count])
+    q = normal(rng, 3, dim)
+    for metric in ("ip", "cosine"):
+        for dtype in ("float32", "float16"):
+            check(normal(rng, count, dim, dtype=dtype), q, 5, metric)
+
+
+@pytest.mark.parametrize("batch", [*range(1, 15), 32])
+def test_every_grouping_of_queries(isa: str, batch: int) -> None:
+    rng = np.random.default_rng(batch)
+    check(normal(rng, 400, 20), normal(rng, batch, 20), 3)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 49, 50, 51, 199, 399, 400, 401, 1000])
+def test_every_k_on_both_sides_of_the_switch_to_an_exhaustive_scan(isa: str, k: int) -> None:
+    rng = np.random.default_rng(1)
+    x, q = normal(rng, 400, 12), normal(rng, 5, 12)
+    check(x, q, k)
+    check(x, q, k, "cosine", allow=rng.random(400) < 0.5)
+
+
+def test_hits_of_a_smaller_k_are_a_prefix_scores_included(isa: str) -> None:
+    rng = np.random.default_rng(2)
+    corpus = hf.Corpus.from_array(normal(rng, 700, 10).round(1))
+    q = normal(rng, 4, 10).round(1)
+    widest = hf.dense_topk(q, corpus, 700)
+    for k in (1, 3, 20, 86, 87, 88, 300):
+        assert_hits_equal(hf.dense_topk(q, corpus, k), widest.head(k))
+
+
+def adversarial(name: str, rng: np.random.Generator) -> NDArray[np.float32]:
+    n, d = 400, 24
+    x = normal(rng, n, d)
+    if name == "all equal rows":
+        x[:] = x[0]
+    elif name == "duplicates":
+        x[:] = x[rng.integers(0, 20, n)]
+    elif name == "one outlier dimension":
+        x[:, 7] += 1e4
+    elif name == "one outlier entry":
+        x[np.arange(n), rng.integers(0, d, n)] *= 1e6
+    elif name == "norms from 1e-20 to 1e15":
+        x *= (10.0 ** rng.uniform(-20, 15, n)).astype(np.float32)[:, None]
+    elif name == "norms around 1e-18":
+        x *= np.float32(1e-18)
+    elif name == "norms around 1e17":
+        x *= np.float32(1e17)
+    elif name == "denormal entries":
+        x *= np.float32(1e-41)
+        x[::2, 0] = 1.0
+    elif name == "all negative scores":
+        x[:] = -np.abs(x)
+    elif name == "nearly equal rows":
+        x[:] = x[0] + normal(rng, n, d) * np.float32(1e-6)
+    elif name == "one dimension only":
+        x[:, 1:] = 0.0
+    elif name == "whole numbers":
+        x[:] = rng.integers(-2, 3, (n, d))
+        x[:, 0] = 1.0
+    elif name == "one row dominates":
+        x[123] *= 1e8
+    elif name == "two clusters of signs":
+        x[:] = np.where(rng.random((n, 1)) < 0.5, 1.0, -1.0) * np.abs(x[0])
+    return x
+
+
+ADVERSARIAL = [
+    "all equal rows",
+    "duplicates",
+    "one outlier dimension",
+    "one outlier entry",
+    "norms from 1e-20 to 1e15",
+    "norms around 1e-18",
+    "norms around 1e17",
+    "denormal entries",
+    "all negative scores",
+    "nearly equal rows",
+    "one dimension only",
+    "whole numbers",
+    "one row dominates",
+    "two clusters of signs",
+]
+
+
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_adversarial_rows(isa: str, name: str) -> None:
+    rng = np.random.default_rng(3)
+    x = adversarial(name, rng)
+    q = np.concatenate([np.abs(normal(rng, 2, 24)), normal(rng, 3, 24), x[:2] / max(1.0, float(np.abs(x[:2]).max()))])
+    for metric in ("ip", "cosine"):
+        rows, queries = x, q
+        if metric == "cosine":  # a row that vanishes has no cosine
+            rows = x[np.square(x, dtype=np.float64).sum(axis=1) > 1e-37]
+            queries = q[np.square(q, dtype=np.float64).sum(axis=1) > 1e-37]
+        for k in (1, 4, 30):
+            check(rows, queries, k, metric)
+
+
+def test_zero_rows_score_zero_under_inner_product(isa: str) -> None:
+    rng = np.random.default_rng(4)
+    x = -np.abs(normal(rng, 300, 8))
+    x[[5, 250, 17]] = 0.0
+    q = np.abs(normal(rng, 3, 8))
+    assert check(x, q, 4).ids[:, :3].tolist() == [[5, 17, 250]] * 3
+    assert check(np.zeros((300, 8), np.float32), q, 4).ids.tolist() == [[0, 1, 2, 3]] * 3
+
+
+def test_a_zero_query_ranks_by_id_under_inner_product(isa: str) -> None:
+    rng = np.random.default_rng(5)
+    assert check(normal(rng, 300, 8), np.zeros((2, 8), np.float32), 3).ids.tolist() == [[0, 1, 2]] * 2
+
+
+@pytest.mark.parametrize("dim", [16, 384])
+@pytest.mark.parametrize("scale", [1.1e-19, 2e-19, 1e-18])
+def test_cosines_of_tiny_vectors_whose_dot_products_lose_bits(isa: str, dim: int, scale: float) -> None:
+    """Constant rows have codes without error, and canonical cosines that differ by subnormal rounding alone."""
+    rng = np.random.default_rng(6)
+    level = (scale / np.sqrt(dim) * (1.0 + rng.random(400) * 0.5)).astype(np.float32)
+    x = np.repeat(level[:, None], dim, axis=1)
+    q = np.full((2, dim), scale * 1.05 / np.sqrt(dim), np.float32)
+    for k in (1, 10, 40):
+        check(x, q, k, "cosine")
+
+
+@pytest.mark.parametrize("dim", [66_400, 140_000])
+def test_more_dimensions_than_code_dots_can_hold(isa: str, dim: int) -> None:
+    x = np.ones((16, dim), np.float32)
+    x[5] = -1.0
+    hits = hf.dense_topk(np.ones((1, dim), np.float32), hf.Corpus.from_array(x), 1)
+    assert hits.row(0) == [(0, float(dim))]
+
+
+def test_float16_extremes(isa: str) -> None:
+    rng = np.random.default_rng(7)
+    tiny, largest = float(np.finfo(np.float16).smallest_subnormal), float(np.finfo(np.float16).max)
+    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 6.1e-5, 1.0, -1.0, largest, -largest, 0.333], np.float16)
+    x = rng.choice(levels, (400, 20))
+    x[:, 0] = 1.0
+    scale = np.float32([[1], [1], [1], [1e-15], [1e-15], [1e10], [1e10]])
+    q = normal(rng, 7, 20) * scale
+    for metric in ("ip", "cosine"):
+        for k in (1, 10, 60):
+            check(x, q, k, metric)
+
+
+def test_every_float16_value_is_read_exactly(isa: str) -> None:
+    values = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    values = values[np.isfinite(values)]
+    corpus = hf.Corpus.from_array(values[:, None], storage="float16")
+    hits = hf.dense_topk(np.ones((1, 1), np.float32), corpus, values.size)
+    order = np.lexsort((np.arange(values.size), -values.astype(np.float32)))
+    assert hits.ids[0].tolist() == order.tolist()
+    assert (hits.scores[0] == values[order].astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+def test_allow_as_masks_and_ids_shared_and_per_query(isa: str, metric: str) -> None:
+    rng = np.random.default_rng(8)
+    x, q = normal(rng, 400, 12), normal(rng, 7, 12)
+    masks = rng.random((7, 400)) < np.array([0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0])[:, None]
+    for k in (1, 5, 49, 60, 500):
+        check(x, q, k, metric, allow=masks)
+        check(x, q, k, metric, allow=masks[4])
+        check(x, q, k, metric, allow=np.flatnonzero(masks[4]))
+        check(x, q, k, metric, allow=[np.flatnonzero(m) for m in masks])
+        as_ids = hf.dense_topk(q, hf.Corpus.from_array(x), k, allow=[np.flatnonzero(m).tolist() for m in masks])
+        assert_hits_equal(as_ids, hf.dense_topk(q, hf.Corpus.from_array(x), k, allow=masks))
+
+
+def test_allow_ids_in_any_order_and_repeated(isa: str) -> None:
+    rng = np.random.default_rng(9)
+    corpus, q = hf.Corpus.from_array(normal(rng, 300, 6)), normal(rng, 2, 6)
+    expected = hf.dense_topk(q, corpus, 5, allow=[3, 9, 200, 299])
+    assert_hits_equal(hf.dense_topk(q, corpus, 5, allow=[299, 3, 200, 9, 3, 3]), expected)
+    assert expected.counts.tolist() == [4, 4]
+
+
+def test_allowing_nothing_gives_no_hits(isa: str) -> None:
+    rng = np.random.default_rng(10)
+    x, q = normal(rng, 300, 6), normal(rng, 2, 6)
+    for allow in (np.zeros(300, bool), np.zeros((2, 300), bool), np.zeros(0, np.int64), [[], []]):
+        hits = hf.dense_topk(q, hf.Corpus.from_array(x), 3, allow=allow)
+        assert hits.counts.tolist() == [0, 0]
+        assert (hits.ids == -1).all()
+        assert np.isneginf(hits.scores).all()
+
+
+def test_an_empty_corpus_and_an_empty_batch(isa: str) -> None:
+    empty = hf.Corpus.from_array(np.zeros((0, 5), np.float32))
+    assert hf.dense_topk(np.ones((2, 5)), empty, 3).counts.tolist() == [0, 0]
+    full = hf.Corpus.from_array(np.ones((40, 5), np.float32))
+    assert hf.dense_topk(np.zeros((0, 5)), full, 3).shape == (0, 3)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.sampled_from([1, 16, 17, 40, 200, 385]),
+    dim=st.integers(1, 40),
+    batch=st.integers(1, 8),
+    k=st.sampled_from([1, 2, 5, 24, 25, 26, 400]),
+    metric=st.sampled_from(["ip", "cosine"]),
+    dtype=st.sampled_from(["float32", "float16"]),
+    grid=st.sampled_from([0, 1, 3]),
+    spread=st.sampled_from([0.0, 2.0, 12.0]),
+    some=st.booleans(),
+)
+def test_drawn_corpora(
+    isa: str,
+    seed: int,
+    count: int,
+    dim: int,
+    batch: int,
+    k: int,
+    metric: str,
+    dtype: str,
+    grid: int,
+    spread: float,
+    some: bool,
+) -> None:
+    """Rows and queries on a grid (ties), with outliers, with norms that spread."""
+    rng = np.random.default_rng(seed)
+    x, q = rng.standard_normal((count, dim)), rng.standard_normal((batch, dim))
+    if grid:
+        x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
+    if metric == "cosine" or grid:
+        x[:, 0], q[:, 0] = 1.0, 1.0
+    if dtype == "float32":
+        x *= 10.0 ** rng.uniform(-spread, spread, (count, 1))
+    q *= 10.0 ** rng.uniform(-spread / 2, spread / 2, (batch, 1))
+    x[rng.random(x.shape) < 0.02] *= 50.0
+    check(x.astype(dtype), q.astype(np.float32), k, metric, allow=rng.random((batch, count)) < 0.5 if some else None)
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+def test_scores_are_near_the_float64_definition(isa: str, metric: str) -> None:
+    rng = np.random.default_rng(11)
+    corpus, q = hf.Corpus.from_array(normal(rng, 500, 100), metric=metric), normal(rng, 6, 100)
+    scores = reference.dense_scores(q, corpus)
+    assert_hits_close(hf.dense_topk(q, corpus, 20), scores, atol=2e-5 if metric == "ip" else 1e-6)
+
+
+def test_few_rows_are_rescored_on_ordinary_data() -> None:
+    """The codes rule out most of a corpus: the scan is not a disguised exhaustive one."""
+    rng = np.random.default_rng(12)
+    corpus = hf.Corpus.from_array(normal(rng, 5000, 64))
+    hf.dense_topk(normal(rng, 8, 64), corpus, 10)
+    assert hf.explain()["backends"]["cpu"]["last_calls"]["dense_topk_f32"]["rescored_rows"] < 8 * 500

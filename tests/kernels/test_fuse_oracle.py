@@ -1,0 +1,197 @@
+"""fuse on every kernel variant against the float64 oracle: all methods, calibrations and ties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_lists
+from compare import assert_hits_close, assert_hits_wellformed
+from hopfuse import reference
+from hopfuse.fusion import METHODS
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+ALL = ["pit", "min_max", "max", "z_score", "l2", "rank", "none"]
+COMBINATIONS = [
+    (name, calibration)
+    for name, method in METHODS.items()
+    for calibration in [None, *(ALL if method.calibrations is None else method.calibrations)]
+]
+
+
+def oracle_scores(lists: list[hf.Hits], **options: Any) -> NDArray[np.float64]:
+    """The exact score of every id; -inf where it is in no list."""
+    size = 1 + max((int(one.ids.max(initial=0)) for one in lists), default=0)
+    everything = reference.fuse(lists, k=size, **options)
+    scores = np.full((len(lists[0]), size), -np.inf)
+    for b, n in enumerate(everything.counts):
+        scores[b, everything.ids[b, :n]] = everything.scores[b, :n]
+    return scores
+
+
+def check(lists: list[hf.Hits], k: int = 10, *, atol: float = 2e-6, rtol: float = 4e-6, **options: Any) -> hf.Hits:
+    hits = hf.fuse(lists, k=k, **options)
+    assert_hits_close(hits, oracle_scores(lists, **options), atol=atol, rtol=rtol)
+    assert hits.shape == (len(lists[0]), k)
+    return hits
+
+
+@pytest.mark.parametrize(("method", "calibration"), COMBINATIONS)
+@pytest.mark.parametrize("grid", [None, 1, 3])
+def test_every_method_and_calibration(isa: str, method: str, calibration: str | None, grid: int | None) -> None:
+    lists = random_lists(np.random.default_rng(1), 30, 3, grid=grid)
+    for k in (0, 1, 5, 40):
+        check(lists, k, method=method, calibration=calibration)
+
+
+@pytest.mark.parametrize("ties", ["strict", "weak", "mean", "rank"])
+@pytest.mark.parametrize("method", ["boltzmann", "linear", "max"])
+@pytest.mark.parametrize("grid", [None, 1, 3])
+def test_every_tie_rule(isa: str, method: str, ties: Any, grid: int | None) -> None:
+    lists = random_lists(np.random.default_rng(2), 30, 2, grid=grid)
+    check(lists, method=method, calibration="pit", ties=ties)
+
+
+@pytest.mark.parametrize("count", range(1, 11))
+@pytest.mark.parametrize("method", METHODS)
+def test_one_to_ten_lists_of_different_widths(isa: str, method: str, count: int) -> None:
+    rng = np.random.default_rng(count)
+    lists = [random_lists(rng, 12, 1, width=int(rng.integers(0, 15)))[0] for _ in range(count)]
+    check(lists, 30, method=method)
+
+
+@pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
+def test_weights_per_call_and_per_query(isa: str, method: str) -> None:
+    rng = np.random.default_rng(3)
+    lists = random_lists(rng, 20, 3)
+    table = rng.random((20, 3)) * 5
+    table[3] = 0.0
+    check(lists, method=method, weights=table, atol=1e-5)
+    for row in table[:4]:
+        check(lists, method=method, weights=row, atol=1e-5)
+    zero = check(lists, method=method, weights=[0.0, 0.0, 0.0])
+    assert all(score == 0.0 for b in range(20) for _, score in zero.row(b))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("consensus", [0.25, 1.5])
+def test_consensus_is_added_once_where_two_lists_or_more_agree(isa: str, method: str, consensus: float) -> None:
+    lists = random_lists(np.random.default_rng(4), 20, 4)
+    check(lists, 30, method=method, consensus=consensus)
+
+
+def test_max_takes_a_bias_for_each_list(isa: str) -> None:
+    lists = random_lists(np.random.default_rng(5), 20, 3)
+    for bias in ((0.0, 1e-6, -0.5), (2.0, 0.0, 0.0)):
+        check(lists, 30, method="max", bias=bias)
+        check(lists, 30, method="max", bias=bias, calibration="z_score")
+
+
+def test_max_of_negative_scores_is_negative(isa: str) -> None:
+    lists = [hf.Hits([[1, 2]], [[-1.0, -5.0]]), hf.Hits([[2]], [[-3.0]])]
+    assert hf.fuse(lists, method="max", k=2).row(0) == [(1, -1.0), (2, -3.0)]
+
+
+@pytest.mark.parametrize("rank_constant", [0.0, 1.0, 60.0, 1e6])
+def test_rrf_with_any_constant(isa: str, rank_constant: float) -> None:
+    check(random_lists(np.random.default_rng(6), 20, 3), 30, method="rrf", rank_constant=rank_constant, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("value", [0.0, 0.5, 7.0])
+def test_singletons_all_tied_and_empty_lists(isa: str, method: str, value: float) -> None:
+    for size in (0, 1, 6):
+        tied = hf.Hits.from_lists([[(i, value) for i in range(size)], [(i + 3, value) for i in range(size)], []])
+        other = hf.Hits.from_lists([[], [(4, 1.0)], []])
+        check([tied], method=method)
+        check([tied, other], method=method)
+        check([other, tied, tied], method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lists_that_are_all_empty_give_no_hits(isa: str, method: str) -> None:
+    empty = hf.Hits(np.zeros((2, 0), int), np.zeros((2, 0)))
+    hits = hf.fuse([empty, empty], method=method, k=3)
+    assert hits.counts.tolist() == [0, 0]
+    assert hf.fuse([hf.Hits(np.zeros((0, 4), int), np.zeros((0, 4)))], method=method, k=3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_scores_go_to_the_lower_id(isa: str, method: str) -> None:
+    tied = hf.Hits([[9, 4, 6, 1]], [[1.0, 1.0, 1.0, 1.0]])
+    expected = [1, 4, 6, 9]  # rrf too: the list itself stands in that order
+    for lists in ([tied], [tied, tied]):
+        assert hf.fuse(lists, method=method, k=4).ids[0].tolist() == expected
+
+
+def test_boltzmann_of_tied_lists_is_uniform(isa: str) -> None:
+    hits = hf.fuse([hf.Hits([[3, 1, 2, 0]], [[0.5] * 4])], method="boltzmann", weights=[1.0], k=4)
+    assert hits.row(0) == [(0, 0.25), (1, 0.25), (2, 0.25), (3, 0.25)]
+
+
+@pytest.mark.parametrize("temperature", [1e-38, 1e-6, 1e-3, 0.01, 0.1, 1.0, 2.5, 30.0, 1e3, 1e6, 1e30, 3e38])
+@pytest.mark.parametrize("calibration", ["pit", "min_max", "rank"])
+def test_boltzmann_temperatures_from_frozen_to_uniform(isa: str, temperature: float, calibration: Any) -> None:
+    """exp and log of scalar.h over all of their ranges: E reaches 20.7, E / T anything."""
+    rng = np.random.default_rng(7)
+    lists = random_lists(rng, 20, 2, width=60, ids=90)
+    # E is known to 1e-7 of its size, and E / T multiplies that in the exponent.
+    slack = min(1.0, 4e-6 * max(1.0, 1.0 / temperature))
+    check(lists, 30, method="boltzmann", temperature=temperature, calibration=calibration, atol=slack)
+
+
+def test_boltzmann_probabilities_of_a_list_sum_to_its_weight(isa: str) -> None:
+    (hits,) = random_lists(np.random.default_rng(8), 40, 1, width=50, ids=80)
+    for temperature in ("auto", 1e-3, 0.3, 1e5):
+        fused = hf.fuse([hits], weights=[1.0], temperature=temperature, k=50)
+        for b in np.flatnonzero(hits.counts):
+            assert abs(fused.scores[b, : fused.counts[b]].astype(np.float64).sum() - 1.0) < 1e-5
+
+
+def test_boltzmann_exponentials_are_within_two_ulp(isa: str) -> None:
+    """With two documents of energies 0 and E at T = 1, P = exp(-E) / (1 + exp(-E)), E from ln."""
+    p = np.float32(10.0) ** np.linspace(-30, 0, 400, dtype=np.float32)
+    lists = [hf.Hits(np.tile([0, 1], (400, 1)), np.stack([np.ones(400, np.float32), p], axis=1))]
+    fused = hf.fuse(lists, calibration="none", temperature=1.0, weights=[1.0], k=2)
+    ones = fused.ids == 1
+    share = p.astype(np.float64) + 1e-9
+    exact = share / (1.0 + 1e-9 + share)
+    np.testing.assert_allclose(fused.scores[ones], exact, rtol=4e-6)
+
+
+def test_boltzmann_reads_scores_above_one(isa: str) -> None:
+    (hits,) = random_lists(np.random.default_rng(9), 20, 1)
+    big = hf.Hits(hits.ids, np.where(hits.ids >= 0, hits.scores * 1e6 + 1.0, 0.0), hits.counts)
+    fused = hf.fuse([big], calibration="none", k=12)
+    assert_hits_wellformed(fused)
+    for b in np.flatnonzero(big.counts):  # every energy is negative, so T <= 0: uniform
+        n = int(big.counts[b])
+        np.testing.assert_allclose(fused.scores[b, :n], 1.0 / n, rtol=1e-6)
+
+
+def test_ids_up_to_the_largest_int64_survive(isa: str) -> None:
+    largest = np.iinfo(np.int64).max
+    lists = [hf.Hits([[largest, 0]], [[2.0, 1.0]]), hf.Hits([[largest - 1, largest]], [[2.0, 1.0]])]
+    assert hf.fuse(lists, method="rrf", k=3).ids[0].tolist() == [largest, largest - 1, 0]
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 5),
+    choice=st.sampled_from(COMBINATIONS),
+    grid=st.sampled_from([None, 1, 2, 6]),
+    k=st.sampled_from([1, 3, 10, 100]),
+    consensus=st.sampled_from([0.0, 0.5]),
+)
+def test_drawn_lists(
+    isa: str, seed: int, count: int, choice: tuple[str, str | None], grid: int | None, k: int, consensus: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    method, calibration = choice
+    weights = None if method == "max" else rng.random((8, count))
+    lists = random_lists(rng, 8, count, width=20, ids=25, grid=grid)
+    check(lists, k, method=method, calibration=calibration, weights=weights, consensus=consensus, atol=1e-5)

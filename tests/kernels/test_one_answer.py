@@ -1,0 +1,296 @@
+"""An answer depends on the query and the data alone: the same bits on every kernel variant, on any number of threads,
+alone or anywhere in a batch among strangers, and for every k."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import PprCase, awkward_graph, grid_graph, ppr_cases, random_graph, random_lists, random_restart
+from compare import assert_bitwise, assert_hits_equal
+from hopfuse import _native
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+EVIDENCE = ("iterations", "residual", "bound", "converged")
+THREADS = (1, 2, 3)
+
+
+def variants(every_isa: list[str]) -> Any:
+    """Each (variant, threads), the variant selected."""
+    for name, threads in itertools.product(every_isa, THREADS):
+        assert _native.use_isa(name)
+        yield f"{name}, {threads} threads", threads
+
+
+def assert_same(actual: Any, expected: Any, names: tuple[str, ...], where: str) -> None:
+    for name in names:
+        assert_bitwise(getattr(actual, name), getattr(expected, name), f"{name} ({where})")
+
+
+def rows_of(result: Any, rows: Any, names: tuple[str, ...]) -> Any:
+    class Rows:
+        pass
+
+    picked = Rows()
+    for name in names:
+        setattr(picked, name, getattr(result, name)[rows])
+    return picked
+
+
+# ---- Personalized PageRank ------------------------------------------------------------------------------------------
+
+
+def graphs() -> dict[str, hf.Graph]:
+    rng = np.random.default_rng(1)
+    return {
+        "undirected, unweighted": random_graph(rng, 150, 500, weights="none", hub=3),
+        "undirected, weighted": random_graph(rng, 150, 500, hub=3),
+        "directed, weighted": random_graph(rng, 150, 500, directed=True, hub=3),
+        "undirected, typed": random_graph(rng, 150, 500, types=3, hub=3),
+        "directed, typed": random_graph(rng, 150, 500, types=3, directed=True, hub=3),
+        "torus of ties": grid_graph(9),
+        "awkward, directed": awkward_graph(True),
+        "awkward, undirected": awkward_graph(False),
+    }
+
+
+GRAPHS = graphs()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+def test_ppr_is_the_same_on_every_variant_and_thread_count(every_isa: list[str], name: str, norm: str) -> None:
+    graph = GRAPHS[name]
+    rng = np.random.default_rng(2)
+    restart = random_restart(rng, graph.num_nodes, 11)
+    damping = rng.choice([0.0, 0.3, 0.5, 0.85, 0.95], 11)
+    expected = None
+    for where, threads in variants(every_isa):
+        result = hf.ppr(graph, restart, damping=damping, edge_type_norm=norm, threads=threads)
+        expected = expected or result
+        assert_same(result, expected, ("scores", *EVIDENCE), where)
+
+
+@given(case=ppr_cases())
+def test_ppr_of_drawn_inputs_is_the_same_on_every_variant_and_thread_count(every_isa: list[str], case: PprCase) -> None:
+    expected = None
+    for name, threads in zip(every_isa, (2, 1, 3), strict=False):
+        assert _native.use_isa(name)
+        result = hf.ppr(case.graph, case.restart, threads=threads, **case.options)
+        expected = expected or result
+        assert_same(result, expected, ("scores", *EVIDENCE), name)
+
+
+@given(case=ppr_cases(), k=st.sampled_from([1, 3, 10]), stop=st.sampled_from(["proven", "tol"]))
+def test_topk_of_drawn_inputs_is_the_same_on_every_variant_and_thread_count(
+    every_isa: list[str], case: PprCase, k: int, stop: str
+) -> None:
+    expected = None
+    for name, threads in zip(every_isa, (2, 1, 3), strict=False):
+        assert _native.use_isa(name)
+        hits = hf.ppr_topk(case.graph, case.restart, k, stop=stop, threads=threads, **case.options)
+        expected = expected or hits
+        assert_same(hits, expected, ("ids", "scores", "counts", "score_bounds", "proven", *EVIDENCE), name)
+
+
+class Batch:
+    """Queries that differ in damping, type weights and masks, to be asked alone and together."""
+
+    def __init__(self, graph: hf.Graph, size: int, norm: str, *, typed: bool, masked: bool, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        n, types = graph.num_nodes, graph.num_edge_types
+        self.graph, self.norm, self.size = graph, norm, size
+        self.damping = rng.choice([0.0, 0.3, 0.5, 0.85, 0.9], size)
+        self.eta = None
+        if typed:
+            self.eta = rng.choice([0.0, 0.3, 1.0, 2.0], (size, types)) + 0.125
+            self.eta[0] = 1.0  # alone this is no weighting at all
+            if norm == "per_type":
+                self.eta = self.eta / self.eta.sum(axis=1, keepdims=True) * rng.choice([0.5, 1.0], (size, 1))
+        self.masks = None
+        if masked:
+            self.masks = rng.random((size, n)) < 0.7
+            self.masks[:, 0] = True
+            self.masks[0] = True  # alone this is no mask at all
+        self.restart = random_restart(rng, n, size, self.masks)
+
+    def together(self, rows: list[int]) -> dict[str, Any]:
+        options: dict[str, Any] = {"damping": self.damping[rows], "edge_type_norm": self.norm}
+        if self.eta is not None:
+            options["edge_type_weights"] = self.eta[rows]
+        if self.masks is not None:
+            options["allowed_nodes"] = self.masks[rows]
+        return {"restart": [self.restart[b] for b in rows], **options}
+
+    def alone(self, b: int) -> dict[str, Any]:
+        """Query b as one would ask it by itself."""
+        options: dict[str, Any] = {"damping": float(self.damping[b]), "edge_type_norm": self.norm}
+        if self.eta is not None and (self.norm == "per_type" or (self.eta[b] != 1).any()):
+            options["edge_type_weights"] = self.eta[b]
+        if self.masks is not None and not self.masks[b].all():
+            options["allowed_nodes"] = self.masks[b]
+        return {"restart": [self.restart[b]], **options}
+
+
+COMPOSITIONS = [
+    lambda b, size: [b],
+    lambda b, size: [b, *[i for i in range(size) if i != b]],
+    lambda b, size: [*[i for i in range(size) if i != b], b],
+    lambda b, size: [(b + 3 + i) % size for i in range(size)],
+    lambda b, size: [b] * 5,
+    lambda b, size: [(b + i) % size for i in range(size)] * 3,
+]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("norm", "typed"), [("joint", False), ("joint", True), ("per_type", True)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_query_gets_the_same_scores_alone_and_anywhere_among_strangers(
+    every_isa: list[str], name: str, norm: str, typed: bool, masked: bool
+) -> None:
+    graph = GRAPHS[name]
+    batch = Batch(graph, 13, norm, typed=typed, masked=masked, seed=3)
+    threads = itertools.cycle(THREADS)
+    for b in range(0, 13, 4):
+        alone = hf.ppr(graph, **batch.alone(b))
+        for compose in COMPOSITIONS:
+            rows = compose(b, 13)
+            result = hf.ppr(graph, **batch.together(rows), threads=next(threads))
+            here = [at for at, row in enumerate(rows) if row == b]
+            for at in here:
+                picked = rows_of(result, slice(at, at + 1), ("scores", *EVIDENCE))
+                assert_same(picked, alone, ("scores", *EVIDENCE), f"query {b} at {at} of {len(rows)}")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("norm", "typed"), [("joint", False), ("joint", True), ("per_type", True)])
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+def test_a_query_gets_the_same_hits_alone_and_anywhere_among_strangers(
+    every_isa: list[str], name: str, norm: str, typed: bool, stop: str
+) -> None:
+    graph = GRAPHS[name]
+    names = ("ids", "scores", "counts", "score_bounds", "proven", *EVIDENCE)
+    threads = itertools.cycle(THREADS)
+    for masked in (False, True):
+        batch = Batch(graph, 9, norm, typed=typed, masked=masked, seed=4)
+        for b in range(0, 9, 4):
+            for k in (1, 5):
+                alone = hf.ppr_topk(graph, k=k, stop=stop, **batch.alone(b))
+                for compose in COMPOSITIONS:
+                    rows = compose(b, 9)
+                    hits = hf.ppr_topk(graph, k=k, stop=stop, **batch.together(rows), threads=next(threads))
+                    at = rows.index(b)
+                    picked = rows_of(hits, slice(at, at + 1), names)
+                    assert_same(picked, alone, names, f"query {b} at {at} of {len(rows)}, k = {k}")
+
+
+@given(case=ppr_cases((2, 3, 5, 9)))
+def test_drawn_queries_get_the_same_scores_alone(every_isa: list[str], case: PprCase) -> None:
+    batch = len(case.restart)
+    together = hf.ppr(case.graph, case.restart, threads=2, **case.options)
+    per_query = {
+        name: np.broadcast_to(value, (batch, *np.shape(value)[np.ndim(value) - dims :]))
+        for name, dims in (("damping", 0), ("edge_type_weights", 1), ("allowed_nodes", 1))
+        if (value := case.options.get(name)) is not None
+    }
+    shared = {name: value for name, value in case.options.items() if name not in per_query}
+    for b in range(batch):
+        options = {name: value[b] for name, value in per_query.items()}
+        alone = hf.ppr(case.graph, [case.restart[b]], **shared, **options)
+        picked = rows_of(together, slice(b, b + 1), ("scores", *EVIDENCE))
+        assert_same(picked, alone, ("scores", *EVIDENCE), f"query {b}")
+
+
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+def test_the_order_of_hits_does_not_depend_on_k_on_any_variant(every_isa: list[str], stop: str) -> None:
+    for name in ("torus of ties", "undirected, weighted", "directed, typed"):
+        graph = GRAPHS[name]
+        restart = random_restart(np.random.default_rng(5), graph.num_nodes, 6)
+        widest = hf.ppr_topk(graph, restart, 81, stop=stop)
+        for where, threads in variants(every_isa):
+            for k in (1, 2, 7, 30):
+                hits = hf.ppr_topk(graph, restart, k, stop=stop, threads=threads)
+                assert_bitwise(hits.ids, widest.ids[:, :k], f"{name}, {where}, k = {k}")
+
+
+# ---- Dense top-k ----------------------------------------------------------------------------------------------------
+
+
+def dense_inputs(kind: str, storage: str) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    rng = np.random.default_rng(6)
+    x, q = rng.standard_normal((430, 20)), rng.standard_normal((14, 20))
+    if kind == "ties":
+        x, q = np.round(x), np.round(q)
+        x[:, 0] = q[:, 0] = 1.0
+        x[200:] = x[:230]
+    return x.astype(storage), q.astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ["random", "ties"])
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_dense_hits_are_the_same_everywhere(every_isa: list[str], kind: str, metric: str, storage: str) -> None:
+    x, q = dense_inputs(kind, storage)
+    allow = np.random.default_rng(7).random((14, 430)) < 0.8
+    corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
+    widest = hf.dense_topk(q, corpus, 430)
+    filtered = hf.dense_topk(q, corpus, 9, allow=allow)
+    for where, threads in variants(every_isa):
+        fresh = hf.Corpus.from_array(x, metric=metric, storage=storage)  # codes made by this variant
+        for searched in (corpus, fresh):
+            for k in (1, 9, 53, 54, 430):
+                assert_hits_equal(hf.dense_topk(q, searched, k, threads=threads), widest.head(k))
+            assert_hits_equal(hf.dense_topk(q, searched, 9, allow=allow, threads=threads), filtered)
+        for b in (0, 5, 13):
+            alone = hf.dense_topk(q[b], fresh, 9, threads=threads)
+            assert alone.row(0) == widest.head(9).row(b), where
+            alone = hf.dense_topk(q[b], fresh, 9, allow=allow[b], threads=threads)
+            assert alone.row(0) == filtered.row(b), where
+        rolled = hf.dense_topk(np.roll(q, 3, axis=0), fresh, 9, threads=threads)
+        assert_bitwise(rolled.ids, np.roll(widest.ids[:, :9], 3, axis=0), where)
+
+
+# ---- Calibration and fusion -----------------------------------------------------------------------------------------
+
+METHODS: list[dict[str, Any]] = [
+    {"method": "boltzmann"},
+    {"method": "boltzmann", "temperature": 0.05, "calibration": "min_max"},
+    {"method": "linear", "calibration": "z_score"},
+    {"method": "linear", "calibration": "l2", "consensus": 0.5},
+    {"method": "rrf"},
+    {"method": "max"},
+]
+
+
+@pytest.mark.parametrize("options", METHODS, ids=lambda o: "-".join(map(str, o.values())))
+@pytest.mark.parametrize("grid", [None, 3])
+def test_fused_lists_are_the_same_everywhere(every_isa: list[str], options: dict[str, Any], grid: int | None) -> None:
+    rng = np.random.default_rng(8)
+    lists = random_lists(rng, 40, 3, grid=grid)
+    weights = None if options["method"] == "max" else rng.random((40, 3))
+    widest = hf.fuse(lists, k=25, weights=weights, **options)
+    for _, threads in variants(every_isa):
+        for k in (0, 1, 7, 24):
+            assert_hits_equal(hf.fuse(lists, k=k, weights=weights, threads=threads, **options), widest.head(k))
+        for b in (0, 17, 39):
+            alone = [hf.Hits(one.ids[b], one.scores[b], one.counts[b : b + 1]) for one in lists]
+            own = None if weights is None else weights[b]
+            assert hf.fuse(alone, k=25, weights=own, threads=threads, **options).row(0) == widest.row(b)
+
+
+@pytest.mark.parametrize("method", ["pit", "min_max", "max", "z_score", "l2", "rank", "none"])
+@pytest.mark.parametrize("grid", [None, 3])
+def test_calibrated_lists_are_the_same_everywhere(every_isa: list[str], method: Any, grid: int | None) -> None:
+    (hits,) = random_lists(np.random.default_rng(9), 60, 1, width=50, ids=80, grid=grid)
+    expected = hf.calibrate(hits, method)
+    for where, threads in variants(every_isa):
+        done = hf.calibrate(hits, method, threads=threads)
+        assert_bitwise(done.scores, expected.scores, where)
+        for b in (0, 30, 59):
+            alone = hf.calibrate(hf.Hits(hits.ids[b], hits.scores[b], hits.counts[b : b + 1]), method, threads=threads)
+            assert_bitwise(alone.scores[0], expected.scores[b], where)

@@ -1,0 +1,135 @@
+"""allowed_nodes: the walk of the induced subgraph, and nothing outside it can be felt."""
+
+from __future__ import annotations
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import PprCase, ppr_cases, random_graph, random_restart
+from compare import assert_bitwise, assert_ppr
+from hopfuse import reference
+from hypothesis import given
+from numpy.typing import NDArray
+
+EVIDENCE = ("scores", "iterations", "residual", "bound", "converged")
+
+
+def subgraph(graph: hf.Graph, nodes: NDArray[np.int64]) -> hf.Graph:
+    """The induced subgraph, nodes renumbered in order."""
+    number = np.full(graph.num_nodes, -1)
+    number[nodes] = np.arange(nodes.size)
+    src, dst, weight, kind = graph.edges()
+    keep = (number[src] >= 0) & (number[dst] >= 0)
+    return hf.Graph.from_edges(
+        number[src[keep]],
+        number[dst[keep]],
+        weight[keep],
+        num_nodes=nodes.size,
+        directed=graph.directed,
+        edge_type=kind[keep],
+        edge_type_names=graph.edge_type_names,
+    )
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_masked_walk_is_the_walk_of_the_extracted_subgraph(
+    isa: str, directed: bool, norm: str, weighted: bool
+) -> None:
+    rng = np.random.default_rng(1)
+    graph = random_graph(rng, 150, 700, directed=directed, types=2, weights="random" if weighted else "none", hub=3)
+    allowed = rng.random(150) < 0.6
+    nodes = np.flatnonzero(allowed)
+    restart = random_restart(rng, 150, 6, allowed)
+    eta = [0.4, 0.5]
+    number = {int(v): i for i, v in enumerate(nodes)}
+    inside = [{number[v]: w for v, w in row.items()} for row in restart]
+    result = hf.ppr(graph, restart, damping=0.85, allowed_nodes=allowed, edge_type_norm=norm, edge_type_weights=eta)
+    exact = reference.ppr(subgraph(graph, nodes), inside, damping=0.85, edge_type_norm=norm, edge_type_weights=eta)
+    spread = np.zeros((6, 150))
+    spread[:, nodes] = exact
+    assert_ppr(result, spread, tol=1e-6)
+    assert result.converged.all()
+
+
+@given(case=ppr_cases())
+def test_nodes_that_are_not_allowed_hold_exactly_nothing(isa: str, case: PprCase) -> None:
+    mask = case.options.get("allowed_nodes")
+    scores = hf.ppr(case.graph, case.restart, **case.options).scores
+    if mask is not None:
+        outside = scores[~np.broadcast_to(mask, scores.shape)]
+        assert_bitwise(outside, np.zeros(outside.size, np.float32), "scores outside")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+def test_allowing_every_node_gives_the_bits_of_no_mask(isa: str, directed: bool, norm: str) -> None:
+    rng = np.random.default_rng(2)
+    for weights in ("none", "integer", "random"):
+        graph = random_graph(rng, 130, 500, directed=directed, types=2, weights=weights)
+        restart = random_restart(rng, 130, 6)
+        for eta in (None, [0.3, 0.6]):
+            expected = hf.ppr(graph, restart, edge_type_norm=norm, edge_type_weights=eta)
+            for shape in ((130,), (6, 130)):
+                result = hf.ppr(
+                    graph, restart, edge_type_norm=norm, edge_type_weights=eta, allowed_nodes=np.ones(shape, bool)
+                )
+                for name in EVIDENCE:
+                    assert_bitwise(getattr(result, name), getattr(expected, name), name)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+@pytest.mark.parametrize("per_query", [False, True])
+def test_another_tenants_edges_never_change_a_score(isa: str, directed: bool, norm: str, per_query: bool) -> None:
+    """Edges with an end outside the mask, their weights and their number do not move one bit of the evidence."""
+    rng = np.random.default_rng(3)
+    n, mine = 140, 80
+    own = rng.integers(0, mine, (2, 300))
+    own_weight, own_type = rng.random(300) + 0.1, rng.integers(0, 2, 300)
+    allowed = np.arange(n) < mine
+    restart = random_restart(rng, n, 5, allowed)
+    results = []
+    for foreign, scale in ((0, 1.0), (1, 1e-20), (500, 1.0), (900, 1e20)):
+        other = np.stack([rng.integers(0, n, foreign), rng.integers(mine, n, foreign)])
+        flip = rng.random(foreign) < 0.5
+        other[:, flip] = other[::-1, flip]
+        graph = hf.Graph.from_edges(
+            np.concatenate([own[0], other[0]]),
+            np.concatenate([own[1], other[1]]),
+            np.concatenate([own_weight, (rng.random(foreign) + 0.1) * scale]),
+            num_nodes=n,
+            directed=directed,
+            edge_type=np.concatenate([own_type, rng.integers(0, 2, foreign)]),
+            edge_type_names=["a", "b"],
+        )
+        mask = np.broadcast_to(allowed, (5, n)).copy() if per_query else allowed
+        results.append(
+            hf.ppr(graph, restart, damping=0.85, allowed_nodes=mask, edge_type_norm=norm, edge_type_weights=[0.5, 0.4])
+        )
+    for result in results[1:]:
+        assert_bitwise(result.scores, results[0].scores, "scores")
+        assert_bitwise(result.iterations, results[0].iterations, "iterations")
+
+
+def test_queries_of_a_batch_have_their_own_masks(isa: str) -> None:
+    rng = np.random.default_rng(4)
+    for directed in (False, True):
+        graph = random_graph(rng, 100, 500, directed=directed)
+        allowed = rng.random((9, 100)) < np.linspace(0.1, 1.0, 9)[:, None]
+        allowed[:, 0] = True
+        restart = random_restart(rng, 100, 9, allowed)
+        result = hf.ppr(graph, restart, allowed_nodes=allowed)
+        assert_ppr(result, reference.ppr(graph, restart, allowed_nodes=allowed), tol=1e-6)
+        for b in range(9):
+            alone = hf.ppr(graph, [restart[b]], allowed_nodes=allowed[b])
+            for name in EVIDENCE:
+                assert_bitwise(getattr(alone, name)[0], getattr(result, name)[b], name)
+
+
+def test_a_lone_allowed_node_keeps_all_mass(isa: str) -> None:
+    graph = random_graph(np.random.default_rng(5), 70, 300)
+    allowed = np.arange(70) == 66
+    scores = hf.ppr(graph, [{66: 1.0}], allowed_nodes=allowed).scores[0]
+    assert_bitwise(scores, allowed.astype(np.float32))
