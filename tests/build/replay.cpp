@@ -3,9 +3,11 @@
 // sees a step beyond them.
 //
 //   replay CALLS VARIANT THREADS COPIES OUT
+//   replay race | overflow | undefined
 //
 // COPIES threads replay all calls at the same time, each with THREADS OpenMP threads; they must agree. OUT receives
-// every output array, in the order of the calls.
+// every output array, in the order of the calls. The second form commits that offence, to show that the sanitizer of
+// a build is awake.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -259,9 +261,24 @@ const CpuKernels& variant(const std::string& name) {
     fail("this processor or build has no variant " + name);
 }
 
+int offend(const std::string& offence) {
+    volatile int size = 16;
+    std::vector<int> values(size_t(size), 1);
+    int* const first = values.data();
+    if (offence == "race") {
+#pragma omp parallel for num_threads(4)
+        for (int i = 0; i < 100000; ++i) first[0] += i;
+    }
+    if (offence == "overflow") first[size] = 1;
+    if (offence == "undefined") first[0] = 1 << (2 * size);
+    std::printf("%s: %d, and nothing stopped it\n", offence.c_str(), first[0]);
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 2) return offend(argv[1]);
     if (argc != 6) fail("usage: replay CALLS VARIANT THREADS COPIES OUT");
     const std::vector<Call> calls = read_calls(argv[1]);
     std::vector<Replay> copies;

