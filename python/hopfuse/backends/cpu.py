@@ -302,9 +302,7 @@ def calibrate(
 ) -> NDArray[np.float32]:
     """Calibrated scores, (B, k)."""
     out = np.empty_like(scores)
-    _native.calibrate(
-        scores, counts, method=_CALIBRATIONS[method], ties=_TIES[ties], threads=threads, out=out
-    )
+    _native.calibrate(scores, counts, method=_CALIBRATIONS[method], ties=_TIES[ties], threads=threads, out=out)
     _record("calibrate_f32", threads, queries=scores.shape[0], method=method)
     return out
 
