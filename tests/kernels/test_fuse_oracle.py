@@ -8,11 +8,12 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cases import random_lists
-from compare import assert_hits_close, assert_hits_wellformed
+from compare import assert_bitwise, assert_hits_close, assert_hits_wellformed
 from hopfuse import reference
 from hopfuse.fusion import METHODS
 from hypothesis import given
 from hypothesis import strategies as st
+from kernels.canonical_scalar import boltzmann32, exp32, log32
 from numpy.typing import NDArray
 
 ALL = ["pit", "min_max", "max", "z_score", "l2", "rank", "none"]
@@ -152,15 +153,37 @@ def test_boltzmann_probabilities_of_a_list_sum_to_its_weight(isa: str) -> None:
             assert abs(fused.scores[b, : fused.counts[b]].astype(np.float64).sum() - 1.0) < 1e-5
 
 
-def test_boltzmann_exponentials_are_within_two_ulp(isa: str) -> None:
-    """With two documents of energies 0 and E at T = 1, P = exp(-E) / (1 + exp(-E)), E from ln."""
-    p = np.float32(10.0) ** np.linspace(-30, 0, 400, dtype=np.float32)
-    lists = [hf.Hits(np.tile([0, 1], (400, 1)), np.stack([np.ones(400, np.float32), p], axis=1))]
-    fused = hf.fuse(lists, calibration="none", temperature=1.0, weights=[1.0], k=2)
-    ones = fused.ids == 1
-    share = p.astype(np.float64) + 1e-9
-    exact = share / (1.0 + 1e-9 + share)
-    np.testing.assert_allclose(fused.scores[ones], exact, rtol=4e-6)
+def test_the_canonical_exp_and_log_are_within_two_ulp_everywhere() -> None:
+    """The definitions that the next test holds the kernels to."""
+    x = np.concatenate([np.linspace(-103.9, 88.7, 200_001), np.linspace(-1e-3, 1e-3, 2001)]).astype(np.float32)
+    exact = np.exp(x.astype(np.float64))
+    assert (np.abs(exp32(x) - exact) <= 2 * np.spacing(exact.astype(np.float32))).all()
+    positive = np.concatenate(
+        [10.0 ** np.linspace(-44.5, 38.5, 200_001), 1.0 + np.linspace(-1e-3, 1e-3, 2001), 2.0 ** np.arange(-149, 128)]
+    ).astype(np.float32)
+    exact = np.log(positive.astype(np.float64))
+    assert (np.abs(log32(positive) - exact) <= 2 * np.spacing(np.abs(exact).astype(np.float32))).all()
+    assert exp32(np.float32([-104.0, -1e30]))[0] == 0.0
+
+
+@pytest.mark.parametrize("temperature", [None, 1e-38, 1e-3, 0.05, 0.2, 0.21, 1.0, 3.7, 100.0, 1e10, 3e38])
+@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 200])
+def test_boltzmann_has_the_bits_of_the_canonical_exp_and_log(isa: str, temperature: float | None, size: int) -> None:
+    rng = np.random.default_rng(size)
+    rows = [
+        rng.random(size),
+        10.0 ** rng.uniform(-40, 0, size),
+        10.0 ** rng.uniform(-3, 38, size),
+        np.arange(size) / size,
+    ]
+    p = -np.sort(-np.array(rows, np.float32), axis=1)
+    hits = hf.Hits(np.tile(np.arange(size), (len(p), 1)), p)
+    options = {} if temperature is None else {"temperature": temperature}
+    fused = hf.fuse([hits], calibration="none", weights=[1.0], k=size, **options)
+    for b, row in enumerate(p):
+        by_id = np.empty(size, np.float32)
+        by_id[fused.ids[b]] = fused.scores[b]
+        assert_bitwise(by_id, boltzmann32(row, temperature), f"row {b}")
 
 
 def test_boltzmann_reads_scores_above_one(isa: str) -> None:

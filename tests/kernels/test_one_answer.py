@@ -4,6 +4,7 @@ alone or anywhere in a batch among strangers, and for every k."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import hopfuse as hf
@@ -45,27 +46,26 @@ def rows_of(result: Any, rows: Any, names: tuple[str, ...]) -> Any:
 # ---- Personalized PageRank ------------------------------------------------------------------------------------------
 
 
-def graphs() -> dict[str, hf.Graph]:
-    rng = np.random.default_rng(1)
-    return {
-        "undirected, unweighted": random_graph(rng, 150, 500, weights="none", hub=3),
-        "undirected, weighted": random_graph(rng, 150, 500, hub=3),
-        "directed, weighted": random_graph(rng, 150, 500, directed=True, hub=3),
-        "undirected, typed": random_graph(rng, 150, 500, types=3, hub=3),
-        "directed, typed": random_graph(rng, 150, 500, types=3, directed=True, hub=3),
-        "torus of ties": grid_graph(9),
-        "awkward, directed": awkward_graph(True),
-        "awkward, undirected": awkward_graph(False),
-    }
+GRAPHS: dict[str, Callable[[np.random.Generator], hf.Graph]] = {
+    "undirected, unweighted": lambda rng: random_graph(rng, 150, 500, weights="none", hub=3),
+    "undirected, weighted": lambda rng: random_graph(rng, 150, 500, hub=3),
+    "directed, weighted": lambda rng: random_graph(rng, 150, 500, directed=True, hub=3),
+    "undirected, typed": lambda rng: random_graph(rng, 150, 500, types=3, hub=3),
+    "directed, typed": lambda rng: random_graph(rng, 150, 500, types=3, directed=True, hub=3),
+    "torus of ties": lambda rng: grid_graph(9),
+    "awkward, directed": lambda rng: awkward_graph(True),
+    "awkward, undirected": lambda rng: awkward_graph(False),
+}
 
 
-GRAPHS = graphs()
+def make(name: str) -> hf.Graph:
+    return GRAPHS[name](np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("norm", ["joint", "per_type"])
 def test_ppr_is_the_same_on_every_variant_and_thread_count(every_isa: list[str], name: str, norm: str) -> None:
-    graph = GRAPHS[name]
+    graph = make(name)
     rng = np.random.default_rng(2)
     restart = random_restart(rng, graph.num_nodes, 11)
     damping = rng.choice([0.0, 0.3, 0.5, 0.85, 0.95], 11)
@@ -153,7 +153,7 @@ COMPOSITIONS = [
 def test_a_query_gets_the_same_scores_alone_and_anywhere_among_strangers(
     every_isa: list[str], name: str, norm: str, typed: bool, masked: bool
 ) -> None:
-    graph = GRAPHS[name]
+    graph = make(name)
     batch = Batch(graph, 13, norm, typed=typed, masked=masked, seed=3)
     threads = itertools.cycle(THREADS)
     for b in range(0, 13, 4):
@@ -173,7 +173,7 @@ def test_a_query_gets_the_same_scores_alone_and_anywhere_among_strangers(
 def test_a_query_gets_the_same_hits_alone_and_anywhere_among_strangers(
     every_isa: list[str], name: str, norm: str, typed: bool, stop: str
 ) -> None:
-    graph = GRAPHS[name]
+    graph = make(name)
     names = ("ids", "scores", "counts", "score_bounds", "proven", *EVIDENCE)
     threads = itertools.cycle(THREADS)
     for masked in (False, True):
@@ -209,7 +209,7 @@ def test_drawn_queries_get_the_same_scores_alone(every_isa: list[str], case: Ppr
 @pytest.mark.parametrize("stop", ["proven", "tol"])
 def test_the_order_of_hits_does_not_depend_on_k_on_any_variant(every_isa: list[str], stop: str) -> None:
     for name in ("torus of ties", "undirected, weighted", "directed, typed"):
-        graph = GRAPHS[name]
+        graph = make(name)
         restart = random_restart(np.random.default_rng(5), graph.num_nodes, 6)
         widest = hf.ppr_topk(graph, restart, 81, stop=stop)
         for where, threads in variants(every_isa):

@@ -35,7 +35,8 @@ class PprResult:
 
     def __repr__(self) -> str:
         b, n = self.scores.shape
+        passes, bound, converged = (np.asarray(a) for a in (self.iterations, self.bound, self.converged))
         return (
-            f"PprResult(queries={b}, nodes={n}, iterations<={int(self.iterations.max(initial=0))}, "
-            f"bound<={float(self.bound.max(initial=0.0)):.2e}, converged={int(self.converged.sum())}/{b})"
+            f"PprResult(queries={b}, nodes={n}, iterations<={int(passes.max(initial=0))}, "
+            f"bound<={float(bound.max(initial=0.0)):.2e}, converged={int(converged.sum())}/{b})"
         )

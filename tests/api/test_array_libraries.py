@@ -1,0 +1,132 @@
+"""Arrays of another library come in through DLPack and results go back to it."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from api.checks import refused
+from compare import assert_bitwise
+
+
+class Tensor:
+    """The least that an array library does: a shape, DLPack both ways, and a copy for NumPy."""
+
+    def __init__(self, array: Any, device: int = 1) -> None:
+        self.array, self.device = np.asarray(array), device
+        self.shape = self.array.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.array, dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.device != 1:
+            raise BufferError("the data is on device 2")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self.device, 0)
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    module = types.ModuleType("tensors")
+    module.from_dlpack = lambda array: Tensor(np.from_dlpack(array))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tensors", module)
+    monkeypatch.setattr(Tensor, "__module__", "tensors")
+    return Tensor
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def graph() -> hf.Graph:
+    return hf.Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=5)
+
+
+def test_every_result_of_ppr_is_of_the_library_that_restart_came_from(library: Any) -> None:
+    dense = np.array([[1.0, 0, 0, 0, 0], [0, 0, 0, 2.0, 0]])
+    expected = hf.ppr(graph(), dense)
+    result = hf.ppr(graph(), library(dense), damping=library(np.array([0.5, 0.5])))
+    for name in ("scores", "iterations", "residual", "bound", "converged"):
+        value = getattr(result, name)
+        assert isinstance(value, library), name
+        assert_bitwise(value.array, getattr(expected, name), name)
+
+
+def test_every_result_of_ppr_topk_is_of_the_library_that_restart_came_from(library: Any) -> None:
+    dense = np.array([[1.0, 0, 0, 0, 0], [0, 0, 0, 2.0, 0]], np.float32)
+    among = np.array([True, True, True, False, True])
+    expected = hf.ppr_topk(graph(), dense, 3, among=among)
+    hits = hf.ppr_topk(graph(), library(dense), 3, among=library(among), allowed_nodes=library(np.ones(5, bool)))
+    for name in ("ids", "scores", "counts", "score_bounds", "proven", "iterations", "residual", "bound", "converged"):
+        value = getattr(hits, name)
+        assert isinstance(value, library), name
+        assert_bitwise(value.array, getattr(expected, name), name)
+
+
+def test_dense_hits_are_of_the_library_that_queries_came_from(library: Any) -> None:
+    rng = np.random.default_rng(1)
+    x, q = rng.standard_normal((50, 4)).astype(np.float32), rng.standard_normal((3, 4)).astype(np.float32)
+    expected = hf.dense_topk(q, x, 5, allow=np.arange(0, 50, 2))
+    corpus = hf.Corpus.from_array(library(x))
+    assert np.shares_memory(corpus.vectors, x)
+    hits = hf.dense_topk(library(q), corpus, 5, allow=library(np.arange(0, 50, 2)))
+    for name in ("ids", "scores", "counts"):
+        assert isinstance(getattr(hits, name), library), name
+        assert_bitwise(getattr(hits, name).array, getattr(expected, name), name)
+
+
+def test_fused_and_calibrated_hits_stay_in_their_library(library: Any) -> None:
+    rng = np.random.default_rng(2)
+    x, q = rng.standard_normal((50, 4)).astype(np.float32), rng.standard_normal((3, 4)).astype(np.float32)
+    plain, other = hf.dense_topk(q, x, 5), hf.dense_topk(library(q), x, 5)
+    calibrated, fused = hf.calibrate(other), hf.fuse([other, plain], k=4)
+    assert_bitwise(calibrated.scores.array, hf.calibrate(plain).scores)
+    assert_bitwise(fused.ids.array, hf.fuse([plain, plain], k=4).ids)
+    assert_bitwise(fused.scores.array, hf.fuse([plain, plain], k=4).scores)
+
+
+def test_arrays_that_are_not_on_the_cpu_are_refused_and_not_copied(library: Any) -> None:
+    away = library(np.ones((1, 5)), device=2)
+    says = ["Tensor", "move it"]
+    refused(lambda: hf.ppr(graph(), away), ["restart", *says])
+    refused(lambda: hf.dense_topk(away, np.ones((3, 5)), 1), ["queries", *says])
+
+
+def test_lists_give_numpy_results() -> None:
+    assert isinstance(hf.ppr(graph(), [{0: 1.0}]).scores, np.ndarray)
+    assert isinstance(hf.dense_topk([[1.0]], [[1.0]], 1).ids, np.ndarray)
+
+
+def test_torch_tensors_in_torch_tensors_out(torch: Any) -> None:
+    dense = torch.zeros(2, 5)
+    dense[0, 0] = dense[1, 3] = 1.0
+    result, hits = hf.ppr(graph(), dense), hf.ppr_topk(graph(), dense, 3)
+    for value in (result.scores, result.converged, hits.ids, hits.proven, hits.score_bounds):
+        assert isinstance(value, torch.Tensor)
+    assert_bitwise(result.scores.numpy(), hf.ppr(graph(), dense.numpy()).scores)
+    found = hf.dense_topk(torch.eye(4), torch.eye(4), 2)
+    assert isinstance(found.ids, torch.Tensor)
+    assert isinstance(hf.fuse([found, found]).scores, torch.Tensor)
+    refused(lambda: hf.ppr(graph(), dense.requires_grad_()), ["restart"])
+
+
+def test_results_of_torch_tensors_print(torch: Any) -> None:
+    dense = torch.zeros(1, 5)
+    dense[0, 0] = 1.0
+    assert "PprResult(queries=1" in repr(hf.ppr(graph(), dense))
+    assert "PprHits(queries=1" in repr(hf.ppr_topk(graph(), dense, 2))
+
+
+def test_results_of_another_library_print(library: Any) -> None:
+    dense = np.array([[1.0, 0, 0, 0, 0]])
+    assert repr(hf.ppr(graph(), library(dense))) == repr(hf.ppr(graph(), dense))
+    assert repr(hf.ppr_topk(graph(), library(dense), 2)) == repr(hf.ppr_topk(graph(), dense, 2))

@@ -1,0 +1,70 @@
+"""The types of the public API are frozen, and exactly these names are public."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import hopfuse as hf
+import pytest
+from hopfuse import errors, fusion
+
+
+def instances() -> list[Any]:
+    graph = hf.Graph.from_edges([0, 1], [1, 2])
+    return [
+        graph,
+        hf.Corpus.from_array([[1.0]]),
+        hf.Hits([[1]], [[1.0]]),
+        hf.ppr(graph, [{0: 1.0}]),
+        hf.ppr_topk(graph, [{0: 1.0}], 2),
+        fusion.Boltzmann(),
+        fusion.Linear(),
+        fusion.Max(),
+        fusion.RRF(),
+    ]
+
+
+@pytest.mark.parametrize("made", instances(), ids=lambda made: type(made).__name__)
+def test_no_field_can_be_set_or_deleted_or_added(made: Any) -> None:
+    for field in dataclasses.fields(made):
+        before = getattr(made, field.name)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, field.name, None)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(made, field.name)
+        assert getattr(made, field.name) is before
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.something_new = 1
+
+
+@pytest.mark.parametrize("made", instances(), ids=lambda made: type(made).__name__)
+def test_a_repr_is_one_short_line(made: Any) -> None:
+    text = repr(made)
+    assert text.startswith(type(made).__name__ + "(")
+    assert "\n" not in text
+    assert len(text) < 150
+
+
+def test_every_public_name_exists_and_the_list_is_sorted() -> None:
+    assert list(hf.__all__) == sorted(hf.__all__)
+    for name in hf.__all__:
+        assert getattr(hf, name) is not None
+    assert set(hf.__all__) <= set(dir(hf))
+    with pytest.raises(AttributeError, match="pagerank"):
+        _ = hf.pagerank  # type: ignore[attr-defined]
+
+
+def test_every_error_is_of_the_tree_and_of_the_builtin_that_fits() -> None:
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), errors.HopfuseError)
+    assert issubclass(errors.InputError, ValueError)
+    assert issubclass(errors.FormatError, ValueError)
+    assert issubclass(errors.BackendError, RuntimeError)
+    assert issubclass(errors.MissingExtraError, ImportError)
+
+
+def test_a_missing_extra_names_the_package_and_the_command() -> None:
+    error = errors.MissingExtraError("pyarrow", "arrow", "reading Parquet")
+    assert "'pyarrow'" in str(error)
+    assert "pip install 'hopfuse[arrow]'" in str(error)

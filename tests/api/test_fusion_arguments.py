@@ -1,0 +1,189 @@
+"""Every argument of calibrate, fuse, Hits and the fusion methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from api.checks import refused
+from compare import assert_bitwise, assert_hits_equal
+from hopfuse import fusion
+
+
+def hits() -> hf.Hits:
+    return hf.Hits([[3, 1, 4], [1, 5, -1]], [[9.0, 7.0, 1.0], [2.0, 1.0, 0.0]])
+
+
+BAD_FUSE: list[tuple[dict[str, Any], list[str]]] = [
+    ({"method": "borda"}, ["method", "'borda'", "boltzmann", "linear", "max", "rrf"]),
+    ({"method": None}, ["method", "None"]),
+    ({"method": ["rrf"]}, ["method"]),
+    ({"method": fusion.RRF}, ["method"]),
+    ({"temperature": 0.0}, ["temperature", "0.0", "'auto'"]),
+    ({"temperature": -1.0}, ["temperature", "-1.0"]),
+    ({"temperature": float("nan")}, ["temperature", "nan"]),
+    ({"temperature": float("inf")}, ["temperature", "inf"]),
+    ({"temperature": 1e39}, ["temperature", "1e+39"]),
+    ({"temperature": 1e-60}, ["temperature", "1e-60"]),
+    ({"temperature": "hot"}, ["temperature", "'hot'"]),
+    ({"temperature": None}, ["temperature", "None"]),
+    ({"temperature": True}, ["temperature", "True"]),
+    ({"temperature": [1.0]}, ["temperature", "[1.0]"]),
+    ({"rank_constant": 60}, ["'boltzmann'", "'rank_constant'", "temperature"]),
+    ({"method": "rrf", "temperature": 1.0}, ["'rrf'", "'temperature'", "rank_constant"]),
+    ({"method": "linear", "bias": [0, 0]}, ["'linear'", "'bias'", "none"]),
+    ({"method": "rrf", "rank_constant": -1}, ["rank_constant", "-1"]),
+    ({"method": "rrf", "rank_constant": 1e39}, ["rank_constant", "1e+39"]),
+    ({"method": "rrf", "rank_constant": "60"}, ["rank_constant", "'60'"]),
+    ({"method": "rrf", "rank_constant": float("nan")}, ["rank_constant", "nan"]),
+    ({"method": "rrf", "calibration": "pit"}, ["'rrf'", "ranks", "leave it out"]),
+    ({"method": "rrf", "calibration": "none"}, ["'rrf'", "leave it out"]),
+    ({"method": "max", "bias": [0.0]}, ["bias", "[0.0]", "2"]),
+    ({"method": "max", "bias": [0.0, np.inf]}, ["bias", "inf"]),
+    ({"method": "max", "bias": [0.0, 1e39]}, ["bias", "1e+39"]),
+    ({"method": "max", "weights": [1.0, 1.0]}, ["'max'", "weights", "leave them out"]),
+    ({"method": fusion.RRF(), "rank_constant": 3}, ["rank_constant", "RRF(rank_constant=60.0)", "object"]),
+    ({"calibration": "softmax"}, ["calibration", "'softmax'", "pit", "z_score"]),
+    ({"calibration": "z_score"}, ["'boltzmann'", "'z_score'", "min_max"]),
+    ({"ties": "first"}, ["ties", "'first'", "strict", "weak"]),
+    ({"calibration": "max", "ties": "mean"}, ["ties", "'mean'", "'max'", "pit"]),
+    ({"weights": [1.0]}, ["weights", "(1,)", "(2,)", "(2, 2)"]),
+    ({"weights": [[1.0, 1.0]]}, ["weights", "(1, 2)"]),
+    ({"weights": [1.0, -0.1]}, ["weights", "-0.1", "at least 0"]),
+    ({"weights": [1.0, np.nan]}, ["weights", "nan"]),
+    ({"weights": [1.0, 1e39]}, ["weights", "1.e+39"]),
+    ({"weights": ["a", "b"]}, ["weights", "dtype"]),
+    ({"consensus": -1.0}, ["consensus", "-1.0"]),
+    ({"consensus": float("nan")}, ["consensus", "nan"]),
+    ({"consensus": 1e39}, ["consensus", "1e+39"]),
+    ({"consensus": "some"}, ["consensus", "'some'"]),
+    ({"consensus": None}, ["consensus", "None"]),
+    ({"consensus": True}, ["consensus", "True"]),
+    ({"consensus": [1.0]}, ["consensus", "[1.0]"]),
+    ({"k": -1}, ["k", "-1"]),
+    ({"k": 1.0}, ["k", "1.0"]),
+    ({"backend": "tpu"}, ["backend", "'tpu'"]),
+    ({"threads": 5000}, ["threads", "5000"]),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), BAD_FUSE)
+def test_a_bad_argument_of_fuse_is_refused(options: dict[str, Any], says: list[str]) -> None:
+    refused(lambda: hf.fuse([hits(), hits()], **options), says)
+
+
+def test_bad_lists_are_refused() -> None:
+    refused(lambda: hf.fuse([]), ["at least one Hits"])
+    refused(lambda: hf.fuse(hits()), ["sequence"])  # type: ignore[arg-type]
+    refused(lambda: hf.fuse([hits(), [(1, 2.0)]]), ["list 1", "list", "hf.Hits(ids, scores)"])  # type: ignore[list-item]
+    refused(lambda: hf.fuse([hits(), hf.Hits([[1]], [[1.0]])]), ["list 1", "1 queries", "2"])
+
+
+@pytest.mark.parametrize("calibration", ["max", "l2", "none"])
+def test_boltzmann_refuses_calibrated_scores_below_0_and_names_the_list(calibration: Any) -> None:
+    low = hf.Hits([[1, 2], [3, 4]], [[2.0, 1.0], [1.0, -1.0]])
+    refused(lambda: hf.fuse([hits(), low], calibration=calibration), ["list 1", "row 1", "negative", "pit"])
+    padded = hf.Hits([[1, 2], [3, -1]], [[2.0, 1.0], [1.0, -1.0]])
+    assert hf.fuse([hits(), padded], calibration=calibration).counts.tolist() == [4, 3]
+
+
+BAD_CALIBRATE: list[tuple[dict[str, Any], list[str]]] = [
+    ({"method": "softmax"}, ["calibration", "'softmax'", "pit"]),
+    ({"method": None}, ["calibration", "None"]),
+    ({"method": "pit", "ties": "max"}, ["ties", "'max'", "strict"]),
+    ({"method": "rank", "ties": "strict"}, ["ties", "'strict'", "'rank'"]),
+    ({"backend": "none"}, ["backend", "'none'"]),
+    ({"threads": 0}, ["threads", "0"]),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), BAD_CALIBRATE)
+def test_a_bad_argument_of_calibrate_is_refused(options: dict[str, Any], says: list[str]) -> None:
+    refused(lambda: hf.calibrate(hits(), **options), says)
+
+
+BAD_HITS: list[tuple[tuple[Any, ...], list[str]]] = [
+    (([[1, 2]], [[1.0]]), ["(1, 2)", "(1, 1)", "(B, k)"]),
+    (([[1, 2]], [1.0]), ["(1, 2)"]),
+    (([[[1]]], [[[1.0]]]), ["(1, 1, 1)"]),
+    (([[1.0, 2.0]], [[1.0, 2.0]]), ["float64", "integers"]),
+    (([["a"]], [[1.0]]), ["integers"]),
+    (([[1]], [["x"]]), ["scores", "real"]),
+    (([[1, -2]], [[1.0, 1.0]]), ["-2", "row 0", "position 1"]),
+    (([[1, 2], [4, 4]], [[1.0, 2.0], [3.0, 4.0]]), ["row 1", "id 4", "more than once"]),
+    (([[1, 2]], [[1.0, np.nan]]), ["nan", "row 0", "position 1"]),
+    (([[1, 2]], [[np.inf, 1.0]]), ["inf", "row 0", "position 0"]),
+    (([[1, 2]], [[1e39, 1.0]]), ["inf", "position 0"]),
+    (([[1, 2]], [[1.0, 2.0]], [3]), ["counts", "0 to 2"]),
+    (([[1, 2]], [[1.0, 2.0]], [-1]), ["counts"]),
+    (([[1, 2]], [[1.0, 2.0]], [1, 1]), ["counts", "(2,)"]),
+    (([[1, 2]], [[1.0, 2.0]], [1.5]), ["counts", "float64"]),
+    (([[-1, 2]], [[1.0, 2.0]], [2]), ["-1", "row 0"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), BAD_HITS)
+def test_bad_hits_are_refused(arguments: tuple[Any, ...], says: list[str]) -> None:
+    refused(lambda: hf.Hits(*arguments), says)
+
+
+def test_hits_put_themselves_in_total_order_with_padding_last() -> None:
+    made = hf.Hits([[7, -1, 3, 5]], [[0.5, 99.0, 0.9, 0.5]])
+    assert made.ids.tolist() == [[3, 5, 7, -1]]
+    assert made.counts.tolist() == [3]
+    assert np.isneginf(made.scores[0, 3])
+    assert made.row(0) == [(3, float(np.float32(0.9))), (5, 0.5), (7, 0.5)]
+    assert len(made) == 1
+    assert made.head(2).ids.tolist() == [[3, 5]]
+    refused(lambda: made.head(-1), ["-1"])
+
+
+def test_a_single_row_and_padding_among_many_are_accepted() -> None:
+    assert hf.Hits([2, 9], [1.0, 3.0]).ids.tolist() == [[9, 2]]
+    assert hf.Hits([[-1, -1, -1]], [[0.0, np.nan, np.inf]]).counts.tolist() == [0]
+    assert hf.Hits([[1, 2, 3]], [[1.0, np.nan, 2.0]], [1]).row(0) == [(1, 1.0)]
+
+
+def test_a_method_by_name_and_as_an_object_is_one_call() -> None:
+    lists = [hits(), hits()]
+    pairs = [
+        ({"method": "boltzmann", "temperature": 0.5}, fusion.Boltzmann(temperature=0.5)),
+        ({"method": "linear"}, fusion.Linear()),
+        ({"method": "rrf", "rank_constant": 3}, fusion.RRF(rank_constant=3)),
+        ({"method": "max", "bias": (0.0, 1.0)}, fusion.Max(bias=(0.0, 1.0))),
+    ]
+    for named, made in pairs:
+        assert_hits_equal(hf.fuse(lists, **named), hf.fuse(lists, method=made))
+
+
+def test_every_method_is_registered_by_the_name_that_the_kernels_know() -> None:
+    from hopfuse import _native, reference
+    from hopfuse.reference.fusion import METHODS as ORACLE
+
+    assert set(fusion.METHODS) == set(_native.fusion_methods()) == set(ORACLE)
+    assert reference.fuse is not hf.fuse
+
+
+@pytest.mark.parametrize("name", sorted(fusion.METHODS))
+def test_the_oracle_and_the_library_agree_on_defaults(name: str) -> None:
+    from hopfuse.reference.fusion import METHODS as ORACLE
+
+    method, oracle = fusion.METHODS[name](), ORACLE[name]
+    for lists in (1, 2, 3):
+        if method.weighted:
+            np.testing.assert_allclose(method.default_weights(lists), oracle.default_weights(lists), rtol=1e-7)
+    assert method.weighted == (oracle.default_weights is not None)
+    if method.calibrations != ():
+        assert method.default_calibration == oracle.calibrations[0]
+    assert set(oracle.calibrations) == set(oracle.calibrations if method.calibrations is None else method.calibrations)
+
+
+def test_inputs_are_left_as_they_were() -> None:
+    one, two, weights = hits(), hits(), np.array([[1.0, 2.0], [0.5, 0.0]])
+    before = [a.copy() for a in (one.ids, one.scores, one.counts, two.scores, weights)]
+    hf.fuse([one, two], weights=weights)
+    hf.calibrate([one, two])
+    for now, then in zip((one.ids, one.scores, one.counts, two.scores, weights), before, strict=True):
+        assert_bitwise(now, then)

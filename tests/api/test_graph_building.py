@@ -1,0 +1,217 @@
+"""Graph.from_edges and from_scipy: what each form means, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from api.checks import refused
+from compare import assert_bitwise
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+
+def weights(graph: hf.Graph) -> dict[tuple[int, int, int], float]:
+    """{(src, dst, type): weight} of the merged edges, undirected ones as (lower, higher)."""
+    out = {}
+    for a, b, w, t in zip(*(column.tolist() for column in graph.edges()), strict=True):
+        key = (a, b, t) if graph.directed else (min(a, b), max(a, b), t)
+        assert key not in out
+        out[key] = w
+    return out
+
+
+def matrix(graph: hf.Graph) -> NDArray[np.float64]:
+    """P's unnormalised entries summed over types: [i, j] is i -> j."""
+    out = np.zeros((graph.num_nodes, graph.num_nodes))
+    row = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
+    w = np.ones(graph.num_stored) if graph.weight is None else graph.weight
+    np.add.at(out, (graph.node_of[graph.indices], graph.node_of[row]), w)
+    return out
+
+
+BAD_EDGES: list[tuple[tuple[Any, ...], dict[str, Any], list[str]]] = [
+    (([0, 1], [1]), {}, ["src", "2", "dst", "1"]),
+    (([0, -1], [1, 0]), {}, ["-1", "0 .. num_nodes - 1"]),
+    (([0, 5], [1, 0]), {"num_nodes": 3}, ["5", "num_nodes=3", "0 .. 2"]),
+    (([0.5], [1]), {}, ["src", "float64", "integers"]),
+    (([0], ["b"]), {}, ["dst", "integers"]),
+    (([[0]], [[1]]), {}, ["(1, 1)", "one-dimensional"]),
+    (([0], [1], [-1.0]), {}, ["-1.0", "edge 0", "at least 0"]),
+    (([0, 0], [1, 2], [1.0, np.nan]), {}, ["nan", "edge 1"]),
+    (([0], [1], [np.inf]), {}, ["inf", "edge 0"]),
+    (([0], [1], [1.0, 2.0]), {}, ["weight", "(2,)", "1 real"]),
+    (([0], [1], ["heavy"]), {}, ["weight"]),
+    (([0], [1], [1e39]), {}, ["1e+39", "(0, 1)", "float32", "scale"]),
+    (([0], [1], [1e-39]), {}, ["1e-39", "float32", "scale"]),
+    (([0, 0], [1, 1], [3e38, 3e38]), {}, ["6e+38", "(0, 1)"]),
+    (([0, 0], [1, 2], [1.5e38, 1.5e38]), {}, ["node 0", "3.0", "e+38", "scale"]),
+    (([0], [1]), {"num_nodes": -1}, ["num_nodes", "-1"]),
+    (([0], [1]), {"num_nodes": 2**31}, ["num_nodes", str(2**31)]),
+    (([0], [1]), {"num_nodes": 2.5}, ["num_nodes", "2.5", "whole"]),
+    (([0], [1]), {"num_nodes": "2"}, ["num_nodes", "'2'"]),
+    (([0], [1]), {"num_nodes": True}, ["num_nodes", "True"]),
+    (([0], [1]), {"directed": "no"}, ["directed", "'no'", "True or False"]),
+    (([0], [1]), {"directed": None}, ["directed", "None"]),
+    (([0], [1]), {"edge_type": [0, 1]}, ["edge_type", "(2,)", "1"]),
+    (([0], [1]), {"edge_type": [0.0]}, ["edge_type", "float64"]),
+    (([0], [1]), {"edge_type": [-1]}, ["-1", "0 .. "]),
+    (([0], [1]), {"edge_type": [2], "edge_type_names": ["a", "b"]}, ["2", "0 .. 1"]),
+    (([0], [1]), {"edge_type": [256]}, ["257", "1 to 256"]),
+    (([0], [1]), {"edge_type": [0], "edge_type_names": ["a", "a"]}, ["repeat", "a"]),
+    (([0], [1]), {"edge_type": [0], "edge_type_names": []}, ["0 edge types"]),
+    (([0], [1]), {"edge_type_names": ["a", "b"]}, ["2 names", "edge_type"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options", "says"), BAD_EDGES)
+def test_a_bad_edge_list_is_refused(arguments: tuple[Any, ...], options: dict[str, Any], says: list[str]) -> None:
+    refused(lambda: hf.Graph.from_edges(*arguments, **options), says)
+
+
+def test_parallel_edges_of_a_type_are_summed_and_types_kept_apart() -> None:
+    graph = hf.Graph.from_edges([0, 0, 0, 1], [1, 1, 1, 0], [1.0, 2.0, 4.0, 8.0], directed=True, edge_type=[0, 1, 0, 0])
+    assert weights(graph) == {(0, 1, 0): 5.0, (0, 1, 1): 2.0, (1, 0, 0): 8.0}
+    assert graph.edge_type_names == ("type0", "type1")
+    assert graph.num_edge_types == 2
+
+
+def test_both_directions_of_an_undirected_edge_add_up() -> None:
+    graph = hf.Graph.from_edges([0, 1, 2], [1, 0, 1], [1.0, 2.0, 4.0])
+    assert weights(graph) == {(0, 1, 0): 3.0, (1, 2, 0): 4.0}
+    assert_bitwise(matrix(graph), np.array([[0.0, 3, 0], [3, 0, 4], [0, 4, 0]]))
+
+
+def test_an_undirected_self_loop_counts_once() -> None:
+    graph = hf.Graph.from_edges([0, 0], [0, 1], [2.0, 1.0])
+    assert_bitwise(matrix(graph), np.array([[2.0, 1], [1, 0]]))
+    assert graph.degree[graph.internal_of[0]].tolist() == [3.0]
+
+
+def test_edges_of_weight_zero_carry_nothing() -> None:
+    graph = hf.Graph.from_edges([0, 1], [1, 2], [0.0, 1.0])
+    assert weights(graph) == {(1, 2, 0): 1.0}
+    assert graph.num_nodes == 3
+
+
+def test_duplicates_are_summed_in_float64_in_input_order() -> None:
+    values = np.random.default_rng(1).random(1000)
+    graph = hf.Graph.from_edges(np.zeros(1000, int), np.ones(1000, int), values)
+    total = 0.0
+    for value in values:
+        total += value
+    assert weights(graph) == {(0, 1, 0): float(np.float32(total))}
+
+
+def test_an_unweighted_graph_stores_no_weights_and_reports_its_shape() -> None:
+    graph = hf.Graph.from_edges([0, 1], [1, 2], num_nodes=5)
+    assert graph.weight is None
+    assert (graph.num_nodes, graph.num_stored, graph.directed) == (5, 4, False)
+    assert repr(graph) == "Graph(undirected, nodes=5, stored=4, types=['edge'])"
+    assert graph.nbytes == sum(a.nbytes for a in graph.to_arrays().values())
+
+
+def test_an_empty_graph_is_a_graph() -> None:
+    assert hf.Graph.from_edges([], []).num_nodes == 0
+    assert hf.ppr(hf.Graph.from_edges([], [], num_nodes=3), [{1: 2.0}]).scores.tolist() == [[0.0, 1.0, 0.0]]
+    assert hf.ppr(hf.Graph.from_edges([], [], num_nodes=3, directed=True), [{1: 2.0}]).scores.tolist() == [[0, 1, 0]]
+
+
+def test_integer_dtypes_give_the_same_graph() -> None:
+    expected = weights(hf.Graph.from_edges([0, 1], [1, 2], [1, 2]))
+    for dtype in (np.int8, np.uint8, np.int32, np.uint64):
+        assert weights(hf.Graph.from_edges(np.array([0, 1], dtype), np.array([1, 2], dtype), [1, 2])) == expected
+
+
+def test_an_asymmetric_matrix_names_a_pair() -> None:
+    a = sp.csr_array(([1.0, 2.0, 5.0], ([0, 1, 2], [1, 0, 1])), (3, 3))
+    for form in (a, a.tocsc(), a.tocoo(), a.astype(np.float32), a.astype(np.int64)):
+        refused(lambda form=form: hf.Graph.from_scipy(form, directed=False), ["A[", "1", "symmetric", "directed=True"])
+    pair = sp.csr_array(([5.0], ([2], [0])), (3, 3))
+    refused(lambda: hf.Graph.from_scipy(pair, directed=False), ["A[2, 0]", "A[0, 2]", "5.0", "0.0"])
+
+
+BAD_MATRICES: list[tuple[Any, list[str]]] = [
+    (np.eye(3), ["ndarray", "csr_array"]),
+    ([[0, 1], [1, 0]], ["list"]),
+    (sp.csr_array((2, 3)), ["(2, 3)", "square"]),
+    (sp.csr_array(np.array([[0, -1.0], [-1.0, 0]])), ["-1.0", "at least 0"]),
+    (sp.csr_array(np.array([[0, np.nan], [np.nan, 0]])), ["nan"]),
+    (sp.csr_array(np.array([[0, np.inf], [np.inf, 0]])), ["inf"]),
+    (sp.csr_array(np.array([[0, 1j], [1j, 0]])), ["complex"]),
+]
+
+
+@pytest.mark.parametrize(("a", "says"), BAD_MATRICES)
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_bad_matrix_is_refused(a: Any, says: list[str], directed: bool) -> None:
+    refused(lambda: hf.Graph.from_scipy(a, directed=directed), says)
+
+
+def test_the_direction_of_a_matrix_must_be_said_and_be_a_bool() -> None:
+    with pytest.raises(TypeError, match="directed"):
+        hf.Graph.from_scipy(sp.eye_array(2))  # type: ignore[call-arg]
+    refused(lambda: hf.Graph.from_scipy(sp.eye_array(2), directed="yes"), ["directed", "'yes'"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "convert", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.lil_array, sp.dok_array]
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
+def test_every_matrix_format_and_dtype_means_its_entries(convert: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(2)
+    dense = rng.integers(0, 2, (12, 12)).astype(dtype)
+    symmetric = np.maximum(dense, dense.T)
+    assert_bitwise(matrix(hf.Graph.from_scipy(convert(dense), directed=True)), dense.astype(np.float64))
+    assert_bitwise(matrix(hf.Graph.from_scipy(convert(symmetric), directed=False)), symmetric.astype(np.float64))
+
+
+def test_duplicates_of_a_matrix_are_summed_beyond_its_dtype() -> None:
+    for directed in (False, True):
+        ends = ([0, 0, 1, 1], [1, 1, 0, 0])
+        a = sp.coo_array((np.full(4, 200, np.uint8), ends), (2, 2))
+        graph = hf.Graph.from_scipy(a, directed=directed)
+        assert_bitwise(matrix(graph), np.array([[0.0, 400], [400, 0]]))
+        assert a.nnz == 4
+
+
+def test_a_matrix_is_left_as_it_was() -> None:
+    a = sp.csr_array((np.array([1.0, 2.0, 2.0]), np.array([1, 0, 0]), np.array([0, 1, 3])), (2, 2))
+    copies = a.data.copy(), a.indices.copy(), a.indptr.copy()
+    refused(lambda: hf.Graph.from_scipy(a, directed=False), ["A["])
+    hf.Graph.from_scipy(a, directed=True)
+    for now, then in zip((a.data, a.indices, a.indptr), copies, strict=True):
+        assert_bitwise(now, then)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20), directed=st.booleans())
+def test_a_graph_goes_through_edges_and_arrays_and_scipy_unchanged(seed: int, n: int, directed: bool) -> None:
+    rng = np.random.default_rng(seed)
+    src, dst, w = rng.integers(0, n, 30), rng.integers(0, n, 30), rng.integers(1, 9, 30).astype(float)
+    graph = hf.Graph.from_edges(src, dst, w, num_nodes=n, directed=directed)
+    s, d, weight, kind = graph.edges()
+    copies = [
+        hf.Graph.from_edges(s, d, weight, num_nodes=n, directed=directed, edge_type=kind, edge_type_names=["edge"]),
+        hf.Graph.from_arrays(graph.to_arrays(), directed=directed, edge_type_names=["edge"]),
+        hf.Graph.from_scipy(sp.csr_array(matrix(graph)), directed=directed),
+    ]
+    for other in copies:
+        for name, array in graph.to_arrays().items():
+            assert_bitwise(other.to_arrays()[name], array, name)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    graph = hf.Graph.from_edges([0, 1], [1, 2], [1.0, 2.0])
+    arrays = graph.to_arrays()
+
+    def load(**changed: Any) -> Any:
+        return lambda: hf.Graph.from_arrays({**arrays, **changed}, directed=False, edge_type_names=["edge"])
+
+    refused(load(indices=arrays["indices"].astype(np.int64)), ["'indices'", "int64", "int32"])
+    refused(load(weight=arrays["weight"][:-1]), ["'weight'", "(3,)", "(4,)"])
+    refused(load(extra=np.zeros(3)), ["'extra'"])
+    refused(load(indptr=np.zeros(4, np.int64)), ["indptr", "0", "4"])
