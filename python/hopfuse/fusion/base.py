@@ -15,7 +15,14 @@ def is_finite_float32(value: Any) -> bool:
 
 
 class FusionMethod:
-    """Base of the method objects. A method is a frozen dataclass of its options in a file of its own."""
+    """Base of the method objects. A method is a frozen dataclass of its options in a file of its own.
+
+    Examples
+    --------
+    >>> from hopfuse import fusion
+    >>> [method for method in fusion.METHODS if fusion.METHODS[method].weighted]
+    ['boltzmann', 'linear', 'rrf']
+    """
 
     name: ClassVar[str]
     #: What calibration=None means.

@@ -94,8 +94,8 @@ def ppr(
     >>> g = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
     >>> r = hf.ppr(g, [{0: 1.0}, {3: 1.0}])
     >>> r.scores.round(3)
-    array([[0.622, 0.287, 0.077, 0.014],
-           [0.014, 0.077, 0.287, 0.622]], dtype=float32)
+    array([[0.578, 0.311, 0.089, 0.022],
+           [0.022, 0.089, 0.311, 0.578]], dtype=float32)
     >>> bool(r.converged.all())
     True
     """

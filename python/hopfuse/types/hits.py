@@ -129,6 +129,13 @@ class PprHits(Hits):
         L1 residual of the iterate the scores come from, and the bound on its L1 error.
     converged : ndarray of bool, shape (B,)
         bound <= tol. A query stopped by proof may be proven and not converged.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> h = hf.ppr_topk(hf.Graph.from_edges([0, 1, 1], [1, 2, 3], [4.0, 2.0, 1.0]), [{0: 1.0}], 3)
+    >>> h.ids, h.proven
+    (array([[0, 1, 2]]), array([ True]))
     """
 
     score_bounds: NDArray[np.float32]

@@ -25,6 +25,15 @@ class PprResult:
         float32 rounding included: residual / (1 - damping), rounded up.
     converged : ndarray of bool, shape (B,)
         bound <= tol.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> r = hf.ppr(hf.Graph.from_edges([0], [1], directed=True), [{0: 1.0}], tol=1e-5)
+    >>> r.scores, r.converged
+    (array([[0.6666667 , 0.33333334]], dtype=float32), array([ True]))
+    >>> bool((abs(r.scores - [2 / 3, 1 / 3]).sum() <= r.bound).all())
+    True
     """
 
     scores: NDArray[np.float32]
