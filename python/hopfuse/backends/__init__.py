@@ -28,7 +28,7 @@ def explain() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``version``; ``auto``, the backend that ``backend="auto"`` gives; ``backends`` -> name -> its
+        ``auto``, the backend that ``backend="auto"`` gives; ``backends`` -> name -> its
         variant, the variants built and runnable, why others were not taken, threads, idle workspace
         bytes, and the last call of each op.
 
