@@ -1,0 +1,137 @@
+// The kernels as a program: requests come on standard input, answers go to standard output, sanitizer reports
+// to standard error. Every array of a request gets a heap buffer of exactly its size, so that the first byte
+// beyond it is out of bounds. hopfuse_simt/process.py is the other end; both speak little-endian, unpadded.
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "api.h"
+
+namespace {
+
+[[noreturn]] void stop() { _exit(3); }
+
+// False at a clean end of input.
+bool read_all(void* to, size_t size, bool may_end = false) {
+    size_t have = 0;
+    while (have < size) {
+        const ssize_t got = read(0, static_cast<char*>(to) + have, size - have);
+        if (got == 0 && have == 0 && may_end) return false;
+        if (got <= 0) stop();
+        have += static_cast<size_t>(got);
+    }
+    return true;
+}
+
+void write_all(const void* from, size_t size) {
+    for (size_t done = 0; done < size;) {
+        const ssize_t put = write(1, static_cast<const char*>(from) + done, size - done);
+        if (put <= 0) stop();
+        done += static_cast<size_t>(put);
+    }
+}
+
+template <class T>
+T get() {
+    T value;
+    read_all(&value, sizeof value);
+    return value;
+}
+
+template <class T>
+void put(T value) {
+    write_all(&value, sizeof value);
+}
+
+std::string get_text() {
+    std::string text(get<uint32_t>(), '\0');
+    read_all(text.data(), text.size());
+    return text;
+}
+
+void put_text(const char* text) {
+    const uint32_t size = static_cast<uint32_t>(strlen(text));
+    put(size);
+    write_all(text, size);
+}
+
+struct Buffer {
+    char* data;
+    uint64_t size;
+    bool writable;
+};
+
+Buffer get_buffer() {
+    Buffer buffer = {};
+    buffer.size = get<uint64_t>();
+    buffer.writable = get<uint8_t>() != 0;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, 256, buffer.size) != 0) stop();
+    buffer.data = static_cast<char*>(memory);
+    read_all(buffer.data, buffer.size);
+    return buffer;
+}
+
+// One argument's bytes, in a heap block of its own.
+void* get_argument(const std::vector<Buffer>& buffers) {
+    if (get<uint8_t>() == 0) {
+        const int32_t number = get<int32_t>();
+        const uint64_t offset = get<uint64_t>();
+        char** pointer = static_cast<char**>(malloc(sizeof(char*)));
+        *pointer = number < 0 ? nullptr : buffers[static_cast<size_t>(number)].data + offset;
+        return pointer;
+    }
+    const std::string value = get_text();
+    void* memory = nullptr;
+    if (posix_memalign(&memory, 64, value.size()) != 0) stop();
+    memcpy(memory, value.data(), value.size());
+    return memory;
+}
+
+void serve(uint32_t name_size) {
+    std::string name(name_size, '\0');
+    read_all(name.data(), name.size());
+    simt_launch_call call = {};
+    call.kernel = name.c_str();
+    read_all(call.grid, sizeof call.grid);
+    read_all(call.block, sizeof call.block);
+    call.dynamic_shared = get<uint64_t>();
+    call.static_shared = get<uint64_t>();
+    call.shared_limit = get<uint64_t>();
+    call.order = get<int32_t>();
+    call.seed = get<uint64_t>();
+    std::vector<Buffer> buffers;
+    for (uint32_t left = get<uint32_t>(); left > 0; --left) buffers.push_back(get_buffer());
+    std::vector<void*> arguments;
+    for (uint32_t left = get<uint32_t>(); left > 0; --left) arguments.push_back(get_argument(buffers));
+    call.arguments = arguments.data();
+
+    const char* error = simt_launch(&call);
+
+    put_text(error == nullptr ? "" : error);
+    put(call.counters);
+    for (const Buffer& buffer : buffers) {
+        if (buffer.writable) write_all(buffer.data, buffer.size);
+        free(buffer.data);
+    }
+    for (void* argument : arguments) free(argument);
+}
+
+}  // namespace
+
+int main() {
+    put<uint32_t>(SIMT_API_VERSION);
+    put<uint32_t>(static_cast<uint32_t>(simt_num_kernels()));
+    for (int i = 0; i < simt_num_kernels(); ++i) {
+        put_text(simt_kernel_name(i));
+        put_text(simt_kernel_signature(i));
+        put<int32_t>(simt_kernel_max_threads(i));
+    }
+    uint32_t name_size;
+    while (read_all(&name_size, sizeof name_size, true)) serve(name_size);
+    return 0;
+}

@@ -1,0 +1,53 @@
+// What a kernel's translation unit sees of the emulator. cuda_host.h builds the CUDA names on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace simt {
+
+struct Index {
+    unsigned x, y, z;
+};
+
+// The running thread; the scheduler writes it before every resumption.
+struct Coordinates {
+    Index thread, block, block_size, grid_size;
+};
+extern Coordinates running;
+
+// Where in the .cu file an operation stands.
+struct Site {
+    const char* file;
+    int line;
+};
+
+enum class BarrierKind : int { plain, count, all, any };
+enum class WarpKind : int { sync, shuffle_index, shuffle_up, shuffle_down, shuffle_xor, ballot, all, any, match_any };
+
+// Each returns when the operation is complete for the calling thread, or never: an error ends the launch.
+int barrier(BarrierKind kind, int predicate, Site site);
+uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_bytes, int lane_argument, int width,
+                        Site site);
+
+// Before an atomic: it is counted, and under shuffled order other threads may run first. After it: a thread
+// that repeats an atomic that changes nothing is waiting for another one, and lets it run.
+void before_atomic();
+void after_atomic(const void* address, uint64_t operand, bool changed);
+
+void* dynamic_shared();
+[[noreturn]] void trap(Site site);
+
+// ------------------------------------------------------------------------------------------------
+// Registration: each translation unit of kernels ends with its table.
+
+struct Kernel {
+    const char* name;
+    void (*call)(void** arguments);
+    const char* signature;
+    unsigned max_threads;  // of __launch_bounds__
+};
+extern const Kernel kernels[];
+extern const int num_kernels;
+
+}  // namespace simt
