@@ -59,12 +59,21 @@ def findings(module: SimtModule, planted: Planted) -> set[str]:
     return seen | ({"order"} if len(answers) > 1 else set())
 
 
-CASES = [(planted, build) for planted in PLANTED for build in planted.found]
+# What the emulator itself reports, it reports in every build; the quick tier takes some in the plain one only.
+REPORTS = {"barrier", "warp", "deadlock", "livelock"}
+
+
+def to_be_found(planted: Planted, build: str) -> set[str]:
+    everywhere = planted.found.get("plain", set()) & REPORTS
+    return planted.found.get(build, everywhere if FULL else set())
+
+
+CASES = [(planted, build) for planted in PLANTED for build in BUILDS if to_be_found(planted, build)]
 
 
 @pytest.mark.parametrize(("planted", "build"), CASES, ids=[f"{p.name}-{b}" for p, b in CASES])
 def test_planted_bug_is_found(modules: dict[str, SimtModule], planted: Planted, build: str) -> None:
-    assert planted.found[build] <= findings(modules[build], planted)
+    assert to_be_found(planted, build) <= findings(modules[build], planted)
 
 
 TWINS = [(planted, build) for planted in PLANTED for build in BUILDS if in_tier(planted, build)]
