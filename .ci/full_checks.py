@@ -136,8 +136,8 @@ def install_twice(w: Workplace) -> str:
     """pip install . twice in one environment"""
     source = w.clone("source")
     python = w.venv("twice", (".",), (".",), cwd=source)
-    size = w.run(python / "python", "-c", "import hopfuse as h; print(h.explain()['cpu']['variant'])")
-    return f"variant {size.strip()}"
+    code = "import hopfuse as hf; print(hf.explain()['backends']['cpu']['variant'])"
+    return f"variant {w.run(python / 'python', '-c', code).strip()}"
 
 
 def suite_gcc(w: Workplace) -> str:
