@@ -72,8 +72,10 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
                                       max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     PprTopk top{};
-    top.k = static_cast<int64_t>(ids.shape(1));
+    top.width = static_cast<int64_t>(ids.shape(1));
     top.among = pointer(among), top.num_among = among.has_value() ? static_cast<int64_t>(among->shape(0)) : 0;
+    const int64_t candidates = among.has_value() ? top.num_among : graph.view.num_nodes;
+    top.k = top.width < candidates ? top.width : candidates;
     top.stop_when_proven = stop_when_proven;
     top.ids = ids.data(), top.scores = scores.data(), top.counts = counts.data();
     top.score_bounds = score_bounds.data(), top.proven = proven.data();

@@ -49,7 +49,7 @@ HF_INLINE float add_tree(F<16> acc) {
     return a[0];
 }
 
-// Canonical q . x; q is padded with zeros to a multiple of 16, x is not.
+// Canonical q . x of two rows; their tails are padded with zeros here.
 template <class RowA, class RowB>
 float canonical_dot(const typename RowA::Element* q, const typename RowB::Element* x, int32_t dim) {
     F<16> acc = F<16>::zero();

@@ -90,7 +90,9 @@ void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
 
 template <class Method>
 Status fuse_with(const FuseArgs& args) {
-    std::vector<Scratch> scratch(size_t(args.threads), Scratch(args));
+    std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
+    scratch.reserve(size_t(args.threads));
+    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(args);
 #pragma omp parallel num_threads(args.threads)
     {
         Scratch& mine = scratch[size_t(thread_index())];

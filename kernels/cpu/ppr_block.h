@@ -30,6 +30,7 @@ enum PprSlot {
     slot_topk,
     slot_topk_merge,
     slot_selected,
+    slot_mask,
 };
 
 template <int L>
@@ -54,6 +55,7 @@ struct PprBlock {
     const double* scale64 = nullptr;    // (N, T'[, L])
     const double* unscale64 = nullptr;  // (N[, L]); null for per_type
     double volume[L];
+    const float* mask32 = nullptr;  // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
 
     const float* eta32 = nullptr;   // (T, L) or null: all 1
     const double* eta64 = nullptr;  // (T, L) or null: all 1
@@ -64,7 +66,6 @@ struct PprBlock {
     int32_t* rank = nullptr;
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
-    int64_t restart_rows = 0;
 
     float* tile32 = nullptr;   // (tiles, 2, L) partial sums and maxima of the float32 pass
     double* tile64 = nullptr;  // (tiles, 2, L)

@@ -34,9 +34,10 @@ D<L> lost_share(const PprBlock<L>& block, int64_t row) {
     return D<L>::load(share);
 }
 
-// Clamp at 0, multiply by deg, normalise to sum 1, round: `result` becomes x^. Returns each lane's lost mass.
+// Clamp at 0, multiply by deg, normalise to sum 1 (but for lanes that a proof stopped), round: `result` becomes x^.
+// Returns each lane's lost mass.
 template <int L>
-void normalise(PprBlock<L>& block, double* lost) {
+void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const PprQueries& q = block.queries;
     const int64_t tiles = block.num_tiles;
 #pragma omp parallel for schedule(static) num_threads(q.threads)
@@ -50,7 +51,8 @@ void normalise(PprBlock<L>& block, double* lost) {
     }
     double total[L];
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, total);
-    for (double& value : total) value = value > 0.0 ? 1.0 / value : 0.0;
+    for (int lane = 0; lane < L; ++lane)
+        total[lane] = by_proof[lane] ? 1.0 : (total[lane] > 0.0 ? 1.0 / total[lane] : 0.0);
     const D<L> factor = D<L>::load(total);
 #pragma omp parallel for schedule(static) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
@@ -73,23 +75,18 @@ D<L> residual_row_sum(const PprBlock<L>& block, int64_t row) {
     const PprGraph& g = block.graph;
     const bool per_type = block.queries.per_type;
     const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
-    D<L> total = D<L>::zero();
-    for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
-        const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
-        D<L> acc = D<L>::zero();
-        for (int64_t e = segment; e < stop; ++e) {
-            const int64_t u = g.indices[e];
-            const int type = g.edge_type == nullptr ? 0 : g.edge_type[e];
-            const double w = g.weight == nullptr ? 1.0 : g.weight[e];
-            const int64_t at = per_type ? u * g.num_types + type : u;
-            D<L> factor = block.per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(block.scale64 + at * L))
-                                         : D<L>::all(w * block.scale64[at]);
-            if (block.eta64 != nullptr) factor = D<L>::mul(factor, D<L>::load(block.eta64 + type * L));
-            acc = D<L>::fma(factor, D<L>::widen(block.result + u * L), acc);
-        }
-        total = D<L>::add(total, acc);
+    D<L> acc = D<L>::zero();
+    for (int64_t e = begin; e < end; ++e) {
+        const int64_t u = g.indices[e];
+        const int type = g.edge_type == nullptr ? 0 : g.edge_type[e];
+        const double w = g.weight == nullptr ? 1.0 : g.weight[e];
+        const int64_t at = per_type ? u * g.num_types + type : u;
+        D<L> factor = block.per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(block.scale64 + at * L))
+                                     : D<L>::all(w * block.scale64[at]);
+        if (block.eta64 != nullptr) factor = D<L>::mul(factor, D<L>::load(block.eta64 + type * L));
+        acc = D<L>::fma(factor, D<L>::widen(block.result + u * L), acc);
     }
-    return total;
+    return acc;
 }
 
 // r = d P' x^ + (1 - d + d m) s - x^ in float64, and the bounds that follow from it.

@@ -79,26 +79,29 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
 template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
+    constexpr int64_t first_try = 3;
     const double strict = stage == stage_strict ? 0.125 : 1.0;
     float damping[L], omega[L], theta[L];
     double omega64[L];
-    int64_t limit[L], first_measured = 0, next_try[L];
+    int64_t limit[L], measured_from[L], first_measured = 0, next_try[L];
     bool active[L];
     int left = 0;
     for (int lane = 0; lane < L; ++lane) {
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
         by_proof[lane] = false;
-        next_try[lane] = 3;
+        next_try[lane] = first_try;
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
         theta[lane] = static_cast<float>(0.5 * strict * (1.0 - d) * q.tol);
-        limit[lane] = 1;
+        limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane) + (stage == stage_strict ? 8 : 0);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
-        const int64_t start = stage == stage_proven ? 3 : limit[lane] / 2;
+        measured_from[lane] = limit[lane] / 2;
+        if (stage == stage_proven && measured_from[lane] < first_try) measured_from[lane] = first_try;
+        const int64_t start = stage == stage_proven ? first_try : measured_from[lane];
         first_measured = left == 0 || start < first_measured ? start : first_measured;
         ++left;
     }
@@ -115,7 +118,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         bool stop[L] = {};
         int stopping = 0;
         for (int lane = 0; lane < L; ++lane) {
-            const bool measured = pass >= limit[lane] / 2;
+            const bool measured = pass >= measured_from[lane];
             stop[lane] = active[lane] && (pass >= limit[lane] || (measured && residual[lane] <= theta[lane]));
         }
         if (stage == stage_proven) {
@@ -163,8 +166,8 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
     for (int lane = 0; lane < L; ++lane) {
         if (!write[lane]) continue;
         const int64_t b = block.query[lane], count = found[lane] < top.k ? found[lane] : top.k;
-        for (int64_t i = 0; i < top.k; ++i) {
-            const int64_t at = b * top.k + i;
+        for (int64_t i = 0; i < top.width; ++i) {
+            const int64_t at = b * top.width + i;
             if (i >= count) {
                 top.ids[at] = -1, top.scores[at] = -std::numeric_limits<float>::infinity();
                 top.score_bounds[at] = 0.0f;
@@ -199,7 +202,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     double lost[L];
     bool by_proof[L];
     if (!walk<L>(block, now, out.top, passes, by_proof)) return Status::out_of_memory;
-    normalise<L>(block, lost);
+    normalise<L>(block, by_proof, lost);
     const PprCertificate<L> certificate = certify<L>(block, lost);
 
     bool proven[L] = {}, used[L], write[L];
@@ -224,7 +227,9 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
         if (!used[lane]) continue;
         const int64_t b = query[lane].index;
         const bool converged = certificate.bound[lane] <= queries.tol;
-        const bool stands = converged || (now == stage_proven && proven[lane]) || now == stage_strict;
+        // max_iter would cut a further attempt at the same pass.
+        const bool exhausted = queries.max_iter > 0 && passes[lane] == queries.max_iter && !by_proof[lane];
+        const bool stands = converged || (now == stage_proven && proven[lane]) || now == stage_strict || exhausted;
         out.evidence.iterations[b] += passes[lane] + 1;
         // A query that tol stopped has no use for the same course again.
         stage[b] = stands ? stage_done : (by_proof[lane] ? stage_tol : stage_strict);

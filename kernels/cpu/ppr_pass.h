@@ -49,11 +49,36 @@ struct PerTypeEdges {
     }
 };
 
+// A row longer than a segment where lanes are masked: segments are cut by the number of entries that a lane may
+// use, so that entries of nodes outside (which add exactly 0) never change a sum.
+template <int L, class Edges>
+F<L> masked_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin, int64_t end) {
+    const F<L> full = F<L>::all(float(PPR_SEGMENT));
+    F<L> total = F<L>::zero(), acc = F<L>::zero(), count = F<L>::zero();
+    for (int64_t e = begin; e < end; ++e) {
+        const int32_t u = block.graph.indices[e];
+        acc = edges(e, block.current + int64_t{u} * L, u, acc);
+        count = F<L>::add(count, F<L>::load(block.mask32 + int64_t{u} * L));
+        uint32_t cut = F<L>::ge(count, full);
+        if (cut == 0) continue;
+        float totals[L], accs[L], counts[L];
+        F<L>::store(totals, total), F<L>::store(accs, acc), F<L>::store(counts, count);
+        for (; cut != 0; cut &= cut - 1) {
+            const int lane = __builtin_ctz(cut);
+            totals[lane] = totals[lane] + accs[lane];
+            accs[lane] = counts[lane] = 0.0f;
+        }
+        total = F<L>::load(totals), acc = F<L>::load(accs), count = F<L>::load(counts);
+    }
+    return F<L>::add(total, acc);
+}
+
 template <int L, class Edges>
 HF_INLINE F<L> row_sum(const PprBlock<L>& block, const Edges& edges, int64_t row) {
     constexpr int64_t ahead = 24;
     const PprGraph& g = block.graph;
     const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
+    if (block.mask32 != nullptr && end - begin > PPR_SEGMENT) return masked_row_sum<L, Edges>(block, edges, begin, end);
     F<L> total = F<L>::zero();
     for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
         const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;

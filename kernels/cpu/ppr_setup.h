@@ -25,7 +25,7 @@ bool setup_types(PprBlock<L>& block) {
     return true;
 }
 
-// 1 where a lane may hold mass, else 0, (N, L); written over `next`, which the start overwrites again.
+// 1 where a lane may hold mass, else 0, (N, L).
 template <int L>
 void spread_mask(const PprBlock<L>& block, float* mask) {
     const PprQueries& q = block.queries;
@@ -60,7 +60,7 @@ D<L> masked_degree(const PprBlock<L>& block, const float* mask, int64_t u, int t
 
 template <int L>
 void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32, float* unscale32, double* scale64,
-                double* unscale64, double* tile_volume) {
+                double* unscale64) {
     const PprQueries& q = block.queries;
     const int types = block.graph.num_types;
     const float* allowed = mask + u * L;
@@ -98,7 +98,6 @@ void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32
         scale32[at] = walks ? static_cast<float>(scale64[at]) : (open ? 1.0f : 0.0f);
         unscale64[at] = walks ? joint[lane] : (open ? 1.0 : 0.0);
         unscale32[at] = static_cast<float>(unscale64[at]);
-        if (walks) tile_volume[lane] += joint[lane];
     }
 }
 
@@ -119,16 +118,21 @@ bool setup_degrees(PprBlock<L>& block) {
     double* scale64 = block.work.template reserve<double>(slot_scale64, scales);
     double* unscale64 = block.work.template reserve<double>(slot_unscale64, nodes);
     if (!scale32 || !unscale32 || !scale64 || !unscale64) return false;
-    const float* mask = block.next;
-    spread_mask<L>(block, block.next);
+    float* mask = q.allowed == nullptr ? block.next : block.work.template reserve<float>(slot_mask, nodes);
+    if (mask == nullptr) return false;
+    spread_mask<L>(block, mask);
+    if (q.allowed != nullptr) block.mask32 = mask;
 #pragma omp parallel for schedule(dynamic, 8) num_threads(q.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
-        double volume[L] = {};
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
-            degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64, volume);
-        D<L>::store(block.tile64 + tile * 2 * L, D<L>::load(volume));
+            degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64);
+    D<L> volume = D<L>::zero();  // in node order, as the volume of a whole graph
+    for (int64_t row = 0; row < g.num_nodes && !q.per_type; ++row) {
+        double walks[L];
+        for (int lane = 0; lane < L; ++lane) walks[lane] = scale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
+        volume = D<L>::fma(D<L>::load(walks), D<L>::load(unscale64 + row * L), volume);
     }
-    sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, block.volume);
+    D<L>::store(block.volume, volume);
     block.scale32 = scale32, block.unscale32 = unscale32;
     block.scale64 = scale64, block.unscale64 = unscale64;
     return true;
@@ -153,7 +157,6 @@ bool setup_restart(PprBlock<L>& block) {
         block.rank[w] = static_cast<int32_t>(rows);
         rows += __builtin_popcountll(block.words[w]);
     }
-    block.restart_rows = rows;
     block.restart32 = block.work.template reserve<float>(slot_restart32, size_t(rows) * L);
     block.restart64 = block.work.template reserve<double>(slot_restart64, size_t(rows) * L);
     if (!block.restart32 || !block.restart64) return false;

@@ -40,7 +40,7 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
                  int64_t want, Ranked* selected, int64_t* found) {
     const int threads = block.queries.threads;
     const int64_t candidates = candidate_count(block.graph, top);
-    const int64_t room = TopkBuffer::room(want, candidates);
+    const int64_t room = TopkBuffer::room(want, candidates / threads + 1);  // a thread sees no more
     Ranked* memory = block.work.template reserve<Ranked>(slot_topk, size_t(threads) * L * room);
     Ranked* merged = block.work.template reserve<Ranked>(slot_topk_merge, size_t(threads) * L * room);
     if (memory == nullptr || merged == nullptr) return false;
@@ -54,7 +54,8 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
             TopkBuffer best[L];
             float threshold[L];
             for (int lane = 0; lane < L; ++lane) {
-                best[lane] = TopkBuffer(memory + (int64_t{part} * L + lane) * room, want, candidates, least);
+                best[lane] =
+                    TopkBuffer(memory + (int64_t{part} * L + lane) * room, want, candidates / threads + 1, least);
                 threshold[lane] = active[lane] ? least : std::numeric_limits<float>::infinity();
             }
             const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;

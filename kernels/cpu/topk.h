@@ -42,7 +42,6 @@ public:
         if (buffer_[k_ - 1].score > threshold_) threshold_ = buffer_[k_ - 1].score;
     }
 
-    const Ranked* data() const { return buffer_; }
     int64_t size() const { return size_; }
 
 private:

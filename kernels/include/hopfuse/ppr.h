@@ -11,10 +11,12 @@
 // ORDER OF OPERATIONS (law 2: an answer depends on the query and the graph alone)
 //   State y_u = x_u g_u in float32; joint: g_u = fl(1 / deg_u), or 1 where deg_u = 0; per_type: g = 1.
 //   Row v sums its stored entries in ascending internal column (then type), in segments of
-//   PPR_SEGMENT entries, each from +0:
+//   PPR_SEGMENT entries, each from +0; where `allowed` is given, entries of allowed nodes alone are
+//   counted, so that other nodes' edges never change a score:
 //     joint     acc = fma(fl(w eta_t), y_u, acc)
 //     per_type  acc = fma(w, fl(x_u fl(eta_t inv_deg_t(u))), acc)
-//   and adds the segments in order to S_v. Then, with gd = fl(g_v fl(d)), b = fl((1 - d) s_v g_v):
+//   and adds the segments in order to S_v. Then, with gd = fl(g_v fl(d)) and b = fl((1 - d) s_v / deg_v), taken
+//   from left to right in float64 with 1 / deg_v rounded (1 where deg_v = 0, and for per_type):
 //     z_v = fma(gd, S_v, b)                  (b = +0 where v has no restart)
 //     power      y'_v = z_v
 //     Chebyshev  y'_v = fma(omega, z_v - y-_v, y-_v), y- the iterate before y; a row without
@@ -23,14 +25,23 @@
 //   Chebyshev semi-iteration (Golub & Varga 1961) is used where the operator is symmetric (joint,
 //   undirected), power iteration otherwise.
 //
-// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate it read. A query's iterate is captured at
-//   the first pass with  sum_v deg_v |z_v - y_v| <= theta  (float32, tiles of PPR_TILE rows, then the
-//   blocked tree), or at its pass limit; theta starts at (1 - d) tol / 2. The captured iterate is
-//   clamped at 0, multiplied by deg, normalised (float64 sum) and rounded to float32: x^, the array
-//   that is returned. One float64 pass over x^ gives r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass)
-//   and the bound ||r||_1 / (1 - d), its own rounding added. Since r belongs to the float32 array that is
-//   returned, the bound holds float32 rounding exactly, not by a worst case. If bound > tol the query
-//   is solved once more with theta / 8 and a pass limit 8 passes higher, and the second result stands.
+// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate it read. The pass limit K follows from the
+//   convergence theory: with rate = (1 + sqrt(1 - d^2)) / d for Chebyshev, 1 / d for power, and
+//   start = 4 sqrt(vol) ||s||_{D^-1} / tol, or 2 / tol, K = floor(ln(start) / ln(rate)) + 3, float32
+//   logarithms (hf_log), at most 100000 and at most max_iter; K = 1 for d = 0. A query's iterate is
+//   captured at the first pass from K / 2 on with  sum_v deg_v |z_v - y_v| <= theta  (float32, tiles of
+//   PPR_TILE rows, then the blocked tree), or at pass K; theta starts at (1 - d) tol / 2.
+//   The captured iterate becomes x^, the array that is returned: fl(max(y, 0) deg factor), multiplied
+//   from left to right in float64, factor = 1 / sum(max(y, 0) deg) (tiles, then tree). One float64 pass
+//   over x^ gives r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass) and the bound ||r||_1 / (1 - d), its
+//   own rounding added. Since r belongs to the float32 array that is returned, the bound holds float32
+//   rounding exactly, not by a worst case. If bound > tol the query is solved once more with theta / 8
+//   and K + 8 (unless max_iter ended it), and the second result stands.
+//
+// PROOF  With stop_when_proven a query is first walked to where the float32 residual says that its k hits
+//   are proven (ppr_topk.h): tried from pass 3 on, then again after as many passes (at most 8) as the
+//   error lacks. Such an iterate is not normalised (factor 1): its error is what its own residual says.
+//   The float64 certificate of x^ has the last word; a query it refuses is solved by tol.
 //
 // TIES      top-k: higher score, then lower id; nodes with score 0 are no hits.
 // ALIASING  No output overlaps an input or another output.
@@ -95,14 +106,15 @@ struct PprEvidence {      // each (B,)
 };
 
 struct PprTopk {
-    int64_t k;             // >= 0
+    int64_t k;             // >= 0, at most the number of candidates
+    int64_t width;         // >= k, the length of an output row
     const int32_t* among;  // (num_among,) internal nodes, or null: all
     int64_t num_among;
     bool stop_when_proven;
-    int64_t* ids;         // (B, k) the caller's ids, -1 after counts
-    float* scores;        // (B, k) -inf after counts
+    int64_t* ids;         // (B, width) the caller's ids, -1 after counts
+    float* scores;        // (B, width) -inf after counts
     int64_t* counts;      // (B,)
-    float* score_bounds;  // (B, k) 0 after counts
+    float* score_bounds;  // (B, width) 0 after counts
     uint8_t* proven;      // (B,)
 };
 

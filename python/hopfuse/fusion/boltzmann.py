@@ -17,7 +17,8 @@ class Boltzmann(FusionMethod):
     """Percentile ranks as energies, a softmax per list, a weighted sum (PhaseGraph).
 
     E = -ln(p + 1e-9); P = softmax(-E / T) per list; score = sum_l w_l P_l. A list that lacks the
-    document adds 0; a list of one, or all tied, is uniform. Default weights: (0.7, 0.3) for two lists,
+    document adds 0; a list of one, or all tied, is uniform, and so is a list without a p below 1 under "auto"
+    (calibration="none" on scores above 1: calibrate them). Default weights: (0.7, 0.3) for two lists,
     equal ones otherwise. Under ``ties="strict"`` p = 0 occurs, and a list's minimum gets almost nothing.
 
     Parameters

@@ -33,8 +33,13 @@ def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:
     """What turns a NumPy result into an array of the library that ``array`` came from, without a copy."""
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return lambda result: result
-    library = sys.modules[type(array).__module__.split(".")[0]]
+    if hasattr(array, "__array_namespace__"):
+        library = array.__array_namespace__()
+    else:
+        library = sys.modules[type(array).__module__.split(".")[0]]
     from_dlpack: Callable[[Any], Any] | None = getattr(library, "from_dlpack", None)
     if from_dlpack is None:
-        return lambda result: result
+        raise InputError(
+            f"{type(array).__name__} has no from_dlpack to return results with; pass NumPy arrays: np.from_dlpack(x)"
+        )
     return from_dlpack

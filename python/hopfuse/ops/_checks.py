@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
+#: As many as a graph can have nodes.
+MAX_K = 2**31 - 1
+
 
 def check_k(k: Any) -> int:
     """k as an int >= 0."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
-        raise InputError(f"k is {k!r}; it must be a whole number, at least 0")
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k <= MAX_K:
+        raise InputError(f"k is {k!r}; it must be a whole number, at least 0 and at most {MAX_K}")
     return int(k)
 
 

@@ -36,7 +36,7 @@ def dense_topk(
         Finite vectors, read as float32.
     corpus : Corpus, or array_like of float (N, d)
         A raw array is wrapped by ``Corpus.from_array`` (inner product, float32) in every call, which reads
-        it all; build a Corpus once for more than one call.
+        and encodes it all (a quarter of its bytes more); build a Corpus once for more than one call.
     k : int
         At least 0; above N the rest is padding.
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional

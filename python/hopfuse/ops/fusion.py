@@ -79,7 +79,11 @@ def calibrate(
     """
     engine = resolve(backend)
     rule = _check_calibration(method, ties)
-    many = [lists] if isinstance(lists, Hits) else list(lists)
+    many = [lists] if isinstance(lists, Hits) else lists
+    if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
+        raise InputError(
+            f"calibrate takes Hits or a sequence of Hits, not {type(lists).__name__}; wrap: hf.Hits(ids, scores)"
+        )
     done = []
     for hits in many:
         _, scores, counts = _arrays(hits)

@@ -203,7 +203,7 @@ def _read_queries(
     return PprQueries(
         *rows,
         damping=_read_damping(damping, rows.batch),
-        edge_type_weights=_read_type_weights(edge_type_weights, rows.batch, graph.num_edge_types, per_type),
+        edge_type_weights=_read_type_weights(edge_type_weights, rows.batch, graph, per_type),
         per_type=per_type,
         allowed=_read_allowed(graph, allowed_nodes, rows),
         tol=_read_tol(tol),
@@ -218,9 +218,11 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     if d.shape not in ((), (batch,)):
         raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
     d = d.astype(np.float64)
-    bad = ~((d >= 0) & (d < 1))
+    bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if bad.any():
-        raise InputError(f"damping is {np.atleast_1d(d)[np.atleast_1d(bad)][0]}; it must be in [0, 1)")
+        raise InputError(
+            f"damping is {np.atleast_1d(d)[np.atleast_1d(bad)][0]}; it must be in [0, 1), and below 1 in float32 too"
+        )
     return np.ascontiguousarray(np.broadcast_to(d, (batch,)))
 
 
@@ -238,7 +240,8 @@ def _read_max_iter(max_iter: int | None) -> int:
     return int(max_iter)
 
 
-def _read_type_weights(weights: Any, batch: int, types: int, per_type: bool) -> NDArray[np.float64] | None:
+def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -> NDArray[np.float64] | None:
+    types = graph.num_edge_types
     if weights is None:
         return np.full((batch, types), 1.0 / types) if per_type else None
     eta = to_numpy(weights, "edge_type_weights")
@@ -258,7 +261,27 @@ def _read_type_weights(weights: Any, batch: int, types: int, per_type: bool) -> 
             )
         return np.asarray(eta / np.maximum(total, 1.0)[:, None])
     eta = _scaled(eta)
+    _check_products(graph, eta)
     return None if (eta == 1).all() else eta
+
+
+def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
+    """Refuse type weights that vanish in float32 when they multiply the lightest edge of their type."""
+    if graph.weight is None:
+        return
+    if "lightest" not in graph._prepared:
+        types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
+        lightest = np.full(graph.num_edge_types, np.inf)
+        np.minimum.at(lightest, types, graph.weight.astype(np.float64))
+        graph._prepared["lightest"] = lightest
+    product = eta * graph._prepared["lightest"]
+    lost = (eta > 0) & (product < np.finfo(np.float32).tiny)
+    if lost.any():
+        b, t = map(int, np.argwhere(lost)[0])
+        raise InputError(
+            f"edge_type_weights of query {b} make the lightest edge of type {t} weigh {product[b, t]:.3g}, which "
+            "float32 cannot hold; make the weight 0 or larger, or scale that type's edges"
+        )
 
 
 def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..ops import dense_topk
+from ..types import Corpus
 
 
 class TextEncoder(Protocol):
@@ -36,6 +37,13 @@ def fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
+def _cosine_corpus(index: Index) -> Corpus | None:
+    """Entity vectors to compare by cosine, whatever metric the passages have."""
+    if index.entity_vectors is None or index.metric == "cosine":
+        return index.entity_corpus
+    return Corpus.from_array(index.entity_vectors, metric="cosine", storage=index.storage)
+
+
 class EntitySeeder:
     """Finds the entities that mentions name: exactly, by alias, else the nearest by embedding.
 
@@ -54,7 +62,7 @@ class EntitySeeder:
                     self._aliases[fold(alias)].append(entity)
         frequency = index.passage_frequency
         self._weight = np.zeros(0) if frequency is None else 1.0 / np.maximum(frequency, 1)
-        self._corpus = index.entity_corpus if encoder is not None else None
+        self._corpus = _cosine_corpus(index) if encoder is not None else None
         self._encoder = encoder
         self._threshold = threshold
 

@@ -72,7 +72,7 @@ class PhaseGraph:
         ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.Gazetteer`),
         for questions given without their entities.
     entity_threshold : float
-        Similarity from which the nearest entity by embedding counts as matched.
+        Cosine similarity from which the nearest entity by embedding counts as matched.
     threads : int, optional
 
     References
@@ -112,9 +112,11 @@ class PhaseGraph:
     ) -> None:
         if index.corpus is None or index.graph is None:
             raise InputError("PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph=")
-        if not 0 <= alpha <= 1:
+        if isinstance(alpha, str) or not 0 <= alpha <= 1:
             raise InputError(f"alpha is {alpha!r}; it must be in [0, 1]")
-        if not (np.isfinite(passage_seeds) and passage_seeds >= 0):
+        if isinstance(entity_threshold, str) or not -1 <= entity_threshold <= 1:
+            raise InputError(f"entity_threshold is {entity_threshold!r}; it must be a cosine similarity, in [-1, 1]")
+        if isinstance(passage_seeds, str) or not (np.isfinite(passage_seeds) and passage_seeds >= 0):
             raise InputError(f"passage_seeds is {passage_seeds!r}; it must be a finite number, at least 0")
         for name, pool in {"dense_k": dense_k, "graph_k": graph_k}.items():
             if isinstance(pool, bool) or not isinstance(pool, int | np.integer) or pool < 1:
@@ -128,6 +130,7 @@ class PhaseGraph:
         self._corpus, self._graph = index.corpus, index.graph
         self._passages = np.arange(index.num_passages)
         self._seeder = EntitySeeder(index, encoder, entity_threshold)
+        self._check_options()
 
     def search(
         self,
@@ -176,6 +179,11 @@ class PhaseGraph:
         )
         traces = trace_queries(self, seeds, dense, graph, hits) if explain else None
         return PhaseGraphResult(hits, dense, graph, traces)
+
+    def _check_options(self) -> None:
+        """An empty search: every operation refuses its own bad options now, not after the work of a real one."""
+        nothing = np.zeros((0, self._corpus.dim), np.float32)
+        self.search(vectors=nothing, entities=[], k=1)
 
     def _walk(self, seeds: list[list[Seed]], dense: Hits) -> Hits:
         """The graph pool: passages by Personalized PageRank from the seeds; empty where there are none."""

@@ -30,9 +30,8 @@ def build_csr(
 ) -> Csr:
     """Merge parallel edges, choose the node order, and store every edge in the row of its target."""
     src, dst, w32, types = _merge(directed, src, dst, weight, types)
-    internal_of = node_order(n, src, dst)
-    node_of = np.empty(n, np.int32)
-    node_of[internal_of] = np.arange(n, dtype=np.int32)
+    node_of = np.arange(n, dtype=np.int32)  # the internal order is the caller's own
+    internal_of = node_of.copy()
     row, col = internal_of[dst], internal_of[src]
     if not directed:
         mirror = row != col
@@ -60,11 +59,6 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
         of_type = slice(None) if csr.edge_type is None else csr.edge_type == t
         degree[:, t] = np.bincount(csr.indices[of_type], weights=w[of_type], minlength=n)
     return degree
-
-
-def node_order(n: int, src: NDArray[np.int64], dst: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The internal number of each node: the caller's own order."""
-    return np.arange(n, dtype=np.int32)
 
 
 def _merge(

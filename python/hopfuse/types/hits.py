@@ -15,11 +15,6 @@ PAD_ID = -1
 PAD_SCORE = np.float32(-np.inf)
 
 
-def total_order(ids: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Positions that sort each row by higher score, then lower id (padding last)."""
-    return np.lexsort((ids, -scores), axis=-1)
-
-
 @dataclass(frozen=True, eq=False, init=False)
 class Hits:
     """Ranked lists for a batch of queries: row b holds the hits of query b.

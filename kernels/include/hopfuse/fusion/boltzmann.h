@@ -1,6 +1,6 @@
 // Boltzmann fusion (PhaseGraph). p: calibrated scores >= 0, percentile ranks by default.
 //   E_i = -ln(p_i + 1e-9)      T = option[0] > 0, or where it is 0: 2/3 mean(E) over the list
-//   P = softmax(-E / T) over the list; T <= 0 (all E are 0): uniform
+//   P = softmax(-E / T) over the list; T <= 0 (no p below 1): uniform
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 #pragma once
 
