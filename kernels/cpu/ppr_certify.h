@@ -35,9 +35,8 @@ D<L> lost_share(const PprBlock<L>& block, int64_t row) {
 }
 
 // Clamp at 0, multiply by deg, normalise to sum 1 (but for lanes that a proof stopped), round: `result` becomes x^.
-// Returns each lane's lost mass.
 template <int L>
-void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
+void normalise(PprBlock<L>& block, const bool* by_proof) {
     const PprQueries& q = block.queries;
     const int64_t tiles = block.num_tiles;
 #pragma omp parallel for schedule(static) num_threads(q.threads)
@@ -56,18 +55,14 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const D<L> factor = D<L>::load(total);
 #pragma omp parallel for schedule(static) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
-        D<L> sum = D<L>::zero();
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), D<L>::zero());
             double exact[L];
             D<L>::store(exact, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
             for (int lane = 0; lane < L; ++lane) x[lane] = static_cast<float>(exact[lane]);
-            sum = D<L>::fma(D<L>::widen(x), lost_share<L>(block, row), sum);
         }
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
     }
-    sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
 }
 
 template <int L>
@@ -89,9 +84,10 @@ D<L> residual_row_sum(const PprBlock<L>& block, int64_t row) {
     return acc;
 }
 
-// r = d P' x^ + (1 - d + d m) s - x^ in float64, and the bounds that follow from it.
+// r = d P' x^ + (1 - d + d m) s - x^ in float64, and the bounds that follow from it. Where `improved` is given it
+// receives fl(x^ + r), which is one power step in float64.
 template <int L>
-PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
+PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improved) {
     const PprQueries& q = block.queries;
     const int64_t tiles = block.num_tiles;
     double restart_factor[L];
@@ -118,6 +114,11 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
             D<L> r = D<L>::sub(walked, D<L>::widen(block.result + row * L));
             if (block.has_restart(row))
                 r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
+            if (improved != nullptr) {
+                double step[L];
+                D<L>::store(step, D<L>::add(D<L>::widen(block.result + row * L), r));
+                for (int lane = 0; lane < L; ++lane) improved[row * L + lane] = static_cast<float>(step[lane]);
+            }
             r = D<L>::abs(r);
             sum = D<L>::add(sum, r);
             if (block.chebyshev) {
@@ -140,6 +141,53 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost) {
                                      : std::numeric_limits<double>::infinity();
     }
     return out;
+}
+
+// Each lane's lost mass of x^.
+template <int L>
+void lost_mass(PprBlock<L>& block, double* lost) {
+    const int64_t tiles = block.num_tiles;
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+        D<L> sum = D<L>::zero();
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+            sum = D<L>::fma(D<L>::widen(block.result + row * L), lost_share<L>(block, row), sum);
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
+    }
+    sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
+}
+
+// Power steps in float64 for lanes whose certificate misses tol, until it is met or a step gains less than 2 %:
+// then float32 cannot hold a better answer. Other lanes stay as they are. Adds each lane's steps to `passes`.
+template <int L>
+void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& certificate, int64_t* passes) {
+    constexpr int most = 32;
+    const auto any = [&] {
+        for (int lane = 0; lane < L; ++lane)
+            if (open[lane]) return true;
+        return false;
+    };
+    if (!any()) return;
+    certify<L>(block, lost, block.current);
+    for (int step = 0; step < most && any(); ++step) {
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+        for (int64_t row = 0; row < block.graph.num_nodes; ++row)
+            for (int lane = 0; lane < L; ++lane)
+                if (!open[lane]) block.current[row * L + lane] = block.result[row * L + lane];
+        float* swap = block.current;
+        block.current = block.result, block.result = swap;
+        lost_mass<L>(block, lost);
+        const PprCertificate<L> next = certify<L>(block, lost, block.current);
+        for (int lane = 0; lane < L; ++lane) {
+            if (!open[lane]) continue;
+            const bool gained = next.bound[lane] < 0.98 * certificate.bound[lane];
+            certificate.residual[lane] = next.residual[lane];
+            certificate.bound[lane] = next.bound[lane];
+            certificate.per_degree[lane] = next.per_degree[lane];
+            passes[lane] += 1;
+            open[lane] = gained && next.bound[lane] > block.queries.tol;
+        }
+    }
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

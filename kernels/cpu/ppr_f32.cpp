@@ -15,9 +15,9 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-// A query's course: stop when proven (top-k only), then by tol, then by a stricter residual, and there the
-// result stands. A later stage starts afresh, so what it gives does not depend on the batch.
-enum Stage { stage_proven, stage_tol, stage_strict, stage_done };
+// A query's course: stop when proven (top-k only), else by tol, where the result stands. The second stage starts
+// afresh, so what it gives does not depend on the batch.
+enum Stage { stage_proven, stage_tol, stage_done };
 
 struct Query {
     int64_t index;
@@ -80,7 +80,6 @@ template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
     constexpr int64_t first_try = 3;
-    const double strict = stage == stage_strict ? 0.125 : 1.0;
     float damping[L], omega[L], theta[L];
     double omega64[L];
     int64_t limit[L], measured_from[L], first_measured = 0, next_try[L];
@@ -94,10 +93,10 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
-        theta[lane] = static_cast<float>(0.5 * strict * (1.0 - d) * q.tol);
+        theta[lane] = static_cast<float>(0.5 * (1.0 - d) * q.tol);
         limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
-        limit[lane] = pass_limit<L>(block, lane) + (stage == stage_strict ? 8 : 0);
+        limit[lane] = pass_limit<L>(block, lane);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
         measured_from[lane] = limit[lane] / 2;
         if (stage == stage_proven && measured_from[lane] < first_try) measured_from[lane] = first_try;
@@ -202,8 +201,16 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     double lost[L];
     bool by_proof[L];
     if (!walk<L>(block, now, out.top, passes, by_proof)) return Status::out_of_memory;
-    normalise<L>(block, by_proof, lost);
-    const PprCertificate<L> certificate = certify<L>(block, lost);
+    normalise<L>(block, by_proof);
+    lost_mass<L>(block, lost);
+    PprCertificate<L> certificate = certify<L>(block, lost, nullptr);
+    bool open[L];
+    for (int lane = 0; lane < L; ++lane) {
+        const bool exhausted = queries.max_iter > 0 && passes[lane] >= queries.max_iter;
+        open[lane] = lane < count && !by_proof[lane] && !exhausted && certificate.bound[lane] > queries.tol;
+        passes[lane] += 1;
+    }
+    polish<L>(block, open, lost, certificate, passes);
 
     bool proven[L] = {}, used[L], write[L];
     double shortfall[L];
@@ -227,12 +234,9 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
         if (!used[lane]) continue;
         const int64_t b = query[lane].index;
         const bool converged = certificate.bound[lane] <= queries.tol;
-        // max_iter would cut a further attempt at the same pass.
-        const bool exhausted = queries.max_iter > 0 && passes[lane] == queries.max_iter && !by_proof[lane];
-        const bool stands = converged || (now == stage_proven && proven[lane]) || now == stage_strict || exhausted;
-        out.evidence.iterations[b] += passes[lane] + 1;
-        // A query that tol stopped has no use for the same course again.
-        stage[b] = stands ? stage_done : (by_proof[lane] ? stage_tol : stage_strict);
+        const bool stands = converged || now == stage_tol || proven[lane] || !by_proof[lane];
+        out.evidence.iterations[b] += passes[lane];
+        stage[b] = stands ? stage_done : stage_tol;
         if (!stands) continue;
         write[lane] = true;
         out.evidence.residual[b] = certificate.residual[lane];

@@ -35,8 +35,9 @@
 //   from left to right in float64, factor = 1 / sum(max(y, 0) deg) (tiles, then tree). One float64 pass
 //   over x^ gives r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass) and the bound ||r||_1 / (1 - d), its
 //   own rounding added. Since r belongs to the float32 array that is returned, the bound holds float32
-//   rounding exactly, not by a worst case. If bound > tol the query is solved once more with theta / 8
-//   and K + 8 (unless max_iter ended it), and the second result stands.
+//   rounding exactly, not by a worst case. While bound > tol (and max_iter did not end
+//   the walk) x^ becomes fl(x^ + r), a power step in float64, at most 32 times, until tol is met or a
+//   step takes less than 2 % off the bound: then float32 holds no better answer.
 //
 // PROOF  With stop_when_proven a query is first walked to where the float32 residual says that its k hits
 //   are proven (ppr_topk.h): tried from pass 3 on, then again after as many passes (at most 8) as the

@@ -273,7 +273,7 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
         types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
         lightest = np.full(graph.num_edge_types, np.inf)
         np.minimum.at(lightest, types, graph.weight.astype(np.float64))
-        graph._prepared["lightest"] = lightest
+        graph._prepared["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
     product = eta * graph._prepared["lightest"]
     lost = (eta > 0) & (product < np.finfo(np.float32).tiny)
     if lost.any():
