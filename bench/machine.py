@@ -13,6 +13,9 @@ from typing import Any
 import hopfuse as hf
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Other programs that use up to this many cores leave a machine quiet.
+QUIET_CORES = 0.1
+#: Beginnings of the processor flags that rows carry.
 SIMD = ("sse4", "avx", "fma", "f16c", "bmi2", "amx", "asimd", "sve", "fphp", "bf16", "i8mm")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .machine import QUIET_CORES
 from .text import COLUMNS, cells
 
 Row = dict[str, Any]
@@ -23,8 +24,11 @@ Every case first proves its answers: hopfuse against the float64 oracle, then th
 stops the case untimed. hopfuse and one peer then take turns in a fresh process of their own, with the same number of
 threads, after a rest and (for calls under 50 ms) an untimed call in each turn. Building a graph, an index or a peer's
 structure is not timed. *ratio* is the peer's median over hopfuse's, *of pairs* the median over neighbouring turns,
-*other load* the cores that other programs took meanwhile. Compare ratios, not times: both sides of a ratio ran under
-the same load.
+*other load* the cores that other programs took meanwhile.
+"""
+
+DISTURBED = """**Rows with an other load above {quiet} were measured on a busy machine; a quiet one gives others:**
+threads that meet at barriers lose far more to other programs than a single thread does.
 """
 
 
@@ -35,6 +39,8 @@ def render(rows: Sequence[Row], name: str) -> str:
     parts = [INTRODUCTION.format(name=name)]
     if any(row["quick"] for row in measured):
         parts.append("**These rows are of the quick mode: tiny inputs, times without meaning.**\n")
+    if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in measured):
+        parts.append(DISTURBED.format(quiet=QUIET_CORES))
     for setting in _distinct(_setting(row) for row in measured):
         parts.append(f"## Measured on\n\n{setting}\n")
     parts.extend(_case(case, measured) for case in _distinct(row["case"] for row in measured))

@@ -11,11 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .cases import CASES
-from .machine import ROOT, OtherLoad
+from .machine import QUIET_CORES, ROOT, OtherLoad
 from .settings import THREAD_VARIABLES, Settings
-
-#: A pair during which other programs used more cores than this is measured again, if retries are asked for.
-QUIET_CORES = 0.1
 
 Row = dict[str, Any]
 Launch = Callable[[str, str | None, Settings], list[Row]]

@@ -59,6 +59,13 @@ def test_quick_rows_and_uncommitted_sources_are_said() -> None:
     assert "quick mode" not in render([ROW], "a.jsonl")
 
 
+def test_a_busy_machine_is_said() -> None:
+    disturbed = ROW | {"load": {"average_before": 3.0, "other_cores": 1.4}}
+    assert "busy machine" in render([disturbed], "a.jsonl")
+    assert "busy machine" not in render([ROW], "a.jsonl")
+    assert "busy machine" not in render([ROW | {"load": {"average_before": None, "other_cores": None}}], "a.jsonl")
+
+
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     rows, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
     rows.write_text(json.dumps(ROW) + "\n")
