@@ -34,16 +34,20 @@ D<L> lost_share(const PprBlock<L>& block, int64_t row) {
     return D<L>::load(share);
 }
 
-// Clamp at 0, multiply by deg, normalise to sum 1 (but for lanes that a proof stopped), round: `result` becomes x^.
+// Clamp at 0, multiply by deg, normalise to sum 1, round: `result` becomes x^. Lanes that a proof stopped are neither
+// clamped nor normalised: their error is what the residual of the iterate itself says.
 template <int L>
 void normalise(PprBlock<L>& block, const bool* by_proof) {
     const PprQueries& q = block.queries;
     const int64_t tiles = block.num_tiles;
+    double floor[L];
+    for (int lane = 0; lane < L; ++lane) floor[lane] = by_proof[lane] ? -std::numeric_limits<double>::infinity() : 0.0;
+    const D<L> least = D<L>::load(floor);
 #pragma omp parallel for schedule(static) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), D<L>::zero());
+            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), least);
             sum = D<L>::fma(y, node_weight64<L>(block, row), sum);
         }
         D<L>::store(block.tile64 + tile * 2 * L, sum);
@@ -57,7 +61,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof) {
     for (int64_t tile = 0; tile < tiles; ++tile) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float* x = block.result + row * L;
-            const D<L> y = D<L>::max(D<L>::widen(x), D<L>::zero());
+            const D<L> y = D<L>::max(D<L>::widen(x), least);
             double exact[L];
             D<L>::store(exact, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
             for (int lane = 0; lane < L; ++lane) x[lane] = static_cast<float>(exact[lane]);

@@ -49,14 +49,14 @@ void capture(PprBlock<L>& block, const bool* stop) {
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
 // when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
 template <int L>
-bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const float* residual,
-               const float* largest, Ranked* selected, bool* stop, int64_t* next_try) {
+bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const float* largest,
+               Ranked* selected, bool* stop, int64_t* next_try) {
     NodeError error[L];
     int64_t found[L];
     double shortfall[L];
     for (int lane = 0; lane < L; ++lane) {
         const double gap = 0.9 * (1.0 - block.damping[lane]);
-        error[lane] = block.chebyshev ? NodeError{largest[lane] / gap, 0.0} : NodeError{0.0, residual[lane] / gap};
+        error[lane] = NodeError{largest[lane] / gap, 0.0};
     }
     const Ranking<L> ranking{block.current, false};
     if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, found)) return false;
@@ -89,7 +89,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
         by_proof[lane] = false;
-        next_try[lane] = first_try;
+        next_try[lane] = std::numeric_limits<int64_t>::max();
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
@@ -98,9 +98,9 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
+        if (stage == stage_proven && keeps_mass<L>(block, lane)) next_try[lane] = first_try;
         measured_from[lane] = limit[lane] / 2;
-        if (stage == stage_proven && measured_from[lane] < first_try) measured_from[lane] = first_try;
-        const int64_t start = stage == stage_proven ? first_try : measured_from[lane];
+        const int64_t start = measured_from[lane] < next_try[lane] ? measured_from[lane] : next_try[lane];
         first_measured = left == 0 || start < first_measured ? start : first_measured;
         ++left;
     }
@@ -127,8 +127,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
                 tried[lane] = active[lane] && !stop[lane] && pass >= next_try[lane];
                 any = any || tried[lane];
             }
-            if (any && !try_proof<L>(block, *top, pass, tried, residual, largest, selected.data(), stop, next_try))
-                return false;
+            if (any && !try_proof<L>(block, *top, pass, tried, largest, selected.data(), stop, next_try)) return false;
             for (int lane = 0; lane < L; ++lane) by_proof[lane] = by_proof[lane] || (tried[lane] && stop[lane]);
         }
         for (int lane = 0; lane < L; ++lane) stopping += stop[lane] ? 1 : 0;

@@ -219,6 +219,19 @@ double restart_norm(const PprBlock<L>& block, int lane) {
     return std::sqrt(sum.result());
 }
 
+// Whether no mass of the lane can be lost, so that the bound per node holds: a symmetric operator, and no restart at
+// a node without edges.
+template <int L>
+bool keeps_mass(const PprBlock<L>& block, int lane) {
+    const PprQueries& q = block.queries;
+    if (!block.chebyshev) return false;
+    for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
+        const int64_t row = q.restart_node[i];
+        if (!(block.scale64[block.per_lane ? row * L + lane : row] > 0.0)) return false;
+    }
+    return true;
+}
+
 // ln of the factor by which a pass shrinks the error, at least; infinity where damping is 0.
 template <int L>
 double error_decay(const PprBlock<L>& block, int lane) {

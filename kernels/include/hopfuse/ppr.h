@@ -39,9 +39,10 @@
 //   the walk) x^ becomes fl(x^ + r), a power step in float64, at most 32 times, until tol is met or a
 //   step takes less than 2 % off the bound: then float32 holds no better answer.
 //
-// PROOF  With stop_when_proven a query is first walked to where the float32 residual says that its k hits
+// PROOF  With stop_when_proven a query that can lose no mass (a symmetric operator, no restart at a node without
+//   edges) is first walked to where the float32 residual says that its k hits
 //   are proven (ppr_topk.h): tried from pass 3 on, then again after as many passes (at most 8) as the
-//   error lacks. Such an iterate is not normalised (factor 1): its error is what its own residual says.
+//   error lacks. Such an iterate is neither clamped nor normalised: its error is what its own residual says.
 //   The float64 certificate of x^ has the last word; a query it refuses is solved by tol.
 //
 // TIES      top-k: higher score, then lower id; nodes with score 0 are no hits.
