@@ -187,3 +187,8 @@ def test_inputs_are_left_as_they_were() -> None:
     hf.calibrate([one, two])
     for now, then in zip((one.ids, one.scores, one.counts, two.scores, weights), before, strict=True):
         assert_bitwise(now, then)
+
+
+@pytest.mark.parametrize("lists", [np.ones((2, 2)), 5, [np.ones(3)]])
+def test_calibrate_takes_hits_alone(lists: Any) -> None:
+    refused(lambda: hf.calibrate(lists), ["Hits", "wrap"])

@@ -206,3 +206,13 @@ def test_a_seed_of_weight_zero_does_not_count(graph: hf.Graph) -> None:
     allowed = np.array([True, True, False, True, True])
     scores = hf.ppr(graph, [{0: 1.0, 2: 0.0}], allowed_nodes=allowed).scores
     assert_bitwise(scores, hf.ppr(graph, [{0: 1.0}], allowed_nodes=allowed).scores)
+
+
+def test_a_damping_that_float32_rounds_to_one_is_refused(graph: hf.Graph) -> None:
+    refused(lambda: hf.ppr(graph, SEED, damping=1 - 1e-9), ["damping", "[0, 1)", "float32"])
+
+
+def test_type_weights_that_vanish_times_the_lightest_edge_are_refused() -> None:
+    graph = hf.Graph.from_edges([0, 1], [1, 2], [1e-30, 1.0], edge_type=[0, 1])
+    refused(lambda: hf.ppr(graph, [{0: 1.0}], edge_type_weights=[1e-20, 1]), ["query 0", "type 0", "float32"])
+    assert hf.ppr(graph, [{0: 1.0}], edge_type_weights=[0, 1]).converged.all()

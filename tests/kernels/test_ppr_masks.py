@@ -133,3 +133,27 @@ def test_a_lone_allowed_node_keeps_all_mass(isa: str) -> None:
     allowed = np.arange(70) == 66
     scores = hf.ppr(graph, [{66: 1.0}], allowed_nodes=allowed).scores[0]
     assert_bitwise(scores, allowed.astype(np.float32))
+
+
+def test_edges_among_other_tenants_never_change_a_score_of_a_hub(isa: str) -> None:
+    """A hub longer than a segment, and more entries from outside in between: sums must be cut where they were."""
+    rng = np.random.default_rng(5)
+    mine, theirs = 200, 40
+    src, dst = np.zeros(150, np.int64), np.arange(1, 151)
+    weight = rng.random(150) + 0.1
+    others = rng.permutation(mine + theirs)  # interleave both tenants' ids
+    restart = [{int(others[0]): 1.0}, {int(others[3]): 0.4, int(others[90]): 0.6}]
+    mask = np.zeros(mine + theirs, bool)
+    mask[others[:mine]] = True
+    alone = hf.Graph.from_edges(others[src], others[dst], weight, num_nodes=mine + theirs)
+    extra_src, extra_dst = np.zeros(30, np.int64), mine + np.arange(30)
+    crowded = hf.Graph.from_edges(
+        others[np.concatenate([src, extra_src])],
+        others[np.concatenate([dst, extra_dst])],
+        np.concatenate([weight, rng.random(30) + 5.0]),
+        num_nodes=mine + theirs,
+    )
+    first = hf.ppr(alone, restart, allowed_nodes=mask).scores
+    second = hf.ppr(crowded, restart, allowed_nodes=mask).scores
+    assert_bitwise(first, second, "scores")
+    assert (second[:, ~mask] == 0).all()

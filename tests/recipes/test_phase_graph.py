@@ -212,3 +212,36 @@ def test_an_index_without_a_graph_is_refused() -> None:
     index = hf.Index.build(passages=[{"text": "one"}], vectors=[[1.0]])
     with pytest.raises(InputError, match="needs an index with vectors and a graph"):
         hf.recipes.PhaseGraph(index)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": -1.0}, "temperature"),
+        ({"ties": "foo"}, "ties is 'foo'"),
+        ({"damping": 7}, "damping is 7"),
+        ({"consensus": -1.0}, "consensus"),
+        ({"entity_threshold": 2.0}, "entity_threshold is 2.0"),
+    ],
+)
+def test_options_of_the_operations_are_refused_before_any_search(
+    index: hf.Index, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.recipes.PhaseGraph(index, **options)
+
+
+def test_the_nearest_entity_is_by_cosine_whatever_the_metric_of_the_passages() -> None:
+    index = hf.Index.build(
+        passages=[{"text": "one"}],
+        vectors=[[1.0, 0.0]],
+        entities=["near", "long"],
+        entity_vectors=[[1.0, 0.05], [30.0, 100.0]],
+        graph=[{"src": 0, "dst": 1}, {"src": 0, "dst": 2}],
+        metric="ip",
+    )
+    encoder = NamedVectors({"nearly": np.array([1.0, 0.0], np.float32)})
+    recipe = hf.recipes.PhaseGraph(index, encoder=encoder, entity_threshold=0.9)
+    found = recipe.search(vectors=[[1.0, 0.0]], entities=[["nearly"]], explain=True)
+    assert found.traces is not None
+    assert [seed["name"] for seed in found.traces[0]["seeds"]] == ["near"]
