@@ -102,13 +102,21 @@ class Workplace:
         self.run("cmake", "--build", target, "-j2")
         return target / "hopfuse_replay"
 
+    def suite(self, cxx: str, cc: str) -> tuple[Path, Path]:
+        """A clone and its environment for development, built by this compiler with warnings as errors."""
+        clone, target = self.folder / f"suite-{cxx}", self.folder / f"venv-{cxx}"
+        if not target.exists():
+            # With nanobind, so that the stub is compared with what it generates.
+            options = ("-e", ".[dev]", "nanobind", "-C", "cmake.define.HOPFUSE_WERROR=ON")
+            self.venv(target.name, options, cwd=self.clone(clone.name), CXX=cxx, CC=cc)
+        return clone, target / "bin"
+
     def calls(self) -> tuple[Path, Path]:
         """Calls recorded through the public API of an ordinary installation, and the answers."""
         calls, expected = self.folder / "calls", self.folder / "expected"
         if not expected.exists():
-            source = self.clone("source")
-            python = self.venv("recording", (".",), cwd=source)
-            self.run(python / "python", source / ".ci" / "record_calls.py", calls, expected)
+            clone, python = self.suite("g++-12", "gcc-12")
+            self.run(python / "python", clone / ".ci" / "record_calls.py", calls, expected)
         return calls, expected
 
     def replays(self, program: Path, variants: tuple[str, ...], *, copies: int = 1, **environment: str) -> str:
@@ -142,19 +150,14 @@ def install_twice(w: Workplace) -> str:
 
 def suite_gcc(w: Workplace) -> str:
     """g++-12, warnings as errors, the whole suite with HOPFUSE_TESTS=full"""
-    return suite(w, "g++-12", "gcc-12", HOPFUSE_TESTS="full")
+    clone, python = w.suite("g++-12", "gcc-12")
+    return w.pytest(python, clone, CXX="g++-12", HOPFUSE_TESTS="full")
 
 
 def suite_clang(w: Workplace) -> str:
     """clang++-14, warnings as errors, the whole suite"""
-    return suite(w, "clang++-14", "clang-14")
-
-
-def suite(w: Workplace, cxx: str, cc: str, **environment: str) -> str:
-    clone = w.clone(f"suite-{cxx}")
-    options = ("-e", ".[dev]", "-C", "cmake.define.HOPFUSE_WERROR=ON")
-    python = w.venv(f"venv-{cxx}", options, cwd=clone, CXX=cxx, CC=cc)
-    return w.pytest(python, clone, CXX=cxx, **environment)
+    clone, python = w.suite("clang++-14", "clang-14")
+    return w.pytest(python, clone, CXX="clang++-14")
 
 
 def replay_compilers(w: Workplace) -> str:
@@ -224,8 +227,7 @@ def torch(w: Workplace) -> str:
 
 def peers(w: Workplace) -> str:
     """Peers: every file of tests/peers in a process of its own (OpenMP runtimes do not share one)"""
-    clone = w.clone("peers")
-    python = w.venv("venv-peers", ("-e", ".[dev]"), cwd=clone)
+    clone, python = w.suite("g++-12", "gcc-12")
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
         raise RuntimeError("tests/peers holds no tests")
@@ -329,6 +331,9 @@ def main(names: list[str]) -> None:
     if unknown:
         raise SystemExit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
     install_tools()
+    # The clones lie elsewhere: the tests on real data look beside this checkout, as they do when run here.
+    if (ROOT.parent / "shared" / "data").is_dir():
+        os.environ.setdefault("HOPFUSE_DATA", str(ROOT.parent / "shared" / "data"))
     with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as folder:
         outcomes = [run_part(name, Workplace(Path(folder))) for name in names or PARTS]
     print("\n".join(outcome.row() for outcome in outcomes))

@@ -8,6 +8,7 @@
 // COPIES threads replay all calls at the same time, each with THREADS OpenMP threads; they must agree. OUT receives
 // every output array, in the order of the calls. The second form commits that offence, to show that the sanitizer of
 // a build is awake.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -163,8 +164,10 @@ struct Replay {
 
     Status ppr_topk(const Call& c) const {
         PprTopk top{};
-        top.k = c.extent("ids", 1);
+        top.width = c.extent("ids", 1);
         top.among = c.optional<int32_t>("among"), top.num_among = top.among == nullptr ? 0 : c.extent("among", 0);
+        const int64_t nodes = graph_call(c).extent("node_of", 0);
+        top.k = std::min(top.width, top.among == nullptr ? nodes : top.num_among);
         top.stop_when_proven = c.whole("stop_when_proven") != 0;
         top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
         top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
