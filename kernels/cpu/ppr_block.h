@@ -123,6 +123,15 @@ HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
     return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
 }
 
+// Asks for the state row that the walk over stored entries needs some entries after e.
+template <int L>
+HF_INLINE void prefetch_row(const PprGraph& graph, const float* state, int64_t e) {
+    constexpr int64_t ahead = 24;
+    const int64_t later = e + ahead < graph.num_stored ? e + ahead : graph.num_stored - 1;
+    const float* row = state + int64_t{graph.indices[later]} * L;
+    for (int line = 0; line < L; line += 16) __builtin_prefetch(row + line);
+}
+
 // deg_v, by which a row's state y_v counts in x: for per_type 1, or 0 in lanes that may not hold mass.
 template <int L>
 HF_INLINE F<L> node_weight32(const PprBlock<L>& block, int64_t row) {

@@ -36,8 +36,9 @@ D<L> lost_share(const PprBlock<L>& block, int64_t row) {
 
 // Clamp at 0, multiply by deg, normalise to sum 1, round: `result` becomes x^. Lanes that a proof stopped are neither
 // clamped nor normalised: their error is what the residual of the iterate itself says.
+// Leaves each lane's lost mass.
 template <int L>
-void normalise(PprBlock<L>& block, const bool* by_proof) {
+void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const PprQueries& q = block.queries;
     const int64_t tiles = block.num_tiles;
     double floor[L];
@@ -59,14 +60,18 @@ void normalise(PprBlock<L>& block, const bool* by_proof) {
     const D<L> factor = D<L>::load(total);
 #pragma omp parallel for schedule(static) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
+        D<L> sum = D<L>::zero();
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), least);
             double exact[L];
             D<L>::store(exact, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
             for (int lane = 0; lane < L; ++lane) x[lane] = static_cast<float>(exact[lane]);
+            sum = D<L>::fma(D<L>::widen(x), lost_share<L>(block, row), sum);
         }
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
     }
+    sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
 }
 
 template <int L>
@@ -76,6 +81,7 @@ D<L> residual_row_sum(const PprBlock<L>& block, int64_t row) {
     const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
     D<L> acc = D<L>::zero();
     for (int64_t e = begin; e < end; ++e) {
+        prefetch_row<L>(g, block.result, e);
         const int64_t u = g.indices[e];
         const int type = g.edge_type == nullptr ? 0 : g.edge_type[e];
         const double w = g.weight == nullptr ? 1.0 : g.weight[e];

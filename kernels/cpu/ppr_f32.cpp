@@ -29,21 +29,33 @@ struct Outputs {
     PprEvidence evidence;
 };
 
-// Copies the stopping lanes of `current` to `result`; when they are all that is left and none was captured
-// before, the buffers change places instead.
+// Copies some lanes of one state to another.
 template <int L>
-void capture(PprBlock<L>& block, const bool* stop) {
-    bool whole = true;
-    for (int lane = 0; lane < L; ++lane) whole = whole && (stop[lane] || block.query[lane] < 0);
-    if (whole) {
-        float* swap = block.current;
-        block.current = block.result, block.result = swap;
-        return;
-    }
+void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, float* to) {
+    int chosen[L], count = 0;
+    for (int lane = 0; lane < L; ++lane)
+        if (lanes[lane]) chosen[count++] = lane;
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
     for (int64_t row = 0; row < block.graph.num_nodes; ++row)
-        for (int lane = 0; lane < L; ++lane)
-            if (stop[lane]) block.result[row * L + lane] = block.current[row * L + lane];
+        for (int i = 0; i < count; ++i) to[row * L + chosen[i]] = from[row * L + chosen[i]];
+}
+
+// Takes the stopping lanes of `current` into `result`. Where no lane goes on, the lanes captured before are copied
+// the other way if they are fewer, and the buffers change places.
+template <int L>
+void capture(PprBlock<L>& block, const bool* stop, const bool* active) {
+    bool before[L];
+    int stopping = 0, captured = 0, going = 0;
+    for (int lane = 0; lane < L; ++lane) {
+        before[lane] = block.query[lane] >= 0 && !active[lane];
+        stopping += stop[lane] ? 1 : 0;
+        captured += before[lane] ? 1 : 0;
+        going += active[lane] && !stop[lane] ? 1 : 0;
+    }
+    if (going > 0 || captured >= stopping) return copy_lanes<L>(block, stop, block.current, block.result);
+    if (captured > 0) copy_lanes<L>(block, before, block.result, block.current);
+    float* swap = block.current;
+    block.current = block.result, block.result = swap;
 }
 
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
@@ -99,7 +111,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         limit[lane] = pass_limit<L>(block, lane);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
         if (stage == stage_proven && keeps_mass<L>(block, lane)) next_try[lane] = first_try;
-        measured_from[lane] = limit[lane] / 2;
+        measured_from[lane] = limit[lane] - limit[lane] / 4;
         const int64_t start = measured_from[lane] < next_try[lane] ? measured_from[lane] : next_try[lane];
         first_measured = left == 0 || start < first_measured ? start : first_measured;
         ++left;
@@ -131,7 +143,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
             for (int lane = 0; lane < L; ++lane) by_proof[lane] = by_proof[lane] || (tried[lane] && stop[lane]);
         }
         for (int lane = 0; lane < L; ++lane) stopping += stop[lane] ? 1 : 0;
-        if (stopping > 0) capture<L>(block, stop);
+        if (stopping > 0) capture<L>(block, stop, active);
         for (int lane = 0; lane < L; ++lane) {
             if (stop[lane]) active[lane] = false, passes[lane] = pass, --left;
             const double d = block.damping[lane];
@@ -200,8 +212,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     double lost[L];
     bool by_proof[L];
     if (!walk<L>(block, now, out.top, passes, by_proof)) return Status::out_of_memory;
-    normalise<L>(block, by_proof);
-    lost_mass<L>(block, lost);
+    normalise<L>(block, by_proof, lost);
     PprCertificate<L> certificate = certify<L>(block, lost, nullptr);
     bool open[L];
     for (int lane = 0; lane < L; ++lane) {

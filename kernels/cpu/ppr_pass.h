@@ -75,7 +75,6 @@ F<L> masked_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin,
 
 template <int L, class Edges>
 HF_INLINE F<L> row_sum(const PprBlock<L>& block, const Edges& edges, int64_t row) {
-    constexpr int64_t ahead = 24;
     const PprGraph& g = block.graph;
     const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
     if (block.mask32 != nullptr && end - begin > PPR_SEGMENT) return masked_row_sum<L, Edges>(block, edges, begin, end);
@@ -84,9 +83,7 @@ HF_INLINE F<L> row_sum(const PprBlock<L>& block, const Edges& edges, int64_t row
         const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
         F<L> acc = F<L>::zero();
         for (int64_t e = segment; e < stop; ++e) {
-            const int64_t later = e + ahead < g.num_stored ? e + ahead : g.num_stored - 1;
-            const float* soon = block.current + int64_t{g.indices[later]} * L;
-            for (int line = 0; line < L; line += 16) __builtin_prefetch(soon + line);
+            prefetch_row<L>(g, block.current, e);
             const int32_t u = g.indices[e];
             acc = edges(e, block.current + int64_t{u} * L, u, acc);
         }

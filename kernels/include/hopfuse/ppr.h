@@ -29,7 +29,7 @@
 //   convergence theory: with rate = (1 + sqrt(1 - d^2)) / d for Chebyshev, 1 / d for power, and
 //   start = 4 sqrt(vol) ||s||_{D^-1} / tol, or 2 / tol, K = floor(ln(start) / ln(rate)) + 3, float32
 //   logarithms (hf_log), at most 100000 and at most max_iter; K = 1 for d = 0. A query's iterate is
-//   captured at the first pass from K / 2 on with  sum_v deg_v |z_v - y_v| <= theta  (float32, tiles of
+//   captured at the first pass from K - K / 4 on with  sum_v deg_v |z_v - y_v| <= theta  (float32, tiles of
 //   PPR_TILE rows, then the blocked tree), or at pass K; theta starts at (1 - d) tol / 2.
 //   The captured iterate becomes x^, the array that is returned: fl(max(y, 0) deg factor), multiplied
 //   from left to right in float64, factor = 1 / sum(max(y, 0) deg) (tiles, then tree). One float64 pass
