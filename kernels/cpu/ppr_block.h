@@ -46,6 +46,7 @@ struct PprBlock {
 
     float* current = nullptr;
     float* next = nullptr;
+    bool first_pass = true;
     float* result = nullptr;
 
     // Degrees: shared by all lanes (stride 0) or a table with a value per lane (stride L).

@@ -120,6 +120,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
     for (int64_t pass = 1; left > 0; ++pass) {
         for (int lane = 0; lane < L; ++lane) omega[lane] = static_cast<float>(omega64[lane]);
         const bool measure = pass >= first_measured;
+        block.first_pass = pass == 1;
         ppr_pass<L>(block, damping, omega, measure);
         float residual[L] = {}, largest[L] = {};
         if (measure) {

@@ -73,11 +73,29 @@ F<L> masked_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin,
     return F<L>::add(total, acc);
 }
 
+// The first pass reads b alone, which is 0 but where a query restarts: only those rows are read. What is left out adds
+// exactly 0.
+template <int L, class Edges>
+F<L> first_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin, int64_t end) {
+    F<L> total = F<L>::zero();
+    for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
+        const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
+        F<L> acc = F<L>::zero();
+        for (int64_t e = segment; e < stop; ++e) {
+            const int32_t u = block.graph.indices[e];
+            if (block.has_restart(u)) acc = edges(e, block.current + int64_t{u} * L, u, acc);
+        }
+        total = F<L>::add(total, acc);
+    }
+    return total;
+}
+
 template <int L, class Edges>
 HF_INLINE F<L> row_sum(const PprBlock<L>& block, const Edges& edges, int64_t row) {
     const PprGraph& g = block.graph;
     const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
     if (block.mask32 != nullptr && end - begin > PPR_SEGMENT) return masked_row_sum<L, Edges>(block, edges, begin, end);
+    if (block.first_pass) return first_row_sum<L, Edges>(block, edges, begin, end);
     F<L> total = F<L>::zero();
     for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
         const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
@@ -99,7 +117,7 @@ HF_INLINE F<L> row_factor(const PprBlock<L>& block, int64_t row, F<L> d) {
     return g == nullptr ? d : F<L>::mul(lanes32<L>(g, row, block.per_lane), d);
 }
 
-// Reads `current` (and, for Chebyshev, the iterate before it in `next`), writes `next`, and leaves the
+// Reads `current` (and, for Chebyshev, the iterate before it in `next`, which is 0 before the first pass), writes `next`, and leaves the
 // tiles' L1 residuals and largest |z - y| in tile32 when `measure` is set.
 template <int L, class Edges>
 void pass_tiles(const PprBlock<L>& block, const Edges& edges, const float* damping, const float* omega, bool measure,
@@ -120,7 +138,7 @@ void pass_tiles(const PprBlock<L>& block, const Edges& edges, const float* dampi
         }
         float* target = block.next + row * L;
         if (block.chebyshev && g.indptr[row] != g.indptr[row + 1]) {
-            const F<L> before = F<L>::load(target);
+            const F<L> before = block.first_pass ? F<L>::zero() : F<L>::load(target);
             F<L>::store(target, F<L>::fma(om, F<L>::sub(z, before), before));
         } else {
             F<L>::store(target, z);

@@ -179,13 +179,12 @@ bool setup_restart(PprBlock<L>& block) {
     return true;
 }
 
-// y- = 0, y = b.
+// y = b; y- = 0 is known to the first pass.
 template <int L>
 void setup_start(PprBlock<L>& block) {
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
     for (int64_t tile = 0; tile < block.num_tiles; ++tile)
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            F<L>::store(block.next + row * L, F<L>::zero());
             F<L>::store(block.current + row * L, block.has_restart(row)
                                                      ? F<L>::load(block.restart32 + block.restart_index(row) * L)
                                                      : F<L>::zero());
