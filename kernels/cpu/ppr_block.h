@@ -31,6 +31,7 @@ enum PprSlot {
     slot_topk_merge,
     slot_selected,
     slot_mask,
+    slot_near,
 };
 
 template <int L>
@@ -46,7 +47,7 @@ struct PprBlock {
 
     float* current = nullptr;
     float* next = nullptr;
-    bool first_pass = true;
+    int64_t pass = 1;
     float* result = nullptr;
 
     // Degrees: shared by all lanes (stride 0) or a table with a value per lane (stride L).
@@ -65,6 +66,8 @@ struct PprBlock {
     // and their values, compact.
     uint64_t* words = nullptr;
     int32_t* rank = nullptr;
+    uint64_t* near = nullptr;     // a bit per row: restarts, or has an entry of such a row
+    bool near_is_known = false;   // before pass 1, which else finds it
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
@@ -82,6 +85,7 @@ struct PprBlock {
         return end < graph.num_nodes ? end : graph.num_nodes;
     }
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
+    bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
     int64_t restart_index(int64_t row) const {
         const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);
         return rank[row >> 6] + __builtin_popcountll(before);
@@ -122,15 +126,6 @@ HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
 template <int L>
 HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
     return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
-}
-
-// Asks for the state row that the walk over stored entries needs some entries after e.
-template <int L>
-HF_INLINE void prefetch_row(const PprGraph& graph, const float* state, int64_t e) {
-    constexpr int64_t ahead = 24;
-    const int64_t later = e + ahead < graph.num_stored ? e + ahead : graph.num_stored - 1;
-    const float* row = state + int64_t{graph.indices[later]} * L;
-    for (int line = 0; line < L; line += 16) __builtin_prefetch(row + line);
 }
 
 // deg_v, by which a row's state y_v counts in x: for per_type 1, or 0 in lanes that may not hold mass.

@@ -74,25 +74,37 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
 }
 
+// What the rows' float64 sums read, by value: no store can change it.
 template <int L>
-D<L> residual_row_sum(const PprBlock<L>& block, int64_t row) {
-    const PprGraph& g = block.graph;
-    const bool per_type = block.queries.per_type;
-    const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
-    D<L> acc = D<L>::zero();
-    for (int64_t e = begin; e < end; ++e) {
-        prefetch_row<L>(g, block.result, e);
-        const int64_t u = g.indices[e];
-        const int type = g.edge_type == nullptr ? 0 : g.edge_type[e];
-        const double w = g.weight == nullptr ? 1.0 : g.weight[e];
-        const int64_t at = per_type ? u * g.num_types + type : u;
-        D<L> factor = block.per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(block.scale64 + at * L))
-                                     : D<L>::all(w * block.scale64[at]);
-        if (block.eta64 != nullptr) factor = D<L>::mul(factor, D<L>::load(block.eta64 + type * L));
-        acc = D<L>::fma(factor, D<L>::widen(block.result + u * L), acc);
+struct ResidualRows {
+    const float *x, *weight;
+    const double *scale, *eta;
+    const int64_t* indptr;
+    const int32_t* indices;
+    const uint8_t* edge_type;
+    int64_t types_in_scale;
+    bool per_type, per_lane;
+
+    explicit ResidualRows(const PprBlock<L>& block)
+        : x(block.result), weight(block.graph.weight), scale(block.scale64), eta(block.eta64),
+          indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
+          types_in_scale(block.types_in_scale()), per_type(block.queries.per_type), per_lane(block.per_lane) {}
+
+    [[gnu::always_inline]] D<L> sum(int64_t row) const {
+        const int64_t end = indptr[row + 1];
+        D<L> acc = D<L>::zero();
+        for (int64_t e = indptr[row]; e < end; ++e) {
+            const int64_t u = indices[e];
+            const int type = edge_type == nullptr ? 0 : edge_type[e];
+            const double w = weight == nullptr ? 1.0 : weight[e];
+            const int64_t at = per_type ? u * types_in_scale + type : u;
+            D<L> factor = per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(scale + at * L)) : D<L>::all(w * scale[at]);
+            if (eta != nullptr) factor = D<L>::mul(factor, D<L>::load(eta + type * L));
+            acc = D<L>::fma(factor, D<L>::widen(x + u * L), acc);
+        }
+        return acc;
     }
-    return acc;
-}
+};
 
 // r = d P' x^ + (1 - d + d m) s - x^ in float64, and the bounds that follow from it. Where `improved` is given it
 // receives fl(x^ + r), which is one power step in float64.
@@ -109,11 +121,13 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
     const double slack = 2.0 * unit * double(block.graph.longest_row + 2 * PPR_TILE);
     const D<L> d = D<L>::load(block.damping), back = D<L>::load(restart_factor);
     const bool masked_type = q.per_type && block.per_lane;
+    const ResidualRows<L> shared(block);
 #pragma omp parallel for schedule(dynamic, 8) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
+        const ResidualRows<L> rows = shared;
         D<L> sum = D<L>::zero(), largest = D<L>::zero();
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            D<L> walked = D<L>::mul(d, residual_row_sum<L>(block, row));
+            D<L> walked = D<L>::mul(d, rows.sum(row));
             // Edges into nodes that may not hold mass do not exist.
             if (masked_type) walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
             if (!q.per_type && block.per_lane) {

@@ -40,10 +40,10 @@ void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, 
         for (int i = 0; i < count; ++i) to[row * L + chosen[i]] = from[row * L + chosen[i]];
 }
 
-// Takes the stopping lanes of `current` into `result`. Where no lane goes on, the lanes captured before are copied
+// Takes the stopping lanes of `from` into `result`. Where no lane goes on, the lanes captured before are copied
 // the other way if they are fewer, and the buffers change places.
 template <int L>
-void capture(PprBlock<L>& block, const bool* stop, const bool* active) {
+void capture(PprBlock<L>& block, const bool* stop, const bool* active, float*& from) {
     bool before[L];
     int stopping = 0, captured = 0, going = 0;
     for (int lane = 0; lane < L; ++lane) {
@@ -52,10 +52,11 @@ void capture(PprBlock<L>& block, const bool* stop, const bool* active) {
         captured += before[lane] ? 1 : 0;
         going += active[lane] && !stop[lane] ? 1 : 0;
     }
-    if (going > 0 || captured >= stopping) return copy_lanes<L>(block, stop, block.current, block.result);
-    if (captured > 0) copy_lanes<L>(block, before, block.result, block.current);
-    float* swap = block.current;
-    block.current = block.result, block.result = swap;
+    if (stopping == 0) return;
+    if (going > 0 || captured >= stopping) return copy_lanes<L>(block, stop, from, block.result);
+    if (captured > 0) copy_lanes<L>(block, before, block.result, from);
+    float* swap = from;
+    from = block.result, block.result = swap;
 }
 
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
@@ -92,7 +93,7 @@ template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
     constexpr int64_t first_try = 3;
-    float damping[L], omega[L], theta[L];
+    float damping[L], omega[L], theta[L], shrink[L];
     double omega64[L];
     int64_t limit[L], measured_from[L], first_measured = 0, next_try[L];
     bool active[L];
@@ -106,6 +107,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
         theta[lane] = static_cast<float>(0.5 * (1.0 - d) * q.tol);
+        shrink[lane] = static_cast<float>(1.0 / pass_rate<L>(block, lane));
         limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane);
@@ -117,10 +119,10 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         ++left;
     }
     std::vector<Ranked> selected(stage == stage_proven ? size_t(L) * size_t(top->k + 1) : 0);
-    for (int64_t pass = 1; left > 0; ++pass) {
+    for (block.pass = 1; left > 0; ++block.pass) {
+        const int64_t pass = block.pass;
         for (int lane = 0; lane < L; ++lane) omega[lane] = static_cast<float>(omega64[lane]);
         const bool measure = pass >= first_measured;
-        block.first_pass = pass == 1;
         ppr_pass<L>(block, damping, omega, measure);
         float residual[L] = {}, largest[L] = {};
         if (measure) {
@@ -128,23 +130,24 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
             max_tiles<L, F<L>>(block.tile32, block.num_tiles, 1, largest);
         }
         bool stop[L] = {};
-        int stopping = 0;
         for (int lane = 0; lane < L; ++lane) {
-            const bool measured = pass >= measured_from[lane];
-            stop[lane] = active[lane] && (pass >= limit[lane] || (measured && residual[lane] <= theta[lane]));
+            const bool small = pass >= measured_from[lane] && residual[lane] * shrink[lane] <= theta[lane];
+            stop[lane] = active[lane] && (small || pass >= limit[lane]);
         }
         if (stage == stage_proven) {
-            bool tried[L];
+            bool tried[L], proven[L] = {};
             bool any = false;
             for (int lane = 0; lane < L; ++lane) {
                 tried[lane] = active[lane] && !stop[lane] && pass >= next_try[lane];
                 any = any || tried[lane];
             }
-            if (any && !try_proof<L>(block, *top, pass, tried, largest, selected.data(), stop, next_try)) return false;
-            for (int lane = 0; lane < L; ++lane) by_proof[lane] = by_proof[lane] || (tried[lane] && stop[lane]);
+            if (any && !try_proof<L>(block, *top, pass, tried, largest, selected.data(), proven, next_try))
+                return false;
+            capture<L>(block, proven, active, block.current);  // what was proven is the iterate that was measured
+            for (int lane = 0; lane < L; ++lane)
+                if (proven[lane]) by_proof[lane] = true, active[lane] = false, passes[lane] = pass, --left;
         }
-        for (int lane = 0; lane < L; ++lane) stopping += stop[lane] ? 1 : 0;
-        if (stopping > 0) capture<L>(block, stop, active);
+        capture<L>(block, stop, active, block.next);
         for (int lane = 0; lane < L; ++lane) {
             if (stop[lane]) active[lane] = false, passes[lane] = pass, --left;
             const double d = block.damping[lane];

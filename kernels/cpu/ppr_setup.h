@@ -145,7 +145,8 @@ bool setup_restart(PprBlock<L>& block) {
     const int64_t words = block.num_tiles;
     block.words = block.work.template reserve<uint64_t>(slot_words, size_t(words) + 1);
     block.rank = block.work.template reserve<int32_t>(slot_rank, size_t(words) + 1);
-    if (!block.words || !block.rank) return false;
+    block.near = block.work.template reserve<uint64_t>(slot_near, size_t(words) + 1);
+    if (!block.words || !block.rank || !block.near) return false;
     std::memset(block.words, 0, size_t(words) * sizeof(uint64_t));
     for (int lane = 0; lane < L; ++lane) {
         if (block.query[lane] < 0) continue;
@@ -179,15 +180,18 @@ bool setup_restart(PprBlock<L>& block) {
     return true;
 }
 
-// y = b; y- = 0 is known to the first pass.
+// Marks the rows that pass 1 makes other than 0. Where edges go both ways they are the restarts' own entries.
 template <int L>
-void setup_start(PprBlock<L>& block) {
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            F<L>::store(block.current + row * L, block.has_restart(row)
-                                                     ? F<L>::load(block.restart32 + block.restart_index(row) * L)
-                                                     : F<L>::zero());
+void setup_near(PprBlock<L>& block) {
+    const PprGraph& g = block.graph;
+    block.near_is_known = !g.directed;
+    if (g.directed) return;
+    std::memcpy(block.near, block.words, size_t(block.num_tiles) * sizeof(uint64_t));
+    for (int64_t word = 0; word < block.num_tiles; ++word)
+        for (uint64_t rows = block.words[word]; rows != 0; rows &= rows - 1) {
+            const int64_t row = word * 64 + __builtin_ctzll(rows);
+            for (int64_t e = g.indptr[row]; e < g.indptr[row + 1]; ++e)
+                block.near[g.indices[e] >> 6] |= uint64_t{1} << (g.indices[e] & 63);
         }
 }
 
@@ -201,7 +205,7 @@ bool setup_block(PprBlock<L>& block) {
     block.tile64 = block.work.template reserve<double>(slot_tile64, partials);
     if (!block.current || !block.next || !block.result || !block.tile32 || !block.tile64) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
-    setup_start<L>(block);
+    setup_near<L>(block);
     return true;
 }
 
@@ -231,12 +235,16 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     return true;
 }
 
-// ln of the factor by which a pass shrinks the error, at least; infinity where damping is 0.
+// The factor by which a pass shrinks the error; infinity where damping is 0.
+template <int L>
+double pass_rate(const PprBlock<L>& block, int lane) {
+    const double d = block.damping[lane];
+    return block.chebyshev ? (1.0 + std::sqrt(1.0 - d * d)) / d : 1.0 / d;
+}
+
 template <int L>
 double error_decay(const PprBlock<L>& block, int lane) {
-    const double d = block.damping[lane];
-    const double factor = block.chebyshev ? (1.0 + std::sqrt(1.0 - d * d)) / d : 1.0 / d;
-    return hf_log(static_cast<float>(factor));
+    return hf_log(static_cast<float>(pass_rate<L>(block, lane)));
 }
 
 // Passes after which the theory promises tol, whatever the query (hopfuse/ppr.h, STOP).
@@ -251,7 +259,7 @@ int64_t pass_limit(const PprBlock<L>& block, int lane) {
     // A tol that asks for more than 1e-38 asks for no more passes: float32 has long ended.
     const float reach = start < 1e38 ? static_cast<float>(start) : 1e38f;
     const double passes = reach > 1.0f ? hf_log(reach) / decay : 0.0;
-    return passes >= double(most - 3) ? most : static_cast<int64_t>(passes) + 3;
+    return passes >= double(most - 2) ? most : static_cast<int64_t>(passes) + 2;
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

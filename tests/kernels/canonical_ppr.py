@@ -16,7 +16,7 @@ F32 = np.float32
 
 
 def canonical_ppr(graph: hf.Graph, restart: dict[int, float], damping: float, passes: int) -> NDArray[np.float32]:
-    """Scores, by the caller's ids, of the iterate that pass ``passes`` reads (joint, one type, no mask)."""
+    """Scores, by the caller's ids, of the iterate that pass ``passes`` writes (joint, one type, no mask)."""
     n = graph.num_nodes
     degree = graph.degree.sum(axis=1)
     walks = degree > 0
@@ -31,7 +31,7 @@ def canonical_ppr(graph: hf.Graph, restart: dict[int, float], damping: float, pa
     before, y = np.zeros(n, F32), b.copy()
     omega = 1.0 / (1.0 - 0.5 * damping * damping)
     empty = np.diff(graph.indptr) == 0
-    for _ in range(passes - 1):
+    for _ in range(passes):
         z = fma32(factor, row_sums(graph, y), b)
         following = z if graph.directed else np.where(empty, z, fma32(F32(omega), z - before, before))
         before, y = y, following

@@ -25,12 +25,13 @@
 //   Chebyshev semi-iteration (Golub & Varga 1961) is used where the operator is symmetric (joint,
 //   undirected), power iteration otherwise.
 //
-// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate it read. The pass limit K follows from the
-//   convergence theory: with rate = (1 + sqrt(1 - d^2)) / d for Chebyshev, 1 / d for power, and
-//   start = 4 sqrt(vol) ||s||_{D^-1} / tol, or 2 / tol, K = floor(ln(start) / ln(rate)) + 3, float32
-//   logarithms (hf_log), at most 100000 and at most max_iter; K = 1 for d = 0. A query's iterate is
-//   captured at the first pass from K - K / 4 on with  sum_v deg_v |z_v - y_v| <= theta  (float32, tiles of
-//   PPR_TILE rows, then the blocked tree), or at pass K; theta starts at (1 - d) tol / 2.
+// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate that it read,  R = sum_v deg_v |z_v - y_v|  (float32,
+//   tiles of PPR_TILE rows, then the blocked tree). The pass limit K follows from the convergence theory: with
+//   rate = (1 + sqrt(1 - d^2)) / d for Chebyshev, 1 / d for power, and start = 4 sqrt(vol) ||s||_{D^-1} / tol, or
+//   2 / tol, K = floor(ln(start) / ln(rate)) + 2, float32 logarithms (hf_log), at most 100000 and at most max_iter;
+//   K = 1 for d = 0. What pass j wrote is captured at the first pass from K - K / 4 on where that iterate's residual,
+//   taken as fl(1 / rate) R, is at most theta = (1 - d) tol / 2, or at pass K. That is a forecast; the certificate
+//   below measures.
 //   The captured iterate becomes x^, the array that is returned: fl(max(y, 0) deg factor), multiplied
 //   from left to right in float64, factor = 1 / sum(max(y, 0) deg) (tiles, then tree). One float64 pass
 //   over x^ gives r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass) and the bound ||r||_1 / (1 - d), its
