@@ -89,7 +89,7 @@ F<L> masked_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin,
     return F<L>::add(total, acc);
 }
 
-// As row_sum, for the first two passes; says whether any entry was read.
+// The sum over entries begin .. end - 1 of a row in the first two passes; says whether any entry was read.
 template <int L, class Edges>
 F<L> sparse_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
     F<L> total = F<L>::zero();
@@ -106,15 +106,18 @@ F<L> sparse_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin,
     return total;
 }
 
-// The sum over entries begin .. end - 1 of a row.
+// The sum over entries begin .. end - 1 of a row. `later` is `indices`, some entries on: their state is asked for early,
+// across the ends of rows, which no branch predictor foresees.
 template <int L, class Edges>
-HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const Edges& edges, int64_t begin,
-                             int64_t end) {
+HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const int32_t* later, const Edges& edges,
+                             int64_t begin, int64_t end) {
     F<L> total = F<L>::zero();
     for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
         const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
         F<L> acc = F<L>::zero();
         for (int64_t e = segment; e < stop; ++e) {
+            const float* soon = current + int64_t{later[e]} * L;
+            for (int line = 0; line < L; line += 16) __builtin_prefetch(soon + line);
             const int32_t u = indices[e];
             acc = edges(e, current + int64_t{u} * L, u, acc);
         }
@@ -123,18 +126,13 @@ HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const
     return total;
 }
 
-template <int L, class Edges>
-HF_INLINE F<L> row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
-    if (block.mask32 != nullptr && end - begin > PPR_SEGMENT)
-        return masked_row_sum<L, Edges>(block, edges, begin, end, near);
-    if (block.pass <= 2) return sparse_row_sum<L, Edges>(block, edges, begin, end, near);
-    return dense_row_sum<L, Edges>(block.current, block.graph.indices, edges, begin, end);
-}
+// How a pass reads the rows: the first two, whatever the masks; later ones, with masks or without.
+enum class Rows { sparse, masked, dense };
 
 // Reads `current` (pass 1: b) and, for Chebyshev, the iterate before it in `next` (pass 1: 0, pass 2: b), writes
 // `next`, and leaves the tiles' L1 residuals and largest |z - y| in tile32 when `measure` is set. Pass 1 also marks
 // the rows that are not 0 from then on.
-template <int L, class Edges>
+template <int L, class Edges, Rows rows>
 void pass_tile(const PprBlock<L>& shared, const float* damping, const float* omega, bool measure, int64_t tile) {
     const PprBlock<L> block = shared;  // no store of a row can change a local copy
     const Edges edges(block);
@@ -145,16 +143,26 @@ void pass_tile(const PprBlock<L>& shared, const float* damping, const float* ome
     F<L> sum = F<L>::zero(), largest = F<L>::zero();
     uint64_t near_rows = 0;
     const int64_t end = block.tile_end(tile);
+    constexpr int64_t ahead = 24;
+    const int32_t* later = block.graph.indices + (indptr[end] + ahead <= block.graph.num_stored ? ahead : 0);
     for (int64_t row = block.tile_begin(tile); row < end; ++row) {
         float* target = block.next + row * L;
-        if (block.pass == 1 && block.near_is_known && !block.is_near(row)) {
+        if (rows == Rows::sparse && block.pass == 1 && block.near_is_known && !block.is_near(row)) {
             F<L>::store(target, F<L>::zero());
             continue;
         }
         const bool restarts = block.has_restart(row);
+        const int64_t first = indptr[row], last = indptr[row + 1];
+        F<L> s;
         bool near = restarts;
-        const F<L> s = row_sum<L, Edges>(block, edges, indptr[row], indptr[row + 1], near);
-        near_rows |= uint64_t{near ? 1u : 0u} << (row & 63);
+        if (rows != Rows::dense && block.mask32 != nullptr && last - first > PPR_SEGMENT) {
+            s = masked_row_sum<L, Edges>(block, edges, first, last, near);
+        } else if (rows == Rows::sparse) {
+            s = sparse_row_sum<L, Edges>(block, edges, first, last, near);
+        } else {
+            s = dense_row_sum<L, Edges>(block.current, block.graph.indices, later, edges, first, last);
+        }
+        if (rows == Rows::sparse) near_rows |= uint64_t{near ? 1u : 0u} << (row & 63);
         const F<L> gd = g == nullptr ? d : F<L>::mul(lanes32<L>(g, row, block.per_lane), d);
         const F<L> b = restarts ? F<L>::load(block.restart32 + block.restart_index(row) * L) : F<L>::zero();
         const F<L> z = F<L>::fma(gd, s, b);
@@ -164,7 +172,7 @@ void pass_tile(const PprBlock<L>& shared, const float* damping, const float* ome
             sum = F<L>::fma(node_weight32<L>(block, row), gap, sum);
             largest = F<L>::max(largest, gap);
         }
-        if (block.chebyshev && indptr[row] != indptr[row + 1]) {
+        if (block.chebyshev && first != last) {
             const F<L> before = block.pass == 1 ? F<L>::zero() : block.pass == 2 ? b : F<L>::load(target);
             F<L>::store(target, F<L>::fma(om, F<L>::sub(z, before), before));
         } else {
@@ -180,9 +188,12 @@ void pass_tile(const PprBlock<L>& shared, const float* damping, const float* ome
 
 template <int L, class Edges>
 void pass_with(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
+    const auto tile_of = block.pass <= 2           ? pass_tile<L, Edges, Rows::sparse>
+                         : block.mask32 != nullptr ? pass_tile<L, Edges, Rows::masked>
+                                                   : pass_tile<L, Edges, Rows::dense>;
     const int64_t tiles = block.num_tiles;
 #pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile) pass_tile<L, Edges>(block, damping, omega, measure, tile);
+    for (int64_t tile = 0; tile < tiles; ++tile) tile_of(block, damping, omega, measure, tile);
 }
 
 template <int L>
