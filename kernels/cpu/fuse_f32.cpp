@@ -14,71 +14,59 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-struct Entry {  // a document's place in one list
-    int64_t id;
-    int32_t list;
-    float value;
-};
-
 struct EntryBefore {
-    bool operator()(const Entry& a, const Entry& b) const { return a.id < b.id || (a.id == b.id && a.list < b.list); }
+    bool operator()(const Entry& a, const Entry& b) const { return entry_before(a, b); }
 };
 
 struct Number {
     float value;
 };
 
-struct Flag {
-    bool value;
-};
-
 // A thread's own room for one query, made before the loop so that nothing allocates inside it.
 struct Scratch {
     std::vector<Entry> entries;
     std::vector<Ranked> documents;
-    std::vector<Number> calibrated, in_list, value;
-    std::vector<Flag> present;
+    std::vector<Number> value;
 
-    explicit Scratch(const FuseArgs& args) : value(size_t(args.num_lists)), present(size_t(args.num_lists)) {
+    explicit Scratch(const FuseArgs& args) {
         int64_t total = 0, widest = 1;
         for (int32_t l = 0; l < args.num_lists; ++l) {
             total += args.lists[l].width;
             widest = args.lists[l].width > widest ? args.lists[l].width : widest;
         }
-        entries.reserve(size_t(total)), documents.reserve(size_t(total));
-        calibrated.resize(size_t(widest)), in_list.resize(size_t(widest));
+        entries.resize(size_t(total)), documents.reserve(size_t(total)), value.resize(size_t(widest));
     }
 };
 
+// The entries of all lists of query b, by document; returns how many there are.
 template <class Method>
-void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
-    float* calibrated = &scratch.calibrated[0].value;
-    float* in_list = &scratch.in_list[0].value;
-    float* value = &scratch.value[0].value;
-    bool* present = &scratch.present[0].value;
-    std::vector<Ranked>& documents = scratch.documents;
-    scratch.entries.clear(), documents.clear();
+int64_t gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
+    Entry* const entries = scratch.entries.data();
+    float* const value = &scratch.value[0].value;
+    int64_t used = 0;
     for (int32_t l = 0; l < args.num_lists; ++l) {
         const FuseList& list = args.lists[l];
-        const int64_t n = list.counts[b];
-        if (n == 0) continue;
-        calibrate_list(list.scores + b * list.width, n, args.calibration, args.ties, calibrated);
-        Method::list_values(calibrated, n, args.option, in_list);
-        for (int64_t i = 0; i < n; ++i) scratch.entries.push_back({list.ids[b * list.width + i], l, in_list[i]});
+        const int64_t row = b * list.width, n = list.counts[b];
+        list_values<Method>(Alone{}, list.scores + row, n, args.calibration, args.ties, args.option, value);
+        for (int64_t i = 0; i < n; ++i) entries[used++] = {list.ids[row + i], l, value[i]};
     }
-    std::sort(scratch.entries.begin(), scratch.entries.end(), EntryBefore{});
-    const float* weights = args.weights_shared ? args.weights : args.weights + b * args.num_lists;
-    for (size_t i = 0; i < scratch.entries.size();) {
-        const int64_t id = scratch.entries[i].id;
-        for (int32_t l = 0; l < args.num_lists; ++l) value[l] = 0.0f, present[l] = false;
-        int held = 0;
-        for (; i < scratch.entries.size() && scratch.entries[i].id == id; ++i, ++held) {
-            value[scratch.entries[i].list] = scratch.entries[i].value;
-            present[scratch.entries[i].list] = true;
-        }
-        float score = Method::document_score(value, present, args.num_lists, weights, args.option);
-        if (held >= 2) score = score + args.consensus;
-        documents.push_back({score, id});
+    std::sort(entries, entries + used, EntryBefore{});
+    return used;
+}
+
+template <class Method>
+void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
+    const int64_t used = gather_entries<Method>(args, b, scratch);
+    const Entry* const entries = scratch.entries.data();
+    const float* const weights = args.weights_shared ? args.weights : args.weights + b * args.num_lists;
+    std::vector<Ranked>& documents = scratch.documents;
+    documents.clear();
+    for (int64_t i = 0; i < used;) {
+        int held = 1;
+        while (i + held < used && entries[i + held].id == entries[i].id) ++held;
+        const float score = fused_score<Method>(entries + i, held, weights, args.option, args.consensus);
+        documents.push_back({score, entries[i].id});
+        i += held;
     }
     const int64_t count = rank_best(documents.data(), int64_t(documents.size()), args.k);
     args.counts[b] = count;
@@ -117,10 +105,8 @@ Status fuse(const FuseArgs& args) {
 Status calibrate_f32(const CalibrateArgs& args) {
 #pragma omp parallel for schedule(dynamic, 16) num_threads(args.threads)
     for (int64_t b = 0; b < args.batch; ++b) {
-        const int64_t n = args.counts[b];
-        float* out = args.out + b * args.width;
-        if (n > 0) calibrate_list(args.scores + b * args.width, n, args.method, args.ties, out);
-        for (int64_t i = n; i < args.width; ++i) out[i] = -std::numeric_limits<float>::infinity();
+        const int64_t row = b * args.width;
+        calibrate_row(Alone{}, args.scores + row, args.counts[b], args.width, args.method, args.ties, args.out + row);
     }
     return Status::ok;
 }

@@ -67,10 +67,7 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
     NodeError error[L];
     int64_t found[L];
     double shortfall[L];
-    for (int lane = 0; lane < L; ++lane) {
-        const double gap = 0.9 * (1.0 - block.damping[lane]);
-        error[lane] = NodeError{largest[lane] / gap, 0.0};
-    }
+    for (int lane = 0; lane < L; ++lane) error[lane] = forecast_error(largest[lane], block.damping[lane]);
     const Ranking<L> ranking{block.current, false};
     if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, found)) return false;
     measure_proof<L>(block, top, ranking, tried, error, selected, found, shortfall);
@@ -80,10 +77,7 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
             stop[lane] = true;
             continue;
         }
-        constexpr int64_t longest_wait = 8;
-        const double lacking = shortfall[lane] < 1e30 ? hf_log(static_cast<float>(shortfall[lane])) : 70.0;
-        const double passes = lacking / error_decay<L>(block, lane);
-        next_try[lane] = pass + 1 + (passes < double(longest_wait) ? static_cast<int64_t>(passes) : longest_wait);
+        next_try[lane] = next_proof(pass, shortfall[lane], ppr_error_decay(block.chebyshev, block.damping[lane]));
     }
     return true;
 }
@@ -92,7 +86,6 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
 template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
-    constexpr int64_t first_try = 3;
     float damping[L], omega[L], theta[L], shrink[L];
     double omega64[L];
     int64_t limit[L], measured_from[L], first_measured = 0, next_try[L];
@@ -102,18 +95,18 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
         by_proof[lane] = false;
-        next_try[lane] = std::numeric_limits<int64_t>::max();
+        next_try[lane] = PPR_NEVER;
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
         theta[lane] = static_cast<float>(0.5 * (1.0 - d) * q.tol);
-        shrink[lane] = static_cast<float>(1.0 / pass_rate<L>(block, lane));
+        shrink[lane] = static_cast<float>(1.0 / ppr_pass_rate(block.chebyshev, d));
         limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
-        if (stage == stage_proven && keeps_mass<L>(block, lane)) next_try[lane] = first_try;
-        measured_from[lane] = limit[lane] - limit[lane] / 4;
+        if (stage == stage_proven && keeps_mass<L>(block, lane)) next_try[lane] = PPR_FIRST_TRY;
+        measured_from[lane] = ppr_measured_from(limit[lane]);
         const int64_t start = measured_from[lane] < next_try[lane] ? measured_from[lane] : next_try[lane];
         first_measured = left == 0 || start < first_measured ? start : first_measured;
         ++left;
@@ -180,6 +173,7 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
     for (int lane = 0; lane < L; ++lane) {
         if (!write[lane]) continue;
         const int64_t b = block.query[lane], count = found[lane] < top.k ? found[lane] : top.k;
+        const RankedList<L> list{block, selected + lane * (top.k + 1), lane};
         for (int64_t i = 0; i < top.width; ++i) {
             const int64_t at = b * top.width + i;
             if (i >= count) {
@@ -190,7 +184,7 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
             const Ranked& hit = selected[lane * (top.k + 1) + i];
             double bound = certificate.bound[lane];
             if (std::isfinite(certificate.per_degree[lane])) {
-                const double local = node_error<L>(block, NodeError{certificate.per_degree[lane], 0.0}, hit.id, lane);
+                const double local = node_error(NodeError{certificate.per_degree[lane], 0.0}, list.degree(i));
                 bound = local < bound ? local : bound;
             }
             top.ids[at] = hit.id, top.scores[at] = hit.score;

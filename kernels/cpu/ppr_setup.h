@@ -2,6 +2,7 @@
 // Included once per instruction set.
 #pragma once
 
+#include "hopfuse/ppr_plan.h"
 #include "ppr_block.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -235,31 +236,11 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     return true;
 }
 
-// The factor by which a pass shrinks the error; infinity where damping is 0.
-template <int L>
-double pass_rate(const PprBlock<L>& block, int lane) {
-    const double d = block.damping[lane];
-    return block.chebyshev ? (1.0 + std::sqrt(1.0 - d * d)) / d : 1.0 / d;
-}
-
-template <int L>
-double error_decay(const PprBlock<L>& block, int lane) {
-    return hf_log(static_cast<float>(pass_rate<L>(block, lane)));
-}
-
 // Passes after which the theory promises tol, whatever the query (hopfuse/ppr.h, STOP).
 template <int L>
 int64_t pass_limit(const PprBlock<L>& block, int lane) {
-    constexpr int64_t most = 100000;
-    const double tol = block.queries.tol, decay = error_decay<L>(block, lane);
-    if (block.damping[lane] == 0.0) return 1;
-    if (!(decay > 0.0)) return most;
-    const double start =
-        block.chebyshev ? 4.0 * std::sqrt(block.volume[lane]) * restart_norm<L>(block, lane) / tol : 2.0 / tol;
-    // A tol that asks for more than 1e-38 asks for no more passes: float32 has long ended.
-    const float reach = start < 1e38 ? static_cast<float>(start) : 1e38f;
-    const double passes = reach > 1.0f ? hf_log(reach) / decay : 0.0;
-    return passes >= double(most - 2) ? most : static_cast<int64_t>(passes) + 2;
+    const double norm = block.chebyshev ? restart_norm<L>(block, lane) : 0.0;
+    return ppr_pass_limit(block.chebyshev, block.damping[lane], block.queries.tol, block.volume[lane], norm);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

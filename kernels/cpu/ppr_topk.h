@@ -2,17 +2,13 @@
 #pragma once
 
 #include <limits>
+#include <vector>
 
+#include "hopfuse/ppr_proof.h"
 #include "ppr_block.h"
 #include "topk.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
-
-// An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat.
-struct NodeError {
-    double per_degree;
-    double flat;
-};
 
 // What is ranked: `state` is y (then x = max(y, 0) deg) or, with `final`, x^ itself. Node weights count in
 // the error bound either way.
@@ -100,17 +96,17 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
                      const NodeError* error, double* outside) {
     const int threads = block.queries.threads;
     const int64_t candidates = candidate_count(block.graph, top);
-    float per_degree[L], flat[L], best[L];
+    float per_degree[L], flat[L];
     for (int lane = 0; lane < L; ++lane) {
         per_degree[lane] = static_cast<float>(2.0 * error[lane].per_degree);
         flat[lane] = static_cast<float>(2.0 * error[lane].flat);
-        best[lane] = 0.0f;
     }
-#pragma omp parallel num_threads(threads)
-    {
+    std::vector<float> best(size_t(threads) * L);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int part = 0; part < threads; ++part) {
+        const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
         F<L> mine = F<L>::zero();
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < candidates; ++i) {
+        for (int64_t i = begin; i < end; ++i) {
             const int64_t row = candidate_row(top, i);
             const F<L> x = ranked_scores<L>(block, ranking, row);
             const F<L> reach =
@@ -126,72 +122,62 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
                 if ((inside >> lane) & 1u) values[lane] = 0.0f;
             mine = F<L>::max(mine, F<L>::load(values));
         }
-        float values[L];
-        F<L>::store(values, mine);
-#pragma omp critical(hopfuse_largest_outside)
-        for (int lane = 0; lane < L; ++lane) best[lane] = values[lane] > best[lane] ? values[lane] : best[lane];
+        F<L>::store(best.data() + size_t(part) * L, mine);
     }
-    // A few roundings went into each value.
-    for (int lane = 0; lane < L; ++lane) outside[lane] = double(best[lane]) * (1.0 + 1e-6);
+    for (int lane = 0; lane < L; ++lane) {
+        float most = 0.0f;
+        for (int part = 0; part < threads; ++part) {
+            const float value = best[size_t(part) * L + size_t(lane)];
+            most = value > most ? value : most;
+        }
+        outside[lane] = outside_reach(most);
+    }
 }
 
+// A lane's list as hopfuse/ppr_proof.h reads it.
 template <int L>
-double node_error(const PprBlock<L>& block, const NodeError& error, int64_t node, int lane) {
-    const int64_t row = block.graph.internal_of[node];
-    if (error.per_degree == 0.0) return error.flat;
-    const double weight = block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
-    return error.per_degree * weight * (1.0 + 1e-6) + error.flat;
-}
+struct RankedList {
+    const PprBlock<L>& block;
+    const Ranked* list;
+    int lane;
 
-// How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven: the
-// largest ratio of what a gap must be to what it is; below 1 is proof, infinity a tie. A gap must be twice the
-// sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for a smaller k
-// is a prefix of the list for a larger one whether proof or tol stopped the query.
+    float score(int64_t i) const { return list[i].score; }
+    double degree(int64_t i) const {
+        const int64_t row = block.graph.internal_of[list[i].id];
+        return block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
+    }
+};
+
+// How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven.
 template <int L>
 void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
                    const NodeError* error, const Ranked* selected, const int64_t* found, double* shortfall) {
-    constexpr double never = std::numeric_limits<double>::infinity();
     if (top.k == 0) {  // an empty list is exact
         for (int lane = 0; lane < L; ++lane) shortfall[lane] = 0.0;
         return;
     }
     const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
-    const auto ratio = [](double needed, double gap) { return gap > 0.0 ? needed / gap : never; };
     float cut[L];
     NodeError bounded[L];
-    bool any = false;
+    bool open[L], any = false;
     for (int lane = 0; lane < L; ++lane) {
-        const Ranked* list = selected + lane * want;
-        const int64_t kept = found[lane] < top.k ? found[lane] : top.k;
-        // Fewer hits than asked for are proven only where every candidate is a hit: that a node's score is
-        // exactly 0 is not for a bound to say.
-        const bool usable = active[lane] && std::isfinite(error[lane].per_degree) && std::isfinite(error[lane].flat) &&
-                            (kept == top.k || found[lane] == candidates);
-        double worst = usable ? 0.0 : never, above = never, error_above = 0.0;
-        for (int64_t i = 0; usable && i < kept; ++i) {
-            const double mine = node_error<L>(block, error[lane], list[i].id, lane), score = list[i].score;
-            const double order = i == 0 ? 0.0 : ratio(2.0 * (error_above + mine), above - score);
-            const double positive = ratio(mine, score);
-            worst = order > worst ? order : worst;
-            worst = positive > worst ? positive : worst;
-            above = score, error_above = mine;
-        }
-        if (usable && found[lane] > top.k && !(list[top.k].score < list[top.k - 1].score)) worst = never;
-        shortfall[lane] = worst;
-        const bool open = worst < 1.0 && candidates > kept;
-        cut[lane] = open ? list[kept - 1].score : std::numeric_limits<float>::infinity();
-        bounded[lane] = open ? error[lane] : NodeError{0.0, 0.0};
-        any = any || open;
+        const RankedList<L> list{block, selected + lane * want, lane};
+        const ListProof proof = active[lane] ? prove_list(list, top.k, found[lane], candidates, error[lane])
+                                             : ListProof{infinite64(), false};
+        shortfall[lane] = proof.shortfall;
+        open[lane] = proof.open;
+        cut[lane] = open[lane] ? list.score(top.k - 1) : infinite32();
+        bounded[lane] = open[lane] ? error[lane] : NodeError{0.0, 0.0};
+        any = any || open[lane];
     }
     if (!any) return;
     double outside[L];
     largest_outside<L>(block, top, ranking, cut, bounded, outside);
     for (int lane = 0; lane < L; ++lane) {
-        if (!std::isfinite(cut[lane])) continue;
-        const Ranked& last = selected[lane * want + top.k - 1];
-        const double margin = last.score - 2.0 * node_error<L>(block, error[lane], last.id, lane);
-        // How many times smaller the errors must be is not known from one number; twice is a fair next try.
-        if (!(margin > outside[lane])) shortfall[lane] = 2.0;
+        if (!open[lane]) continue;
+        const RankedList<L> list{block, selected + lane * want, lane};
+        const double last = node_error(error[lane], list.degree(top.k - 1));
+        if (!proven_against(list.score(top.k - 1), last, outside[lane])) shortfall[lane] = PPR_OUTSIDE_SHORTFALL;
     }
 }
 

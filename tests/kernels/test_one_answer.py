@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from cases import PprCase, awkward_graph, grid_graph, ppr_cases, random_graph, random_lists, random_restart
 from compare import assert_bitwise, assert_hits_equal
-from hopfuse import _native
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from variants import use
 
 EVIDENCE = ("iterations", "residual", "bound", "converged")
 THREADS = (1, 2, 3)
 
 
-def variants(every_isa: list[str]) -> Any:
+def each(every_isa: list[str]) -> Any:
     """Each (variant, threads), the variant selected."""
     for name, threads in itertools.product(every_isa, THREADS):
-        assert _native.use_isa(name)
+        use(name)
         yield f"{name}, {threads} threads", threads
 
 
@@ -70,7 +70,7 @@ def test_ppr_is_the_same_on_every_variant_and_thread_count(every_isa: list[str],
     restart = random_restart(rng, graph.num_nodes, 11)
     damping = rng.choice([0.0, 0.3, 0.5, 0.85, 0.95], 11)
     expected = None
-    for where, threads in variants(every_isa):
+    for where, threads in each(every_isa):
         result = hf.ppr(graph, restart, damping=damping, edge_type_norm=norm, threads=threads)
         expected = expected or result
         assert_same(result, expected, ("scores", *EVIDENCE), where)
@@ -80,7 +80,7 @@ def test_ppr_is_the_same_on_every_variant_and_thread_count(every_isa: list[str],
 def test_ppr_of_drawn_inputs_is_the_same_on_every_variant_and_thread_count(every_isa: list[str], case: PprCase) -> None:
     expected = None
     for name, threads in zip(every_isa, (2, 1, 3), strict=False):
-        assert _native.use_isa(name)
+        use(name)
         result = hf.ppr(case.graph, case.restart, threads=threads, **case.options)
         expected = expected or result
         assert_same(result, expected, ("scores", *EVIDENCE), name)
@@ -92,7 +92,7 @@ def test_topk_of_drawn_inputs_is_the_same_on_every_variant_and_thread_count(
 ) -> None:
     expected = None
     for name, threads in zip(every_isa, (2, 1, 3), strict=False):
-        assert _native.use_isa(name)
+        use(name)
         hits = hf.ppr_topk(case.graph, case.restart, k, stop=stop, threads=threads, **case.options)
         expected = expected or hits
         assert_same(hits, expected, ("ids", "scores", "counts", "score_bounds", "proven", *EVIDENCE), name)
@@ -212,7 +212,7 @@ def test_the_order_of_hits_does_not_depend_on_k_on_any_variant(every_isa: list[s
         graph = make(name)
         restart = random_restart(np.random.default_rng(5), graph.num_nodes, 6)
         widest = hf.ppr_topk(graph, restart, 81, stop=stop)
-        for where, threads in variants(every_isa):
+        for where, threads in each(every_isa):
             for k in (1, 2, 7, 30):
                 hits = hf.ppr_topk(graph, restart, k, stop=stop, threads=threads)
                 assert_bitwise(hits.ids, widest.ids[:, :k], f"{name}, {where}, k = {k}")
@@ -240,7 +240,7 @@ def test_dense_hits_are_the_same_everywhere(every_isa: list[str], kind: str, met
     corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
     widest = hf.dense_topk(q, corpus, 430)
     filtered = hf.dense_topk(q, corpus, 9, allow=allow)
-    for where, threads in variants(every_isa):
+    for where, threads in each(every_isa):
         fresh = hf.Corpus.from_array(x, metric=metric, storage=storage)  # codes made by this variant
         for searched in (corpus, fresh):
             for k in (1, 9, 53, 54, 430):
@@ -274,7 +274,7 @@ def test_fused_lists_are_the_same_everywhere(every_isa: list[str], options: dict
     lists = random_lists(rng, 40, 3, grid=grid)
     weights = None if options["method"] == "max" else rng.random((40, 3))
     widest = hf.fuse(lists, k=25, weights=weights, **options)
-    for _, threads in variants(every_isa):
+    for _, threads in each(every_isa):
         for k in (0, 1, 7, 24):
             assert_hits_equal(hf.fuse(lists, k=k, weights=weights, threads=threads, **options), widest.head(k))
         for b in (0, 17, 39):
@@ -288,7 +288,7 @@ def test_fused_lists_are_the_same_everywhere(every_isa: list[str], options: dict
 def test_calibrated_lists_are_the_same_everywhere(every_isa: list[str], method: Any, grid: int | None) -> None:
     (hits,) = random_lists(np.random.default_rng(9), 60, 1, width=50, ids=80, grid=grid)
     expected = hf.calibrate(hits, method)
-    for where, threads in variants(every_isa):
+    for where, threads in each(every_isa):
         done = hf.calibrate(hits, method, threads=threads)
         assert_bitwise(done.scores, expected.scores, where)
         for b in (0, 30, 59):

@@ -14,7 +14,7 @@
 // Equal scores get equal values, but for rank, which goes by position. An empty list stays empty.
 #pragma once
 
-#include <cstdint>
+#include "hopfuse/integers.h"
 
 #include "hopfuse/scalar.h"
 #include "hopfuse/status.h"
@@ -45,68 +45,84 @@ HOPFUSE_FN float percentile(int64_t below, int64_t not_above, int64_t n, Ties ti
     return 0.0f;
 }
 
-HOPFUSE_FN void calibrate_pit(const float* s, int64_t n, Ties ties, float* out) {
-    for (int64_t begin = 0; begin < n;) {
-        int64_t end = begin + 1;
-        while (end < n && s[end] == s[begin]) ++end;
-        const float p = percentile(n - end, n - begin, n, ties);
-        for (int64_t i = begin; i < end; ++i) out[i] = p;
-        begin = end;
-    }
+// How many of the `room` scores beside s[0], those at s[step], s[2 step], ..., equal it, in rank order: by strides
+// that double, then by halves, so that a score without equals costs one comparison and a long run its logarithm.
+HOPFUSE_FN int64_t equals_beside(const float* s, int64_t room, int64_t step) {
+    int64_t found = 0, stride = 1;
+    for (; found + stride <= room && s[(found + stride) * step] == s[0]; stride *= 2) found += stride;
+    for (stride /= 2; stride > 0; stride /= 2)
+        if (found + stride <= room && s[(found + stride) * step] == s[0]) found += stride;
+    return found;
+}
+
+template <class Team>
+HOPFUSE_FN void calibrate_pit(const Team& team, const float* s, int64_t n, Ties ties, float* out) {
+    team.each(n, [=](int64_t i) {
+        const int64_t not_above = n - i + equals_beside(s + i, i, -1);
+        const int64_t below = n - 1 - i - equals_beside(s + i, n - 1 - i, 1);
+        out[i] = percentile(below, not_above, n, ties);
+    });
 }
 
 // Scores are divided by the largest |s| first (z does not change), so that squares neither overflow nor vanish.
-HOPFUSE_FN void calibrate_z_score(const float* s, int64_t n, float largest, float* out) {
-    TreeSum<float> sum;
-    for (int64_t i = 0; i < n; ++i) sum.push(s[i] / largest);
-    const float mean = sum.result() / static_cast<float>(n);
-    for (int64_t i = 0; i < n; ++i) {
-        out[i] = s[i] / largest - mean;
-        sum.push(out[i] * out[i]);
-    }
-    const float deviation = sqrtf(sum.result() / static_cast<float>(n));
-    for (int64_t i = 0; i < n; ++i) out[i] = deviation == 0.0f ? 0.0f : out[i] / deviation;
+template <class Team>
+HOPFUSE_FN void calibrate_z_score(const Team& team, const float* s, int64_t n, float largest, float* out) {
+    const float mean = team.sum(n, [=](int64_t i) { return s[i] / largest; }) / static_cast<float>(n);
+    const float squares = team.sum(n, [=](int64_t i) {
+        const float difference = s[i] / largest - mean;
+        out[i] = difference;
+        return difference * difference;
+    });
+    const float deviation = sqrtf(squares / static_cast<float>(n));
+    team.each(n, [=](int64_t i) { out[i] = deviation == 0.0f ? 0.0f : out[i] / deviation; });
 }
 
-HOPFUSE_FN void calibrate_min_max(const float* s, int64_t n, float most, float least, float* out) {
+template <class Team>
+HOPFUSE_FN void calibrate_min_max(const Team& team, const float* s, int64_t n, float most, float least, float* out) {
     // Halved where the range is beyond float32.
     const float factor = most - least <= 3.40282347e38f ? 1.0f : 0.5f;
     const float low = least * factor, range = most * factor - low;
-    for (int64_t i = 0; i < n; ++i) out[i] = (s[i] * factor - low) / range;
+    team.each(n, [=](int64_t i) { out[i] = (s[i] * factor - low) / range; });
 }
 
-HOPFUSE_FN void calibrate_l2(const float* s, int64_t n, float largest, float* out) {
-    TreeSum<float> sum;
-    for (int64_t i = 0; i < n; ++i) sum.push((s[i] / largest) * (s[i] / largest));
-    const float norm = sqrtf(sum.result());
-    for (int64_t i = 0; i < n; ++i) out[i] = (s[i] / largest) / norm;
+template <class Team>
+HOPFUSE_FN void calibrate_l2(const Team& team, const float* s, int64_t n, float largest, float* out) {
+    const float norm = sqrtf(team.sum(n, [=](int64_t i) { return (s[i] / largest) * (s[i] / largest); }));
+    team.each(n, [=](int64_t i) { out[i] = (s[i] / largest) / norm; });
 }
 
-HOPFUSE_FN void fill(float* out, int64_t n, float value) {
-    for (int64_t i = 0; i < n; ++i) out[i] = value;
+template <class Team>
+HOPFUSE_FN void fill(const Team& team, float* out, int64_t n, float value) {
+    team.each(n, [=](int64_t i) { out[i] = value; });
 }
 
-// One list of n >= 1 scores in rank order.
-HOPFUSE_FN void calibrate_list(const float* s, int64_t n, Calibration method, Ties ties, float* out) {
+// One list of n >= 1 scores in rank order, by a team of scalar.h.
+template <class Team>
+HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, Calibration method, Ties ties, float* out) {
     const float most = s[0], least = s[n - 1];  // rank order: the ends are the extremes
     const float largest = fabsf(most) > fabsf(least) ? fabsf(most) : fabsf(least);
-    const bool constant = most == least;
+    const bool constant = most == least, zero = largest == 0.0f;
     switch (method) {
-        case Calibration::none:
-            for (int64_t i = 0; i < n; ++i) out[i] = s[i];
-            return;
-        case Calibration::pit: return calibrate_pit(s, n, ties, out);
-        case Calibration::min_max: return constant ? fill(out, n, 1.0f) : calibrate_min_max(s, n, most, least, out);
+        case Calibration::none: return team.each(n, [=](int64_t i) { out[i] = s[i]; });
+        case Calibration::pit: return calibrate_pit(team, s, n, ties, out);
+        case Calibration::min_max:
+            return constant ? fill(team, out, n, 1.0f) : calibrate_min_max(team, s, n, most, least, out);
         case Calibration::max:
-            if (largest == 0.0f) return fill(out, n, 0.0f);
-            for (int64_t i = 0; i < n; ++i) out[i] = s[i] / largest;
-            return;
-        case Calibration::z_score: return constant ? fill(out, n, 0.0f) : calibrate_z_score(s, n, largest, out);
-        case Calibration::l2: return largest == 0.0f ? fill(out, n, 0.0f) : calibrate_l2(s, n, largest, out);
+            return zero ? fill(team, out, n, 0.0f) : team.each(n, [=](int64_t i) { out[i] = s[i] / largest; });
+        case Calibration::z_score:
+            return constant ? fill(team, out, n, 0.0f) : calibrate_z_score(team, s, n, largest, out);
+        case Calibration::l2: return zero ? fill(team, out, n, 0.0f) : calibrate_l2(team, s, n, largest, out);
         case Calibration::rank:
-            for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(n - i) / static_cast<float>(n);
-            return;
+            return team.each(n, [=](int64_t i) { out[i] = static_cast<float>(n - i) / static_cast<float>(n); });
     }
+}
+
+// A row of `width` numbers: the calibrated list of n, then -inf.
+template <class Team>
+HOPFUSE_FN void calibrate_row(const Team& team, const float* s, int64_t n, int64_t width, Calibration method, Ties ties,
+                              float* out) {
+    if (n > 0) calibrate_list(team, s, n, method, ties, out);
+    fill(team, out + n, width - n, bits_to_float(0xff800000u));
 }
 
 }  // namespace hopfuse

@@ -20,7 +20,7 @@
 // ALIASING  No output overlaps an input or another output.
 #pragma once
 
-#include <cstdint>
+#include "hopfuse/integers.h"
 
 #include "hopfuse/status.h"
 

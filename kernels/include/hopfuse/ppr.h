@@ -51,7 +51,7 @@
 // THREADS   Any number gives the same bits. Thread-safe; the workspace is taken from a pool.
 #pragma once
 
-#include <cstdint>
+#include "hopfuse/integers.h"
 
 #include "hopfuse/status.h"
 

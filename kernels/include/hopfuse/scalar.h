@@ -7,13 +7,26 @@
 // an inline namespace of its own per instruction set.
 #pragma once
 
+#if !defined(__CUDACC_RTC__)
 #include <cmath>
-#include <cstdint>
+#endif
 
+#include "hopfuse/integers.h"
+
+// HOPFUSE_FN: a function that host and device share; HOPFUSE_MEMBER: a member of a struct that they share.
 #if defined(__CUDACC__)
 #define HOPFUSE_FN static __host__ __device__ inline
+#define HOPFUSE_MEMBER __host__ __device__
 #else
 #define HOPFUSE_FN [[maybe_unused]] static inline
+#define HOPFUSE_MEMBER
+#endif
+
+// HOPFUSE_ROLLED: the loop that follows is short; a device shall not spend registers on several turns at once.
+#if defined(__CUDACC__)
+#define HOPFUSE_ROLLED _Pragma("unroll 1")
+#else
+#define HOPFUSE_ROLLED
 #endif
 
 #if defined(HOPFUSE_ISA_NS)
@@ -115,11 +128,11 @@ inline namespace HOPFUSE_SHARED {
 template <class T>
 class TreeSum {
 public:
-    void push(T value) { push_at(0, value); }
+    HOPFUSE_MEMBER void push(T value) { push_at(0, value); }
 
     // The sum of all that was pushed; the object is empty again afterwards. A lone value passes
     // through the levels above unchanged (a sum that starts at +0 is never -0).
-    T result() {
+    HOPFUSE_MEMBER T result() {
         for (int level = 0; level + 1 < levels; ++level)
             if (count_[level] > 0) push_at(level + 1, reduce(level));
         return reduce(levels - 1);
@@ -130,13 +143,13 @@ private:
     T acc_[levels][32] = {};
     int count_[levels] = {};
 
-    void push_at(int level, T value) {
+    HOPFUSE_MEMBER void push_at(int level, T value) {
         T& slot = acc_[level][count_[level] & 31];
         slot = slot + value;
         if (++count_[level] == 1024 && level + 1 < levels) push_at(level + 1, reduce(level));
     }
 
-    T reduce(int level) {
+    HOPFUSE_MEMBER T reduce(int level) {
         T* a = acc_[level];
         for (int h = 16; h > 0; h /= 2)
             for (int j = 0; j < h; ++j) a[j] = a[j] + a[j + h];
@@ -144,6 +157,45 @@ private:
         for (int j = 0; j < 32; ++j) a[j] = T(0);
         count_[level] = 0;
         return total;
+    }
+};
+
+// ------------------------------------------------------------------------------------------------
+// A team goes through a list's values together. Its members are all in the same place of the same function, and
+//   each(n, f)   calls f(i) for i = 0 .. n - 1, and i is always the same member's: what f writes to out[i],
+//                a later each or sum may read at i without a barrier, and nowhere else
+//   sum(n, f)    is the blocked tree's sum of f(i), known to all; f(i) is called as by each
+//   least(mine)  is the least of the members' values
+// so that one source says what is computed, and a device's warp gets the bits of the host's single thread.
+
+struct Alone {
+    template <class F>
+    HOPFUSE_MEMBER void each(int64_t n, F f) const {
+        for (int64_t i = 0; i < n; ++i) f(i);
+    }
+
+    template <class F>
+    HOPFUSE_MEMBER float sum(int64_t n, F f) const {
+        if (n <= 1024) return block(0, n, f);
+        TreeSum<float> totals;
+        for (int64_t first = 0; first < n; first += 1024)
+            totals.push(block(first, n - first < 1024 ? n : first + 1024, f));
+        return totals.result();
+    }
+
+    HOPFUSE_MEMBER float least(float mine) const { return mine; }
+
+private:
+    // One block of the tree, 1024 values at most.
+    template <class F>
+    HOPFUSE_MEMBER float block(int64_t i, int64_t end, const F& f) const {
+        float acc[32] = {};
+        for (; end - i >= 32; i += 32)
+            for (int j = 0; j < 32; ++j) acc[j] = acc[j] + f(i + j);
+        for (int j = 0; i < end; ++i, ++j) acc[j] = acc[j] + f(i);
+        for (int h = 16; h > 0; h /= 2)
+            for (int j = 0; j < h; ++j) acc[j] = acc[j] + acc[j + h];
+        return acc[0];
     }
 };
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..errors import InputError
 from ..types import Corpus, Graph
+from .arguments import Evidence, PprQueries, thread_count
+from .graph_arrays import Degrees, longest_row, out_rows
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
@@ -29,20 +30,6 @@ def _choose_isa() -> str | None:
 
 
 unusable_reason: str | None = _choose_isa()
-
-
-def thread_count(threads: int | None) -> int:
-    """``threads=``, else HOPFUSE_NUM_THREADS, else the processors that this process may use."""
-    if threads is None:
-        text = os.environ.get("HOPFUSE_NUM_THREADS", "")
-        if not text:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if not text.isdecimal() or not 1 <= int(text) <= 1024:
-            raise InputError(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1 to 1024")
-        return int(text)
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
-        raise InputError(f"threads is {threads!r}; it must be a whole number from 1 to 1024, or None")
-    return int(threads)
 
 
 def explain() -> dict[str, Any]:
@@ -75,79 +62,14 @@ def _record(op: str, threads: int, **more: Any) -> None:
 # ---- Personalized PageRank -----------------------------------------------------------------------------------
 
 
-class PprQueries(NamedTuple):
-    """A checked batch: restarts by internal node, and the options of each query."""
-
-    indptr: NDArray[np.int64]
-    node: NDArray[np.int32]
-    value: NDArray[np.float64]
-    damping: NDArray[np.float64]
-    edge_type_weights: NDArray[np.float64] | None
-    per_type: bool
-    allowed: NDArray[np.uint8] | None
-    tol: float
-    max_iter: int
-    threads: int
-
-
-class Evidence(NamedTuple):
-    iterations: NDArray[np.int64]
-    residual: NDArray[np.float64]
-    bound: NDArray[np.float64]
-    converged: NDArray[np.uint8]
-
-    @classmethod
-    def empty(cls, batch: int) -> Evidence:
-        return cls(np.zeros(batch, np.int64), np.zeros(batch), np.zeros(batch), np.ones(batch, np.uint8))
-
-
-def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Degrees over all types, added in type order as the kernels do."""
-    total = np.zeros(degree.shape[0], np.float64)
-    for t in range(degree.shape[1]):
-        total = total + degree[:, t]
-    return total
-
-
-def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-
-
-def _out_rows(graph: Graph) -> dict[str, NDArray[Any] | None]:
-    """Rows of outgoing edges, targets ascending: what masked degrees of a directed graph are counted from."""
-    row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(graph.indptr))
-    order = np.argsort(graph.indices, kind="stable")
-    indptr = np.zeros(graph.num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(graph.indices, minlength=graph.num_nodes), out=indptr[1:])
-    return {
-        "out_indptr": indptr,
-        "out_indices": np.ascontiguousarray(row[order]),
-        "out_weight": None if graph.weight is None else np.ascontiguousarray(graph.weight[order]),
-        "out_edge_type": None if graph.edge_type is None else np.ascontiguousarray(graph.edge_type[order]),
-    }
-
-
-def _longest_row(graph: Graph) -> int:
-    longest_in = int(np.diff(graph.indptr).max(initial=0))
-    longest_out = int(np.bincount(graph.indices, minlength=1).max(initial=0)) if graph.directed else 0
-    return max(longest_in, longest_out)
-
-
-def _volume(degree: NDArray[np.float64]) -> float:
-    return float(np.cumsum(degree)[-1]) if degree.ndim == 1 and degree.size else 0.0
-
-
 def _graph_view(graph: Graph, per_type: bool, masked: bool) -> _native.GraphView:
     """The kernels' view of a graph, made once per meaning of edge types (and once with out-rows)."""
     with_rows = masked and graph.directed
     key = f"cpu:{'per_type' if per_type else 'joint'}{':out' if with_rows else ''}"
     if key not in graph._prepared:
-        degree = graph.degree if per_type else _sum_types(graph.degree)
-        scale64 = _inverse(degree)
-        unscale64 = None if per_type else np.where(degree > 0, degree, 1.0)
-        scale32 = scale64.astype(np.float32) if per_type else np.where(degree > 0, scale64, 1.0).astype(np.float32)
+        derived = Degrees.of(graph, per_type)
         rows = (
-            _out_rows(graph)
+            out_rows(graph)
             if with_rows
             else dict.fromkeys(("out_indptr", "out_indices", "out_weight", "out_edge_type"))
         )
@@ -159,18 +81,18 @@ def _graph_view(graph: Graph, per_type: bool, masked: bool) -> _native.GraphView
             "degree": graph.degree,
             "node_of": graph.node_of,
             "internal_of": graph.internal_of,
-            "scale64": scale64,
-            "scale32": scale32,
-            "unscale64": unscale64,
-            "unscale32": None if unscale64 is None else unscale64.astype(np.float32),
+            "scale64": derived.scale64,
+            "scale32": derived.scale32,
+            "unscale64": derived.unscale64,
+            "unscale32": derived.unscale32,
             **rows,
         }
         graph._prepared[key] = _native.GraphView.make(
             owner=arrays,
             directed=graph.directed,
             num_types=graph.num_edge_types,
-            volume=_volume(degree),
-            longest_row=_longest_row(graph),
+            volume=derived.volume,
+            longest_row=longest_row(graph),
             **arrays,
         )
     view: _native.GraphView = graph._prepared[key]

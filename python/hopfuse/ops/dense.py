@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import resolve
-from ..backends.cpu import thread_count
+from ..backends.arguments import thread_count
 from ..errors import InputError
 from ..types import Corpus, Hits
 from ._arrays import same_library, to_numpy

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import fusion as methods
 from ..backends import resolve
-from ..backends.cpu import thread_count
+from ..backends.arguments import thread_count
 from ..errors import InputError
 from ..fusion.base import is_finite_float32
 from ..types import Hits

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import resolve
-from ..backends.cpu import PprQueries, thread_count
+from ..backends.arguments import PprQueries, thread_count
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult
 from ._arrays import same_library, to_numpy

@@ -4,35 +4,35 @@
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 #pragma once
 
+#include "hopfuse/fusion/entry.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
 struct BoltzmannFusion {
-    HOPFUSE_FN void list_values(const float* p, int64_t n, const float* option, float* out) {
-        TreeSum<float> sum;
-        float least = 0.0f;
-        for (int64_t i = 0; i < n; ++i) {
-            out[i] = -hf_log(p[i] + 1e-9f);
-            sum.push(out[i]);
-            least = i == 0 || out[i] < least ? out[i] : least;
-        }
-        const float mean = sum.result() / static_cast<float>(n);
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, const float* option) {
+        float least = bits_to_float(0x7f800000u);
+        const float sum = team.sum(n, [&](int64_t i) {
+            const float energy = -hf_log(value[i] + 1e-9f);
+            value[i] = energy;
+            least = energy < least ? energy : least;
+            return energy;
+        });
+        const float mean = sum / static_cast<float>(n), ground = team.least(least);
         const float temperature = option[0] > 0.0f ? option[0] : (2.0f * mean) / 3.0f;
-        for (int64_t i = 0; i < n; ++i) {
-            out[i] = temperature > 0.0f ? hf_exp((least - out[i]) / temperature) : 1.0f;
-            sum.push(out[i]);
-        }
-        const float total = sum.result();
-        for (int64_t i = 0; i < n; ++i) out[i] = out[i] / total;
+        const float total = team.sum(n, [=](int64_t i) {
+            value[i] = temperature > 0.0f ? hf_exp((ground - value[i]) / temperature) : 1.0f;
+            return value[i];
+        });
+        team.each(n, [=](int64_t i) { value[i] = value[i] / total; });
     }
 
-    HOPFUSE_FN float document_score(const float* value, const bool* present, int lists, const float* weight,
-                                    const float*) {
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
         float score = 0.0f;
-        for (int l = 0; l < lists; ++l)
-            if (present[l]) score = fmaf(weight[l], value[l], score);
+        HOPFUSE_ROLLED
+        for (int e = 0; e < held; ++e) score = fmaf(weight[entry[e].list], entry[e].value, score);
         return score;
     }
 };

@@ -2,21 +2,20 @@
 // document adds 0.
 #pragma once
 
+#include "hopfuse/fusion/entry.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
 struct LinearFusion {
-    HOPFUSE_FN void list_values(const float* c, int64_t n, const float*, float* out) {
-        for (int64_t i = 0; i < n; ++i) out[i] = c[i];
-    }
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, const float*) {}
 
-    HOPFUSE_FN float document_score(const float* value, const bool* present, int lists, const float* weight,
-                                    const float*) {
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
         float score = 0.0f;
-        for (int l = 0; l < lists; ++l)
-            if (present[l]) score = fmaf(weight[l], value[l], score);
+        HOPFUSE_ROLLED
+        for (int e = 0; e < held; ++e) score = fmaf(weight[entry[e].list], entry[e].value, score);
         return score;
     }
 };

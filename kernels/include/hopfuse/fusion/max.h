@@ -2,25 +2,22 @@
 // document of (c_l + option[l]), c the calibrated scores, option[l] the bias of list l.
 #pragma once
 
+#include "hopfuse/fusion/entry.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
 struct MaxFusion {
-    HOPFUSE_FN void list_values(const float* c, int64_t n, const float*, float* out) {
-        for (int64_t i = 0; i < n; ++i) out[i] = c[i];
-    }
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, const float*) {}
 
-    HOPFUSE_FN float document_score(const float* value, const bool* present, int lists, const float*,
-                                    const float* option) {
-        float best = 0.0f;
-        bool any = false;
-        for (int l = 0; l < lists; ++l) {
-            if (!present[l]) continue;
-            const float biased = value[l] + option[l];
-            best = any && best > biased ? best : biased;
-            any = true;
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const float*, const float* option) {
+        float best = entry[0].value + option[entry[0].list];
+        HOPFUSE_ROLLED
+        for (int e = 1; e < held; ++e) {
+            const float biased = entry[e].value + option[entry[e].list];
+            best = best > biased ? best : biased;
         }
         return best;
     }

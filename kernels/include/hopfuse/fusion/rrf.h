@@ -3,21 +3,22 @@
 // adds exactly 0.
 #pragma once
 
+#include "hopfuse/fusion/entry.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
 struct RrfFusion {
-    HOPFUSE_FN void list_values(const float*, int64_t n, const float* option, float* out) {
-        for (int64_t i = 0; i < n; ++i) out[i] = option[0] + static_cast<float>(i + 1);
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, const float* option) {
+        team.each(n, [=](int64_t i) { value[i] = option[0] + static_cast<float>(i + 1); });
     }
 
-    HOPFUSE_FN float document_score(const float* value, const bool* present, int lists, const float* weight,
-                                    const float*) {
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
         float score = 0.0f;
-        for (int l = 0; l < lists; ++l)
-            if (present[l]) score = score + weight[l] / value[l];
+        HOPFUSE_ROLLED
+        for (int e = 0; e < held; ++e) score = score + weight[entry[e].list] / entry[e].value;
         return score;
     }
 };

@@ -1,0 +1,225 @@
+// Exact dense top-k: canonical scores, and what surrounds the matrix product that finds candidates. Contract and order
+// of operations: hopfuse/dense_topk.h; the CPU's kernels give the same bits. Selection: topk.cu, where the bound on
+// approximate scores is derived.
+//
+// A canonical dot product is made by 16 threads: thread j is accumulator j, and shuffles are the tree. Rows are float32,
+// or float16 by their bits.
+#include "hopfuse/device.h"
+#include "hopfuse/integers.h"
+#include "hopfuse/topk_key.h"
+
+namespace hopfuse {
+
+constexpr int LANES = 16;
+constexpr int QUERIES_PER_ROW = 4;  // a row that is read once meets so many queries
+
+HOPFUSE_DEVICE float widen(float value) { return value; }
+HOPFUSE_DEVICE float widen(unsigned short bits) { return half_bits_to_float(bits); }
+
+// Accumulator `lane` of Q dot products with one row. Lanes beyond the end multiply zeros, as the padding of the contract
+// does: it turns an accumulator of -0 into +0.
+template <int Q, class Element>
+HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const Element* row, int dim, int lane, float (&sum)[Q]) {
+    for (int t = 0; t < Q; ++t) sum[t] = 0.0f;
+    for (int64_t i = lane; i - lane < dim; i += LANES) {
+        const bool is_inside = i < dim;
+        const float x = is_inside ? widen(row[i]) : 0.0f;
+#pragma unroll
+        for (int t = 0; t < Q; ++t) sum[t] = fmaf(is_inside ? query[t][i] : 0.0f, x, sum[t]);
+    }
+}
+
+// The total of 16 lanes, in lane 0. All lanes of the warp come.
+HOPFUSE_DEVICE float add_tree(float sum) {
+    for (int h = LANES / 2; h > 0; h /= 2) sum = sum + __shfl_down_sync(0xffffffffu, sum, h, LANES);
+    return sum;
+}
+
+HOPFUSE_DEVICE float score_of(float dot, int cosine, float query_norm, float row_norm) {
+    return cosine != 0 ? dot / (query_norm * row_norm) : dot;
+}
+
+template <class Element>
+HOPFUSE_DEVICE void make_norms(const Element* rows, int64_t count, int dim, float* norm) {
+    const int64_t group = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
+    const int lane = static_cast<int>(threadIdx.x) % LANES;
+    const Element* const row = rows + (group < count ? group : 0) * dim;
+    float sum = 0.0f;
+    for (int64_t i = lane; i - lane < dim; i += LANES) {
+        const float x = i < dim ? widen(row[i]) : 0.0f;
+        sum = fmaf(x, x, sum);
+    }
+    const float square = add_tree(sum);
+    if (lane == 0 && group < count) norm[group] = sqrtf(square);
+}
+
+struct Queries {
+    const float* data;  // (batch, dim)
+    const float* norm;  // (batch,) canonical
+    int batch, dim, cosine;
+};
+
+struct Mask {
+    const uint8_t* bytes;  // or null
+    int64_t stride, first;
+
+    __device__ bool holds(int64_t query, int64_t row) const {
+        return bytes == nullptr || bytes[query * stride + first + row] != 0;
+    }
+};
+
+// Where the keys of a tile go: columns first .. first + columns of a query's keys, `stride` apart from the next query's.
+struct KeyColumns {
+    uint64_t* keys;
+    int64_t stride, first;
+    int columns;
+
+    __device__ void put(int64_t query, int column, uint64_t key) const { keys[query * stride + first + column] = key; }
+};
+
+// One row of the tile against up to QUERIES_PER_ROW queries.
+template <class Element>
+HOPFUSE_DEVICE void score_row(const Element* tile, const float* row_norm, int rows, int64_t first_row, const Queries& q,
+                              const Mask& mask, const KeyColumns& out) {
+    const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
+    const int64_t query_groups = (q.batch + QUERIES_PER_ROW - 1) / QUERIES_PER_ROW;
+    const int64_t first_query = blockIdx.x % query_groups * QUERIES_PER_ROW;
+    const int64_t column = blockIdx.x / query_groups * groups + threadIdx.x / LANES;
+    const bool is_row = column < rows;
+    const float* query[QUERIES_PER_ROW];
+    float sum[QUERIES_PER_ROW];
+    bool is_wanted[QUERIES_PER_ROW], is_any_wanted = false;
+#pragma unroll
+    for (int t = 0; t < QUERIES_PER_ROW; ++t) {
+        const int64_t b = first_query + t < q.batch ? first_query + t : first_query;
+        query[t] = q.data + b * q.dim;
+        is_wanted[t] = is_row && first_query + t < q.batch && mask.holds(b, column);
+        is_any_wanted = is_any_wanted || is_wanted[t];
+        sum[t] = 0.0f;
+    }
+    if (__any_sync(0xffffffffu, is_any_wanted)) {
+        accumulate(query, tile + (is_row ? column : 0) * q.dim, q.dim, lane, sum);
+        for (int t = 0; t < QUERIES_PER_ROW; ++t) sum[t] = add_tree(sum[t]);
+    }
+    if (lane != 0 || column >= out.columns) return;
+#pragma unroll
+    for (int t = 0; t < QUERIES_PER_ROW; ++t) {
+        const int64_t b = first_query + t;
+        if (b >= q.batch) continue;
+        uint64_t key = 0;
+        if (is_wanted[t])
+            key = make_topk_key(score_of(sum[t], q.cosine, q.norm[b], row_norm[column]), first_row + column);
+        out.put(b, static_cast<int>(column), key);
+    }
+}
+
+// Rows by number: those of a list of keys, or positions of id lists.
+struct Listed {
+    const uint64_t* keys;  // (batch, width), or null
+    int width;
+    const int64_t* indptr;  // (2,) or (batch + 1,)
+    const int64_t* ids;
+    int shared;
+    int64_t first;  // position in the id list of column 0
+
+    // -1 beyond the end.
+    __device__ int64_t row(int64_t query, int64_t column) const {
+        if (keys != nullptr) {
+            const uint64_t key = column < width ? keys[query * width + column] : 0;
+            return key == 0 ? -1 : topk_key_row(key);
+        }
+        const int64_t list = shared != 0 ? 0 : query;
+        const int64_t at = indptr[list] + first + column;
+        return at < indptr[list + 1] ? ids[at] : -1;
+    }
+};
+
+template <class Element>
+HOPFUSE_DEVICE void score_listed(const Element* corpus, const float* row_norm, const Queries& q, const Listed& listed,
+                                 const KeyColumns& out) {
+    const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
+    const int64_t column_blocks = (out.columns + groups - 1) / groups;
+    const int64_t b = blockIdx.x / column_blocks;
+    const int64_t column = blockIdx.x % column_blocks * groups + threadIdx.x / LANES;
+    const int64_t row = column < out.columns ? listed.row(b, column) : -1;
+    const float* const query[1] = {q.data + b * q.dim};
+    float sum[1] = {0.0f};
+    if (__any_sync(0xffffffffu, row >= 0)) {
+        accumulate(query, corpus + (row >= 0 ? row : 0) * q.dim, q.dim, lane, sum);
+        sum[0] = add_tree(sum[0]);
+    }
+    if (lane != 0 || column >= out.columns) return;
+    uint64_t key = 0;
+    if (row >= 0) key = make_topk_key(score_of(sum[0], q.cosine, q.norm[b], row_norm[row]), row);
+    out.put(b, static_cast<int>(column), key);
+}
+
+}  // namespace hopfuse
+
+// dense_norms_TYPE: canonical sqrt(x . x) of every row.
+// Grid: 16 rows a block. Block: 256. Registers: <= 40 (occupancy 75 %). Moved: a row's bytes and 4.
+#define HOPFUSE_DENSE_NORMS(name, Element)                                                                             \
+    extern "C" __global__ void __launch_bounds__(256) name(const Element* rows, int64_t count, int dim, float* norm) { \
+        hopfuse::make_norms(rows, count, dim, norm);                                                                   \
+    }
+
+HOPFUSE_DENSE_NORMS(dense_norms_f32, float)
+HOPFUSE_DENSE_NORMS(dense_norms_f16, unsigned short)
+
+// dense_widen_f16: float16 rows as float32, for a matrix product with float32 queries.
+// Grid: 256 values a block. Block: 256. Registers: <= 16 (occupancy 100 %). Moved: 6 bytes a value.
+extern "C" __global__ void __launch_bounds__(256)
+    dense_widen_f16(const unsigned short* bits, int64_t count, float* out) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count) out[i] = hopfuse::half_bits_to_float(bits[i]);
+}
+
+// dense_mask_ids: ascending id lists as a mask (lists, rows) of the rows first_row .. first_row + rows.
+// Grid: one block a list. Block: 256. Registers: <= 32 (occupancy 75 %). Moved: a byte a row, 8 bytes an id in the tile.
+extern "C" __global__ void __launch_bounds__(256)
+    dense_mask_ids(const int64_t* indptr, const int64_t* ids, int64_t first_row, int rows, uint8_t* mask) {
+    const int64_t end = indptr[blockIdx.x + 1];
+    uint8_t* const mine = mask + static_cast<int64_t>(blockIdx.x) * rows;
+    for (int j = static_cast<int>(threadIdx.x); j < rows; j += static_cast<int>(blockDim.x)) mine[j] = 0;
+    int64_t low = indptr[blockIdx.x], high = end;  // the first id of the tile, by bisection
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (ids[middle] < first_row) low = middle + 1;
+        else high = middle;
+    }
+    __syncthreads();
+    for (int64_t i = low + threadIdx.x; i < end && ids[i] - first_row < rows; i += blockDim.x)
+        mine[ids[i] - first_row] = 1;
+}
+
+// dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for others and for columns beyond the rows.
+// Grid: ceil(columns / 16) * ceil(batch / 4) blocks, the queries of one tile side by side. Block: 256. Registers: <= 64
+// (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 8 bytes a key.
+#define HOPFUSE_DENSE_SCORE(name, Element)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                                           \
+        name(const Element* tile, const float* row_norm, int rows, int64_t first_row, const float* queries,     \
+             const float* query_norm, int batch, int dim, int cosine, const uint8_t* mask, int64_t mask_stride, \
+             int64_t mask_first, uint64_t* keys, int64_t key_stride, int64_t key_first, int columns) {          \
+        hopfuse::score_row(tile, row_norm, rows, first_row, {queries, query_norm, batch, dim, cosine},          \
+                           {mask, mask_stride, mask_first}, {keys, key_stride, key_first, columns});            \
+    }
+
+HOPFUSE_DENSE_SCORE(dense_score_f32, float)
+HOPFUSE_DENSE_SCORE(dense_score_f16, unsigned short)
+
+// dense_rescore_TYPE: keys of the canonical scores of listed rows: candidates, whose keys hold their rows, or positions
+// first .. first + columns of id lists. 0 beyond a list's end.
+// Grid: batch * ceil(columns / 16) blocks. Block: 256. Registers: <= 64 (occupancy 50 %). Moved: a row's bytes, 8 of an
+// id or a key, 8 of the key made; queries come from the cache.
+#define HOPFUSE_DENSE_RESCORE(name, Element)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                                                \
+        name(const Element* corpus, const float* row_norm, const float* queries, const float* query_norm, int batch, \
+             int dim, int cosine, const uint64_t* candidates, int width, const int64_t* indptr, const int64_t* ids,  \
+             int shared, int64_t first, uint64_t* keys, int64_t key_stride, int64_t key_first, int columns) {        \
+        hopfuse::score_listed(corpus, row_norm, {queries, query_norm, batch, dim, cosine},                           \
+                              {candidates, width, indptr, ids, shared, first},                                       \
+                              {keys, key_stride, key_first, columns});                                               \
+    }
+
+HOPFUSE_DENSE_RESCORE(dense_rescore_f32, float)
+HOPFUSE_DENSE_RESCORE(dense_rescore_f16, unsigned short)

@@ -1,0 +1,270 @@
+// calibrate_f32 and fuse_f32 on a device. Contracts: hopfuse/calibrate.h, hopfuse/fuse.h, whose arithmetic this is.
+//
+// Of fuse there are two launches: fuse_lists makes list values, a warp to a list, and fuse_shared or fuse_global makes
+// documents of them, a block to a query. It sorts the entries by document and list, the thread at a document's first
+// entry scores it, and the documents are sorted by rank. Both sorts are bitonic networks over `size` entries of 16 bytes,
+// a power of two that holds the widths of all lists. Which of the two kernels runs changes no bit.
+#include "hopfuse/device.h"
+#include "hopfuse/fuse.h"
+
+namespace hopfuse {
+
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+// A warp as a team of scalar.h: lane j is accumulator j.
+struct Warp {
+    int lane;
+
+    template <class F>
+    __device__ void each(int64_t n, F f) const {
+        HOPFUSE_ROLLED
+        for (int64_t i = lane; i < n; i += 32) f(i);
+    }
+
+    template <class F>
+    __device__ float sum(int64_t n, F f) const {
+        float upper[LEVELS] = {};  // this lane's accumulators above the first level
+        float total = 0.0f;
+        for (int64_t first = 0; first < n; first += 1024) {
+            const int64_t end = n - first < 1024 ? n : first + 1024;
+            float mine = 0.0f;
+            HOPFUSE_ROLLED
+            for (int64_t i = first + lane; i < end; i += 32) mine = mine + f(i);
+            total = add_lanes(mine);
+            if (n > 1024) total = carry(total, first / 1024, end == n, upper);
+        }
+        return total;
+    }
+
+    __device__ float least(float mine) const {
+        for (int step = 16; step > 0; step /= 2) {
+            const float other = __shfl_xor_sync(ALL_LANES, mine, step);
+            mine = other < mine ? other : mine;
+        }
+        return mine;
+    }
+
+private:
+    static constexpr int LEVELS = 4;  // 2^50 values
+
+    // j with j + 16, 8, 4, 2, 1. Every lane adds a pair in one order or the other, and so has the same total.
+    __device__ float add_lanes(float mine) const {
+        for (int step = 16; step > 0; step /= 2) mine = mine + __shfl_xor_sync(ALL_LANES, mine, step);
+        return mine;
+    }
+
+    // The total of block number `block` goes one level up, and what is full there, or with the last one, goes on.
+    __device__ float carry(float total, int64_t block, bool last, float (&upper)[LEVELS]) const {
+#pragma unroll
+        for (int level = 0; level < LEVELS; ++level) {
+            if ((block & 31) == lane) upper[level] = upper[level] + total;
+            if (!last && (block & 1023) != 1023) break;
+            total = add_lanes(upper[level]);
+            upper[level] = 0.0f;
+            block /= 1024;
+        }
+        return total;
+    }
+};
+
+// The lists of a launch of fuse: list l's rows are (B, width), after those of the lists before it.
+struct FlatLists {
+    int64_t batch;
+    int32_t lists;
+    const int64_t* starts;  // (L + 1,) sums of widths
+    const int64_t* counts;  // (L, B)
+
+    __device__ int64_t width(int32_t l) const { return starts[l + 1] - starts[l]; }
+    __device__ int64_t row(int32_t l, int64_t b) const { return batch * starts[l] + b * width(l); }
+    __device__ int64_t count(int32_t l, int64_t b) const { return counts[l * batch + b]; }
+};
+
+// What a document's score and rank depend on beside its entries, and where the hits go.
+struct Ranking {
+    const float* option;
+    const float* weights;  // of this query
+    float consensus;
+    int64_t k;
+    int64_t* ids;
+    float* scores;
+    int64_t* count;
+};
+
+// Entry::list of a document's first entry once it is scored; further ones are of later lists, above 0. And of padding,
+// which sorts behind all others.
+constexpr int32_t DOCUMENT = 0, NO_ENTRY = 0x7fffffff;
+
+struct ByDocument {
+    __device__ bool operator()(const Entry& a, const Entry& b) const { return entry_before(a, b); }
+};
+
+struct ByRank {
+    __device__ bool operator()(const Entry& a, const Entry& b) const {
+        return a.list < b.list || (a.list == b.list && ranks_before(a.value, a.id, b.value, b.id));
+    }
+};
+
+HOPFUSE_DEVICE Entry padding() { return Entry{0x7fffffffffffffff, NO_ENTRY, 0.0f}; }
+
+// All entries of query b, each list's at the place that the widths give it, and padding elsewhere. Returns how many
+// entries there are.
+template <class Index>
+HOPFUSE_DEVICE Index fill_entries(const FlatLists& in, int64_t b, const int64_t* ids, const float* values, Index size,
+                                  Entry* entries) {
+    Index used = 0;
+    HOPFUSE_ROLLED
+    for (int32_t l = 0; l < in.lists; ++l) {
+        const Index start = static_cast<Index>(in.starts[l]), width = static_cast<Index>(in.width(l));
+        const Index count = static_cast<Index>(in.count(l, b));
+        const int64_t row = in.row(l, b);
+        for (Index i = threadIdx.x; i < width; i += blockDim.x)
+            entries[start + i] = i < count ? Entry{ids[row + i], l, values[row + i]} : padding();
+        used += count;
+    }
+    for (Index i = static_cast<Index>(in.starts[in.lists]) + threadIdx.x; i < size; i += blockDim.x)
+        entries[i] = padding();
+    return used;
+}
+
+template <class Before>
+HOPFUSE_DEVICE void put_in_order(Entry& a, Entry& b, bool ascending, Before before) {
+    const Entry first = a, second = b;
+    if (ascending ? !before(second, first) : !before(first, second)) return;
+    a = second;
+    b = first;
+}
+
+// A bitonic network, by the whole block. A pair's warp is the same in every step, and up to distance 32 its pairs lie
+// in a range of 64 entries that no other warp touches, so that those steps wait for the warp alone.
+template <class Index, class Before>
+HOPFUSE_DEVICE void sort(Entry* entries, Index size, Before before) {
+    bool crossed = true;  // entries may come from another warp
+    for (Index run = 2; run <= size; run *= 2) {
+        for (Index distance = run / 2; distance > 0; distance /= 2) {
+            if (crossed || distance > 32) __syncthreads();
+            else __syncwarp();
+            crossed = distance > 32;
+            HOPFUSE_ROLLED
+            for (Index pair = threadIdx.x; pair < size / 2; pair += blockDim.x) {
+                const Index low = 2 * pair - (pair & (distance - 1));
+                put_in_order(entries[low], entries[low + distance], (low & run) == 0, before);
+            }
+        }
+    }
+    __syncthreads();
+}
+
+// Scores the document whose first entry this is. One thread has all entries of a document, but for their ids, which
+// others read and nobody changes.
+template <class Method, class Index>
+HOPFUSE_DEVICE void score_document(const Ranking& by, Index left, Entry* entry) {
+    int held = 1;
+    while (held < left && entry[held].id == entry->id) ++held;
+    entry->value = fused_score<Method>(entry, held, by.weights, by.option, by.consensus);
+    entry->list = DOCUMENT;
+}
+
+// Scores every document among `used` entries in the order of documents; returns how many there are.
+template <class Method, class Index>
+HOPFUSE_DEVICE Index score_documents(const Ranking& by, Index used, Entry* entries) {
+    Index documents = 0;
+    for (Index base = 0; base < used; base += blockDim.x) {
+        const Index i = base + threadIdx.x;
+        const bool first = i < used && (i == 0 || entries[i - 1].id != entries[i].id);
+        if (first) score_document<Method>(by, used - i, entries + i);
+        documents += __syncthreads_count(first);
+    }
+    return documents;
+}
+
+HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t count) {
+    HOPFUSE_ROLLED
+    for (int64_t i = threadIdx.x; i < by.k; i += blockDim.x) {
+        by.ids[i] = i < count ? best[i].id : -1;
+        by.scores[i] = i < count ? best[i].value : bits_to_float(0xff800000u);
+    }
+    if (threadIdx.x == 0) *by.count = count;
+}
+
+// One query, in room for `size` entries.
+template <class Method, class Index>
+HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const float* values,
+                               const Ranking& by, Index size, Entry* entries) {
+    const Index used = fill_entries(in, b, ids, values, size, entries);
+    sort(entries, size, ByDocument{});
+    const Index documents = score_documents<Method>(by, used, entries);
+    sort(entries, size, ByRank{});
+    write_hits(by, entries, documents < by.k ? documents : by.k);
+}
+
+}  // namespace hopfuse
+
+// calibrate_f32: what a row's scores become, with -inf after its count.
+// Unit: a row; a warp, 4 to a block. Block: 128. Registers: <= 56 (occupancy 50 %). Bytes: 4 n read and 4 width written;
+// z_score reads scores twice and what it has written twice, l2 scores twice; pit reads on from a score to the first that
+// differs.
+extern "C" __global__ void __launch_bounds__(128, 8)
+    calibrate_f32(int64_t batch, int64_t width, const float* scores, const int64_t* counts, int32_t method,
+                  int32_t ties, float* out) {
+    const int64_t b = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
+    if (b >= batch) return;
+    const hopfuse::Warp team{static_cast<int>(threadIdx.x % 32)};
+    hopfuse::calibrate_row(team, scores + b * width, counts[b], width, static_cast<hopfuse::Calibration>(method),
+                           static_cast<hopfuse::Ties>(ties), out + b * width);
+}
+
+// fuse_lists_METHOD_f32: the method's list values of every list of every query, laid out as the scores are.
+// Unit: a list of a query; a warp, 4 to a block. Block: 128. Registers: <= 56 (occupancy 50 %). Bytes: as calibrate_f32;
+// boltzmann goes over what it has written three times more.
+#define HOPFUSE_FUSE_LISTS(name, Method)                                                                 \
+    extern "C" __global__ void __launch_bounds__(128, 8) fuse_lists_##name##_f32(                        \
+        int64_t batch, int32_t lists, const int64_t* starts, const int64_t* counts, const float* scores, \
+        int32_t calibration, int32_t ties, const float* option, float* values) {                         \
+        const int64_t number = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;                  \
+        if (number >= lists * batch) return;                                                             \
+        const hopfuse::FlatLists in{batch, lists, starts, counts};                                       \
+        const int32_t l = static_cast<int32_t>(number / batch);                                          \
+        const int64_t b = number - l * batch, row = in.row(l, b);                                        \
+        const hopfuse::Warp team{static_cast<int>(threadIdx.x % 32)};                                    \
+        hopfuse::list_values<hopfuse::Method>(team, scores + row, in.count(l, b),                        \
+                                              static_cast<hopfuse::Calibration>(calibration),            \
+                                              static_cast<hopfuse::Ties>(ties), option, values + row);   \
+    }
+HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_LISTS)
+
+#define HOPFUSE_FUSE_PARAMETERS                                                                               \
+    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *ids,           \
+        const float *values, const float *option, const float *weights, int64_t weight_step, float consensus, \
+        int64_t k, int64_t *out_ids, float *out_scores, int64_t *out_counts
+
+// weight_step: from a query's weights to the next one's; as many as there are lists, or 0 where all share them.
+#define HOPFUSE_FUSE_QUERY(Method, b, size, entries)                                                            \
+    hopfuse::fuse_query<hopfuse::Method>(hopfuse::FlatLists{batch, lists, starts, counts}, b, ids, values,      \
+                                         hopfuse::Ranking{option, weights + b * weight_step, consensus, k,      \
+                                                          out_ids + b * k, out_scores + b * k, out_counts + b}, \
+                                         size, entries)
+
+// fuse_shared_METHOD_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
+// Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 40 (occupancy 50 %). At size 256 (lists of
+// 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written.
+#define HOPFUSE_FUSE_SHARED(name, Method)                                                                           \
+    extern "C" __global__ void __launch_bounds__(256) fuse_shared_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int size) { \
+        HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);                                                            \
+        const int64_t b = blockIdx.x;                                                                               \
+        HOPFUSE_FUSE_QUERY(Method, b, size, entries);                                                               \
+    }
+HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_SHARED)
+
+// fuse_global_METHOD_f32: the same with room in global memory, `size` entries to a block, and so for any lists.
+// Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 48 (occupancy 75 %). Bytes: each of the
+// log2(size) (log2(size) + 1) steps of the sorts reads 16 size and writes as much of it as it changes.
+#define HOPFUSE_FUSE_GLOBAL(name, Method)                                                       \
+    extern "C" __global__ void __launch_bounds__(256)                                           \
+        fuse_global_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {           \
+        hopfuse::Entry* const entries = static_cast<hopfuse::Entry*>(room) + blockIdx.x * size; \
+        for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {                               \
+            HOPFUSE_FUSE_QUERY(Method, b, size, entries);                                       \
+            __syncthreads();                                                                    \
+        }                                                                                       \
+    }
+HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_GLOBAL)

@@ -1,0 +1,209 @@
+// Batched Personalized PageRank, float32 walk. Contract and order of operations: hopfuse/ppr.h; the CPU's kernels in
+// kernels/cpu/ppr_*.h give the same bits. L queries (4, 8, 16 or 32) walk together: state[node][lane].
+#include "ppr_walk.h"
+
+namespace hopfuse {
+
+// Writes the sums of the segments of rows longer than one segment; masked lanes cut their segments themselves.
+template <int L, int Kind>
+HOPFUSE_DEVICE void segments(const DeviceRows& rows, const float* state, const int64_t* segment_begin,
+                             const int64_t* segment_end, int64_t num_segments, float* partial) {
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t segment = at / L;
+    if (segment >= num_segments) return;
+    const int lane = static_cast<int>(at % L);
+    partial[segment * L + lane] = segment_sum<L, Kind>(rows, state, segment_begin[segment], segment_end[segment], lane);
+}
+
+struct PassTables {
+    const float* current;
+    float* next;
+    const float* mask;        // (N, L) or null
+    const float* partial;     // (segments, L)
+    RowSet long_rows;         // rows longer than a segment
+    const int64_t* first_of;  // the first segment of each long row, and the end of the last
+    RowSet restart_rows;
+    const float* restart;    // (rows, L)
+    const float* factor;     // g: (N,) or (N, L), or null: 1
+    const float* damping;    // (L,)
+    const float* omega;      // (L,), or null: power iteration
+    const int32_t* walking;  // (L,) 0: the lane's state stays as it is
+};
+
+template <int L, int Kind>
+HOPFUSE_DEVICE float row_sum(const DeviceRows& rows, const PassTables& t, int64_t row, int64_t begin, int64_t end,
+                             int lane) {
+    if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(rows, t.current, begin, end, lane);
+    if (t.mask != nullptr) return masked_row_sum<L, Kind>(rows, t.current, t.mask, begin, end, lane);
+    const int64_t at = t.long_rows.index(row);
+    float total = 0.0f;
+    for (int64_t segment = t.first_of[at]; segment < t.first_of[at + 1]; ++segment)
+        total = total + t.partial[segment * L + lane];
+    return total;
+}
+
+// One row of one lane: writes `next`, returns |z - y|.
+template <int L, int Kind>
+HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64_t row, int lane, bool measure) {
+    const int64_t at = row * L + lane, begin = rows.indptr[row], end = rows.indptr[row + 1];
+    if (t.walking[lane] == 0) {
+        t.next[at] = t.current[at];
+        return 0.0f;
+    }
+    const float s = row_sum<L, Kind>(rows, t, row, begin, end, lane);
+    const float d = t.damping[lane];
+    const float gd = t.factor == nullptr ? d : t.factor[rows.per_lane ? at : row] * d;
+    const float b = t.restart_rows.holds(row) ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
+    const float z = fmaf(gd, s, b);
+    float following = z;
+    if (t.omega != nullptr && begin != end) {
+        const float before = t.next[at];
+        following = fmaf(t.omega[lane], z - before, before);
+    }
+    t.next[at] = following;
+    return measure ? fabsf(z - t.current[at]) : 0.0f;
+}
+
+// A tile's L1 residual and largest |z - y| of a lane, rows in order.
+template <int L>
+HOPFUSE_DEVICE void measure_tile(const float* gap, const float* weight, int per_lane, int64_t first, int64_t last,
+                                 int lane, float* tile) {
+    float sum = 0.0f, largest = 0.0f;
+    for (int64_t row = first; row < last; ++row) {
+        const float value = gap[(row - first) * L + lane];
+        const float w = weight == nullptr ? 1.0f : weight[per_lane ? row * L + lane : row];
+        sum = fmaf(w, value, sum);
+        largest = value > largest ? value : largest;
+    }
+    tile[lane] = sum;
+    tile[L + lane] = largest;
+}
+
+template <int L, int Kind>
+HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* weight,
+                         float* tiles, float* gap) {
+    const int64_t tile = blockIdx.x, first = tile * PPR_TILE;
+    const int64_t last = first + PPR_TILE < num_nodes ? first + PPR_TILE : num_nodes;
+    const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
+    const int groups = static_cast<int>(blockDim.x) / L;
+    const bool measure = tiles != nullptr;
+    for (int64_t row = first + group; row < last; row += groups) {
+        const float change = pass_row<L, Kind>(rows, t, row, lane, measure);
+        if (measure) gap[(row - first) * L + lane] = change;
+    }
+    if (!measure) return;
+    __syncthreads();
+    if (group == 0) measure_tile<L>(gap, weight, rows.per_lane, first, last, lane, tiles + tile * 2 * L);
+}
+
+// A warp for each lane: sums the tiles' residuals and says whether the lane's walk ends with this pass.
+template <int L>
+HOPFUSE_DEVICE void control(const float* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from,
+                            const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,
+                            int64_t* passes, int32_t* left, int64_t* last_pass, int query, int lane) {
+    if (walking[query] == 0) return;
+    const float residual = sum_tiles<L, float>(tiles, num_tiles, 0, query, lane);
+    __syncwarp();  // every lane has read `walking`
+    if (lane != 0) return;
+    const bool small = pass_number >= measured_from[query] && residual * shrink[query] <= theta[query];
+    if (!small && pass_number < limit[query]) return;
+    walking[query] = 0;
+    passes[query] = pass_number;
+    if (atomicSub(left, 1) == 1) *last_pass = pass_number;
+}
+
+}  // namespace hopfuse
+
+using namespace hopfuse;
+
+// Blocks that a multiprocessor should hold: the gathers' latency is hidden by other warps. sm_75 has room for 1024 threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define HOPFUSE_PASS_BLOCKS(kind) (kind == edges_per_type ? 4 : 5)
+#else
+#define HOPFUSE_PASS_BLOCKS(kind) 4
+#endif
+
+#define HOPFUSE_ROWS                                                                                                \
+    const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type, const float *eta, \
+        const float *scale, int num_types, int per_lane
+#define HOPFUSE_MAKE_ROWS const DeviceRows rows = {indptr, indices, weight, edge_type, eta, scale, num_types, per_lane}
+
+// ppr_segments_KIND_lL: the sums of the segments of long rows.
+//   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
+//   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written.
+#define HOPFUSE_SEGMENTS(name, kind, L)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_segments_##name##_l##L( \
+        HOPFUSE_ROWS, const float* state, const int64_t* segment_begin, const int64_t* segment_end,          \
+        int64_t num_segments, const int32_t* left, float* partial) {                                         \
+        if (*left == 0) return;                                                                              \
+        HOPFUSE_MAKE_ROWS;                                                                                   \
+        segments<L, kind>(rows, state, segment_begin, segment_end, num_segments, partial);                   \
+    }
+
+// ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, the frozen lanes carried along, and (tiles not null)
+// each tile's L1 residual and largest change.
+//   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
+//   Shared memory: 4 * 64 L bytes. Registers: <= 64 (occupancy 50 %).
+//   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
+//   where residuals are measured.
+#define HOPFUSE_PASS(name, kind, L)                                                                                   \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(              \
+        HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* mask, const float* partial,  \
+        const uint64_t* long_words, const int32_t* long_rank, const int64_t* first_of, const uint64_t* restart_words, \
+        const int32_t* restart_rank, const float* restart, const float* factor, const float* damping,                 \
+        const float* omega, const int32_t* walking, const int32_t* left, const float* node_weight, float* tiles) {    \
+        HOPFUSE_DYNAMIC_SHARED(float, gap);                                                                           \
+        if (*left == 0) return;                                                                                       \
+        HOPFUSE_MAKE_ROWS;                                                                                            \
+        const PassTables tables = {current,                                                                           \
+                                   next,                                                                              \
+                                   mask,                                                                              \
+                                   partial,                                                                           \
+                                   {long_words, long_rank},                                                           \
+                                   first_of,                                                                          \
+                                   {restart_words, restart_rank},                                                     \
+                                   restart,                                                                           \
+                                   factor,                                                                            \
+                                   damping,                                                                           \
+                                   omega,                                                                             \
+                                   walking};                                                                          \
+        pass<L, kind>(rows, tables, num_nodes, node_weight, tiles, gap);                                              \
+    }
+
+// ppr_start_lL: the start: current = b, next (the iterate before) = 0.
+//   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
+//
+// ppr_control_lL: which lanes end with this pass; `left` counts those that go on, and `last_pass` is the pass that
+// wrote the walk's last iterate.
+//   Unit: a lane; a warp, all in one block. Block: 32 L. Shared memory: 0. Registers: <= 64. Bytes: 4 L tiles.
+#define HOPFUSE_LANES(L)                                                                                           \
+    extern "C" __global__ void __launch_bounds__(256)                                                              \
+        ppr_start_l##L(int64_t num_nodes, const uint64_t* restart_words, const int32_t* restart_rank,              \
+                       const float* restart, float* current, float* next) {                                        \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
+        if (at >= num_nodes * L) return;                                                                           \
+        const RowSet set = {restart_words, restart_rank};                                                          \
+        const int64_t row = at / L;                                                                                \
+        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                                \
+        next[at] = 0.0f;                                                                                           \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(32 * L)                                                           \
+        ppr_control_l##L(const float* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from, \
+                         const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,          \
+                         int64_t* passes, int32_t* left, int64_t* last_pass) {                                     \
+        control<L>(tiles, num_tiles, pass_number, measured_from, limit, theta, shrink, walking, passes, left,      \
+                   last_pass, static_cast<int>(threadIdx.x) / 32, static_cast<int>(threadIdx.x) % 32);             \
+    }                                                                                                              \
+    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                        \
+    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                  \
+    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                        \
+    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                  \
+    HOPFUSE_PASS(plain, edges_plain, L)                                                                            \
+    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                      \
+    HOPFUSE_PASS(typed, edges_typed, L)                                                                            \
+    HOPFUSE_PASS(per_type, edges_per_type, L)
+
+HOPFUSE_LANES(4)
+HOPFUSE_LANES(8)
+HOPFUSE_LANES(16)
+HOPFUSE_LANES(32)

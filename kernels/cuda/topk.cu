@@ -1,0 +1,224 @@
+// Selection of the best hits as keys of hopfuse/topk_key.h: comparing, sorting and keeping are the same for every
+// score, and give the same keys in whichever order threads and blocks come.
+//
+// A running list holds the best `width` keys of what was streamed past it, descending, 0 where there are fewer. Every
+// key that a full list does not hold is below its last one. Lists are (queries, splits, width): each split of a tile has
+// a list of its own, so that few queries still fill a device; dense_keep_u64 makes one of them at the end.
+#include "hopfuse/device.h"
+#include "hopfuse/integers.h"
+#include "hopfuse/topk_key.h"
+
+namespace hopfuse {
+
+constexpr int KEYS_PER_THREAD = 4;  // loaded before any is compared, so that they travel together
+
+HOPFUSE_DEVICE void put_in_order(uint64_t* keys, int64_t low, int64_t high, bool descending) {
+    const uint64_t a = keys[low], b = keys[high];
+    if (descending ? a < b : a > b) {
+        keys[low] = b;
+        keys[high] = a;
+    }
+}
+
+// The stages of a bitonic sort for runs of first_size .. last_size keys, as far as they stay within the `count` keys
+// given (a power of two), which stand at `origin` of the sequence that is sorted descending.
+HOPFUSE_DEVICE void bitonic_stages(uint64_t* keys, int count, int64_t origin, int64_t first_size, int64_t last_size) {
+    for (int64_t size = first_size; size <= last_size; size *= 2) {
+        for (int distance = static_cast<int>(size < count ? size : count) / 2; distance > 0; distance /= 2) {
+            for (int pair = static_cast<int>(threadIdx.x); pair < count / 2; pair += static_cast<int>(blockDim.x)) {
+                const int low = 2 * pair - (pair & (distance - 1));
+                put_in_order(keys, low, low + distance, ((origin + low) & size) == 0);
+            }
+            __syncthreads();
+        }
+    }
+}
+
+// Sorts buffer[0 .. held) descending, as the power of two that `held` fits in.
+HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
+    int count = 2;
+    while (count < held) count *= 2;
+    for (int i = held + static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) buffer[i] = 0;
+    __syncthreads();
+    bitonic_stages(buffer, count, 0, 2, count);
+}
+
+// Streams source.key(begin .. end) past a list. The buffer holds the list and, behind it, keys above its last one that
+// wait to be sorted in; `room` is a power of two and at least width + KEYS_PER_THREAD * blockDim.x.
+template <class Source>
+HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t* list, int width, int room,
+                              uint64_t* buffer, int* num_waiting) {
+    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    const int step = KEYS_PER_THREAD * threads;
+    for (int i = thread; i < width; i += threads) buffer[i] = list[i];
+    if (thread == 0) *num_waiting = 0;
+    __syncthreads();
+    uint64_t threshold = buffer[width - 1];
+    for (int64_t at = begin; at < end; at += step) {
+        uint64_t keys[KEYS_PER_THREAD];
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+            const int64_t j = at + item * threads + thread;
+            keys[item] = j < end ? source.key(static_cast<int>(j)) : 0;
+        }
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item)
+            if (keys[item] > threshold) buffer[width + atomicAdd(num_waiting, 1)] = keys[item];
+        __syncthreads();
+        const int waiting = *num_waiting;
+        __syncthreads();
+        const bool is_last = at + step >= end;
+        if (waiting == 0 || (!is_last && width + waiting + step <= room)) continue;
+        if (thread == 0) *num_waiting = 0;
+        sort_held(buffer, width + waiting);
+        threshold = buffer[width - 1];
+    }
+    for (int i = thread; i < width; i += threads) list[i] = buffer[i];
+}
+
+// What the approximate dot of a matrix product says of a row's canonical score; see dense_select_f32.
+struct UpperBounds {
+    const float* scores;     // of this query: one for each row of the tile
+    const float* row_norm;   // of the tile's rows
+    const uint8_t* allowed;  // of this query and tile, or null
+    int64_t first_row;
+    float query_norm, slack, norm_floor, underflow;
+    int cosine;
+
+    __device__ uint64_t key(int j) const {
+        if (allowed != nullptr && allowed[j] == 0) return 0;
+        const float norm = row_norm[j];
+        const float error = fmaf(slack * (query_norm + norm_floor), norm + norm_floor, underflow);
+        if (cosine == 0) return make_topk_key(scores[j] + error, first_row + j);
+        const float norms = query_norm * norm;
+        return make_topk_key(scores[j] / norms + error / norms, first_row + j);
+    }
+};
+
+struct StoredKeys {
+    const uint64_t* keys;
+
+    __device__ uint64_t key(int j) const { return keys[j]; }
+};
+
+}  // namespace hopfuse
+
+// Keeps the rows of a tile whose canonical scores may be among the best: keys of upper bounds, streamed past each
+// query's list. scores (B, rows) are dot products by any order of float32 sums.
+//
+// The bound. u = 2^-24, n = dim + 8, g = n u / (1 - n u). A float32 dot product in any order of additions, fused or not,
+// is off by at most g sum |q_i x_i| <= g ||q|| ||x|| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
+// section 3.1, (3.5); the 8 are the additions of zeros and of partial sums beyond dim), and what is lost below 2^-126 is
+// at most n 2^-126 for the products and as much for the sums, even where they are flushed. So approximate dot a and
+// canonical dot c differ by at most 2 g ||q|| ||x|| + 4 n 2^-126. The canonical norms are within
+//   ||x|| <= (norm + f) (1 + g),   f = sqrt(n) 2^-74,
+// f being what squares below 2^-149 hide. Rounding of the sum a + error, and for cosine of both quotients by the same
+// rounded norm(q) norm(x), is at most 8 u ||q|| ||x|| (1 + g) before division. With
+//   slack = 1.01 (2 g + 8 u (1 + g)) (1 + g)^2,   underflow = 8 n 2^-126
+// the 1 % also pays for the roundings of `error` itself, and c <= a + error as computed (over the norms for cosine).
+// A query is complete if its k-th canonical score is above the last bound of its full list; hopfuse/topk_key.h has the
+// order of ties.
+//
+// Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room; 8 KiB for k = 10, which aims at 50 %).
+// Registers: <= 48 (occupancy 12 %): the widest lists are limited by shared memory. Moved: 4 bytes a score, 4 a row
+// (and 1 of a mask), 16 width a block.
+extern "C" __global__ void __launch_bounds__(128)
+    dense_select_f32(const float* scores, int rows, int64_t first_row, const float* query_norm, const float* row_norm,
+                     int cosine, float slack, float norm_floor, float underflow, const uint8_t* mask,
+                     int64_t mask_stride, int64_t mask_first, int splits, uint64_t* lists, int width, int room) {
+    using namespace hopfuse;
+    HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
+    __shared__ int num_waiting;
+    const int64_t query = blockIdx.x / static_cast<unsigned>(splits);
+    const int64_t split = blockIdx.x % static_cast<unsigned>(splits);
+    const UpperBounds bounds = {scores + query * rows,
+                                row_norm + first_row,
+                                mask == nullptr ? nullptr : mask + query * mask_stride + mask_first,
+                                first_row,
+                                query_norm[query],
+                                slack,
+                                norm_floor,
+                                underflow,
+                                cosine};
+    keep_best(bounds, static_cast<int>(split * rows / splits), static_cast<int>((split + 1) * rows / splits),
+              lists + static_cast<int64_t>(blockIdx.x) * width, width, room, buffer, &num_waiting);
+}
+
+// Streams `columns` keys of each query, `stride` apart from the next query's, past its lists: canonical scores, or the
+// lists of several splits that become one.
+// Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room). Registers: <= 40 (occupancy 12 %), as
+// above. Moved: 8 bytes a key, 16 width a block.
+extern "C" __global__ void __launch_bounds__(128) dense_keep_u64(const uint64_t* keys, int64_t stride, int columns,
+                                                                 int splits, uint64_t* lists, int width, int room) {
+    using namespace hopfuse;
+    HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
+    __shared__ int num_waiting;
+    const int64_t query = blockIdx.x / static_cast<unsigned>(splits);
+    const int64_t split = blockIdx.x % static_cast<unsigned>(splits), all = columns;
+    const StoredKeys stored = {keys + query * stride};
+    keep_best(stored, static_cast<int>(split * all / splits), static_cast<int>((split + 1) * all / splits),
+              lists + static_cast<int64_t>(blockIdx.x) * width, width, room, buffer, &num_waiting);
+}
+
+// Keys become 0: empty lists.
+// Grid: count / 256 blocks. Block: 256. Registers: <= 16 (occupancy 100 %). Moved: 8 bytes a key.
+extern "C" __global__ void __launch_bounds__(256) dense_clear_u64(uint64_t* keys, int64_t count) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count) keys[i] = 0;
+}
+
+// Those stages of a descending bitonic sort of runs of `length` keys (a power of two, as are the others) that stay
+// within `chunk` keys: all up to runs of a chunk (first_size 2, last_size chunk), or the end of the stage for runs of one
+// larger size (both that size), which dense_sort_step_u64 begins.
+// Grid: one block a chunk. Block: 256. Shared memory: 32768 bytes (8 chunk). Registers: <= 40 (occupancy 50 %). Moved:
+// 16 bytes a key.
+extern "C" __global__ void __launch_bounds__(256)
+    dense_sort_chunk_u64(uint64_t* keys, int64_t length, int chunk, int64_t first_size, int64_t last_size) {
+    using namespace hopfuse;
+    HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
+    const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk;
+    for (int i = static_cast<int>(threadIdx.x); i < chunk; i += static_cast<int>(blockDim.x))
+        buffer[i] = keys[begin + i];
+    __syncthreads();
+    bitonic_stages(buffer, chunk, begin & (length - 1), first_size, last_size);
+    for (int i = static_cast<int>(threadIdx.x); i < chunk; i += static_cast<int>(blockDim.x))
+        keys[begin + i] = buffer[i];
+}
+
+// One step of the same sort over pairs of keys `distance` apart, beyond a chunk. `pairs` is half the keys of all runs.
+// Grid: pairs / 256 blocks. Block: 256. Registers: <= 32 (occupancy 100 %). Moved: up to 32 bytes a pair.
+extern "C" __global__ void __launch_bounds__(256)
+    dense_sort_step_u64(uint64_t* keys, int64_t pairs, int64_t length, int64_t size, int64_t distance) {
+    const int64_t pair = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (pair >= pairs) return;
+    const int64_t low = 2 * pair - (pair & (distance - 1));
+    hopfuse::put_in_order(keys, low, low + distance, (low & (length - 1) & size) == 0);
+}
+
+// Sorted canonical keys (B, stride) become hits (B, k), k <= stride, padded with id -1 and score -inf. Where `bounds`
+// (B, width), the sorted upper bounds that the keys are the rows of, is not null: complete[b] says whether no row outside
+// it can be a hit (see dense_select_f32), and rescored[b] counts its rows.
+// Grid: one block a query. Block: 128. Registers: <= 40 (occupancy 50 %). Moved: 20 bytes a hit, 8 a bound.
+extern "C" __global__ void __launch_bounds__(128)
+    dense_emit(const uint64_t* keys, int64_t stride, int64_t k, const uint64_t* bounds, int width, int64_t* ids,
+               float* scores, int64_t* counts, int32_t* complete, int64_t* rescored) {
+    using namespace hopfuse;
+    const int64_t query = blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
+    const uint64_t* const mine = keys + query * stride;
+    for (int64_t i = thread; i < k; i += threads) {
+        const uint64_t key = mine[i];
+        ids[query * k + i] = key == 0 ? -1 : topk_key_row(key);
+        scores[query * k + i] = key == 0 ? bits_to_float(0xff800000u) : topk_key_score(key);
+        if (key != 0 && (i + 1 == k || mine[i + 1] == 0)) counts[query] = i + 1;
+        if (key == 0 && i == 0) counts[query] = 0;
+    }
+    if (bounds == nullptr) return;
+    const uint64_t* const upper = bounds + query * width;
+    for (int64_t i = thread; i < width; i += threads) {
+        if (upper[i] != 0 && (i + 1 == width || upper[i + 1] == 0)) rescored[query] = i + 1;
+        if (upper[i] == 0 && i == 0) rescored[query] = 0;
+    }
+    if (thread != 0) return;
+    const uint64_t last = upper[width - 1];
+    complete[query] = last == 0 || topk_key_score(mine[k - 1]) > topk_key_score(last) ? 1 : 0;
+}

@@ -1,0 +1,36 @@
+// How long a query's walk may take: hopfuse/ppr.h, STOP. Shared by host and device.
+#pragma once
+
+#include "hopfuse/integers.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+
+// The factor by which a pass shrinks the error; infinity where damping is 0.
+HOPFUSE_FN double ppr_pass_rate(bool symmetric, double damping) {
+    return symmetric ? (1.0 + sqrt(1.0 - damping * damping)) / damping : 1.0 / damping;
+}
+
+// ln of that factor.
+HOPFUSE_FN double ppr_error_decay(bool symmetric, double damping) {
+    return hf_log(static_cast<float>(ppr_pass_rate(symmetric, damping)));
+}
+
+// Passes after which the theory promises tol; norm is ||s||_{D^-1}, volume the sum of degrees (both read only where
+// the operator is symmetric).
+HOPFUSE_FN int64_t ppr_pass_limit(bool symmetric, double damping, double tol, double volume, double norm) {
+    constexpr int64_t most = 100000;
+    if (damping == 0.0) return 1;
+    const double decay = ppr_error_decay(symmetric, damping);
+    if (!(decay > 0.0)) return most;
+    const double start = symmetric ? 4.0 * sqrt(volume) * norm / tol : 2.0 / tol;
+    // A tol that asks for more than 1e-38 asks for no more passes: float32 has long ended.
+    const float reach = start < 1e38 ? static_cast<float>(start) : 1e38f;
+    const double passes = reach > 1.0f ? hf_log(reach) / decay : 0.0;
+    return passes >= static_cast<double>(most - 2) ? most : static_cast<int64_t>(passes) + 2;
+}
+
+// The first pass whose residual is looked at.
+HOPFUSE_FN int64_t ppr_measured_from(int64_t limit) { return limit - limit / 4; }
+
+}  // namespace hopfuse

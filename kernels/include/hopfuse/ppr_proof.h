@@ -1,0 +1,85 @@
+// When the hits of a query are proven to be those of the exact scores: hopfuse/ppr.h, PROOF. Shared by host and device.
+//
+// A gap must be twice the sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for
+// a smaller k is a prefix of the list for a larger one whether proof or tol stopped the query.
+#pragma once
+
+#include "hopfuse/integers.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+
+constexpr int64_t PPR_FIRST_TRY = 3;  // the first pass after which a proof is tried
+constexpr int64_t PPR_NEVER = 0x7fffffffffffffff;
+
+HOPFUSE_FN bool is_finite(double value) { return value - value == 0.0; }
+HOPFUSE_FN float infinite32() { return bits_to_float(0x7f800000u); }
+HOPFUSE_FN double infinite64() { return static_cast<double>(infinite32()); }
+
+// An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat.
+struct NodeError {
+    double per_degree;
+    double flat;
+};
+
+HOPFUSE_FN double node_error(NodeError error, double degree) {
+    if (error.per_degree == 0.0) return error.flat;
+    return error.per_degree * degree * (1.0 + 1e-6) + error.flat;
+}
+
+// The error that the largest |z - y| of a pass forecasts.
+HOPFUSE_FN NodeError forecast_error(float largest, double damping) {
+    const double gap = 0.9 * (1.0 - damping);
+    return NodeError{static_cast<double>(largest) / gap, 0.0};
+}
+
+// How far a list's own gaps are from proof: the largest ratio of what a gap must be to what it is.
+struct ListProof {
+    double shortfall;  // below 1 is proof of the list's order; infinity: a tie, or nothing can be said
+    bool open;         // candidates outside the list must be looked at too
+};
+
+HOPFUSE_FN double proof_ratio(double needed, double gap) { return gap > 0.0 ? needed / gap : infinite64(); }
+
+// `list.score(i)` and `list.degree(i)` for i < found, the best first; found <= k + 1.
+template <class List>
+HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, NodeError error) {
+    const int64_t kept = found < k ? found : k;
+    // Fewer hits than asked for are proven only where every candidate is a hit: that a node's score is exactly 0 is not
+    // for a bound to say.
+    const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || found == candidates);
+    if (!usable) return ListProof{infinite64(), false};
+    double worst = 0.0, above = 0.0, error_above = 0.0;
+    for (int64_t i = 0; i < kept; ++i) {
+        const double mine = node_error(error, list.degree(i)), score = static_cast<double>(list.score(i));
+        const double order = i == 0 ? 0.0 : proof_ratio(2.0 * (error_above + mine), above - score);
+        const double positive = proof_ratio(mine, score);
+        worst = order > worst ? order : worst;
+        worst = positive > worst ? positive : worst;
+        above = score;
+        error_above = mine;
+    }
+    if (found > k && !(list.score(k) < list.score(k - 1))) worst = infinite64();
+    return ListProof{worst, worst < 1.0 && candidates > kept};
+}
+
+// x_v + 2 e_v in float32; `allowance` covers its few roundings.
+HOPFUSE_FN double outside_reach(float largest) { return static_cast<double>(largest) * (1.0 + 1e-6); }
+
+// Whether a hit's score is safely above all that candidates outside the list can reach.
+HOPFUSE_FN bool proven_against(double last_score, double last_error, double outside) {
+    return last_score - 2.0 * last_error > outside;
+}
+
+// How many times smaller the errors must be is not known where the outside refuses; twice is a fair next try.
+constexpr double PPR_OUTSIDE_SHORTFALL = 2.0;
+
+// The pass to try again after: as many passes as shrink the error by what is lacking, at most 8.
+HOPFUSE_FN int64_t next_proof(int64_t pass, double shortfall, double decay) {
+    constexpr double longest_wait = 8.0;
+    const double lacking = shortfall < 1e30 ? static_cast<double>(hf_log(static_cast<float>(shortfall))) : 70.0;
+    const double passes = lacking / decay;
+    return pass + 1 + static_cast<int64_t>(passes < longest_wait ? passes : longest_wait);
+}
+
+}  // namespace hopfuse

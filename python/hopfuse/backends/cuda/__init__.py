@@ -1,0 +1,8 @@
+"""The device backend: launch geometry, workspaces and order of launches over a small runtime protocol."""
+
+from __future__ import annotations
+
+from .backend import DeviceBackend
+from .runtime import Runtime
+
+__all__ = ["DeviceBackend", "Runtime"]

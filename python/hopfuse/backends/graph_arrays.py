@@ -1,0 +1,63 @@
+"""What every backend's PPR kernels read of a graph, derived once for each meaning of edge types."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..types import Graph
+
+
+class Degrees(NamedTuple):
+    """kernels/include/hopfuse/ppr.h, PprGraph: what is derived from ``degree``."""
+
+    scale64: NDArray[np.float64]
+    scale32: NDArray[np.float32]
+    unscale64: NDArray[np.float64] | None
+    unscale32: NDArray[np.float32] | None
+    volume: float
+
+    @classmethod
+    def of(cls, graph: Graph, per_type: bool) -> Degrees:
+        degree = graph.degree if per_type else _sum_types(graph.degree)
+        scale64 = _inverse(degree)
+        if per_type:
+            return cls(scale64, scale64.astype(np.float32), None, None, 0.0)
+        unscale64 = np.where(degree > 0, degree, 1.0)
+        volume = float(np.cumsum(degree)[-1]) if degree.size else 0.0
+        scale32 = np.where(degree > 0, scale64, 1.0).astype(np.float32)
+        return cls(scale64, scale32, unscale64, unscale64.astype(np.float32), volume)
+
+
+def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Degrees over all types, added in type order as the kernels do."""
+    total = np.zeros(degree.shape[0], np.float64)
+    for t in range(degree.shape[1]):
+        total = total + degree[:, t]
+    return total
+
+
+def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+
+
+def out_rows(graph: Graph) -> dict[str, NDArray[Any] | None]:
+    """Rows of outgoing edges, targets ascending: what masked degrees of a directed graph are counted from."""
+    row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(graph.indptr))
+    order = np.argsort(graph.indices, kind="stable")
+    indptr = np.zeros(graph.num_nodes + 1, np.int64)
+    np.cumsum(np.bincount(graph.indices, minlength=graph.num_nodes), out=indptr[1:])
+    return {
+        "out_indptr": indptr,
+        "out_indices": np.ascontiguousarray(row[order]),
+        "out_weight": None if graph.weight is None else np.ascontiguousarray(graph.weight[order]),
+        "out_edge_type": None if graph.edge_type is None else np.ascontiguousarray(graph.edge_type[order]),
+    }
+
+
+def longest_row(graph: Graph) -> int:
+    longest_in = int(np.diff(graph.indptr).max(initial=0))
+    longest_out = int(np.bincount(graph.indices, minlength=1).max(initial=0)) if graph.directed else 0
+    return max(longest_in, longest_out)

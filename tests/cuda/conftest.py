@@ -1,0 +1,64 @@
+"""Real compilers for the CUDA kernels: NVRTC from its wheel (no driver, no GPU), and nvcc where it is installed.
+
+The helpers are imported by their own names: a package called ``cuda`` would hide NVIDIA's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import nvrtc
+import pytest
+
+FULL = os.environ.get("HOPFUSE_TESTS") == "full"
+#: The architectures of this run: one with 32, 64 and 48 warps a multiprocessor each; all in the full tier.
+ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (75, 90, 120)
+#: Where other compilers only have to take the source.
+SPOT_ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (90,)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name, numbers in {"architecture": ARCHITECTURES, "spot_architecture": SPOT_ARCHITECTURES}.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, numbers, ids=[f"sm_{number}" for number in numbers])
+    if "source" in metafunc.fixturenames:
+        metafunc.parametrize("source", nvrtc.SOURCES, ids=[path.stem for path in nvrtc.SOURCES])
+
+
+def the_release(package: str) -> nvrtc.Nvrtc:
+    found = nvrtc.find(package)
+    if found is None:
+        pytest.skip(f"NVRTC is not installed: pip install {package}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def compiler() -> nvrtc.Nvrtc:
+    """The NVRTC that the budgets are stated for."""
+    return the_release("nvidia-cuda-nvrtc")
+
+
+@pytest.fixture(scope="session")
+def cuda12_compiler() -> nvrtc.Nvrtc:
+    """What many users' CuPy brings."""
+    return the_release("nvidia-cuda-nvrtc-cu12")
+
+
+@pytest.fixture(scope="session")
+def cubins(compiler: nvrtc.Nvrtc) -> nvrtc.Nvrtc:
+    """The same, with all that this run needs compiled."""
+    compiler.build_all(nvrtc.SOURCES, ARCHITECTURES)
+    return compiler
+
+
+@pytest.fixture(scope="session")
+def nvcc() -> str:
+    path = shutil.which("nvcc")
+    if path is None:
+        pytest.skip("nvcc is not installed")
+    return path

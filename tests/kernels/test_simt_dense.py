@@ -1,0 +1,457 @@
+"""Dense top-k by the device's kernels, on the SIMT emulator, is the CPU's bit for bit: whatever the matrix product's
+order of sums, the sizes of tiles and lists, and the order of threads and blocks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "kernels" / "simt"))
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_equal
+from hopfuse.backends.cuda.dense import Sizes, dense_topk
+from hopfuse.ops.dense import _read_allow
+from hopfuse_simt.module import SimtModule
+from hopfuse_simt.runtime import CUDA, SimtRuntime
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+pytestmark = pytest.mark.emulator
+
+SMALL = Sizes(tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600)
+
+
+class Runtime(SimtRuntime):
+    """The emulator with this op's files alone. ``error`` moves each matrix product by that part of its bound."""
+
+    def __init__(self, build: str = "plain", order: str = "forward", seed: int = 0) -> None:
+        self.module = SimtModule([CUDA / "topk.cu", CUDA / "dense_topk.cu"], build=build)
+        self.order, self.seed = order, seed
+        self.launches: list[tuple[str, int, int]] = []
+        self.counters: list[Any] = []
+        self.error: NDArray[np.float64] | float = 0.0
+
+    def matmul(self, a: NDArray[np.float32], b: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+        assert a.dtype == b.dtype == out.dtype == np.float32
+        out[...] = a @ b.T
+        if not np.any(self.error):
+            return
+        wide, rows, unit = a.astype(np.float64), b.astype(np.float64), 2.0**-24
+        norms = np.linalg.norm(wide, axis=1)[:, None] * np.linalg.norm(rows, axis=1)
+        gamma = a.shape[1] * unit / (1 - a.shape[1] * unit)
+        out[...] = wide @ rows.T + self.error * (gamma - unit) * norms  # a unit is left to the rounding here
+
+    def ran(self, kernel: str) -> int:
+        return sum(name.startswith(kernel) for name, _, _ in self.launches)
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[Runtime]:
+    runtime = Runtime()
+    yield runtime
+    runtime.module.close()
+
+
+@pytest.fixture
+def runtime(compiled: Runtime) -> Runtime:
+    compiled.launches.clear()
+    compiled.counters.clear()
+    compiled.order, compiled.seed, compiled.error = "forward", 0, 0.0
+    return compiled
+
+
+def normal(rng: np.random.Generator, *shape: int, dtype: str = "float32") -> NDArray[Any]:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def search(
+    runtime: Runtime, q: NDArray[np.float32], corpus: hf.Corpus, k: int, allow: Any = None, sizes: Sizes = SMALL
+) -> tuple[hf.Hits, int]:
+    allowed = _read_allow(allow, q.shape[0], corpus.num_vectors)
+    hits, rescored = dense_topk(runtime, q, corpus, k, **allowed._asdict(), threads=1, sizes=sizes)
+    return hf.Hits(**hits), rescored
+
+
+def check(
+    runtime: Runtime,
+    x: NDArray[Any],
+    q: NDArray[np.float32],
+    k: int,
+    metric: Any = "ip",
+    allow: Any = None,
+    sizes: Sizes = SMALL,
+) -> hf.Hits:
+    """The device's hits, which are the CPU's."""
+    corpus = hf.Corpus.from_array(x, metric=metric, storage="float16" if x.dtype == np.float16 else "float32")
+    hits, _ = search(runtime, q, corpus, k, allow, sizes)
+    assert_hits_equal(hits, hf.dense_topk(q, corpus, k, allow=allow, threads=1))
+    return hits
+
+
+# ---- Shapes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 15, 16, 17, 100])
+@pytest.mark.parametrize("count", [1, 16, 99, 100, 101, 350])
+def test_random_rows_of_every_shape(runtime: Runtime, dim: int, count: int) -> None:
+    rng = np.random.default_rng([dim, count])
+    q = normal(rng, 2, dim)
+    for metric in ("ip", "cosine"):
+        for dtype in ("float32", "float16"):
+            check(runtime, normal(rng, count, dim, dtype=dtype), q, 5, metric)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 54, 55, 56, 57, 95, 96, 97, 249, 250, 251, 1000])
+def test_every_k_around_the_widths_of_lists(runtime: Runtime, k: int) -> None:
+    rng = np.random.default_rng(1)
+    x, q = normal(rng, 250, 12), normal(rng, 5, 12)
+    check(runtime, x, q, k)
+    check(runtime, x, q, k, "cosine", rng.random(250) < 0.5)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 4, 7])
+def test_batches_and_splits_of_tiles(runtime: Runtime, batch: int) -> None:
+    rng = np.random.default_rng(batch)
+    x, q = normal(rng, 230, 20), normal(rng, batch, 20)
+    for split_blocks in (1, 3, 50):
+        check(runtime, x, q, 4, sizes=Sizes(tile_rows=90, split_rows=7, split_blocks=split_blocks))
+
+
+def test_lists_wider_than_a_block_takes_in_one_step(runtime: Runtime) -> None:
+    rng = np.random.default_rng(2)
+    x, q = normal(rng, 1500, 4).round(1), normal(rng, 2, 4)
+    for k in (500, 1000, 1400):
+        check(runtime, x, q, k, sizes=Sizes(tile_rows=700))
+
+
+def test_nothing_to_search_launches_nothing(runtime: Runtime) -> None:
+    empty = hf.Corpus.from_array(np.zeros((0, 5), np.float32))
+    full = hf.Corpus.from_array(np.ones((40, 5), np.float32))
+    for corpus, batch, k, allow in (
+        (empty, 2, 3, None),
+        (full, 0, 3, None),
+        (full, 2, 0, None),
+        (full, 2, 3, [[], []]),
+    ):
+        q = np.ones((batch, 5), np.float32)
+        hits, rescored = search(runtime, q, corpus, k, allow)
+        assert_hits_equal(hits, hf.dense_topk(q, corpus, k, allow=allow))
+        assert rescored == 0
+    assert runtime.launches == []
+
+
+# ---- Adversarial rows -----------------------------------------------------------------------------------------------
+
+
+def adversarial(name: str, rng: np.random.Generator) -> NDArray[np.float32]:
+    n, d = 220, 20
+    x = normal(rng, n, d)
+    if name == "all equal rows":
+        x[:] = x[0]
+    elif name == "duplicates":
+        x[:] = x[rng.integers(0, 6, n)]
+    elif name == "one outlier entry":
+        x[np.arange(n), rng.integers(0, d, n)] *= 1e6
+    elif name == "norms from 1e-20 to 1e15":
+        x *= (10.0 ** rng.uniform(-20, 15, n)).astype(np.float32)[:, None]
+    elif name == "norms around 1e-18":
+        x *= np.float32(1e-18)
+    elif name == "norms around 1e17":
+        x *= np.float32(1e17)
+    elif name == "denormal entries":
+        x *= np.float32(1e-41)
+        x[::2, 0] = 1.0
+    elif name == "all negative scores":
+        x[:] = -np.abs(x)
+    elif name == "nearly equal rows":
+        x[:] = x[0] + normal(rng, n, d) * np.float32(1e-6)
+    elif name == "ties at the cut":
+        x[:] = rng.integers(-1, 2, (n, d))
+        x[:, 0] = 1.0
+    elif name == "zero rows":
+        x[rng.permutation(n)[: n // 2]] = 0.0
+    return x
+
+
+ADVERSARIAL = [
+    "all equal rows",
+    "duplicates",
+    "one outlier entry",
+    "norms from 1e-20 to 1e15",
+    "norms around 1e-18",
+    "norms around 1e17",
+    "denormal entries",
+    "all negative scores",
+    "nearly equal rows",
+    "ties at the cut",
+    "zero rows",
+]
+
+
+@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+def test_adversarial_rows(runtime: Runtime, name: str, metric: str) -> None:
+    rng = np.random.default_rng(3)
+    x = adversarial(name, rng)
+    q = np.concatenate([np.abs(normal(rng, 1, 20)), normal(rng, 2, 20), x[:1] / max(1.0, float(np.abs(x[:1]).max()))])
+    if metric == "cosine":  # a row that vanishes has no cosine
+        x = x[np.square(x, dtype=np.float64).sum(axis=1) > 1e-37]
+        q = q[np.square(q, dtype=np.float64).sum(axis=1) > 1e-37]
+    for k in (1, 6, 120):
+        check(runtime, x, q, k, metric)
+
+
+def test_zero_queries_and_scores_of_either_sign_of_zero(runtime: Runtime) -> None:
+    """A product that underflows from below is -0, ranks as 0, and keeps its sign."""
+    x = np.where(np.arange(200) % 3 == 1, -1e-30, 1e-30).astype(np.float32)[:, None] * np.ones(16, np.float32)
+    q = np.stack([np.full(16, 1e-30, np.float32), np.zeros(16, np.float32)])
+    for k in (3, 70, 150):
+        hits = check(runtime, x, q, k)
+        assert hits.ids[0].tolist() == list(range(k))
+        assert np.signbit(hits.scores[0]).tolist() == [i % 3 == 1 for i in range(k)]
+
+
+@pytest.mark.parametrize("scale", [1.1e-19, 1e-18])
+def test_cosines_of_tiny_vectors_whose_dot_products_lose_bits(runtime: Runtime, scale: float) -> None:
+    rng = np.random.default_rng(6)
+    level = (scale / 4 * (1.0 + rng.random(200) * 0.5)).astype(np.float32)
+    x, q = np.repeat(level[:, None], 16, axis=1), np.full((2, 16), scale * 1.05 / 4, np.float32)
+    check(runtime, x, q, 7, "cosine")
+
+
+def test_float16_extremes(runtime: Runtime) -> None:
+    rng = np.random.default_rng(7)
+    tiny, largest = float(np.finfo(np.float16).smallest_subnormal), float(np.finfo(np.float16).max)
+    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 6.1e-5, 1.0, -1.0, largest, -largest, 0.333], np.float16)
+    x = rng.choice(levels, (200, 20))
+    x[:, 0] = 1.0
+    q = normal(rng, 4, 20) * np.float32([[1], [1], [1e-15], [1e10]])
+    for metric in ("ip", "cosine"):
+        check(runtime, x, q, 5, metric)
+
+
+# ---- What is proven, and what is not ------------------------------------------------------------------------------
+
+
+def test_ordinary_rows_are_proven_without_scoring_them_all(runtime: Runtime) -> None:
+    rng = np.random.default_rng(8)
+    corpus = hf.Corpus.from_array(normal(rng, 500, 20))
+    _, rescored = search(runtime, normal(rng, 4, 20), corpus, 5)
+    assert rescored == 4 * (5 + 32)
+    assert runtime.ran("dense_score") == 0
+
+
+def test_a_list_that_the_bound_cannot_prove_is_widened_for_its_query_alone(runtime: Runtime) -> None:
+    """More rows than a list holds tie at the cut of one query; the others' order is clear."""
+    rng = np.random.default_rng(9)
+    x = normal(rng, 300, 20)
+    x[:, 0] = np.where(np.arange(300) % 3 == 0, 100.0, 0.0)
+    q = normal(rng, 5, 20)
+    q[2] = 0.0
+    q[2, 0] = 1.0
+    corpus = hf.Corpus.from_array(x)
+    hits, rescored = search(runtime, q, corpus, 5, sizes=Sizes())
+    assert_hits_equal(hits, hf.dense_topk(q, corpus, 5))
+    assert hits.ids[2].tolist() == [0, 3, 6, 9, 12]
+    assert runtime.ran("dense_score") == 1
+    assert rescored == 5 * 37 + 300
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("spread", [1e-6, 1e-5, 1e-4, 1e-2])
+def test_rows_nearer_to_each_other_than_the_bound_in_any_order_of_sums(
+    runtime: Runtime, metric: str, spread: float
+) -> None:
+    """The product is off by as much as any order of sums could be: against the best rows, then by chance."""
+    rng = np.random.default_rng(10)
+    x = (normal(rng, 1, 64) + normal(rng, 300, 64) * np.float32(spread)).astype(np.float32)
+    q = np.concatenate([x[:1], normal(rng, 2, 64)])
+    corpus = hf.Corpus.from_array(x, metric=metric)
+    expected = hf.dense_topk(q, corpus, 5)
+    everything = Sizes(tile_rows=300)
+    worst = np.ones((3, 300))
+    worst[np.arange(3)[:, None], expected.ids] = -1.0
+    alone = np.minimum(worst, 0.0)  # the best rows fall, and nothing else rises to warn of it
+    for error in (0.0, worst, alone, rng.choice([-1.0, 1.0], (3, 300)), rng.uniform(-1, 1, (3, 300))):
+        runtime.error = error
+        hits, _ = search(runtime, q, corpus, 5, sizes=everything)
+        assert_hits_equal(hits, expected)
+
+
+def test_a_product_beyond_the_bound_would_be_seen(runtime: Runtime) -> None:
+    """The test above can fail: errors of many times the bound lose rows."""
+    rng = np.random.default_rng(11)
+    q, corpus = normal(rng, 1, 64), hf.Corpus.from_array(normal(rng, 300, 64))
+    expected = hf.dense_topk(q, corpus, 5)
+    runtime.error = np.zeros((1, 300))
+    runtime.error[0, expected.ids[0]] = -1e6
+    hits, _ = search(runtime, q, corpus, 5, sizes=Sizes(tile_rows=300))
+    assert not np.isin(hits.ids, expected.ids).any()
+
+
+# ---- Filters --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("k", [1, 5, 60, 150])
+def test_allow_as_masks_and_ids_shared_and_per_query(runtime: Runtime, metric: str, k: int) -> None:
+    rng = np.random.default_rng(12)
+    x, q = normal(rng, 250, 12), normal(rng, 7, 12)
+    masks = rng.random((7, 250)) < np.array([0.0, 0.01, 0.03, 0.1, 0.5, 0.9, 1.0])[:, None]
+    check(runtime, x, q, k, metric, masks)
+    check(runtime, x, q, k, metric, [np.flatnonzero(m) for m in masks])
+    for shared in (masks[3], masks[4], masks[0]):
+        check(runtime, x, q, k, metric, shared)
+        check(runtime, x, q, k, metric, np.flatnonzero(shared))
+
+
+def test_a_batch_of_queries_that_may_hit_nothing(runtime: Runtime) -> None:
+    rng = np.random.default_rng(18)
+    x, q = normal(rng, 120, 6), normal(rng, 5, 6)
+    hits = check(runtime, x, q, 4, allow=[[], [], [], [7, 3], range(120)])
+    assert hits.counts.tolist() == [0, 0, 0, 2, 4]
+
+
+@pytest.mark.parametrize("allow", ["mask", "ids", "masks", "lists"])
+def test_filters_of_queries_that_the_bound_cannot_prove(runtime: Runtime, allow: str) -> None:
+    rng = np.random.default_rng(13)
+    x, q = adversarial("all equal rows", rng), normal(rng, 5, 20)
+    masks = rng.random((5, x.shape[0])) < 0.7
+    given: Any = {
+        "mask": masks[0],
+        "ids": np.flatnonzero(masks[0]),
+        "masks": masks,
+        "lists": [np.flatnonzero(m) for m in masks],
+    }[allow]
+    check(runtime, x, q, 5, allow=given)
+    assert runtime.ran("dense_select") > 0
+    if allow in ("mask", "masks"):
+        assert runtime.ran("dense_score") > 0
+    else:  # more often than for the candidates of both batches
+        assert runtime.ran("dense_rescore") > 2
+
+
+def test_short_lists_are_scored_without_a_matrix_product(runtime: Runtime) -> None:
+    rng = np.random.default_rng(14)
+    corpus, q = hf.Corpus.from_array(normal(rng, 400, 12)), normal(rng, 3, 12)
+    _, rescored = search(runtime, q, corpus, 2, np.arange(0, 400, 10))
+    assert rescored == 3 * 40
+    assert runtime.ran("dense_select") == 0
+
+
+# ---- Residence ------------------------------------------------------------------------------------------------------
+
+
+def test_a_corpus_is_uploaded_once_for_each_runtime(runtime: Runtime) -> None:
+    rng = np.random.default_rng(15)
+    corpus, q = hf.Corpus.from_array(normal(rng, 50, 8)), normal(rng, 1, 8)
+    other = Runtime()
+    for _ in range(2):
+        for each in (runtime, other):
+            hits, _ = search(each, q, corpus, 3)
+            assert_hits_equal(hits, hf.dense_topk(q, corpus, 3))
+    held = [entry for entry in corpus._prepared.values() if hasattr(entry, "runtime")]
+    assert [entry.runtime for entry in held] == [runtime, other]
+    assert runtime.ran("dense_norms") == other.ran("dense_norms") == 3  # the corpus, and two batches of queries
+
+
+# ---- Orders of threads and blocks, and sanitizers -------------------------------------------------------------------
+
+ORDERS = [("forward", 0), ("reverse", 0), ("shuffle", 1), ("shuffle", 2)]
+
+
+@pytest.mark.parametrize(("order", "seed"), ORDERS)
+def test_any_order_of_threads_and_blocks(runtime: Runtime, order: str, seed: int) -> None:
+    runtime.order, runtime.seed = order, seed
+    rng = np.random.default_rng(16)
+    x, q = normal(rng, 230, 18).round(1), normal(rng, 3, 18).round(1)
+    check(runtime, x.astype(np.float16), q, 5, "cosine", rng.random((3, 230)) < 0.8)
+    check(runtime, x, q, 5, allow=np.arange(0, 230, 2))
+    check(runtime, adversarial("duplicates", rng), normal(rng, 3, 20), 5)
+    check(runtime, x, q, 130)
+
+
+TINY = Sizes(tile_rows=32, split_rows=12, split_blocks=2)
+
+
+@pytest.fixture(scope="module", params=["asan", "tsan"])
+def sanitized(request: pytest.FixtureRequest) -> Iterator[Runtime]:
+    runtime = Runtime(request.param, "shuffle", 3)
+    yield runtime
+    runtime.module.close()
+
+
+def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
+    rng = np.random.default_rng(17)
+    x, q = normal(rng, 38, 3), normal(rng, 1, 3)
+    check(sanitized, x.astype(np.float16), q, 1, "cosine", np.arange(1, 38), TINY)  # by the bound
+    check(sanitized, x[:30], q, 2, sizes=TINY)  # every row, past lists
+    check(
+        sanitized, x[:10], q, 5, allow=rng.random(10) < 0.8, sizes=Sizes(tile_rows=4, widest=4, sort_chunk=8)
+    )  # sorted
+    kernels = set(sanitized.module.kernels) - {"dense_norms_f16", "dense_score_f16", "dense_rescore_f32"}
+    assert kernels <= {name for name, _, _ in sanitized.launches}
+
+
+# ---- Drawn inputs ---------------------------------------------------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.sampled_from([1, 17, 64, 150]),
+    dim=st.integers(1, 40),
+    batch=st.integers(1, 5),
+    k=st.sampled_from([1, 2, 5, 24, 60, 100, 400]),
+    metric=st.sampled_from(["ip", "cosine"]),
+    dtype=st.sampled_from(["float32", "float16"]),
+    grid=st.sampled_from([0, 1, 3]),
+    spread=st.sampled_from([0.0, 2.0, 12.0]),
+    allow=st.sampled_from(["all", "mask", "masks", "ids", "lists"]),
+    share=st.sampled_from([0.05, 0.5, 0.95]),
+    tile_rows=st.sampled_from([1, 33, 64, 1000]),
+)
+def test_drawn_corpora(
+    compiled: Runtime,
+    seed: int,
+    count: int,
+    dim: int,
+    batch: int,
+    k: int,
+    metric: str,
+    dtype: str,
+    grid: int,
+    spread: float,
+    allow: str,
+    share: float,
+    tile_rows: int,
+) -> None:
+    """Rows and queries on a grid (ties), with outliers, with norms that spread, with every kind of filter."""
+    rng = np.random.default_rng(seed)
+    x, q = rng.standard_normal((count, dim)), rng.standard_normal((batch, dim))
+    if grid:
+        x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
+    if metric == "cosine" or grid:
+        x[:, 0], q[:, 0] = 1.0, 1.0
+    if dtype == "float32":
+        x *= 10.0 ** rng.uniform(-spread, spread, (count, 1))
+    q *= 10.0 ** rng.uniform(-spread / 2, spread / 2, (batch, 1))
+    masks = rng.random((batch, count)) < share
+    filters: dict[str, Any] = {
+        "all": None,
+        "mask": masks[0],
+        "masks": masks,
+        "ids": np.flatnonzero(masks[0]),
+        "lists": [np.flatnonzero(m) for m in masks],
+    }
+    compiled.error, compiled.order, compiled.seed = 0.0, "shuffle", seed
+    sizes = Sizes(
+        tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64
+    )
+    check(compiled, x.astype(dtype), q.astype(np.float32), k, metric, filters[allow], sizes)

@@ -1,0 +1,136 @@
+"""Personalized PageRank by the CUDA kernels on the emulator: the CPU's bits in every order of threads, no race, no bad
+access, few launches. The op tests of this folder run on the emulator too: they take it as one more variant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph, random_restart
+from compare import assert_bitwise
+from hopfuse import backends
+from variants import missing, simt_runtime
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
+]
+EVIDENCE = ("iterations", "residual", "bound", "converged")
+TOPK = ("ids", "scores", "counts", "score_bounds", "proven", *EVIDENCE)
+
+
+def assert_equal(actual: Any, expected: Any, names: tuple[str, ...], where: str) -> None:
+    for name in names:
+        assert_bitwise(getattr(actual, name), getattr(expected, name), f"{name} ({where})")
+
+
+@pytest.fixture
+def runtime() -> Any:
+    """The session's emulator, its order and its log as new."""
+    runtime = simt_runtime()
+    runtime.order, runtime.seed = "forward", 0
+    runtime.launches.clear(), runtime.counters.clear()
+    yield runtime
+    runtime.order, runtime.seed = "forward", 0
+
+
+@pytest.mark.parametrize("batch", [1, 5, 12, 33])
+@pytest.mark.parametrize(("directed", "types"), [(False, 1), (True, 1), (False, 3)])
+def test_any_batch_has_the_cpus_bits_in_every_order_of_threads(
+    runtime: Any, batch: int, directed: bool, types: int
+) -> None:
+    rng = np.random.default_rng(batch)
+    graph = random_graph(rng, 190, 700, directed=directed, types=types, hub=3)
+    restart = random_restart(rng, 190, batch)
+    damping = rng.choice([0.0, 0.3, 0.5, 0.85], batch)
+    expected = hf.ppr(graph, restart, damping=damping, backend="cpu")
+    for order in ("forward", "reverse", "shuffle"):
+        runtime.order = order
+        result = hf.ppr(graph, restart, damping=damping, backend="simt")
+        assert_equal(result, expected, ("scores", *EVIDENCE), order)
+
+
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_masks_and_type_weights_of_each_query_have_the_cpus_bits(runtime: Any, norm: str, directed: bool) -> None:
+    rng = np.random.default_rng(3)
+    graph = random_graph(rng, 150, 900, directed=directed, types=3, hub=3)
+    restart = random_restart(rng, 150, 6)
+    allowed = rng.random((6, 150)) < 0.6
+    for row, seeds in zip(allowed, restart, strict=True):
+        row[list(seeds)] = True
+    options = {
+        "allowed_nodes": allowed,
+        "edge_type_norm": norm,
+        "edge_type_weights": rng.random((6, 3)) / 3 + 0.01,
+        "damping": 0.85,
+    }
+    expected = hf.ppr(graph, restart, backend="cpu", **options)
+    assert_equal(hf.ppr(graph, restart, backend="simt", **options), expected, ("scores", *EVIDENCE), norm)
+
+
+def test_a_query_that_float32_cannot_meet_is_polished_alike(runtime: Any) -> None:
+    rng = np.random.default_rng(4)
+    graph = random_graph(rng, 190, 600, hub=3)
+    restart = random_restart(rng, 190, 6)
+    expected = hf.ppr(graph, restart, damping=0.95, tol=1e-7, backend="cpu")
+    assert_equal(
+        hf.ppr(graph, restart, damping=0.95, tol=1e-7, backend="simt"), expected, ("scores", *EVIDENCE), "tol=1e-7"
+    )
+    assert any(kernel.startswith("ppr_keep") for kernel, _, _ in runtime.launches)
+
+
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+def test_more_hits_than_a_round_selects_have_the_cpus_bits(runtime: Any, stop: str) -> None:
+    rng = np.random.default_rng(5)
+    graph = random_graph(rng, 1500, 4000, hub=3)
+    restart = random_restart(rng, 1500, 2)
+    for k, among in ((600, None), (2000, np.flatnonzero(rng.random(1500) < 0.8))):
+        expected = hf.ppr_topk(graph, restart, k, among=among, stop=stop, backend="cpu")
+        result = hf.ppr_topk(graph, restart, k, among=among, stop=stop, backend="simt")
+        assert_equal(result, expected, TOPK, f"k={k}")
+
+
+def test_a_pass_takes_at_most_three_launches(runtime: Any) -> None:
+    rng = np.random.default_rng(6)
+    graph = random_graph(rng, 190, 700, hub=3)
+    result = hf.ppr(graph, random_restart(rng, 190, 4), backend="simt")
+    kinds = Counter(kernel.rsplit("_l", 1)[0] for kernel, _, _ in runtime.launches)
+    walking = {kind: count for kind, count in kinds.items() if kind.startswith(("ppr_pass", "ppr_seg", "ppr_control"))}
+    assert set(walking) == {"ppr_pass_weighted", "ppr_segments_weighted", "ppr_control"}
+    assert max(walking.values()) == walking["ppr_pass_weighted"] >= result.iterations.max() - 1
+    assert sum(kinds.values()) - sum(walking.values()) <= 15
+
+
+@pytest.mark.parametrize("build", ["asan", "tsan"])
+def test_the_sanitizers_find_nothing(build: str) -> None:
+    """Each kernel once, on the fewest threads: ThreadSanitizer takes a millisecond for each."""
+    simt_runtime()  # puts the emulator on the path
+    from hopfuse.backends.cuda import DeviceBackend
+    from hopfuse_simt.runtime import SimtRuntime
+
+    checked = SimtRuntime(build, order="shuffle", seed=1)
+    backends.register(build, DeviceBackend(checked))
+    try:
+        rng = np.random.default_rng(7)
+        graph = random_graph(rng, 100, 200, types=2, hub=3)
+        restart = random_restart(rng, 100, 2)
+        options: dict[str, Any] = {"damping": 0.5, "max_iter": 3}
+        assert_equal(
+            hf.ppr(graph, restart, backend=build, **options), hf.ppr(graph, restart, backend="cpu", **options),
+            ("scores", *EVIDENCE), build,
+        )  # fmt: skip
+        options |= {"edge_type_weights": [0.5, 1.0], "allowed_nodes": np.ones(100, np.bool_)}
+        assert_equal(
+            hf.ppr_topk(graph, restart, 5, backend=build, **options),
+            hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
+            TOPK, build,
+        )  # fmt: skip
+    finally:
+        backends._backends.pop(build)
+        checked.module.close()
+    assert {"ppr_select_l4", "ppr_decide_l4", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
