@@ -42,23 +42,31 @@ HOPFUSE_DEVICE float row_sum(const DeviceRows& rows, const PassTables& t, int64_
     return total;
 }
 
+// What a lane keeps in registers for all its rows.
+struct LaneState {
+    int lane;
+    bool walks;
+    float damping, omega;
+};
+
 // One row of one lane: writes `next`, returns |z - y|.
 template <int L, int Kind>
-HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64_t row, int lane, bool measure) {
+HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64_t row, const LaneState& own,
+                              bool measure) {
+    const int lane = own.lane;
     const int64_t at = row * L + lane, begin = rows.indptr[row], end = rows.indptr[row + 1];
-    if (t.walking[lane] == 0) {
+    if (!own.walks) {
         t.next[at] = t.current[at];
         return 0.0f;
     }
     const float s = row_sum<L, Kind>(rows, t, row, begin, end, lane);
-    const float d = t.damping[lane];
-    const float gd = t.factor == nullptr ? d : t.factor[rows.per_lane ? at : row] * d;
+    const float gd = t.factor == nullptr ? own.damping : t.factor[rows.per_lane ? at : row] * own.damping;
     const float b = t.restart_rows.holds(row) ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
     const float z = fmaf(gd, s, b);
     float following = z;
     if (t.omega != nullptr && begin != end) {
         const float before = t.next[at];
-        following = fmaf(t.omega[lane], z - before, before);
+        following = fmaf(own.omega, z - before, before);
     }
     t.next[at] = following;
     return measure ? fabsf(z - t.current[at]) : 0.0f;
@@ -87,8 +95,9 @@ HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t nu
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const bool measure = tiles != nullptr;
+    const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], t.omega == nullptr ? 0.0f : t.omega[lane]};
     for (int64_t row = first + group; row < last; row += groups) {
-        const float change = pass_row<L, Kind>(rows, t, row, lane, measure);
+        const float change = pass_row<L, Kind>(rows, t, row, own, measure);
         if (measure) gap[(row - first) * L + lane] = change;
     }
     if (!measure) return;

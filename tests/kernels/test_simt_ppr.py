@@ -134,3 +134,34 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
         backends._backends.pop(build)
         checked.module.close()
     assert {"ppr_select_l4", "ppr_decide_l4", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
+
+
+def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:
+    """A pass of 32 lanes asks for at most 1.15 times nnz (4 + w) + 4 nnz B (gathers) + 4 n B a stream.
+
+    There are two: the iterate before and the next one. Lanes that share an address ask once, as on a device.
+    """
+    simt_runtime()  # puts the emulator on the path
+    from hopfuse.backends.cuda import DeviceBackend
+    from hopfuse_simt.runtime import SimtRuntime
+
+    counting, lanes = SimtRuntime("count"), 32
+    backends.register("count", DeviceBackend(counting))
+    try:
+        graph = random_graph(np.random.default_rng(8), 700, 5000)
+        linked = np.flatnonzero(np.diff(graph.indptr))
+        hf.ppr(graph, [{int(v): 1.0} for v in linked[:lanes]], backend="count")
+    finally:
+        backends._backends.pop("count")
+    passes = [
+        counters
+        for (kernel, _, _), counters in zip(counting.launches, counting.counters, strict=True)
+        if kernel == f"ppr_pass_weighted_l{lanes}"
+    ]
+    counters = passes[3]  # no residual is measured yet, and no lane has ended
+    n, nnz = graph.num_nodes, graph.num_stored
+    # What all lanes of a row read: each entry's node and weight; the row's ends, its degree and the restarts' word.
+    alike = nnz * (4 + 4) + n * (16 + 4 + 8)
+    asked = counters.global_loaded + counters.global_stored - (lanes - 1) * alike
+    gathers = nnz * (4 + 4) + 4 * nnz * lanes
+    assert gathers < asked <= 1.15 * (gathers + 2 * 4 * n * lanes)
