@@ -1,0 +1,31 @@
+"""docs/gpu.md is what its formulas give, and the formulas are those that the kernels' comments state."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import roofline
+
+
+def test_the_page_is_what_the_formulas_give() -> None:
+    assert roofline.PAGE.read_text(encoding="utf-8") == roofline.render()
+
+
+@pytest.mark.parametrize(("batch", "lanes"), [(1, [4]), (5, [8]), (32, [32]), (33, [32, 4]), (256, [32] * 8)])
+def test_lanes_are_those_of_the_orchestration(batch: int, lanes: list[int]) -> None:
+    from hopfuse.backends.cuda.ppr import lane_blocks
+
+    assert roofline.lane_blocks(batch) == lanes == [width for _, _, width in lane_blocks(batch)]
+
+
+def test_a_pass_by_hand() -> None:
+    size = roofline.Size("tiny", nodes=10, stored=100, vectors=1, dim=1)
+    assert roofline.pass_bytes(size, 32, gathers_miss=True) == 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 4 * 100 * 32
+    assert roofline.pass_bytes(size, 32, gathers_miss=False) == 100 * 8 + 10 * 20 + 3 * 4 * 10 * 32
+
+
+def test_a_faster_card_is_never_slower() -> None:
+    size = roofline.SIZES[0]
+    slow, fast = roofline.Card("slow", 100, 1, 1), roofline.Card("fast", 200, 1, 2)
+    for batch in roofline.BATCHES:
+        assert roofline.seconds(size, batch, fast, True) == pytest.approx(roofline.seconds(size, batch, slow, True) / 2)
