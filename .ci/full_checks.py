@@ -5,6 +5,7 @@ Each part is a function of a fresh clone. It raises on failure and returns a lin
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -17,12 +18,16 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "docs" / "checks.md"
+# What is checked, whatever is committed meanwhile.
+COMMIT = subprocess.run(
+    ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+).stdout.strip()
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 # Programs, and the Debian packages that have them.
 TOOLS = {
@@ -87,6 +92,7 @@ class Workplace:
         with _making:
             if not target.exists():
                 self.run("git", "clone", "-q", ROOT, target)
+                self.run("git", "checkout", "-q", COMMIT, cwd=target)
         return target
 
     def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, **environment: str) -> Path:
@@ -284,7 +290,7 @@ SHARED = ("gcc", "cuda", "peers", "emulator")
 
 @dataclass
 class Outcome:
-    part: Callable[[Workplace], str]
+    name: str
     passed: bool
     detail: str
     seconds: float
@@ -292,7 +298,20 @@ class Outcome:
     def row(self) -> str:
         detail = re.sub(r" in [\d.]+s.*$", "", self.detail.splitlines()[0])
         result = "passed" if self.passed else "FAILED"
-        return f"| {self.part.__doc__} | {result} | {detail} | {self.seconds:.0f} |"
+        return f"| {PARTS[self.name].__doc__} | {result} | {detail} | {self.seconds:.0f} |"
+
+
+def record() -> Path:
+    """Outcomes of parts at this commit, a line each: the tier may be run in pieces."""
+    return ROOT / "build" / "full" / f"{COMMIT}.jsonl"
+
+
+def recorded() -> dict[str, Outcome]:
+    """The last outcome of each part at this commit."""
+    if not record().exists():
+        return {}
+    lines = record().read_text(encoding="utf-8").splitlines()
+    return {outcome.name: outcome for outcome in (Outcome(**json.loads(line)) for line in lines)}
 
 
 def install_tools() -> None:
@@ -321,16 +340,16 @@ def machine() -> list[str]:
     return lines
 
 
-def write_report(outcomes: list[Outcome]) -> None:
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+def write_report() -> None:
+    outcomes = recorded()
     table = [
-        f"Run of {datetime.now(UTC):%Y-%m-%d} at commit {head.stdout.strip()}:",
+        f"Run of {datetime.now(UTC):%Y-%m-%d} at commit {COMMIT}:",
         "",
         *machine(),
         "",
         "| Part | Result | Detail | Seconds |",
         "|---|---|---|---|",
-        *(outcome.row() for outcome in outcomes),
+        *(outcomes[name].row() if name in outcomes else f"| {PARTS[name].__doc__} | not run | | |" for name in PARTS),
     ]
     text = REPORT.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
@@ -347,7 +366,10 @@ def run_part(name: str, workplace: Workplace) -> Outcome:
     except (RuntimeError, OSError, ValueError) as error:
         passed, detail = False, str(error)
         traceback.print_exc()
-    outcome = Outcome(PARTS[name], passed, detail, time.monotonic() - begin)
+    outcome = Outcome(name, passed, detail, time.monotonic() - begin)
+    record().parent.mkdir(parents=True, exist_ok=True)
+    with record().open("a", encoding="utf-8") as file:
+        print(json.dumps(asdict(outcome)), file=file)
     print(f"{name} {'passed' if passed else 'FAILED'} in {outcome.seconds:.0f} s: {detail.splitlines()[0]}", flush=True)
     return outcome
 
@@ -373,6 +395,9 @@ def main(names: list[str]) -> None:
         for name, part in PARTS.items():
             print(f"{name:12}{part.__doc__}")
         return
+    if names == ["--report"]:
+        write_report()
+        return
     unknown = sorted(set(names) - set(PARTS))
     if unknown:
         raise SystemExit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
@@ -383,8 +408,8 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="hopfuse-full-") as folder:
         outcomes = run_parts(names or list(PARTS), Path(folder))
     print("\n".join(outcome.row() for outcome in outcomes))
-    if not names:
-        write_report(outcomes)
+    if set(recorded()) == set(PARTS):
+        write_report()
     if not all(outcome.passed for outcome in outcomes):
         raise SystemExit(1)
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from hopfuse import _native, backends
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernels" / "simt"))
+from hopfuse_simt import build
+from hopfuse_simt.errors import SimtBuildError
+
 SIMT = "simt"
-EMULATOR = Path(__file__).parents[1] / "kernels" / "simt"
 
 
 @functools.cache
 def simt_runtime() -> Any:
     """The emulator as a runtime of the device backend; from the first call on, ``backend="simt"`` is known."""
-    if str(EMULATOR) not in sys.path:
-        sys.path.insert(0, str(EMULATOR))
     from hopfuse.backends.cuda import DeviceBackend
     from hopfuse_simt.runtime import SimtRuntime
 
@@ -35,8 +35,11 @@ def built() -> list[str]:
 def missing(variant: str) -> str | None:
     """Why a variant cannot run here; None if it can."""
     if variant == SIMT:
-        found = os.environ.get("HOPFUSE_SIMT_CXX") or shutil.which("g++")
-        return None if found else "the SIMT emulator needs g++, or HOPFUSE_SIMT_CXX"
+        try:
+            build.compiler()
+        except SimtBuildError as error:
+            return str(error)
+        return None
     return None if variant in _native.runnable_isas() else f"this processor cannot run the variant {variant!r}"
 
 

@@ -101,7 +101,10 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
         per_degree[lane] = static_cast<float>(2.0 * error[lane].per_degree);
         flat[lane] = static_cast<float>(2.0 * error[lane].flat);
     }
-    std::vector<float> best(size_t(threads) * L);
+    struct Reach {
+        float v[L];
+    };
+    std::vector<Reach> best(size_t(threads), Reach{});
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int part = 0; part < threads; ++part) {
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
@@ -122,12 +125,12 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
                 if ((inside >> lane) & 1u) values[lane] = 0.0f;
             mine = F<L>::max(mine, F<L>::load(values));
         }
-        F<L>::store(best.data() + size_t(part) * L, mine);
+        F<L>::store(best[size_t(part)].v, mine);
     }
     for (int lane = 0; lane < L; ++lane) {
         float most = 0.0f;
         for (int part = 0; part < threads; ++part) {
-            const float value = best[size_t(part) * L + size_t(lane)];
+            const float value = best[size_t(part)].v[lane];
             most = value > most ? value : most;
         }
         outside[lane] = outside_reach(most);

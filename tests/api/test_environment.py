@@ -18,7 +18,7 @@ RUN = "g = hf.Graph.from_edges([0, 1], [1, 2]); r = hf.ppr(g, [{0: 1.0}])"
 
 def python(code: str, **environment: str) -> Any:
     """What a fresh interpreter prints as JSON."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("HOPFUSE_ISA", "HOPFUSE_NUM_THREADS")}
+    kept = {k: v for k, v in os.environ.items() if k not in ("HOPFUSE_BACKEND", "HOPFUSE_ISA", "HOPFUSE_NUM_THREADS")}
     done = subprocess.run(
         [sys.executable, "-c", f"import json, sys\nimport hopfuse as hf\n{code}"],
         capture_output=True,

@@ -11,7 +11,14 @@ from cubin import read_resources
 from nvrtc import ARCHITECTURES, INCLUDE, SOURCES, Nvrtc
 
 #: What PTX says where arithmetic is not IEEE, or where the assembler may fuse a product and a sum.
-INEXACT = r"\b\w+(?:\.\w+)*\.(?:approx|ftz)\b[.\w]*|\b(?:mul|add|sub)\.f(?:32|64)\b"
+INEXACT = "|".join(
+    [
+        r"\b\w+(?:\.\w+)*\.(?:approx|ftz)\b[.\w]*",
+        r"(?<![.\w])div\.full\b[.\w]*",
+        r"(?<![.\w])(?:mul|add|sub|mad)\.f(?:32|64)\b",
+        r"(?<![.\w])(?:mul|add|sub|mad|fma|div|sqrt)\.r[zmp]\.f(?:32|64)\b",
+    ]
+)
 
 
 def test_there_are_kernels() -> None:

@@ -4,16 +4,13 @@ order of sums, the sizes of tiles and lists, and the order of threads and blocks
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "kernels" / "simt"))
 
 import hopfuse as hf
 import numpy as np
 import pytest
+import variants  # puts the emulator on the path
 from compare import assert_hits_equal
 from hopfuse.backends.cuda.dense import Sizes, dense_topk
 from hopfuse.ops.dense import _read_allow
@@ -23,7 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-pytestmark = pytest.mark.emulator
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt"))),
+]
 
 SMALL = Sizes(tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600)
 

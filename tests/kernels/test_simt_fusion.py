@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
+import variants  # puts the emulator on the path
 from cases import random_lists
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import _native
 from hopfuse.backends import cpu
 from hopfuse.backends.cuda import fusion
 from hopfuse.fusion import METHODS, resolve
+from hopfuse_simt import SimtModule
+from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "kernels" / "simt"))
-from hopfuse_simt import SimtModule
-from hopfuse_simt.runtime import CUDA, SimtRuntime
-
-pytestmark = pytest.mark.emulator
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt"))),
+]
 CALIBRATIONS = sorted(_native.calibrations())
 TIES = sorted(_native.ties())
 LARGEST = float(np.finfo(np.float32).max)

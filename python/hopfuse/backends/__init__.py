@@ -71,7 +71,7 @@ def register(name: str, backend: Backend) -> None:
 
 def resolve(backend: str) -> Backend:
     """The backend for a ``backend=`` argument; ``auto`` takes HOPFUSE_BACKEND where it is set."""
-    if backend != "auto" and backend not in _backends:
+    if not isinstance(backend, str) or (backend != "auto" and backend not in _backends):
         raise InputError(f"backend is {backend!r}; allowed: {', '.join(('auto', *_backends))}")
     chosen = _backends[_automatic() if backend == "auto" else backend]
     if chosen.unusable_reason is not None:
@@ -80,10 +80,12 @@ def resolve(backend: str) -> Backend:
 
 
 def _automatic() -> str:
-    name = os.environ.get("HOPFUSE_BACKEND", "") or "cpu"
-    if name not in _backends:
-        raise BackendError(f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(_backends)}, or leave it unset")
-    return name
+    name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
+    if name != "auto" and name not in _backends:
+        raise BackendError(
+            f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(('auto', *_backends))}, or leave it unset"
+        )
+    return "cpu" if name == "auto" else name
 
 
 def explain() -> dict[str, Any]:
@@ -92,7 +94,8 @@ def explain() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``auto``, the backend that ``backend="auto"`` gives; ``backends`` -> name -> its
+        ``auto``, the backend that ``backend="auto"`` gives, or None where HOPFUSE_BACKEND names none (``error``
+        says so); ``backends`` -> name -> its
         variant, the variants built and runnable, why others were not taken, threads, idle workspace
         bytes, and the last call of each op.
 
@@ -102,4 +105,10 @@ def explain() -> dict[str, Any]:
     >>> hf.explain()["auto"]
     'cpu'
     """
-    return {"auto": _automatic(), "backends": {name: backend.explain() for name, backend in _backends.items()}}
+    automatic, error = None, None
+    try:
+        automatic = _automatic()
+    except BackendError as wrong:
+        error = str(wrong)
+    details = {name: backend.explain() for name, backend in _backends.items()}
+    return {"auto": automatic, "error": error, "backends": details}

@@ -235,8 +235,8 @@ def _read_tol(tol: float) -> float:
 def _read_max_iter(max_iter: int | None) -> int:
     if max_iter is None:
         return 0
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
-        raise InputError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1, or None")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or not 1 <= max_iter < 2**63:
+        raise InputError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1 and below 2**63, or None")
     return int(max_iter)
 
 

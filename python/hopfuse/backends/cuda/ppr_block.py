@@ -13,6 +13,7 @@ from .ppr_graph import TILE, DeviceGraph, RowSet
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
+LOOK = 4  # passes between looks at whether any lane still walks
 UNIT = 2.0**-53  # float64's unit roundoff
 MOST_STEPS = 32  # of polish
 GAIN = 0.98  # a step of polish that gains less is the last
@@ -181,7 +182,8 @@ class PprBlock:
         self.unproven = runtime.upload(np.ones(self.lanes, np.int32))
         self.left = runtime.upload(np.array([self.count], np.int32))
         self.last_pass = runtime.upload(np.zeros(1, np.int64))
-        theta = (0.5 * (1.0 - self.damping) * self.queries.tol).astype(np.float32)
+        with np.errstate(over="ignore"):  # a tol beyond float32 is met by any residual
+            theta = (0.5 * (1.0 - self.damping) * self.queries.tol).astype(np.float32)
         self.theta, self.shrink = runtime.upload(theta), runtime.upload(self._shrink())
         self.damping32 = runtime.upload(self.damping.astype(np.float32))
         omega = runtime.upload(self._omega(int(limit.max())))
@@ -194,6 +196,8 @@ class PprBlock:
             self._pass(number, omega[number - 1] if self.symmetric else None, measured)
             if proof is not None and measured is not None:
                 proof.attempt(self, number, tiles)
+            if measured is not None and number % LOOK == 0 and runtime.download(self.left)[0] == 0:
+                break
         return runtime.download(self.passes)
 
     def buffers(self, number: int) -> tuple[DeviceArray, DeviceArray]:

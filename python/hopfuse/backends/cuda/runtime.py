@@ -15,7 +15,10 @@ DeviceArray = Any
 
 
 class Runtime(Protocol):
-    """What the orchestration asks of a device. Work runs in the order of the calls; only ``download`` waits for it."""
+    """What the orchestration asks of a device. Work runs in the order of the calls; only ``download`` waits.
+
+    An array that is dropped may be reused only by work queued later.
+    """
 
     name: str
 
@@ -24,7 +27,7 @@ class Runtime(Protocol):
         ...
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
-        """A copy on the device of a C-contiguous array."""
+        """A copy on the device of a C-contiguous array, which has been read when the call returns."""
         ...
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
