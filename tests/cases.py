@@ -162,3 +162,85 @@ def random_lists(
             rows.append([(int(i), float(s)) for i, s in zip(chosen, scores, strict=True)])
         out.append(hf.Hits.from_lists(rows))
     return out
+
+
+def drawn_vectors(
+    rng: np.random.Generator, count: int, dim: int, batch: int, metric: str, dtype: str, grid: int, spread: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rows and queries, on a grid (ties) where ``grid`` is not 0, with norms that spread over decades."""
+    x, q = rng.standard_normal((count, dim)), rng.standard_normal((batch, dim))
+    if grid:
+        x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
+    if metric == "cosine" or grid:
+        x[:, 0], q[:, 0] = 1.0, 1.0
+    if dtype == "float32":
+        x *= 10.0 ** rng.uniform(-spread, spread, (count, 1))
+    q *= 10.0 ** rng.uniform(-spread / 2, spread / 2, (batch, 1))
+    return x, q
+
+
+#: Rows that break a search which is nearly right. "Norms" are of standard normal rows times so much.
+ADVERSARIAL_ROWS = [
+    "all equal rows",
+    "duplicates",
+    "many duplicates",
+    "one outlier dimension",
+    "one outlier entry",
+    "norms from 1e-20 to 1e15",
+    "norms around 1e-18",
+    "norms around 1e17",
+    "denormal entries",
+    "all negative scores",
+    "nearly equal rows",
+    "one dimension only",
+    "whole numbers",
+    "ties at the cut",
+    "zero rows",
+    "one row dominates",
+    "two clusters of signs",
+]
+
+
+def adversarial_rows(name: str, rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
+    """One of ADVERSARIAL_ROWS: n rows, at least 124, of d dimensions, at least 8."""
+    x = rng.standard_normal((n, d)).astype(np.float32)
+    if name == "all equal rows":
+        x[:] = x[0]
+    elif name == "duplicates":
+        x[:] = x[rng.integers(0, 20, n)]
+    elif name == "many duplicates":
+        x[:] = x[rng.integers(0, 6, n)]
+    elif name == "one outlier dimension":
+        x[:, 7] += 1e4
+    elif name == "one outlier entry":
+        x[np.arange(n), rng.integers(0, d, n)] *= 1e6
+    elif name == "norms from 1e-20 to 1e15":
+        x *= (10.0 ** rng.uniform(-20, 15, n)).astype(np.float32)[:, None]
+    elif name == "norms around 1e-18":
+        x *= np.float32(1e-18)
+    elif name == "norms around 1e17":
+        x *= np.float32(1e17)
+    elif name == "denormal entries":
+        x *= np.float32(1e-41)
+        x[::2, 0] = 1.0
+    elif name == "all negative scores":
+        x[:] = -np.abs(x)
+    elif name == "nearly equal rows":
+        x[:] = x[0] + rng.standard_normal((n, d)).astype(np.float32) * np.float32(1e-6)
+    elif name == "one dimension only":
+        x[:, 1:] = 0.0
+    elif name == "whole numbers":
+        x[:] = rng.integers(-2, 3, (n, d))
+        x[:, 0] = 1.0
+    elif name == "ties at the cut":
+        x[:] = rng.integers(-1, 2, (n, d))
+        x[:, 0] = 1.0
+    elif name == "zero rows":
+        x[rng.permutation(n)[: n // 2]] = 0.0
+    elif name == "one row dominates":
+        x[123] *= 1e8
+    elif name == "two clusters of signs":
+        x[:] = np.where(rng.random((n, 1)) < 0.5, 1.0, -1.0) * np.abs(x[0])
+    else:
+        raise ValueError(name)
+    return x

@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hopfuse import _native, backends
+from hopfuse.backends.cuda import DeviceBackend
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels" / "simt"))
 from hopfuse_simt import build
 from hopfuse_simt.errors import SimtBuildError
+from hopfuse_simt.runtime import SimtRuntime
 
 SIMT = "simt"
 
@@ -20,16 +24,21 @@ SIMT = "simt"
 @functools.cache
 def simt_runtime() -> Any:
     """The emulator as a runtime of the device backend; from the first call on, ``backend="simt"`` is known."""
-    from hopfuse.backends.cuda import DeviceBackend
-    from hopfuse_simt.runtime import SimtRuntime
-
     runtime = SimtRuntime()
     backends.register(SIMT, DeviceBackend(runtime))
     return runtime
 
 
-def built() -> list[str]:
-    return [*_native.built_isas(), SIMT]
+@contextmanager
+def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
+    """``backend=name`` on a runtime of its own, in another build of the emulator."""
+    runtime = SimtRuntime(build, **options)
+    backends.register(name, DeviceBackend(runtime))
+    try:
+        yield runtime
+    finally:
+        backends._backends.pop(name)
+        runtime.module.close()
 
 
 def missing(variant: str) -> str | None:

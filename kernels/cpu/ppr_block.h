@@ -67,7 +67,6 @@ struct PprBlock {
     uint64_t* words = nullptr;
     int32_t* rank = nullptr;
     uint64_t* near = nullptr;     // a bit per row: restarts, or has an entry of such a row
-    bool near_is_known = false;   // before pass 1, which else finds it
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
@@ -85,6 +84,7 @@ struct PprBlock {
         return end < graph.num_nodes ? end : graph.num_nodes;
     }
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
+    bool near_is_known() const { return !graph.directed; }  // before pass 1, which else finds it
     bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
     int64_t restart_index(int64_t row) const {
         const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);

@@ -99,8 +99,8 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
-        theta[lane] = static_cast<float>(0.5 * (1.0 - d) * q.tol);
-        shrink[lane] = static_cast<float>(1.0 / ppr_pass_rate(block.chebyshev, d));
+        theta[lane] = ppr_theta(d, q.tol);
+        shrink[lane] = ppr_shrink(block.chebyshev, d);
         limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane);

@@ -147,7 +147,7 @@ void pass_tile(const PprBlock<L>& shared, const float* damping, const float* ome
     const int32_t* later = block.graph.indices + (indptr[end] + ahead <= block.graph.num_stored ? ahead : 0);
     for (int64_t row = block.tile_begin(tile); row < end; ++row) {
         float* target = block.next + row * L;
-        if (rows == Rows::sparse && block.pass == 1 && block.near_is_known && !block.is_near(row)) {
+        if (rows == Rows::sparse && block.pass == 1 && block.near_is_known() && !block.is_near(row)) {
             F<L>::store(target, F<L>::zero());
             continue;
         }
@@ -179,7 +179,7 @@ void pass_tile(const PprBlock<L>& shared, const float* damping, const float* ome
             F<L>::store(target, z);
         }
     }
-    if (block.pass == 1 && !block.near_is_known) block.near[tile] = near_rows;
+    if (block.pass == 1 && !block.near_is_known()) block.near[tile] = near_rows;
     if (measure) {
         F<L>::store(block.tile32 + tile * 2 * L, sum);
         F<L>::store(block.tile32 + tile * 2 * L + L, largest);

@@ -185,8 +185,7 @@ bool setup_restart(PprBlock<L>& block) {
 template <int L>
 void setup_near(PprBlock<L>& block) {
     const PprGraph& g = block.graph;
-    block.near_is_known = !g.directed;
-    if (g.directed) return;
+    if (!block.near_is_known()) return;
     std::memcpy(block.near, block.words, size_t(block.num_tiles) * sizeof(uint64_t));
     for (int64_t word = 0; word < block.num_tiles; ++word)
         for (uint64_t rows = block.words[word]; rows != 0; rows &= rows - 1) {

@@ -249,7 +249,8 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256 (ppr_totals: 32 L). Shared memory: 0 unless said.
 //
-// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (B, N) or (1, N); query -1 is an unused lane.
+// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N); lanes from `queries`
+//   on are unused.
 //   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written.
 // ppr_degrees_lL: scale and unscale of each lane, float64 and float32.
 //   Unit: a row and a lane; a thread. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
@@ -257,8 +258,8 @@ using namespace hopfuse;
 // ppr_volume_lL: each lane's sum of degrees over rows that walk, in node order (one chain, as in a whole graph).
 //   Unit: a lane. Registers: <= 48. Bytes: 16 N L.
 // ppr_clear_lL: zeroes the compact restart tables. Unit: an entry. Registers: <= 32. Bytes: 12 rows L.
-// ppr_restart_lL: s and b of each query in the compact tables, its pass limit, the first pass to measure, and the
-//   first to try a proof after.
+// ppr_restart_lL: s and b of each query in the compact tables, its pass limit, the first pass to measure, the first
+//   to try a proof after, and what ends a walk.
 //   Unit: a query; a warp, all in one block. Block: 32 L. Registers: <= 64. Bytes: 24 a seed.
 // ppr_mass_lL: the sum of max(y, 0) deg of each tile. Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 4 N L.
 // ppr_totals_lL: sums (column 0) and maxima (column 1) of the tiles' float64 partials, by lane.
@@ -274,11 +275,11 @@ using namespace hopfuse;
 //   Bytes: 8 N L + 4 N.
 #define HOPFUSE_CERTIFY(L)                                                                                             \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_mask_l##L(const uint8_t* allowed, int shared, const int64_t* query, int64_t num_nodes, float* mask) {      \
+        ppr_mask_l##L(const uint8_t* allowed, int shared, int queries, int64_t num_nodes, float* mask) {               \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
         if (at >= num_nodes * L) return;                                                                               \
-        const int64_t row = at / L, b = query[at % L];                                                                 \
-        mask[at] = b >= 0 && allowed[(shared ? 0 : b) * num_nodes + row] != 0 ? 1.0f : 0.0f;                           \
+        const int64_t row = at / L, lane = at % L;                                                                     \
+        mask[at] = lane < queries && allowed[(shared ? 0 : lane) * num_nodes + row] != 0 ? 1.0f : 0.0f;                \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         ppr_degrees_l##L(const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type, \
@@ -309,7 +310,7 @@ using namespace hopfuse;
         HOPFUSE_SCALES, const int64_t* begin, const int64_t* end, const int32_t* node, const double* value,            \
         const uint64_t* restart_words, const int32_t* restart_rank, const double* damping, const double* volume,       \
         int symmetric, double tol, int64_t max_iter, double* restart64, float* restart32, int64_t* limit,              \
-        int64_t* measured_from, int64_t* next_try) {                                                                   \
+        int64_t* measured_from, int64_t* next_try, float* theta, float* shrink) {                                      \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
         const Restarts restarts = {begin, end, node, value, {restart_words, restart_rank}};                            \
@@ -322,6 +323,8 @@ using namespace hopfuse;
         limit[query] = max_iter > 0 && max_iter < most ? max_iter : most;                                              \
         measured_from[query] = ppr_measured_from(limit[query]);                                                        \
         next_try[query] = symmetric != 0 && keeps ? PPR_FIRST_TRY : PPR_NEVER;                                         \
+        theta[query] = ppr_theta(d, tol);                                                                              \
+        shrink[query] = ppr_shrink(symmetric != 0, d);                                                                 \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         ppr_mass_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* even, const float* odd,                          \

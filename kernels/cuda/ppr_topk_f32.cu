@@ -3,6 +3,7 @@
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "ppr_walk.h"
+#include "topk_keys.h"
 
 namespace hopfuse {
 
@@ -30,115 +31,58 @@ struct Candidates {
     }
 };
 
-constexpr int SELECT_ROOM = 1024;  // hits in shared memory: the best so far, and new ones
-constexpr int SELECT_KEPT = 512;   // hits that a round of selection finds at most
-
-// Sorts `count` hits, a power of two, best first, by a whole block.
-HOPFUSE_DEVICE void sort_hits(float* score, int64_t* id, int count) {
-    for (int size = 2; size <= count; size *= 2) {
-        for (int distance = size / 2; distance > 0; distance /= 2) {
-            for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-                const int j = i ^ distance;
-                if (j <= i) continue;
-                const bool up = (i & size) == 0;
-                const bool wrong = ranks_before(score[j], id[j], score[i], id[i]);
-                const bool right = ranks_before(score[i], id[i], score[j], id[j]);
-                if (up ? wrong : right) {
-                    const float s = score[i];
-                    score[i] = score[j];
-                    score[j] = s;
-                    const int64_t d = id[i];
-                    id[i] = id[j];
-                    id[j] = d;
-                }
-            }
-            __syncthreads();
-        }
-    }
-}
-
-// The best hits strictly after (last_score, last_id), at most SELECT_KEPT, into the front of score and id. Every thread
-// gets their number.
+// A lane's candidates as keys, below those of an earlier round. A node without score is no hit.
 template <int L>
-HOPFUSE_DEVICE int select_round(const Candidates& c, int lane, float last_score, int64_t last_id, float* score,
-                                int64_t* id, int* filled) {
-    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    if (thread == 0) *filled = 0;
-    float worst_score = 0.0f;  // hits have a score above 0; the id makes every one of them better than this
-    int64_t worst_id = -1;
-    __syncthreads();
-    for (int64_t base = 0; base < c.count; base += threads) {
-        const int64_t i = base + thread;
-        if (i < c.count) {
-            const int64_t row = c.row(i), node = c.node_of[row];
-            const float x = c.score<L>(row, lane);
-            if (x > 0.0f && ranks_before(last_score, last_id, x, node) &&
-                ranks_before(x, node, worst_score, worst_id)) {
-                const int at = atomicAdd(filled, 1);
-                score[at] = x;
-                id[at] = node;
-            }
-        }
-        __syncthreads();
-        const int held = *filled;
-        const bool last = base + threads >= c.count;
-        __syncthreads();
-        if (!last && held + threads <= SELECT_ROOM) continue;
-        int sorted = 1;
-        while (sorted < held) sorted *= 2;
-        for (int at = held + thread; at < sorted; at += threads) {
-            score[at] = -infinite32();
-            id[at] = -1;
-        }
-        __syncthreads();
-        sort_hits(score, id, sorted);
-        if (held >= SELECT_KEPT) {
-            worst_score = score[SELECT_KEPT - 1];
-            worst_id = id[SELECT_KEPT - 1];
-        }
-        if (thread == 0) *filled = held < SELECT_KEPT ? held : SELECT_KEPT;
-        __syncthreads();
-    }
-    return *filled;
-}
+struct CandidateKeys {
+    const Candidates& candidates;
+    int lane;
+    uint64_t ceiling;
 
-// A lane's best `want` candidates with score > 0, in rounds.
+    __device__ uint64_t key(int j) const {
+        const int64_t row = candidates.row(j);
+        const float x = candidates.score<L>(row, lane);
+        const uint64_t key = x > 0.0f ? make_topk_key(x, candidates.node_of[row]) : 0;
+        return key < ceiling ? key : 0;
+    }
+};
+
+constexpr int SELECT_THREADS = 128;
+constexpr int SELECT_KEPT = 512;  // hits that a round of selection finds
+constexpr int SELECT_ROOM = SELECT_KEPT + KEYS_PER_THREAD * SELECT_THREADS;
+
+// A lane's best candidates, best first, in rounds of SELECT_KEPT: `keys` has room for whole rounds. Returns how many of
+// the first `want` there are.
 template <int L>
-HOPFUSE_DEVICE void select(const Candidates& c, int lane, int64_t want, float* out_score, int64_t* out_id,
-                           int64_t* found, float* score, int64_t* id, int* filled) {
-    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, uint64_t* keys, uint64_t* buffer,
+                              int* num_waiting) {
+    uint64_t ceiling = ~static_cast<uint64_t>(0);
     int64_t done = 0;
-    float last_score = infinite32();
-    int64_t last_id = -1;
-    while (done < want) {
-        const int held = select_round<L>(c, lane, last_score, last_id, score, id, filled);
-        const int64_t taken = held < want - done ? held : want - done;
-        for (int64_t i = thread; i < taken; i += threads) {
-            out_score[lane * want + done + i] = score[i];
-            out_id[lane * want + done + i] = id[i];
-        }
-        done += taken;
-        if (held < SELECT_KEPT) break;
-        last_score = score[SELECT_KEPT - 1];
-        last_id = id[SELECT_KEPT - 1];
-        __syncthreads();  // all have read it before the next round begins
+    while (done < want && ceiling != 0) {
+        uint64_t* const list = keys + done;
+        for (int i = static_cast<int>(threadIdx.x); i < SELECT_KEPT; i += static_cast<int>(blockDim.x)) list[i] = 0;
+        const CandidateKeys<L> source = {c, lane, ceiling};
+        keep_best(source, 0, static_cast<int>(c.count), list, SELECT_KEPT, SELECT_ROOM, buffer, num_waiting);
+        __syncthreads();
+        ceiling = list[SELECT_KEPT - 1];
+        done += SELECT_KEPT;
     }
-    if (thread == 0) found[lane] = done;
+    int64_t found = done < want ? done : want;
+    while (found > 0 && keys[found - 1] == 0) --found;
+    return found;
 }
 
 // A lane's hits as hopfuse/ppr_proof.h reads them.
 template <int L>
 struct DeviceList {
-    const float* scores;
-    const int64_t* ids;
+    const uint64_t* keys;
     const int32_t* internal_of;
     const double* unscale;
     int per_lane;
     int lane;
 
-    __device__ float score(int64_t i) const { return scores[i]; }
+    __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
     __device__ double degree(int64_t i) const {
-        const int64_t row = internal_of[ids[i]];
+        const int64_t row = internal_of[topk_key_row(keys[i])];
         return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
     }
 };
@@ -172,16 +116,17 @@ using namespace hopfuse;
     const float *state, int final, const float *degree, int per_lane, const int32_t *node_of, const int32_t *among, \
         int64_t count
 #define HOPFUSE_MAKE_CANDIDATES const Candidates candidates = {state, final, degree, per_lane, node_of, among, count}
-#define HOPFUSE_LISTS                                                                                                 \
-    const float *scores, const int64_t *ids, const int64_t *found, const int32_t *internal_of, const double *unscale, \
+#define HOPFUSE_LISTS                                                                                              \
+    const uint64_t *keys, int64_t stride, const int64_t *found, const int32_t *internal_of, const double *unscale, \
         int per_lane, int64_t k, int64_t count, const double *per_degree, const double *flat
 #define HOPFUSE_MAKE_LIST(L, lane) \
-    const DeviceList<L> list = {scores + lane * (k + 1), ids + lane * (k + 1), internal_of, unscale, per_lane, lane}
+    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane}
 
 // ppr_forecast_lL: which lanes try a proof after this pass, and the error that their largest |z - y| forecasts.
 //   Unit: a lane; a warp, all in one block. Block: 32 L. Shared memory: 0. Registers: <= 64. Bytes: 4 L tiles.
-// ppr_select_lL: the best `want` nodes with score > 0 of every lane that tries, in order.
-//   Unit: a lane; a block of 256 threads. Block: 256. Shared memory: 12292 bytes. Registers: <= 64.
+// ppr_select_lL: the best `want` nodes with score > 0 of every lane that tries, best first, as keys; a lane's are
+//   `stride` apart from the next one's.
+//   Unit: a lane; a block of 128 threads. Block: 128. Shared memory: 8196 bytes. Registers: <= 64.
 //   Bytes: (8 + 4) candidates for each 512 hits asked for.
 // ppr_prove_lL: how far the lists' own gaps are from proof, and what candidates outside must stay below.
 //   Unit: a lane; a thread. Block: 32. Shared memory: 0. Registers: <= 80 (occupancy 25 %). Bytes: 24 k L.
@@ -190,8 +135,8 @@ using namespace hopfuse;
 // ppr_decide_lL: the shortfall of every list that tries; with `walking` given, ends proven lanes and says when the others
 //   try again.
 //   Unit: a lane; a thread. Block: 32. Shared memory: 0. Registers: <= 40 (occupancy 25 %). Bytes: 64 L.
-// ppr_hit_degrees_lL: the degree of every hit, for its score's bound.
-//   Unit: a hit; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 20 a hit.
+// ppr_hit_errors_lL: the error bound of each lane's first k hits, 0 where there are fewer.
+//   Unit: a hit; a thread. Block: 256. Shared memory: 0. Registers: <= 40. Bytes: 28 a hit.
 #define HOPFUSE_TOPK(L)                                                                                            \
     extern "C" __global__ void __launch_bounds__(32 * L) ppr_forecast_l##L(                                        \
         const float* tiles, int64_t num_tiles, int64_t pass, const double* damping, const int32_t* walking,        \
@@ -205,15 +150,15 @@ using namespace hopfuse;
         per_degree[query] = error.per_degree;                                                                      \
         flat[query] = error.flat;                                                                                  \
     }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) ppr_select_l##L(                                             \
-        HOPFUSE_CANDIDATES, const int32_t* tried, int64_t want, float* scores, int64_t* ids, int64_t* found) {     \
-        __shared__ int64_t id[SELECT_ROOM];                                                                        \
-        __shared__ float score[SELECT_ROOM];                                                                       \
-        __shared__ int filled;                                                                                     \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_select_l##L(                                  \
+        HOPFUSE_CANDIDATES, const int32_t* tried, int64_t want, int64_t stride, uint64_t* keys, int64_t* found) {  \
+        __shared__ uint64_t buffer[SELECT_ROOM];                                                                   \
+        __shared__ int num_waiting;                                                                                \
         const int lane = static_cast<int>(blockIdx.x);                                                             \
         if (tried[lane] == 0) return;                                                                              \
         HOPFUSE_MAKE_CANDIDATES;                                                                                   \
-        select<L>(candidates, lane, want, scores, ids, found, score, id, &filled);                                 \
+        const int64_t held = select<L>(candidates, lane, want, keys + lane * stride, buffer, &num_waiting);        \
+        if (threadIdx.x == 0) found[lane] = held;                                                                  \
     }                                                                                                              \
     extern "C" __global__ void __launch_bounds__(32)                                                               \
         ppr_prove_l##L(HOPFUSE_LISTS, const int32_t* tried, double* shortfall, int32_t* open, float* cut,          \
@@ -262,14 +207,13 @@ using namespace hopfuse;
         unproven[lane] = 0;                                                                                        \
         if (atomicSub(left, 1) == 1) *last_pass = pass;                                                            \
     }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        ppr_hit_degrees_l##L(const int64_t* ids, const int64_t* found, int64_t want, const int32_t* internal_of,   \
-                             const double* unscale, int per_lane, double* degree) {                                \
+    extern "C" __global__ void __launch_bounds__(256) ppr_hit_errors_l##L(HOPFUSE_LISTS, double* error) {          \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
-        if (at >= want * L) return;                                                                                \
-        const int64_t lane = at / want;                                                                            \
-        const int64_t row = at % want < found[lane] ? internal_of[ids[at]] : 0;                                    \
-        degree[at] = at % want < found[lane] ? unscale[per_lane ? row * L + lane : row] : 1.0;                     \
+        if (at >= k * L) return;                                                                                   \
+        const int lane = static_cast<int>(at / k);                                                                 \
+        HOPFUSE_MAKE_LIST(L, lane);                                                                                \
+        const NodeError own = {per_degree[lane], flat[lane]};                                                      \
+        error[at] = at % k < found[lane] ? node_error(own, list.degree(at % k)) : 0.0;                             \
     }
 
 HOPFUSE_TOPK(4)

@@ -7,6 +7,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
+from cases import ADVERSARIAL_ROWS, adversarial_rows, drawn_vectors
 from compare import assert_hits_close, assert_hits_equal
 from hopfuse import reference
 from hypothesis import given
@@ -64,64 +65,10 @@ def test_hits_of_a_smaller_k_are_a_prefix_scores_included(isa: str) -> None:
         assert_hits_equal(hf.dense_topk(q, corpus, k), widest.head(k))
 
 
-def adversarial(name: str, rng: np.random.Generator) -> NDArray[np.float32]:
-    n, d = 400, 24
-    x = normal(rng, n, d)
-    if name == "all equal rows":
-        x[:] = x[0]
-    elif name == "duplicates":
-        x[:] = x[rng.integers(0, 20, n)]
-    elif name == "one outlier dimension":
-        x[:, 7] += 1e4
-    elif name == "one outlier entry":
-        x[np.arange(n), rng.integers(0, d, n)] *= 1e6
-    elif name == "norms from 1e-20 to 1e15":
-        x *= (10.0 ** rng.uniform(-20, 15, n)).astype(np.float32)[:, None]
-    elif name == "norms around 1e-18":
-        x *= np.float32(1e-18)
-    elif name == "norms around 1e17":
-        x *= np.float32(1e17)
-    elif name == "denormal entries":
-        x *= np.float32(1e-41)
-        x[::2, 0] = 1.0
-    elif name == "all negative scores":
-        x[:] = -np.abs(x)
-    elif name == "nearly equal rows":
-        x[:] = x[0] + normal(rng, n, d) * np.float32(1e-6)
-    elif name == "one dimension only":
-        x[:, 1:] = 0.0
-    elif name == "whole numbers":
-        x[:] = rng.integers(-2, 3, (n, d))
-        x[:, 0] = 1.0
-    elif name == "one row dominates":
-        x[123] *= 1e8
-    elif name == "two clusters of signs":
-        x[:] = np.where(rng.random((n, 1)) < 0.5, 1.0, -1.0) * np.abs(x[0])
-    return x
-
-
-ADVERSARIAL = [
-    "all equal rows",
-    "duplicates",
-    "one outlier dimension",
-    "one outlier entry",
-    "norms from 1e-20 to 1e15",
-    "norms around 1e-18",
-    "norms around 1e17",
-    "denormal entries",
-    "all negative scores",
-    "nearly equal rows",
-    "one dimension only",
-    "whole numbers",
-    "one row dominates",
-    "two clusters of signs",
-]
-
-
-@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
 def test_adversarial_rows(isa: str, name: str) -> None:
     rng = np.random.default_rng(3)
-    x = adversarial(name, rng)
+    x = adversarial_rows(name, rng, 400, 24)
     q = np.concatenate([np.abs(normal(rng, 2, 24)), normal(rng, 3, 24), x[:2] / max(1.0, float(np.abs(x[:2]).max()))])
     for metric in ("ip", "cosine"):
         rows, queries = x, q
@@ -255,14 +202,7 @@ def test_drawn_corpora(
 ) -> None:
     """Rows and queries on a grid (ties), with outliers, with norms that spread."""
     rng = np.random.default_rng(seed)
-    x, q = rng.standard_normal((count, dim)), rng.standard_normal((batch, dim))
-    if grid:
-        x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
-    if metric == "cosine" or grid:
-        x[:, 0], q[:, 0] = 1.0, 1.0
-    if dtype == "float32":
-        x *= 10.0 ** rng.uniform(-spread, spread, (count, 1))
-    q *= 10.0 ** rng.uniform(-spread / 2, spread / 2, (batch, 1))
+    x, q = drawn_vectors(rng, count, dim, batch, metric, dtype, grid, spread)
     x[rng.random(x.shape) < 0.02] *= 50.0
     check(x.astype(dtype), q.astype(np.float32), k, metric, allow=rng.random((batch, count)) < 0.5 if some else None)
 

@@ -11,10 +11,10 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants  # puts the emulator on the path
+from cases import ADVERSARIAL_ROWS, adversarial_rows, drawn_vectors
 from compare import assert_hits_equal
 from hopfuse.backends.cuda.dense import Sizes, dense_topk
 from hopfuse.ops.dense import _read_allow
-from hopfuse_simt.module import SimtModule
 from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,10 +32,7 @@ class Runtime(SimtRuntime):
     """The emulator with this op's files alone. ``error`` moves each matrix product by that part of its bound."""
 
     def __init__(self, build: str = "plain", order: str = "forward", seed: int = 0) -> None:
-        self.module = SimtModule([CUDA / "topk.cu", CUDA / "dense_topk.cu"], build=build)
-        self.order, self.seed = order, seed
-        self.launches: list[tuple[str, int, int]] = []
-        self.counters: list[Any] = []
+        super().__init__(build, order, seed, sources=[CUDA / "topk.cu", CUDA / "dense_topk.cu"])
         self.error: NDArray[np.float64] | float = 0.0
 
     def matmul(self, a: NDArray[np.float32], b: NDArray[np.float32], out: NDArray[np.float32]) -> None:
@@ -75,7 +72,7 @@ def search(
     runtime: Runtime, q: NDArray[np.float32], corpus: hf.Corpus, k: int, allow: Any = None, sizes: Sizes = SMALL
 ) -> tuple[hf.Hits, int]:
     allowed = _read_allow(allow, q.shape[0], corpus.num_vectors)
-    hits, rescored = dense_topk(runtime, q, corpus, k, **allowed._asdict(), threads=1, sizes=sizes)
+    hits, rescored = dense_topk(runtime, q, corpus, k, **allowed._asdict(), sizes=sizes)
     return hf.Hits(**hits), rescored
 
 
@@ -150,56 +147,11 @@ def test_nothing_to_search_launches_nothing(runtime: Runtime) -> None:
 # ---- Adversarial rows -----------------------------------------------------------------------------------------------
 
 
-def adversarial(name: str, rng: np.random.Generator) -> NDArray[np.float32]:
-    n, d = 220, 20
-    x = normal(rng, n, d)
-    if name == "all equal rows":
-        x[:] = x[0]
-    elif name == "duplicates":
-        x[:] = x[rng.integers(0, 6, n)]
-    elif name == "one outlier entry":
-        x[np.arange(n), rng.integers(0, d, n)] *= 1e6
-    elif name == "norms from 1e-20 to 1e15":
-        x *= (10.0 ** rng.uniform(-20, 15, n)).astype(np.float32)[:, None]
-    elif name == "norms around 1e-18":
-        x *= np.float32(1e-18)
-    elif name == "norms around 1e17":
-        x *= np.float32(1e17)
-    elif name == "denormal entries":
-        x *= np.float32(1e-41)
-        x[::2, 0] = 1.0
-    elif name == "all negative scores":
-        x[:] = -np.abs(x)
-    elif name == "nearly equal rows":
-        x[:] = x[0] + normal(rng, n, d) * np.float32(1e-6)
-    elif name == "ties at the cut":
-        x[:] = rng.integers(-1, 2, (n, d))
-        x[:, 0] = 1.0
-    elif name == "zero rows":
-        x[rng.permutation(n)[: n // 2]] = 0.0
-    return x
-
-
-ADVERSARIAL = [
-    "all equal rows",
-    "duplicates",
-    "one outlier entry",
-    "norms from 1e-20 to 1e15",
-    "norms around 1e-18",
-    "norms around 1e17",
-    "denormal entries",
-    "all negative scores",
-    "nearly equal rows",
-    "ties at the cut",
-    "zero rows",
-]
-
-
-@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 def test_adversarial_rows(runtime: Runtime, name: str, metric: str) -> None:
     rng = np.random.default_rng(3)
-    x = adversarial(name, rng)
+    x = adversarial_rows(name, rng, 220, 20)
     q = np.concatenate([np.abs(normal(rng, 1, 20)), normal(rng, 2, 20), x[:1] / max(1.0, float(np.abs(x[:1]).max()))])
     if metric == "cosine":  # a row that vanishes has no cosine
         x = x[np.square(x, dtype=np.float64).sum(axis=1) > 1e-37]
@@ -322,7 +274,7 @@ def test_a_batch_of_queries_that_may_hit_nothing(runtime: Runtime) -> None:
 @pytest.mark.parametrize("allow", ["mask", "ids", "masks", "lists"])
 def test_filters_of_queries_that_the_bound_cannot_prove(runtime: Runtime, allow: str) -> None:
     rng = np.random.default_rng(13)
-    x, q = adversarial("all equal rows", rng), normal(rng, 5, 20)
+    x, q = adversarial_rows("all equal rows", rng, 220, 20), normal(rng, 5, 20)
     masks = rng.random((5, x.shape[0])) < 0.7
     given: Any = {
         "mask": masks[0],
@@ -374,7 +326,7 @@ def test_any_order_of_threads_and_blocks(runtime: Runtime, order: str, seed: int
     x, q = normal(rng, 230, 18).round(1), normal(rng, 3, 18).round(1)
     check(runtime, x.astype(np.float16), q, 5, "cosine", rng.random((3, 230)) < 0.8)
     check(runtime, x, q, 5, allow=np.arange(0, 230, 2))
-    check(runtime, adversarial("duplicates", rng), normal(rng, 3, 20), 5)
+    check(runtime, adversarial_rows("many duplicates", rng, 220, 20), normal(rng, 3, 20), 5)
     check(runtime, x, q, 130)
 
 
@@ -434,14 +386,7 @@ def test_drawn_corpora(
 ) -> None:
     """Rows and queries on a grid (ties), with outliers, with norms that spread, with every kind of filter."""
     rng = np.random.default_rng(seed)
-    x, q = rng.standard_normal((count, dim)), rng.standard_normal((batch, dim))
-    if grid:
-        x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
-    if metric == "cosine" or grid:
-        x[:, 0], q[:, 0] = 1.0, 1.0
-    if dtype == "float32":
-        x *= 10.0 ** rng.uniform(-spread, spread, (count, 1))
-    q *= 10.0 ** rng.uniform(-spread / 2, spread / 2, (batch, 1))
+    x, q = drawn_vectors(rng, count, dim, batch, metric, dtype, grid, spread)
     masks = rng.random((batch, count)) < share
     filters: dict[str, Any] = {
         "all": None,

@@ -15,7 +15,6 @@ from hopfuse import _native
 from hopfuse.backends import cpu
 from hopfuse.backends.cuda import fusion
 from hopfuse.fusion import METHODS, resolve
-from hopfuse_simt import SimtModule
 from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,10 +38,7 @@ class FusionRuntime(SimtRuntime):
     """With the kernels of fuse_f32.cu alone, so that a test of them does not wait for the others to compile."""
 
     def __init__(self, build: str) -> None:
-        self.module = SimtModule(CUDA / "fuse_f32.cu", build=build)
-        self.order, self.seed = "forward", 0
-        self.launches: list[tuple[str, int, int]] = []
-        self.counters: list[Any] = []
+        super().__init__(build, sources=[CUDA / "fuse_f32.cu"])
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
-from hopfuse import backends
-from variants import missing, simt_runtime
+from variants import missing, registered, simt_runtime
 
 pytestmark = [
     pytest.mark.emulator,
@@ -109,13 +108,7 @@ def test_a_pass_takes_at_most_three_launches(runtime: Any) -> None:
 @pytest.mark.parametrize("build", ["asan", "tsan"])
 def test_the_sanitizers_find_nothing(build: str) -> None:
     """Each kernel once, on the fewest threads: ThreadSanitizer takes a millisecond for each."""
-    simt_runtime()  # puts the emulator on the path
-    from hopfuse.backends.cuda import DeviceBackend
-    from hopfuse_simt.runtime import SimtRuntime
-
-    checked = SimtRuntime(build, order="shuffle", seed=1)
-    backends.register(build, DeviceBackend(checked))
-    try:
+    with registered(build, build, order="shuffle", seed=1) as checked:
         rng = np.random.default_rng(7)
         graph = random_graph(rng, 100, 200, types=2, hub=3)
         restart = random_restart(rng, 100, 2)
@@ -130,9 +123,6 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-    finally:
-        backends._backends.pop(build)
-        checked.module.close()
     assert {"ppr_select_l4", "ppr_decide_l4", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
 
 
@@ -141,18 +131,11 @@ def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:
 
     There are two: the iterate before and the next one. Lanes that share an address ask once, as on a device.
     """
-    simt_runtime()  # puts the emulator on the path
-    from hopfuse.backends.cuda import DeviceBackend
-    from hopfuse_simt.runtime import SimtRuntime
-
-    counting, lanes = SimtRuntime("count"), 32
-    backends.register("count", DeviceBackend(counting))
-    try:
+    lanes = 32
+    with registered("count", "count") as counting:
         graph = random_graph(np.random.default_rng(8), 700, 5000)
         linked = np.flatnonzero(np.diff(graph.indptr))
         hf.ppr(graph, [{int(v): 1.0} for v in linked[:lanes]], backend="count")
-    finally:
-        backends._backends.pop("count")
     passes = [
         counters
         for (kernel, _, _), counters in zip(counting.launches, counting.counters, strict=True)

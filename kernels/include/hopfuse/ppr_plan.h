@@ -33,4 +33,14 @@ HOPFUSE_FN int64_t ppr_pass_limit(bool symmetric, double damping, double tol, do
 // The first pass whose residual is looked at.
 HOPFUSE_FN int64_t ppr_measured_from(int64_t limit) { return limit - limit / 4; }
 
+// By how much a pass is expected to shrink the residual, and how small it must be for a walk to end.
+HOPFUSE_FN float ppr_shrink(bool symmetric, double damping) {
+    return static_cast<float>(1.0 / ppr_pass_rate(symmetric, damping));
+}
+
+HOPFUSE_FN float ppr_theta(double damping, double tol) {
+    const double theta = 0.5 * (1.0 - damping) * tol;
+    return theta < 1e38 ? static_cast<float>(theta) : 1e38f;  // no residual is larger
+}
+
 }  // namespace hopfuse

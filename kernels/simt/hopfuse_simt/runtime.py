@@ -16,14 +16,17 @@ CUDA = Path(__file__).parents[2] / "cuda"
 class SimtRuntime:
     """Device memory is host memory; fresh memory is poisoned, so that a read of what nobody wrote is seen.
 
-    ``order`` and ``seed`` are those of :meth:`SimtModule.launch`; ``launches`` lists (kernel, grid, block) since it was
-    last emptied, and ``counters`` what each of them counted.
+    ``sources`` are the .cu files, all of kernels/cuda by default; ``order`` and ``seed`` are those of
+    :meth:`SimtModule.launch`; ``launches`` lists (kernel, grid, block) since it was last emptied, and ``counters`` what
+    each of them counted.
     """
 
     name = "simt"
 
-    def __init__(self, build: str = "plain", order: str = "forward", seed: int = 0) -> None:
-        self.module = SimtModule(sorted(CUDA.glob("*.cu")), build=build)
+    def __init__(
+        self, build: str = "plain", order: str = "forward", seed: int = 0, sources: Sequence[Path] | None = None
+    ) -> None:
+        self.module = SimtModule(sources or sorted(CUDA.glob("*.cu")), build=build)
         self.order, self.seed = order, seed
         self.launches: list[tuple[str, int, int]] = []
         self.counters: list[Any] = []

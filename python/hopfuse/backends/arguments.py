@@ -40,7 +40,9 @@ class PprQueries(NamedTuple):
     threads: int
 
     def take(self, rows: NDArray[np.int64]) -> PprQueries:
-        """Some queries of the batch."""
+        """Some queries of the batch, in order."""
+        if rows.size == self.damping.size:
+            return self
         length = np.diff(self.indptr)[rows]
         indptr = np.zeros(rows.size + 1, np.int64)
         np.cumsum(length, out=indptr[1:])

@@ -30,10 +30,7 @@ struct BoltzmannFusion {
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
-        float score = 0.0f;
-        HOPFUSE_ROLLED
-        for (int e = 0; e < held; ++e) score = fmaf(weight[entry[e].list], entry[e].value, score);
-        return score;
+        return weighted_sum(entry, held, weight);
     }
 };
 

@@ -14,7 +14,7 @@ from .runtime import Runtime
 
 
 class DeviceBackend:
-    """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``."""
+    """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``. ``threads`` are the host's."""
 
     unusable_reason: str | None = None
 
@@ -41,7 +41,9 @@ class DeviceBackend:
         self._record("ppr_f32", queries=queries.damping.size, proven=int(hits["proven"].sum()))
         return hits, evidence
 
-    def dense_topk(self, queries: NDArray[np.float32], corpus: Corpus, k: int, **allowed: Any) -> dict[str, Any]:
+    def dense_topk(
+        self, queries: NDArray[np.float32], corpus: Corpus, k: int, *, threads: int, **allowed: Any
+    ) -> dict[str, Any]:
         hits, rescored = dense.dense_topk(self.runtime, queries, corpus, k, **allowed)
         name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
         self._record(name, queries=queries.shape[0], rescored_rows=rescored)

@@ -69,13 +69,9 @@ def dense_topk(
     indptr: NDArray[np.int64] | None,
     ids: NDArray[np.int64] | None,
     shared: bool,
-    threads: int,
     sizes: Sizes | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """ids, scores and counts of the k best rows for each query, and how many rows were scored canonically.
-
-    ``threads`` are the host's and have no work here.
-    """
+    """ids, scores and counts of the k best rows for each query, and how many rows were scored canonically."""
     batch = queries.shape[0]
     hits: dict[str, Any] = {
         "ids": np.full((batch, k), -1, np.int64),
@@ -447,7 +443,7 @@ class _Search:
         counts = runtime.empty(queries, np.int64)
         arguments = [keys, np.int64(stride), np.int64(k), bounds, np.int32(self.width)]
         arguments += [ids, scores, counts, complete, rescored]
-        runtime.launch("dense_emit", queries, _SELECT_THREADS, arguments)
+        runtime.launch("topk_emit", queries, _SELECT_THREADS, arguments)
         return _Hits(runtime.download(ids), runtime.download(scores), runtime.download(counts))
 
     def _splits(self, queries: int, columns: int) -> int:

@@ -114,11 +114,9 @@ class PprBlock:
         state = (graph.num_nodes, self.lanes)
         if q.allowed is not None:
             self.mask = runtime.empty(state, np.float32)
-            query = np.full(self.lanes, -1, np.int64)
             shared = q.allowed.shape[0] == 1
-            query[: self.count] = np.arange(self.count)
             rows = q.allowed if shared else q.allowed[self.first : self.first + self.count]
-            arguments = [runtime.upload(rows), np.int32(shared), runtime.upload(query), self.nodes, self.mask]
+            arguments = [runtime.upload(rows), np.int32(shared), np.int32(self.count), self.nodes, self.mask]
             self.launch_states("ppr_mask", arguments)
         scales = (graph.num_nodes, graph.num_types if q.per_type else 1, self.lanes)
         self.scale32, self.unscale32 = runtime.empty(scales, np.float32), runtime.empty(state, np.float32)
@@ -133,11 +131,11 @@ class PprBlock:
                 *(self.scale32, self.unscale32, self.scale64, self.unscale64),
             ],
         )
-        self.volume = runtime.empty(self.lanes, np.float64)
-        if q.per_type:
+        if q.per_type:  # no pass limit reads it
             self.volume = runtime.upload(np.zeros(self.lanes))
-        else:
-            self.launch("ppr_volume", self.lanes, [self.scale64, self.unscale64, self.nodes, self.volume])
+            return
+        self.volume = runtime.empty(self.lanes, np.float64)
+        self.launch("ppr_volume", self.lanes, [self.scale64, self.unscale64, self.nodes, self.volume])
 
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
@@ -153,6 +151,7 @@ class PprBlock:
         begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
         self.limit, self.measured_from = runtime.empty(self.lanes, np.int64), runtime.empty(self.lanes, np.int64)
         self.next_try = runtime.empty(self.lanes, np.int64)
+        self.theta, self.shrink = runtime.empty(self.lanes, np.float32), runtime.empty(self.lanes, np.float32)
         self.launch_warps(
             "ppr_restart",
             [
@@ -161,6 +160,7 @@ class PprBlock:
                 *(self.restart_rows.words, self.restart_rows.rank, self.d_damping, self.volume),
                 *(np.int32(self.symmetric), np.float64(q.tol), np.int64(q.max_iter)),
                 *(self.restart64, self.restart32, self.limit, self.measured_from, self.next_try),
+                *(self.theta, self.shrink),
             ],
         )
 
@@ -182,9 +182,6 @@ class PprBlock:
         self.unproven = runtime.upload(np.ones(self.lanes, np.int32))
         self.left = runtime.upload(np.array([self.count], np.int32))
         self.last_pass = runtime.upload(np.zeros(1, np.int64))
-        with np.errstate(over="ignore"):  # a tol beyond float32 is met by any residual
-            theta = (0.5 * (1.0 - self.damping) * self.queries.tol).astype(np.float32)
-        self.theta, self.shrink = runtime.upload(theta), runtime.upload(self._shrink())
         self.damping32 = runtime.upload(self.damping.astype(np.float32))
         omega = runtime.upload(self._omega(int(limit.max())))
         restart = [self.restart_rows.words, self.restart_rows.rank, self.restart32]
@@ -238,13 +235,6 @@ class PprBlock:
         if self.eta32 is not None:
             return "typed"
         return "weighted" if self.graph.weighted else "plain"
-
-    def _shrink(self) -> NDArray[np.float32]:
-        """1 / rate: by how much a pass is expected to shrink the residual."""
-        d = self.damping
-        with np.errstate(divide="ignore", over="ignore"):
-            rate = (1.0 + np.sqrt(1.0 - d * d)) / d if self.symmetric else 1.0 / d
-        return (1.0 / rate).astype(np.float32)
 
     def _omega(self, passes: int) -> NDArray[np.float32]:
         """(passes, L) of the Chebyshev recurrence (Golub & Varga 1961)."""
@@ -302,7 +292,8 @@ class PprBlock:
         """Power steps in float64 for open lanes until tol is met or float32 holds no better answer."""
         if not lanes_open.any():
             return
-        result, other = (self.odd, self.even) if self._ends_odd() else (self.even, self.odd)
+        result = self.result()
+        other = self.even if result is self.odd else self.odd
         self._place(result, other)
         self.certify(other)
         for _ in range(MOST_STEPS):
@@ -321,12 +312,9 @@ class PprBlock:
             passes[lanes_open] += 1
             lanes_open &= gained & (step.bound > self.queries.tol)
 
-    def _ends_odd(self) -> bool:
-        return bool(self.runtime.download(self.last_pass)[0] % 2)
-
     def result(self) -> DeviceArray:
         """The buffer that holds x^."""
-        return self.odd if self._ends_odd() else self.even
+        return self.odd if self.runtime.download(self.last_pass)[0] % 2 else self.even
 
     def _place(self, result: DeviceArray, other: DeviceArray) -> None:
         """From here on the scores are in ``result``: as if an even pass had written it."""

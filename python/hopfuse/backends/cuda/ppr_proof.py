@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .ppr_block import THREADS, Certificate, PprBlock
+from .ppr_block import Certificate, PprBlock
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime
+
+SELECT_THREADS, SELECT_KEPT = 128, 512  # of ppr_select, which finds hits in whole rounds
+OUTSIDE_THREADS, EMIT_THREADS = 256, 128
 
 
 class TopkHits(NamedTuple):
@@ -53,7 +56,7 @@ class TopkSearch:
     def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
         """After pass ``number``: end lanes whose hits look proven with the iterate that the pass read."""
         lists = _Lists(self, block)
-        lists.launch_warps(
+        block.launch_warps(
             "ppr_forecast",
             [
                 *(tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping, block.walking),
@@ -78,47 +81,37 @@ class TopkSearch:
         lists.flat = self.runtime.upload(np.where(holds, 0.0, certificate.bound))
         lists.rank(block.result(), final=True)
         lists.decide(0, [None] * 6)
-        bounds = np.broadcast_to(certificate.bound[:, None], hits.ids.shape).copy()
-        degrees = lists.degrees()
-        for lane in range(block.count):
-            held = min(int(lists.host_found[lane]), self.k)
-            hits.ids[lane, :held] = lists.host_ids[lane, :held]
-            hits.scores[lane, :held] = lists.host_scores[lane, :held]
-            hits.counts[lane] = held
-            if holds[lane]:
-                local = certificate.per_degree[lane] * degrees[lane, :held] * (1.0 + 1e-6) + 0.0
-                local = np.zeros(held) if certificate.per_degree[lane] == 0.0 else local
-                bounds[lane, :held] = np.minimum(local, bounds[lane, :held])
-            rounded = bounds[lane, :held].astype(np.float32)
-            hits.score_bounds[lane, :held] = np.nextafter(rounded, np.float32(np.inf))
-        hits.proven[:] = lists.host_shortfall < 1.0
+        used = slice(block.count)
+        hits.ids[used], hits.scores[used], hits.counts[used] = lists.hits()
+        bound = np.minimum(lists.errors(), certificate.bound[:, None]).astype(np.float32)
+        held = np.arange(self.k) < hits.counts[:, None]
+        hits.score_bounds[held] = np.nextafter(bound, np.float32(np.inf))[held]
+        hits.proven[:] = self.runtime.download(lists.shortfall) < 1.0
         return hits
 
 
 class _Lists:
-    """The lists of a block's lanes on the device, k + 1 hits each: one more, to see a tie."""
+    """The lists of a block's lanes on the device: keys (topk_key.h) of k + 1 hits, one more, to see a tie."""
 
     def __init__(self, search: TopkSearch, block: PprBlock) -> None:
         self.search, self.block, runtime = search, block, search.runtime
-        lanes, want = block.lanes, search.k + 1
+        lanes, self.want = block.lanes, search.k + 1
+        self.stride = -(-self.want // SELECT_KEPT) * SELECT_KEPT
         self.tried: DeviceArray = runtime.empty(lanes, np.int32)
         self.per_degree: DeviceArray = runtime.empty(lanes, np.float64)
         self.flat: DeviceArray = runtime.empty(lanes, np.float64)
-        self.scores, self.ids = runtime.empty((lanes, want), np.float32), runtime.empty((lanes, want), np.int64)
+        self.keys = runtime.empty((lanes, self.stride), np.uint64)
         self.found = runtime.upload(np.zeros(lanes, np.int64))
         self.shortfall = runtime.upload(np.full(lanes, np.inf))
         self.open = runtime.upload(np.zeros(lanes, np.int32))
         self.cut, self.outside = runtime.empty(lanes, np.float32), runtime.empty(lanes, np.float32)
         self.reach = [runtime.empty(lanes, np.float32), runtime.empty(lanes, np.float32)]
 
-    def launch_warps(self, kernel: str, arguments: list[Any]) -> None:
-        self.block.launch_warps(kernel, arguments)
-
     def _arguments(self) -> list[Any]:
         """The kernels' HOPFUSE_LISTS."""
         block, search = self.block, self.search
         return [
-            *(self.scores, self.ids, self.found, search.graph.internal_of, block.unscale64),
+            *(self.keys, np.int64(self.stride), self.found, search.graph.internal_of, block.unscale64),
             *(np.int32(block.per_lane), np.int64(search.k), search.count, self.per_degree, self.flat),
         ]
 
@@ -129,12 +122,12 @@ class _Lists:
             *(state, np.int32(final), block.unscale32, np.int32(block.per_lane)),
             *(search.graph.node_of, search.among, search.count),
         ]
-        lists = [self.tried, np.int64(search.k + 1), self.scores, self.ids, self.found]
-        block.launch("ppr_select", block.lanes * THREADS, [*candidates, *lists])
+        lists = [self.tried, np.int64(self.want), np.int64(self.stride), self.keys, self.found]
+        block.launch("ppr_select", block.lanes * SELECT_THREADS, [*candidates, *lists], block=SELECT_THREADS)
         proof = [self.shortfall, self.open, self.cut, *self.reach]
         block.launch("ppr_prove", 32, [*self._arguments(), self.tried, *proof], block=32)
         outside = [self.tried, self.open, self.cut, *self.reach, self.outside]
-        block.launch("ppr_outside", block.lanes * THREADS, [*candidates, *outside])
+        block.launch("ppr_outside", block.lanes * OUTSIDE_THREADS, [*candidates, *outside], block=OUTSIDE_THREADS)
 
     def decide(self, number: int, walk: list[DeviceArray | None]) -> None:
         """Every list's shortfall; with the walk's state, proven lanes end."""
@@ -142,15 +135,17 @@ class _Lists:
         state = [self.tried, self.open, self.outside, self.shortfall, block.d_damping, np.int64(number), *walk]
         block.launch("ppr_decide", 32, [*self._arguments(), *state], block=32)
 
-    def degrees(self) -> NDArray[np.float64]:
-        """deg of each hit of each lane; downloads the lists."""
-        runtime, block = self.search.runtime, self.block
-        self.host_ids, self.host_scores = runtime.download(self.ids), runtime.download(self.scores)
-        self.host_found, self.host_shortfall = runtime.download(self.found), runtime.download(self.shortfall)
-        degree = runtime.empty(self.host_ids.shape, np.float64)
-        if block.unscale64 is None:
-            return np.ones(self.host_ids.shape)
-        want = np.int64(self.search.k + 1)
-        arguments = [self.ids, self.found, want, self.search.graph.internal_of, block.unscale64]
-        block.launch("ppr_hit_degrees", degree.size, [*arguments, np.int32(block.per_lane), degree])
-        return runtime.download(degree)
+    def hits(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """ids, scores and counts of the used lanes' first k."""
+        runtime, count, k = self.search.runtime, self.block.count, self.search.k
+        ids, scores = runtime.empty((count, k), np.int64), runtime.empty((count, k), np.float32)
+        counts = runtime.empty(count, np.int64)
+        arguments = [self.keys, np.int64(self.stride), np.int64(k), None, np.int32(0), ids, scores, counts, None, None]
+        runtime.launch("topk_emit", count, EMIT_THREADS, arguments)
+        return runtime.download(ids), runtime.download(scores), runtime.download(counts)
+
+    def errors(self) -> NDArray[np.float64]:
+        """(L, k) error bounds of the hits."""
+        error = self.search.runtime.empty((self.block.lanes, self.search.k), np.float64)
+        self.block.launch("ppr_hit_errors", error.size, [*self._arguments(), error])
+        return self.search.runtime.download(error)

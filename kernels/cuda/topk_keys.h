@@ -1,0 +1,76 @@
+// Selection of the best hits by a block of threads: keys of hopfuse/topk_key.h streamed past a running list. Device code.
+#pragma once
+
+#include "hopfuse/device.h"
+#include "hopfuse/integers.h"
+#include "hopfuse/topk_key.h"
+
+namespace hopfuse {
+
+constexpr int KEYS_PER_THREAD = 4;  // loaded before any is compared, so that they travel together
+
+HOPFUSE_DEVICE void put_in_order(uint64_t* keys, int64_t low, int64_t high, bool descending) {
+    const uint64_t a = keys[low], b = keys[high];
+    if (descending ? a < b : a > b) {
+        keys[low] = b;
+        keys[high] = a;
+    }
+}
+
+// The stages of a bitonic sort for runs of first_size .. last_size keys, as far as they stay within the `count` keys
+// given (a power of two), which stand at `origin` of the sequence that is sorted descending.
+HOPFUSE_DEVICE void bitonic_stages(uint64_t* keys, int count, int64_t origin, int64_t first_size, int64_t last_size) {
+    for (int64_t size = first_size; size <= last_size; size *= 2) {
+        for (int distance = static_cast<int>(size < count ? size : count) / 2; distance > 0; distance /= 2) {
+            for (int pair = static_cast<int>(threadIdx.x); pair < count / 2; pair += static_cast<int>(blockDim.x)) {
+                const int low = 2 * pair - (pair & (distance - 1));
+                put_in_order(keys, low, low + distance, ((origin + low) & size) == 0);
+            }
+            __syncthreads();
+        }
+    }
+}
+
+// Sorts buffer[0 .. held) descending, as the power of two that `held` fits in.
+HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
+    int count = 2;
+    while (count < held) count *= 2;
+    for (int i = held + static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) buffer[i] = 0;
+    __syncthreads();
+    bitonic_stages(buffer, count, 0, 2, count);
+}
+
+// Streams source.key(begin .. end) past a list. The buffer holds the list and, behind it, keys above its last one that
+// wait to be sorted in; `room` is a power of two and at least width + KEYS_PER_THREAD * blockDim.x.
+template <class Source>
+HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t* list, int width, int room,
+                              uint64_t* buffer, int* num_waiting) {
+    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    const int step = KEYS_PER_THREAD * threads;
+    for (int i = thread; i < width; i += threads) buffer[i] = list[i];
+    if (thread == 0) *num_waiting = 0;
+    __syncthreads();
+    uint64_t threshold = buffer[width - 1];
+    for (int64_t at = begin; at < end; at += step) {
+        uint64_t keys[KEYS_PER_THREAD];
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+            const int64_t j = at + item * threads + thread;
+            keys[item] = j < end ? source.key(static_cast<int>(j)) : 0;
+        }
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item)
+            if (keys[item] > threshold) buffer[width + atomicAdd(num_waiting, 1)] = keys[item];
+        __syncthreads();
+        const int waiting = *num_waiting;
+        __syncthreads();
+        const bool is_last = at + step >= end;
+        if (waiting == 0 || (!is_last && width + waiting + step <= room)) continue;
+        if (thread == 0) *num_waiting = 0;
+        sort_held(buffer, width + waiting);
+        threshold = buffer[width - 1];
+    }
+    for (int i = thread; i < width; i += threads) list[i] = buffer[i];
+}
+
+}  // namespace hopfuse
