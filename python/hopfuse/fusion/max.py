@@ -42,8 +42,12 @@ class Max(FusionMethod):
     def packed(self, num_lists: int) -> NDArray[np.float32]:
         if self.bias is None:
             return np.zeros(num_lists, np.float32)
-        with np.errstate(over="ignore"):
-            bias = np.asarray(self.bias, np.float32)
-        if bias.shape != (num_lists,) or not np.isfinite(bias).all():
+        bias: NDArray[np.float32] | None
+        try:
+            with np.errstate(over="ignore"):
+                bias = np.asarray(self.bias, np.float32)
+        except (TypeError, ValueError):
+            bias = None
+        if bias is None or bias.shape != (num_lists,) or not np.isfinite(bias).all():
             raise InputError(f"bias is {self.bias!r}; it must be {num_lists} finite numbers, one per list")
         return bias

@@ -1,4 +1,4 @@
-"""Arrays of any library in, arrays of the same library out (DLPack)."""
+"""Results as arrays of the library that the input came from (DLPack)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-
-
-def to_numpy(array: Any, name: str) -> NDArray[Any]:
-    """A NumPy view of an array on the CPU, or of a list; an array elsewhere is an error."""
-    if isinstance(array, np.ndarray):
-        return array
-    if hasattr(array, "__dlpack__"):
-        try:
-            return np.from_dlpack(array)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{name} is a {type(array).__name__} that the CPU cannot read in place ({error}); move it there first"
-            ) from error
-    try:
-        return np.asarray(array)
-    except ValueError as error:
-        raise InputError(f"{name} is not a rectangular array: {error}") from error
 
 
 def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Graph
-from ._arrays import to_numpy
+from ..types.arrays import to_numpy
 from ._checks import check_real
 
 

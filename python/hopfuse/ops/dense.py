@@ -12,7 +12,8 @@ from ..backends import resolve
 from ..backends.arguments import thread_count
 from ..errors import InputError
 from ..types import Corpus, Hits
-from ._arrays import same_library, to_numpy
+from ..types.arrays import to_numpy
+from ._arrays import same_library
 from ._checks import check_ids, check_k, check_real, mask_or_ids
 
 
@@ -106,6 +107,8 @@ def _read_allow(allow: Any, batch: int, n: int) -> _Allow:
         if len(rows) != batch:
             raise InputError(f"allow has {len(rows)} lists for {batch} queries; give one for each query")
         if any(row.dtype == np.bool_ for row in rows):
+            if {row.shape for row in rows} != {(n,)}:
+                raise InputError(f"allow mixes masks of shapes {[row.shape for row in rows]}; each must be ({n},)")
             return _read_allow(np.stack(rows), batch, n)
         lists = [check_ids(row, n, f"allow[{b}]") for b, row in enumerate(rows)]
         indptr = np.zeros(batch + 1, np.int64)

@@ -14,7 +14,8 @@ from ..backends.arguments import thread_count
 from ..errors import InputError
 from ..fusion.base import is_finite_float32
 from ..types import Hits
-from ._arrays import same_library, to_numpy
+from ..types.arrays import to_numpy
+from ._arrays import same_library
 from ._checks import check_k, check_real
 
 CALIBRATIONS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
@@ -186,7 +187,7 @@ def _arrays(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray
 
 
 def _read_lists(lists: Sequence[Hits]) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
-    if isinstance(lists, Hits) or not len(lists):
+    if not isinstance(lists, Sequence) or not lists:
         raise InputError("fuse takes a sequence of at least one Hits, e.g. hf.fuse([dense, graph])")
     for at, hits in enumerate(lists):
         if not isinstance(hits, Hits):

@@ -11,7 +11,8 @@ from ..backends import resolve
 from ..backends.arguments import PprQueries, thread_count
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult
-from ._arrays import same_library, to_numpy
+from ..types.arrays import to_numpy
+from ._arrays import same_library
 from ._checks import check_k, check_real, mask_or_ids
 from ._restart import Restart, read_restart
 
@@ -307,7 +308,9 @@ def _read_allowed(graph: Graph, allowed: Any, rows: Restart) -> NDArray[np.uint8
         raise InputError(
             f"allowed_nodes is {mask.dtype}{mask.shape}; it must be bool of shape ({n},) or ({batch}, {n})"
         )
-    internal = np.ascontiguousarray(np.atleast_2d(mask)[:, graph.node_of]).view(np.uint8)
+    rows_of_mask = np.atleast_2d(mask)
+    ordered = rows_of_mask if graph.keeps_order else rows_of_mask[:, graph.node_of]
+    internal = np.ascontiguousarray(ordered).view(np.uint8)
     row = np.repeat(np.arange(batch), np.diff(rows.indptr)) if internal.shape[0] > 1 else 0
     outside = internal[row, rows.node] == 0
     if outside.any():

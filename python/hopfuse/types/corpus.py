@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .arrays import to_numpy
 
 Metric = Literal["ip", "cosine"]
 Storage = Literal["float32", "float16"]
@@ -65,7 +66,7 @@ class Corpus:
             raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
         if storage not in STORAGES:
             raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
-        array = X if isinstance(X, np.ndarray) else np.from_dlpack(X) if hasattr(X, "__dlpack__") else np.asarray(X)
+        array = to_numpy(X, "X")
         if array.ndim != 2 or array.dtype.kind not in "fiu" or array.shape[1] < 1:
             raise InputError(f"X is {array.dtype}{array.shape}; it must be real numbers of shape (N, d), d >= 1")
         with np.errstate(over="ignore"):

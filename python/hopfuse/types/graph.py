@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ._csr import build_csr, out_degrees
+from .arrays import to_numpy
 
 MAX_NODES = 2**31 - 1
 MAX_EDGE_TYPES = 256
@@ -71,6 +72,13 @@ class Graph:
     def num_edge_types(self) -> int:
         """T, the number of edge types."""
         return len(self.edge_type_names)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether internal nodes are numbered as the caller's; looked at once."""
+        if "keeps_order" not in self._prepared:
+            self._prepared["keeps_order"] = bool((self.node_of == np.arange(self.num_nodes)).all())
+        return bool(self._prepared["keeps_order"])
 
     @property
     def nbytes(self) -> int:
@@ -275,7 +283,7 @@ class Graph:
 
 
 def _ids(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    array = np.asarray(values)
+    array = to_numpy(values, name)
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -315,7 +323,7 @@ def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> N
 def _weights(weight: ArrayLike | None, size: int) -> NDArray[np.float64]:
     if weight is None:
         return np.ones(size, np.float64)
-    w = np.asarray(weight)
+    w = to_numpy(weight, "weight")
     if w.size == 0 and size == 0:
         return np.zeros(0, np.float64)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
@@ -331,11 +339,13 @@ def _weights(weight: ArrayLike | None, size: int) -> NDArray[np.float64]:
 def _types(
     edge_type: ArrayLike | None, names: Sequence[str] | None, size: int
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    if names is not None and (isinstance(names, str) or not isinstance(names, Sequence | np.ndarray)):
+        raise InputError(f"edge_type_names is {names!r}; it must be a sequence of names, one per type")
     if edge_type is None:
         if names is not None and len(names) != 1:
             raise InputError(f"edge_type_names has {len(names)} names, but edge_type is absent; pass edge_type too")
         return np.zeros(size, np.uint8), tuple(names) if names is not None else ("edge",)
-    t = np.asarray(edge_type)
+    t = to_numpy(edge_type, "edge_type")
     if t.shape != (size,) or (size and t.dtype.kind not in "iu"):
         raise InputError(f"edge_type is {t.dtype}{t.shape}; it must be {size} integers, one per edge")
     count = len(names) if names is not None else int(t.max(initial=0)) + 1

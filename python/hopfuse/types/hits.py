@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from .arrays import to_numpy
 
 PAD_ID = -1
 PAD_SCORE = np.float32(-np.inf)
@@ -144,11 +145,11 @@ class PprHits(Hits):
 def _checked(
     ids: ArrayLike, scores: ArrayLike, counts: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    raw = np.asarray(ids)
+    raw = to_numpy(ids, "ids")
     if raw.size and raw.dtype.kind not in "iu":
         raise InputError(f"ids have dtype {raw.dtype}; they must be integers")
     i = np.atleast_2d(raw.astype(np.int64, copy=False))
-    given = np.asarray(scores)
+    given = to_numpy(scores, "scores")
     if given.size and given.dtype.kind not in "fiub":
         raise InputError(f"scores have dtype {given.dtype}; they must be real numbers")
     with np.errstate(over="ignore"):
@@ -160,7 +161,7 @@ def _checked(
         c = (i != PAD_ID).sum(axis=1, dtype=np.int64)
         valid = i != PAD_ID
     else:
-        lengths = np.atleast_1d(np.asarray(counts))
+        lengths = np.atleast_1d(to_numpy(counts, "counts"))
         if lengths.size and lengths.dtype.kind not in "iu":
             raise InputError(f"counts have dtype {lengths.dtype}; they must be integers")
         c = lengths.astype(np.int64, copy=False)

@@ -1,0 +1,68 @@
+"""Inputs that are no arrays, or no numbers: every one is an error of the library, which says what was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from api.checks import refused
+
+RAGGED = [[1], [1, 2]]
+
+
+class Elsewhere:
+    """An array on a device that the CPU cannot read."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("this array is on another device")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+def graph() -> hf.Graph:
+    return hf.Graph.from_edges([0, 1], [1, 2])
+
+
+def hits() -> hf.Hits:
+    return hf.Hits([[1]], [[1.0]])
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a ragged corpus": (lambda: hf.Corpus.from_array(RAGGED), "X"),
+    "a corpus on another device": (lambda: hf.Corpus.from_array(Elsewhere()), "X is a Elsewhere"),
+    "ragged end points": (lambda: hf.Graph.from_edges(RAGGED, [0, 1]), "src"),
+    "ragged weights": (lambda: hf.Graph.from_edges([0, 1], [1, 2], RAGGED), "weight"),
+    "ragged edge types": (lambda: hf.Graph.from_edges([0, 1], [1, 2], edge_type=RAGGED), "edge_type"),
+    "a number of type names": (lambda: hf.Graph.from_edges([0], [1], edge_type_names=5), "edge_type_names is 5"),
+    "one string of type names": (lambda: hf.Graph.from_edges([0], [1], edge_type_names="a"), "edge_type_names is 'a'"),
+    "ragged hits": (lambda: hf.Hits(RAGGED, RAGGED), "ids"),
+    "ragged masks": (lambda: hf.dense_topk(np.eye(2), np.eye(2), 1, allow=[[True], [True, False]]), "allow"),
+    "a number of lists": (lambda: hf.fuse(5), "sequence"),
+    "a word of bias": (lambda: hf.fuse([hits()], method="max", bias="x"), "bias is 'x'"),
+    "a list of backends": (lambda: hf.ppr(graph(), [{0: 1.0}], backend=["cpu"]), "backend is ['cpu']"),
+    "passes beyond an integer": (lambda: hf.ppr(graph(), [{0: 1.0}], max_iter=2**70), "max_iter"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    call, says = REFUSED[name]
+    refused(call, [says])
+
+
+def test_a_mask_in_the_graphs_own_order_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks are as large as the graph: one in the right layout goes to the kernel as it is."""
+    from hopfuse.backends import cpu
+
+    seen: list[Any] = []
+    run = cpu.ppr
+    monkeypatch.setattr(
+        cpu, "ppr", lambda g, queries, scores: (seen.append(queries.allowed), run(g, queries, scores))[1]
+    )
+    for mask in (np.ones(3, np.bool_), np.ones((1, 3), np.bool_)):
+        hf.ppr(graph(), [{0: 1.0}], allowed_nodes=mask)
+        assert np.shares_memory(seen.pop(), mask)
