@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -115,10 +116,7 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
     double restart_factor[L];
     for (int lane = 0; lane < L; ++lane)
         restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
-    // float64 rounding of r_v itself, relative to (d P'x + s + x)_v <= 2 x_v + |r_v|, which sums to less than
-    // 3: an entry, its degree and its restart carry at most so many roundings.
-    constexpr double unit = 1.1102230246251565e-16;
-    const double slack = 2.0 * unit * double(block.graph.longest_row + 2 * PPR_TILE);
+    const double slack = ppr_slack(block.graph.longest_row, PPR_TILE);
     const D<L> d = D<L>::load(block.damping), back = D<L>::load(restart_factor);
     const bool masked_type = q.per_type && block.per_lane;
     const ResidualRows<L> shared(block);
@@ -158,11 +156,9 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, out.residual);
     max_tiles<L, D<L>>(block.tile64, tiles, 1, largest);
     for (int lane = 0; lane < L; ++lane) {
-        const double gap = 1.0 - block.damping[lane];
-        out.bound[lane] = (out.residual[lane] + 3.0 * slack) / gap * (1.0 + 4.0 * unit);
+        out.bound[lane] = ppr_bound(out.residual[lane], slack, block.damping[lane]);
         const bool holds = block.chebyshev && lost[lane] == 0.0;
-        out.per_degree[lane] = holds ? largest[lane] * (1.0 + 2.0 * slack) / gap * (1.0 + 4.0 * unit)
-                                     : std::numeric_limits<double>::infinity();
+        out.per_degree[lane] = ppr_node_bound(holds, largest[lane], slack, block.damping[lane]);
     }
     return out;
 }

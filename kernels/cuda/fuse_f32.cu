@@ -1,9 +1,9 @@
 // calibrate_f32 and fuse_f32 on a device. Contracts: hopfuse/calibrate.h, hopfuse/fuse.h, whose arithmetic this is.
 //
-// Of fuse there are two launches: fuse_lists makes list values, a warp to a list, and fuse_shared or fuse_global makes
-// documents of them, a block to a query. It sorts the entries by document and list, the thread at a document's first
-// entry scores it, and the documents are sorted by rank. Both sorts are bitonic networks over `size` entries of 16 bytes,
-// a power of two that holds the widths of all lists. Which of the two kernels runs changes no bit.
+// fuse_shared and fuse_global take a block to a query. Its warps make the list values, a list each; then it sorts the
+// entries by document and list, the thread at a document's first entry scores it, and the documents are sorted by rank.
+// Both sorts are bitonic networks over `size` entries of 16 bytes, a power of two that holds the widths of all lists.
+// Which of the two kernels runs changes no bit.
 #include "hopfuse/device.h"
 #include "hopfuse/fuse.h"
 
@@ -79,6 +79,14 @@ struct FlatLists {
     __device__ int64_t count(int32_t l, int64_t b) const { return counts[l * batch + b]; }
 };
 
+// What list values are made of, and where they go: laid out as the scores are.
+struct ListValues {
+    const float* scores;
+    Calibration calibration;
+    Ties ties;
+    float* values;
+};
+
 // What a document's score and rank depend on beside its entries, and where the hits go.
 struct Ranking {
     const float* option;
@@ -105,6 +113,17 @@ struct ByRank {
 };
 
 HOPFUSE_DEVICE Entry padding() { return Entry{0x7fffffffffffffff, NO_ENTRY, 0.0f}; }
+
+// Query b's list values, a warp to a list.
+template <class Method>
+HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues& of, const float* option) {
+    const Warp team{static_cast<int>(threadIdx.x % 32)};
+    for (int32_t l = static_cast<int32_t>(threadIdx.x / 32); l < in.lists; l += static_cast<int32_t>(blockDim.x / 32)) {
+        const int64_t row = in.row(l, b);
+        list_values<Method>(team, of.scores + row, in.count(l, b), of.calibration, of.ties, option, of.values + row);
+    }
+    __syncthreads();
+}
 
 // All entries of query b, each list's at the place that the widths give it, and padding elsewhere. Returns how many
 // entries there are.
@@ -188,9 +207,10 @@ HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t cou
 
 // One query, in room for `size` entries.
 template <class Method, class Index>
-HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const float* values,
+HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const ListValues& of,
                                const Ranking& by, Index size, Entry* entries) {
-    const Index used = fill_entries(in, b, ids, values, size, entries);
+    make_values<Method>(in, b, of, by.option);
+    const Index used = fill_entries(in, b, ids, of.values, size, entries);
     sort(entries, size, ByDocument{});
     const Index documents = score_documents<Method>(by, used, entries);
     sort(entries, size, ByRank{});
@@ -213,40 +233,25 @@ extern "C" __global__ void __launch_bounds__(128, 8)
                            static_cast<hopfuse::Ties>(ties), out + b * width);
 }
 
-// fuse_lists_METHOD_f32: the method's list values of every list of every query, laid out as the scores are.
-// Unit: a list of a query; a warp, 4 to a block. Block: 128. Registers: <= 56 (occupancy 50 %). Bytes: as calibrate_f32;
-// boltzmann goes over what it has written three times more.
-#define HOPFUSE_FUSE_LISTS(name, Method)                                                                 \
-    extern "C" __global__ void __launch_bounds__(128, 8) fuse_lists_##name##_f32(                        \
-        int64_t batch, int32_t lists, const int64_t* starts, const int64_t* counts, const float* scores, \
-        int32_t calibration, int32_t ties, const float* option, float* values) {                         \
-        const int64_t number = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;                  \
-        if (number >= lists * batch) return;                                                             \
-        const hopfuse::FlatLists in{batch, lists, starts, counts};                                       \
-        const int32_t l = static_cast<int32_t>(number / batch);                                          \
-        const int64_t b = number - l * batch, row = in.row(l, b);                                        \
-        const hopfuse::Warp team{static_cast<int>(threadIdx.x % 32)};                                    \
-        hopfuse::list_values<hopfuse::Method>(team, scores + row, in.count(l, b),                        \
-                                              static_cast<hopfuse::Calibration>(calibration),            \
-                                              static_cast<hopfuse::Ties>(ties), option, values + row);   \
-    }
-HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_LISTS)
-
-#define HOPFUSE_FUSE_PARAMETERS                                                                               \
-    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *ids,           \
-        const float *values, const float *option, const float *weights, int64_t weight_step, float consensus, \
-        int64_t k, int64_t *out_ids, float *out_scores, int64_t *out_counts
+#define HOPFUSE_FUSE_PARAMETERS                                                                                     \
+    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *ids,                 \
+        const float *scores, int32_t calibration, int32_t ties, float *values, const float *option,                 \
+        const float *weights, int64_t weight_step, float consensus, int64_t k, int64_t *out_ids, float *out_scores, \
+        int64_t *out_counts
 
 // weight_step: from a query's weights to the next one's; as many as there are lists, or 0 where all share them.
-#define HOPFUSE_FUSE_QUERY(Method, b, size, entries)                                                            \
-    hopfuse::fuse_query<hopfuse::Method>(hopfuse::FlatLists{batch, lists, starts, counts}, b, ids, values,      \
-                                         hopfuse::Ranking{option, weights + b * weight_step, consensus, k,      \
-                                                          out_ids + b * k, out_scores + b * k, out_counts + b}, \
+#define HOPFUSE_FUSE_QUERY(Method, b, size, entries)                                                                 \
+    hopfuse::fuse_query<hopfuse::Method>(hopfuse::FlatLists{batch, lists, starts, counts}, b, ids,                   \
+                                         hopfuse::ListValues{scores, static_cast<hopfuse::Calibration>(calibration), \
+                                                             static_cast<hopfuse::Ties>(ties), values},              \
+                                         hopfuse::Ranking{option, weights + b * weight_step, consensus, k,           \
+                                                          out_ids + b * k, out_scores + b * k, out_counts + b},      \
                                          size, entries)
 
 // fuse_shared_METHOD_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
-// Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 40 (occupancy 50 %). At size 256 (lists of
-// 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written.
+// Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 56 (occupancy 50 %). At size 256 (lists of
+// 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written; list values as
+// calibrate_f32, and boltzmann goes over them three times more.
 #define HOPFUSE_FUSE_SHARED(name, Method)                                                                           \
     extern "C" __global__ void __launch_bounds__(256) fuse_shared_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int size) { \
         HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);                                                            \
@@ -256,7 +261,7 @@ HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_LISTS)
 HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_SHARED)
 
 // fuse_global_METHOD_f32: the same with room in global memory, `size` entries to a block, and so for any lists.
-// Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 48 (occupancy 75 %). Bytes: each of the
+// Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 56 (occupancy 50 %). Bytes: each of the
 // log2(size) (log2(size) + 1) steps of the sorts reads 16 size and writes as much of it as it changes.
 #define HOPFUSE_FUSE_GLOBAL(name, Method)                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                           \

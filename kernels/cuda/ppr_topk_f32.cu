@@ -2,7 +2,8 @@
 // the same bits. L queries lie side by side: state[node][lane].
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
-#include "ppr_walk.h"
+#include "hopfuse/query_status.h"
+#include "ppr_scales.h"
 #include "topk_keys.h"
 
 namespace hopfuse {
@@ -87,11 +88,11 @@ struct DeviceList {
     }
 };
 
-// The largest x_v + 2 e_v over candidates with x_v below the cut, by a whole block with 4 bytes of shared memory a thread.
+// The largest x_v + 2 e_v over candidates with x_v below the cut, by a whole block; thread 0 gets it.
 template <int L>
-HOPFUSE_DEVICE float largest_outside(const Candidates& c, int lane, float cut, float per_degree, float flat,
-                                     float* best) {
+HOPFUSE_DEVICE float largest_outside(const Candidates& c, int lane, float cut, NodeError error, float* best) {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    const float per_degree = static_cast<float>(2.0 * error.per_degree), flat = static_cast<float>(2.0 * error.flat);
     float mine = 0.0f;
     for (int64_t i = thread; i < c.count; i += threads) {
         const int64_t row = c.row(i);
@@ -105,7 +106,72 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, int lane, float cut, f
         __syncthreads();
         if (thread < half && best[thread + half] > best[thread]) best[thread] = best[thread + half];
     }
-    return best[0];  // of use to thread 0 alone
+    return best[0];
+}
+
+// What a block's threads say to each other about their lane.
+struct Shared {
+    uint64_t buffer[SELECT_ROOM];
+    float best[SELECT_THREADS];
+    int num_waiting;
+    NodeError error;
+    int64_t found;
+    bool open;
+};
+
+// Ranks a lane's candidates into `list`, k + 1 of them to see a tie, and proves the first k; by a whole block. Thread 0
+// gets how far the list is from proof: below 1 is proven.
+template <int L>
+HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, int64_t k, uint64_t* keys,
+                                     Shared* shared) {
+    const int64_t found = select<L>(c, list.lane, k + 1, keys, shared->buffer, &shared->num_waiting);
+    double shortfall = 0.0;
+    if (threadIdx.x == 0) {
+        const ListProof proof = prove_list(list, k, found, c.count, shared->error);
+        shortfall = proof.shortfall;
+        shared->found = found;
+        shared->open = proof.open;
+    }
+    __syncthreads();
+    if (!shared->open) return shortfall;
+    const float outside = largest_outside<L>(c, list.lane, list.score(k - 1), shared->error, shared->best);
+    if (threadIdx.x != 0) return shortfall;
+    const double last = node_error(shared->error, list.degree(k - 1));
+    return proven_against(list.score(k - 1), last, outside_reach(outside)) ? shortfall : PPR_OUTSIDE_SHORTFALL;
+}
+
+// The float32 above a value that is at least 0: what a float64 bound is rounded to.
+HOPFUSE_DEVICE float above(double bound) {
+    const float value = static_cast<float>(bound);
+    return value < infinite32() ? bits_to_float(float_to_bits(value) + 1u) : value;
+}
+
+// Where the answers of a batch go, (B, width) and (B,).
+struct Answers {
+    int64_t width;
+    int64_t* ids;
+    float* scores;
+    float* score_bounds;
+    int64_t* counts;
+    uint8_t* proven;
+    int64_t* iterations;
+    double* residual;
+    double* bound;
+    uint8_t* converged;
+    int32_t* status;
+};
+
+template <int L>
+HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList<L>& list, int64_t held, double bound,
+                               NodeError error) {
+    for (int64_t i = threadIdx.x; i < out.width; i += blockDim.x) {
+        const int64_t at = row * out.width + i;
+        const bool is_hit = i < held;
+        out.ids[at] = is_hit ? topk_key_row(list.keys[i]) : -1;
+        out.scores[at] = is_hit ? list.score(i) : -infinite32();
+        const double own = is_hit ? node_error(error, list.degree(i)) : 0.0;
+        out.score_bounds[at] = is_hit ? above(own < bound ? own : bound) : 0.0f;
+    }
 }
 
 }  // namespace hopfuse
@@ -116,104 +182,84 @@ using namespace hopfuse;
     const float *state, int final, const float *degree, int per_lane, const int32_t *node_of, const int32_t *among, \
         int64_t count
 #define HOPFUSE_MAKE_CANDIDATES const Candidates candidates = {state, final, degree, per_lane, node_of, among, count}
-#define HOPFUSE_LISTS                                                                                              \
-    const uint64_t *keys, int64_t stride, const int64_t *found, const int32_t *internal_of, const double *unscale, \
-        int per_lane, int64_t k, int64_t count, const double *per_degree, const double *flat
-#define HOPFUSE_MAKE_LIST(L, lane) \
-    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane}
+#define HOPFUSE_LIST uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, int64_t k
+#define HOPFUSE_MAKE_LIST(L) const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane}
 
-// ppr_forecast_lL: which lanes try a proof after this pass, and the error that their largest |z - y| forecasts.
-//   Unit: a lane; a warp, all in one block. Block: 32 L. Shared memory: 0. Registers: <= 64. Bytes: 4 L tiles.
-// ppr_select_lL: the best `want` nodes with score > 0 of every lane that tries, best first, as keys; a lane's are
-//   `stride` apart from the next one's.
-//   Unit: a lane; a block of 128 threads. Block: 128. Shared memory: 8196 bytes. Registers: <= 64.
-//   Bytes: (8 + 4) candidates for each 512 hits asked for.
-// ppr_prove_lL: how far the lists' own gaps are from proof, and what candidates outside must stay below.
-//   Unit: a lane; a thread. Block: 32. Shared memory: 0. Registers: <= 80 (occupancy 25 %). Bytes: 24 k L.
-// ppr_outside_lL: the largest score plus twice its error outside each open list.
-//   Unit: a lane; a block of 256 threads. Block: 256. Shared memory: 1 KiB. Registers: <= 40. Bytes: 8 L candidates.
-// ppr_decide_lL: the shortfall of every list that tries; with `walking` given, ends proven lanes and says when the others
-//   try again.
-//   Unit: a lane; a thread. Block: 32. Shared memory: 0. Registers: <= 40 (occupancy 25 %). Bytes: 64 L.
-// ppr_hit_errors_lL: the error bound of each lane's first k hits, 0 where there are fewer.
-//   Unit: a hit; a thread. Block: 256. Shared memory: 0. Registers: <= 40. Bytes: 28 a hit.
-#define HOPFUSE_TOPK(L)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(32 * L) ppr_forecast_l##L(                                        \
-        const float* tiles, int64_t num_tiles, int64_t pass, const double* damping, const int32_t* walking,        \
-        const int64_t* next_try, int32_t* tried, double* per_degree, double* flat) {                               \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;           \
-        const bool tries = walking[query] != 0 && pass >= next_try[query];                                         \
-        const float largest = tries ? max_tiles<L, float>(tiles, num_tiles, 1, query, lane) : 0.0f;                \
-        if (lane != 0) return;                                                                                     \
-        tried[query] = tries ? 1 : 0;                                                                              \
-        const NodeError error = forecast_error(largest, damping[query]);                                           \
-        per_degree[query] = error.per_degree;                                                                      \
-        flat[query] = error.flat;                                                                                  \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_select_l##L(                                  \
-        HOPFUSE_CANDIDATES, const int32_t* tried, int64_t want, int64_t stride, uint64_t* keys, int64_t* found) {  \
-        __shared__ uint64_t buffer[SELECT_ROOM];                                                                   \
-        __shared__ int num_waiting;                                                                                \
-        const int lane = static_cast<int>(blockIdx.x);                                                             \
-        if (tried[lane] == 0) return;                                                                              \
-        HOPFUSE_MAKE_CANDIDATES;                                                                                   \
-        const int64_t held = select<L>(candidates, lane, want, keys + lane * stride, buffer, &num_waiting);        \
-        if (threadIdx.x == 0) found[lane] = held;                                                                  \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(32)                                                               \
-        ppr_prove_l##L(HOPFUSE_LISTS, const int32_t* tried, double* shortfall, int32_t* open, float* cut,          \
-                       float* reach_per_degree, float* reach_flat) {                                               \
-        const int lane = static_cast<int>(threadIdx.x);                                                            \
-        if (lane >= L || tried[lane] == 0) return;                                                                 \
-        HOPFUSE_MAKE_LIST(L, lane);                                                                                \
-        const NodeError error = {per_degree[lane], flat[lane]};                                                    \
-        const ListProof proof = prove_list(list, k, found[lane], count, error);                                    \
-        shortfall[lane] = proof.shortfall;                                                                         \
-        open[lane] = proof.open ? 1 : 0;                                                                           \
-        cut[lane] = proof.open ? list.score(k - 1) : infinite32();                                                 \
-        reach_per_degree[lane] = static_cast<float>(2.0 * error.per_degree);                                       \
-        reach_flat[lane] = static_cast<float>(2.0 * error.flat);                                                   \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        ppr_outside_l##L(HOPFUSE_CANDIDATES, const int32_t* tried, const int32_t* open, const float* cut,          \
-                         const float* reach_per_degree, const float* reach_flat, float* outside) {                 \
-        __shared__ float best[256];                                                                                \
-        const int lane = static_cast<int>(blockIdx.x);                                                             \
-        if (tried[lane] == 0 || open[lane] == 0) return;                                                           \
-        HOPFUSE_MAKE_CANDIDATES;                                                                                   \
-        const float most =                                                                                         \
-            largest_outside<L>(candidates, lane, cut[lane], reach_per_degree[lane], reach_flat[lane], best);       \
-        if (threadIdx.x == 0) outside[lane] = most;                                                                \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(32)                                                               \
-        ppr_decide_l##L(HOPFUSE_LISTS, const int32_t* tried, const int32_t* open, const float* outside,            \
-                        double* shortfall, const double* damping, int64_t pass, int32_t* walking, int64_t* passes, \
-                        int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {                 \
-        const int lane = static_cast<int>(threadIdx.x);                                                            \
-        if (lane >= L || tried[lane] == 0) return;                                                                 \
-        if (open[lane] != 0) {                                                                                     \
-            HOPFUSE_MAKE_LIST(L, lane);                                                                            \
-            const double last = node_error(NodeError{per_degree[lane], flat[lane]}, list.degree(k - 1));           \
-            if (!proven_against(list.score(k - 1), last, outside_reach(outside[lane])))                            \
-                shortfall[lane] = PPR_OUTSIDE_SHORTFALL;                                                           \
-        }                                                                                                          \
-        if (walking == nullptr) return;                                                                            \
-        if (!(shortfall[lane] < 1.0)) {                                                                            \
-            next_try[lane] = next_proof(pass, shortfall[lane], ppr_error_decay(true, damping[lane]));              \
-            return;                                                                                                \
-        }                                                                                                          \
-        walking[lane] = 0;                                                                                         \
-        passes[lane] = pass;                                                                                       \
-        unproven[lane] = 0;                                                                                        \
-        if (atomicSub(left, 1) == 1) *last_pass = pass;                                                            \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) ppr_hit_errors_l##L(HOPFUSE_LISTS, double* error) {          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
-        if (at >= k * L) return;                                                                                   \
-        const int lane = static_cast<int>(at / k);                                                                 \
-        HOPFUSE_MAKE_LIST(L, lane);                                                                                \
-        const NodeError own = {per_degree[lane], flat[lane]};                                                      \
-        error[at] = at % k < found[lane] ? node_error(own, list.degree(at % k)) : 0.0;                             \
+// ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
+//   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
+//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 96 (occupancy 25 %).
+//   Bytes: 4 tiles, 20 candidates and (8 + 4) more for each 512 hits asked for, 24 k.
+// ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
+//   `residual` it reads the certificate from the tiles that ppr_residual wrote.
+//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 96 (occupancy 25 %).
+//   Bytes: as ppr_try; 20 k written.
+#define HOPFUSE_TOPK(L)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_try_l##L(                                         \
+        HOPFUSE_CANDIDATES, HOPFUSE_LIST, const float* tiles, int64_t num_tiles, int64_t pass, const double* damping,  \
+        int32_t* walking, int64_t* passes, int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {  \
+        __shared__ Shared shared;                                                                                      \
+        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
+        if (walking[lane] == 0 || pass < next_try[lane]) return;                                                       \
+        HOPFUSE_MAKE_CANDIDATES;                                                                                       \
+        HOPFUSE_MAKE_LIST(L);                                                                                          \
+        if (thread < 32) {                                                                                             \
+            const float largest = max_tiles<L, float>(tiles, num_tiles, 1, lane, thread);                              \
+            if (thread == 0) shared.error = forecast_error(largest, damping[lane]);                                    \
+        }                                                                                                              \
+        __syncthreads();                                                                                               \
+        const double shortfall = rank_and_prove<L>(candidates, list, k, keys + lane * stride, &shared);                \
+        if (thread != 0) return;                                                                                       \
+        if (!(shortfall < 1.0)) {                                                                                      \
+            next_try[lane] = next_proof(pass, shortfall, ppr_error_decay(true, damping[lane]));                        \
+            return;                                                                                                    \
+        }                                                                                                              \
+        walking[lane] = 0;                                                                                             \
+        passes[lane] = pass;                                                                                           \
+        unproven[lane] = 0;                                                                                            \
+        if (atomicSub(left, 1) == 1) *last_pass = pass;                                                                \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_finish_l##L(                                      \
+        const float* even, const float* odd, int per_lane, const int32_t* node_of, const int32_t* among,               \
+        int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual, const double* bound,                   \
+        const double* per_degree, const int64_t* polished, const int32_t* walking, const int64_t* limit,               \
+        const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, const int64_t* rows,  \
+        int64_t width, int64_t* ids, float* scores, float* score_bounds, int64_t* counts, uint8_t* proven,             \
+        int64_t* iterations, double* out_residual, double* out_bound, uint8_t* converged, int32_t* status) {           \
+        __shared__ Shared shared;                                                                                      \
+        __shared__ Certificate own;                                                                                    \
+        const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
+        const int64_t row = rows[lane];                                                                                \
+        if (row < 0) return;                                                                                           \
+        const Candidates candidates = {*last_pass % 2 == 0 ? even : odd, 1, nullptr, per_lane, node_of, among, count}; \
+        HOPFUSE_MAKE_LIST(L);                                                                                          \
+        HOPFUSE_MAKE_CERTIFIED;                                                                                        \
+        if (thread < 32) {                                                                                             \
+            const Certificate certificate = residual == nullptr                                                        \
+                                                ? certified.read<L>(lane, thread)                                      \
+                                                : Certificate{residual[lane], bound[lane], per_degree[lane]};          \
+            if (thread == 0) {                                                                                         \
+                own = certificate;                                                                                     \
+                shared.error = ppr_final_error(certificate.bound, certificate.per_degree);                             \
+                shared.found = 0;                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        __syncthreads();                                                                                               \
+        const double shortfall = k > 0 ? rank_and_prove<L>(candidates, list, k, keys + lane * stride, &shared) : 0.0;  \
+        const Answers out = {width,      ids,          scores,    score_bounds, counts, proven,                        \
+                             iterations, out_residual, out_bound, converged,    status};                               \
+        __syncthreads();                                                                                               \
+        const int64_t held = shared.found < k ? shared.found : k;                                                      \
+        write_hits<L>(out, row, list, held, own.bound, shared.error);                                                  \
+        if (thread != 0) return;                                                                                       \
+        const bool is_met = own.bound <= tol, is_empty = limit[lane] == 0;                                             \
+        counts[row] = held;                                                                                            \
+        proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;                                                             \
+        iterations[row] += is_empty ? 0 : passes[lane] + 1 + (polished == nullptr ? 0 : polished[lane]);               \
+        out_residual[row] = is_empty ? 0.0 : own.residual;                                                             \
+        out_bound[row] = is_empty ? 0.0 : own.bound;                                                                   \
+        converged[row] = is_met || is_empty ? 1 : 0;                                                                   \
+        const int32_t known = is_empty || (is_met && walking[lane] == 0) ? status_complete : status_incomplete;        \
+        status[row] = seed_status[lane] < known ? seed_status[lane] : known;                                           \
     }
 
 HOPFUSE_TOPK(4)

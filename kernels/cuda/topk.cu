@@ -5,6 +5,7 @@
 // key that a full list does not hold is below its last one. Lists are (queries, splits, width): each split of a tile has
 // a list of its own, so that few queries still fill a device; dense_keep_u64 makes one of them at the end.
 #include "hopfuse/device.h"
+#include "hopfuse/query_status.h"
 #include "topk_keys.h"
 
 namespace hopfuse {
@@ -93,13 +94,6 @@ extern "C" __global__ void __launch_bounds__(128) dense_keep_u64(const uint64_t*
               lists + static_cast<int64_t>(blockIdx.x) * width, width, room, buffer, &num_waiting);
 }
 
-// Keys become 0: empty lists.
-// Grid: count / 256 blocks. Block: 256. Registers: <= 16 (occupancy 100 %). Moved: 8 bytes a key.
-extern "C" __global__ void __launch_bounds__(256) dense_clear_u64(uint64_t* keys, int64_t count) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < count) keys[i] = 0;
-}
-
 // Those stages of a descending bitonic sort of runs of `length` keys (a power of two, as are the others) that stay
 // within `chunk` keys: all up to runs of a chunk (first_size 2, last_size chunk), or the end of the stage for runs of one
 // larger size (both that size), which dense_sort_step_u64 begins.
@@ -128,30 +122,46 @@ extern "C" __global__ void __launch_bounds__(256)
     hopfuse::put_in_order(keys, low, low + distance, (low & (length - 1) & size) == 0);
 }
 
-// Sorted canonical keys (B, stride) become hits (B, k), k <= stride, padded with id -1 and score -inf. Where `bounds`
-// (B, width), the sorted upper bounds that the keys are the rows of, is not null: complete[b] says whether no row outside
-// it can be a hit (see dense_select_f32), and rescored[b] counts its rows.
-// Grid: one block a query. Block: 128. Registers: <= 40 (occupancy 50 %). Moved: 20 bytes a hit, 8 a bound.
+// The first k of canonical keys (B, stride) become hits (B, columns), padded with id -1 and score -inf. They are sorted already,
+// or with `sorts` (stride a power of two, in shared memory) the block sorts them. Where `bounds` (B, width), the sorted
+// upper bounds that the keys are the rows of, is not null: rescored[b] counts its rows, and complete[b] says whether no
+// row outside it can be a hit (see dense_select_f32). `status` is what is known of the query before (hopfuse/query_status.h).
+// Grid: one block a query. Block: 128. Shared memory: 32768 bytes (8 stride where it sorts, else 16). Registers: <= 40
+// (occupancy 25 %; 2 KiB for k = 10). Moved: 8 bytes a key that is sorted, 20 a hit, 8 a bound.
 extern "C" __global__ void __launch_bounds__(128)
-    topk_emit(const uint64_t* keys, int64_t stride, int64_t k, const uint64_t* bounds, int width, int64_t* ids,
-              float* scores, int64_t* counts, int32_t* complete, int64_t* rescored) {
+    topk_emit(const uint64_t* keys, int64_t stride, int sorts, int64_t k, int64_t columns, const uint64_t* bounds,
+              int width, const int32_t* status, int64_t* ids, float* scores, int64_t* counts, int32_t* complete,
+              int64_t* rescored) {
     using namespace hopfuse;
+    HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     const int64_t query = blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
-    const uint64_t* const mine = keys + query * stride;
-    for (int64_t i = thread; i < k; i += threads) {
-        const uint64_t key = mine[i];
-        ids[query * k + i] = key == 0 ? -1 : topk_key_row(key);
-        scores[query * k + i] = key == 0 ? bits_to_float(0xff800000u) : topk_key_score(key);
+    const uint64_t* mine = keys + query * stride;
+    if (sorts != 0) {
+        for (int64_t i = thread; i < stride; i += threads) buffer[i] = mine[i];
+        __syncthreads();
+        bitonic_stages(buffer, static_cast<int>(stride), 0, 2, stride);
+        mine = buffer;
+    }
+    for (int64_t i = thread; i < columns; i += threads) {
+        const uint64_t key = i < k ? mine[i] : 0;
+        ids[query * columns + i] = key == 0 ? -1 : topk_key_row(key);
+        scores[query * columns + i] = key == 0 ? bits_to_float(0xff800000u) : topk_key_score(key);
         if (key != 0 && (i + 1 == k || mine[i + 1] == 0)) counts[query] = i + 1;
         if (key == 0 && i == 0) counts[query] = 0;
     }
-    if (bounds == nullptr) return;
-    const uint64_t* const upper = bounds + query * width;
-    for (int64_t i = thread; i < width; i += threads) {
-        if (upper[i] != 0 && (i + 1 == width || upper[i + 1] == 0)) rescored[query] = i + 1;
-        if (upper[i] == 0 && i == 0) rescored[query] = 0;
+    if (bounds != nullptr) {
+        const uint64_t* const upper = bounds + query * width;
+        for (int64_t i = thread; i < width; i += threads) {
+            if (upper[i] != 0 && (i + 1 == width || upper[i + 1] == 0)) rescored[query] = i + 1;
+            if (upper[i] == 0 && i == 0) rescored[query] = 0;
+        }
     }
     if (thread != 0) return;
-    const uint64_t last = upper[width - 1];
-    complete[query] = last == 0 || topk_key_score(mine[k - 1]) > topk_key_score(last) ? 1 : 0;
+    int32_t known = status_complete;
+    if (bounds != nullptr) {
+        const uint64_t last = bounds[query * width + width - 1];
+        const bool proven = last == 0 || topk_key_score(mine[k - 1]) > topk_key_score(last);
+        known = proven ? status_complete : status_incomplete;
+    }
+    complete[query] = status[query] < 0 ? status[query] : known;
 }

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt"))),
 ]
 
-SMALL = Sizes(tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600)
+SMALL = Sizes(tile_scores=1, tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600)
 
 
 class Runtime(SimtRuntime):
@@ -72,8 +72,9 @@ def search(
     runtime: Runtime, q: NDArray[np.float32], corpus: hf.Corpus, k: int, allow: Any = None, sizes: Sizes = SMALL
 ) -> tuple[hf.Hits, int]:
     allowed = _read_allow(allow, q.shape[0], corpus.num_vectors)
-    hits, rescored = dense_topk(runtime, q, corpus, k, **allowed._asdict(), sizes=sizes)
-    return hf.Hits(**hits), rescored
+    hits, rescored = dense_topk(runtime, runtime.upload(q), corpus, k, **allowed._asdict(), sizes=sizes)
+    assert (runtime.download(hits.status) == 1).all()
+    return hf.Hits(hits.ids, hits.scores, hits.counts), rescored
 
 
 def check(
@@ -118,14 +119,14 @@ def test_batches_and_splits_of_tiles(runtime: Runtime, batch: int) -> None:
     rng = np.random.default_rng(batch)
     x, q = normal(rng, 230, 20), normal(rng, batch, 20)
     for split_blocks in (1, 3, 50):
-        check(runtime, x, q, 4, sizes=Sizes(tile_rows=90, split_rows=7, split_blocks=split_blocks))
+        check(runtime, x, q, 4, sizes=Sizes(tile_scores=1, tile_rows=90, split_rows=7, split_blocks=split_blocks))
 
 
 def test_lists_wider_than_a_block_takes_in_one_step(runtime: Runtime) -> None:
     rng = np.random.default_rng(2)
     x, q = normal(rng, 1500, 4).round(1), normal(rng, 2, 4)
     for k in (500, 1000, 1400):
-        check(runtime, x, q, k, sizes=Sizes(tile_rows=700))
+        check(runtime, x, q, k, sizes=Sizes(tile_scores=1, tile_rows=700))
 
 
 def test_nothing_to_search_launches_nothing(runtime: Runtime) -> None:
@@ -227,7 +228,7 @@ def test_rows_nearer_to_each_other_than_the_bound_in_any_order_of_sums(
     q = np.concatenate([x[:1], normal(rng, 2, 64)])
     corpus = hf.Corpus.from_array(x, metric=metric)
     expected = hf.dense_topk(q, corpus, 5)
-    everything = Sizes(tile_rows=300)
+    everything = Sizes(tile_scores=1, tile_rows=300)
     worst = np.ones((3, 300))
     worst[np.arange(3)[:, None], expected.ids] = -1.0
     alone = np.minimum(worst, 0.0)  # the best rows fall, and nothing else rises to warn of it
@@ -244,7 +245,7 @@ def test_a_product_beyond_the_bound_would_be_seen(runtime: Runtime) -> None:
     expected = hf.dense_topk(q, corpus, 5)
     runtime.error = np.zeros((1, 300))
     runtime.error[0, expected.ids[0]] = -1e6
-    hits, _ = search(runtime, q, corpus, 5, sizes=Sizes(tile_rows=300))
+    hits, _ = search(runtime, q, corpus, 5, sizes=Sizes(tile_scores=1, tile_rows=300))
     assert not np.isin(hits.ids, expected.ids).any()
 
 
@@ -311,7 +312,7 @@ def test_a_corpus_is_uploaded_once_for_each_runtime(runtime: Runtime) -> None:
             assert_hits_equal(hits, hf.dense_topk(q, corpus, 3))
     held = [entry for entry in corpus._prepared.values() if hasattr(entry, "runtime")]
     assert [entry.runtime for entry in held] == [runtime, other]
-    assert runtime.ran("dense_norms") == other.ran("dense_norms") == 3  # the corpus, and two batches of queries
+    assert runtime.ran("dense_norms") == other.ran("dense_norms") == 1
 
 
 # ---- Orders of threads and blocks, and sanitizers -------------------------------------------------------------------
@@ -330,7 +331,7 @@ def test_any_order_of_threads_and_blocks(runtime: Runtime, order: str, seed: int
     check(runtime, x, q, 130)
 
 
-TINY = Sizes(tile_rows=32, split_rows=12, split_blocks=2)
+TINY = Sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2)
 
 
 @pytest.fixture(scope="module", params=["asan", "tsan"])
@@ -346,7 +347,7 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     check(sanitized, x.astype(np.float16), q, 1, "cosine", np.arange(1, 38), TINY)  # by the bound
     check(sanitized, x[:30], q, 2, sizes=TINY)  # every row, past lists
     check(
-        sanitized, x[:10], q, 5, allow=rng.random(10) < 0.8, sizes=Sizes(tile_rows=4, widest=4, sort_chunk=8)
+        sanitized, x[:10], q, 5, allow=rng.random(10) < 0.8, sizes=Sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8)
     )  # sorted
     kernels = set(sanitized.module.kernels) - {"dense_norms_f16", "dense_score_f16", "dense_rescore_f32"}
     assert kernels <= {name for name, _, _ in sanitized.launches}

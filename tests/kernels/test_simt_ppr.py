@@ -123,7 +123,7 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-    assert {"ppr_select_l4", "ppr_decide_l4", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
+    assert {"ppr_try_l4", "ppr_finish_l4", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
 
 
 def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:

@@ -1,24 +1,85 @@
-"""The emulator as a runtime of hopfuse's device backend: ``backend="simt"`` in the tests."""
+"""The emulator as a runtime of hopfuse's device backend: ``backend="simt"`` in the tests.
+
+It keeps a device's rules where a host would let things pass: fresh memory is poisoned, an array that was dropped may be
+given out again, and while a work is recorded nothing is allocated, uploaded, read back or waited for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from hopfuse.backends.cuda.runtime import Constants
+from hopfuse.errors import BackendError, InputError
 from hopfuse_simt.module import SimtModule
 
 CUDA = Path(__file__).parents[2] / "cuda"
+T = TypeVar("T")
+Array = np.ndarray[Any, Any]
+
+
+class SimtError(RuntimeError):
+    """What a device would refuse, or do wrong without a word."""
+
+
+class SimtArray:
+    """An array of the emulator's device as a caller has it: nothing on the host reads it but by its address."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        self.shape, self.dtype = array.shape, array.dtype
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {**self._array.__array_interface__, "version": 3, "stream": 1}
+
+    def get(self) -> Array:
+        """A copy on the host."""
+        return self._array.copy()
+
+
+class Event(NamedTuple):
+    """Something asked of the device: what, and of how much."""
+
+    kind: str  # "allocate", "upload", "download", "copy", "launch", "matmul", "replay"
+    what: Any
+
+
+@dataclass
+class _Pool:
+    """Memory of a recording: blocks that nothing uses are given out again, by size."""
+
+    free: dict[int, list[Array]]
+    made: int = 0
+
+
+class SimtRecording:
+    """Launches and copies to do again, with the memory and the constants that they use."""
+
+    def __init__(self, runtime: SimtRuntime, pool: _Pool, constants: Constants) -> None:
+        self.runtime, self.pool, self.constants = runtime, pool, constants
+        self.queue: list[tuple[Event, Callable[[], None]]] = []
+
+    def replay(self) -> None:
+        if self.runtime.fixed:
+            raise SimtError("a recording is replayed inside a recording")
+        self.runtime.events.append(Event("replay", len(self.queue)))
+        for _, work in self.queue:
+            work()
 
 
 class SimtRuntime:
-    """Device memory is host memory; fresh memory is poisoned, so that a read of what nobody wrote is seen.
+    """Device memory is host memory.
 
     ``sources`` are the .cu files, all of kernels/cuda by default; ``order`` and ``seed`` are those of
-    :meth:`SimtModule.launch`; ``launches`` lists (kernel, grid, block) since it was last emptied, and ``counters`` what
-    each of them counted.
+    :meth:`SimtModule.launch`; ``launches`` lists (kernel, grid, block) since it was last emptied, ``counters`` what
+    each of them counted, and ``events`` all that was asked. ``memory`` is what the device has, in bytes.
     """
 
     name = "simt"
@@ -28,26 +89,163 @@ class SimtRuntime:
     ) -> None:
         self.module = SimtModule(sources or sorted(CUDA.glob("*.cu")), build=build)
         self.order, self.seed = order, seed
+        self.memory = 1 << 40
         self.launches: list[tuple[str, int, int]] = []
         self.counters: list[Any] = []
+        self.events: list[Event] = []
+        self._recording: SimtRecording | None = None
+        self._pool: _Pool | None = None
+        self._constants: Constants | None = None
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    @property
+    def fixed(self) -> bool:
+        return self._constants is not None
+
+    # ---- Memory --------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        return np.full(size, 0xFF, np.uint8).view(dtype).reshape(shape)
+        return self._block(max(1, size))[:size].view(dtype).reshape(shape)
 
-    def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _block(self, size: int) -> Array:
+        if size > self.memory:
+            raise BackendError(f"the device has {self.memory} bytes free and {size} were asked for")
+        pool = self._pool
+        if pool is None:
+            self.events.append(Event("allocate", size))
+            return np.full(size, 0xFF, np.uint8)
+        if not pool.free[size]:
+            if self._recording is not None:
+                raise SimtError(f"a recording allocates {size} bytes that the run before it did not free")
+            self.events.append(Event("allocate", size))
+            pool.made += size
+            pool.free[size].append(np.empty(size, np.uint8))
+        array = np.asarray(_Lease(pool.free[size].pop(), pool))
+        if self._recording is not None:  # a replay starts from poison too
+            self._recording.queue.append((Event("poison", size), lambda: array.fill(0xFF)))
+        array.fill(0xFF)
+        return array
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        array = self.empty(shape, dtype)
+        self._do(Event("copy", array.nbytes), lambda: array.view(np.uint8).fill(0))
+        return array
+
+    def upload(self, array: Array) -> Array:
+        if not array.flags.c_contiguous:
+            raise SimtError("an upload of an array that is not C-contiguous")
+        if self._constants is not None:
+            return self._constants.upload(array, self._make)  # type: ignore[no-any-return]
+        return self._make(array)
+
+    def _make(self, array: Array) -> Array:
+        self.events.append(Event("upload", array.nbytes))
         return np.array(array, order="C")
 
-    def download(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def download(self, array: Array) -> Array:
+        if self.fixed:
+            raise SimtError("a download inside a capture")
+        self.events.append(Event("download", array.nbytes))
         return array.copy()
 
-    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
-        counters = self.module.launch(kernel, grid, block, shared, list(arguments), order=self.order, seed=self.seed)
-        self.launches.append((kernel, grid, block))
-        self.counters.append(counters)
+    def copy(self, target: Array, source: Array) -> None:
+        if target.nbytes != source.nbytes or not (target.flags.c_contiguous and source.flags.c_contiguous):
+            raise SimtError(f"a copy of {source.shape} {source.dtype} to {target.shape} {target.dtype}")
 
-    def matmul(self, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
-        np.matmul(a.astype(np.float32), b.astype(np.float32).T, out=out)
+        def work() -> None:
+            target.reshape(-1).view(np.uint8)[:] = source.reshape(-1).view(np.uint8)
+
+        self._do(Event("copy", target.nbytes), work)
+
+    def pinned(self, nbytes: int) -> Array:
+        return np.zeros(nbytes, np.uint8)
+
+    def free_bytes(self) -> int:
+        return self.memory
+
+    def trim(self) -> None:
+        """Nothing is kept."""
+
+    @contextlib.contextmanager
+    def resident(self) -> Iterator[None]:
+        if self._recording is not None:
+            raise SimtError("what stays on the device is made inside a recording")
+        kept = self._pool, self._constants
+        self._pool = self._constants = None
+        try:
+            yield
+        finally:
+            self._pool, self._constants = kept
+
+    # ---- Work ----------------------------------------------------------------------------------------------------
+
+    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+        given = list(arguments)
+
+        def work() -> None:
+            counters = self.module.launch(kernel, grid, block, shared, given, order=self.order, seed=self.seed)
+            self.launches.append((kernel, grid, block))
+            self.counters.append(counters)
+
+        self._do(Event("launch", kernel), work)
+
+    def matmul(self, a: Array, b: Array, out: Array) -> None:
+        self._do(Event("matmul", out.shape), lambda: self._multiply(a, b, out))
+
+    def _multiply(self, a: Array, b: Array, out: Array) -> None:
+        np.matmul(a, b.T, out=out)
+
+    def _do(self, event: Event, work: Callable[[], None]) -> None:
+        self.events.append(event)
+        if self._recording is not None:
+            self._recording.queue.append((event, work))
+        else:
+            work()
+
+    def capture(self, work: Callable[[], T]) -> tuple[SimtRecording, T]:
+        if self.fixed:
+            raise SimtError("a capture inside a capture")
+        self._pool, self._constants = _Pool(defaultdict(list)), Constants()
+        try:
+            work()
+            self._constants.record()
+            self._recording = SimtRecording(self, self._pool, self._constants)
+            return self._recording, work()
+        finally:
+            self._recording = self._pool = self._constants = None
+
+    # ---- The caller's arrays ---------------------------------------------------------------------------------------
+
+    def is_device_array(self, array: Any) -> bool:
+        return hasattr(array, "__cuda_array_interface__")
+
+    def adopt(self, array: Any) -> Array:
+        interface = array.__cuda_array_interface__
+        if interface.get("strides") is not None:
+            raise InputError("the array is not C-contiguous; pass a contiguous copy")
+
+        class Holder:
+            __array_interface__ = {name: value for name, value in interface.items() if name != "stream"}
+            owner = array
+
+        return np.asarray(Holder())
+
+    def export(self, array: Array, like: Any) -> Any:
+        return SimtArray(array)
+
+    def on_stream_of(self, array: Any) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def explain(self) -> dict[str, Any]:
         return {"device": "SIMT emulator on the host", "kernels": list(self.module.kernels)}
+
+
+class _Lease:
+    """Memory of a pool, which has it back when no array refers to it."""
+
+    def __init__(self, block: Array, pool: _Pool) -> None:
+        self._block, self._pool = block, pool
+        self.__array_interface__ = block.__array_interface__
+
+    def __del__(self) -> None:
+        self._pool.free[self._block.size].append(self._block)

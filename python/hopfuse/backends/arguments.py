@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,19 @@ def thread_count(threads: int | None) -> int:
     return int(threads)
 
 
+class DeviceSeeds(NamedTuple):
+    """Restarts on a device, not yet read: (B, S) node ids of the caller, int64, -1 for none, and float64 weights."""
+
+    node: Any
+    weight: Any
+    may_be_empty: bool  # a query without seeds gets no hits; otherwise it is an error
+
+
 class PprQueries(NamedTuple):
-    """A checked batch: restarts by internal node, and the options of each query."""
+    """A checked batch: restarts by internal node, and the options of each query.
+
+    With ``seeds`` the restarts are there, and ``indptr``, ``node`` and ``value`` are empty.
+    """
 
     indptr: NDArray[np.int64]
     node: NDArray[np.int32]
@@ -38,6 +49,7 @@ class PprQueries(NamedTuple):
     tol: float
     max_iter: int
     threads: int
+    seeds: DeviceSeeds | None = None
 
     def take(self, rows: NDArray[np.int64]) -> PprQueries:
         """Some queries of the batch, in order."""
@@ -47,14 +59,14 @@ class PprQueries(NamedTuple):
         indptr = np.zeros(rows.size + 1, np.int64)
         np.cumsum(length, out=indptr[1:])
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], length)
-        allowed = self.allowed if self.allowed is None or self.allowed.shape[0] == 1 else self.allowed[rows]
+        return self.options_of(rows)._replace(indptr=indptr, node=self.node[at], value=self.value[at])
+
+    def options_of(self, rows: NDArray[np.int64]) -> PprQueries:
+        """The options of some queries, with the restarts of all."""
         return self._replace(
-            indptr=indptr,
-            node=self.node[at],
-            value=self.value[at],
             damping=self.damping[rows],
             edge_type_weights=None if self.edge_type_weights is None else self.edge_type_weights[rows],
-            allowed=allowed,
+            allowed=self.allowed if self.allowed is None or self.allowed.shape[0] == 1 else self.allowed[rows],
         )
 
 

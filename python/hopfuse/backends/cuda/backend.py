@@ -9,52 +9,47 @@ from numpy.typing import NDArray
 
 from ...types import Corpus, Graph
 from ..arguments import Evidence, PprQueries
-from . import dense, fusion, ppr
-from .runtime import Runtime
+from .device_ops import DeviceOps
+from .runtime import DeviceArray, Runtime
 
 
 class DeviceBackend:
-    """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``. ``threads`` are the host's."""
+    """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``. ``threads`` are the host's.
+
+    Arrays are the host's, up and down in each call; :attr:`ops` has the same for arrays on the device.
+    """
 
     unusable_reason: str | None = None
 
     def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
-        self._last: dict[str, dict[str, Any]] = {}
+        self.runtime, self.ops = runtime, DeviceOps(runtime)
 
     def explain(self) -> dict[str, Any]:
-        calls = {op: dict(call) for op, call in self._last.items()}
+        calls = {op: dict(call) for op, call in self.ops.last.items()}
         return {**self.runtime.explain(), "last_calls": calls, "error": self.unusable_reason}
 
-    def _record(self, op: str, **more: Any) -> None:
-        self._last[op] = {"kernel": f"{op}_{self.runtime.name}", **more}
-
     def ppr(self, graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
-        evidence = ppr.ppr(self.runtime, graph, queries, scores)
-        self._record("ppr_f32", queries=queries.damping.size)
-        return evidence
+        answers = self.ops.ppr(graph, queries, scores, on_host=True)
+        return Evidence(**self._download(answers.evidence()))
 
     def ppr_topk(
         self, graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
     ) -> tuple[dict[str, Any], Evidence]:
-        hits, evidence = ppr.ppr_topk(self.runtime, graph, queries, k, among, stop_when_proven)
-        self._record("ppr_f32", queries=queries.damping.size, proven=int(hits["proven"].sum()))
-        return hits, evidence
+        answers = self.ops.ppr_topk(graph, queries, k, among, stop_when_proven)
+        hits = self._download(answers.hits())
+        self.ops.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
+        return hits, Evidence(**self._download(answers.evidence()))
 
     def dense_topk(
         self, queries: NDArray[np.float32], corpus: Corpus, k: int, *, threads: int, **allowed: Any
     ) -> dict[str, Any]:
-        hits, rescored = dense.dense_topk(self.runtime, queries, corpus, k, **allowed)
-        name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
-        self._record(name, queries=queries.shape[0], rescored_rows=rescored)
-        return hits
+        return self._download(self.ops.dense_topk(self.runtime.upload(queries), corpus, k, **allowed))
 
     def calibrate(
         self, scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str, threads: int
     ) -> NDArray[np.float32]:
-        out = fusion.calibrate(self.runtime, scores, counts, method=method, ties=ties)
-        self._record("calibrate_f32", queries=scores.shape[0], method=method)
-        return out
+        upload = self.runtime.upload
+        return self.runtime.download(self.ops.calibrate(upload(scores), upload(counts), method=method, ties=ties))
 
     def fuse(
         self,
@@ -64,6 +59,9 @@ class DeviceBackend:
         threads: int,
         **options: Any,
     ) -> dict[str, Any]:
-        hits = fusion.fuse(self.runtime, lists, method=method, **options)
-        self._record("fuse_f32", queries=lists[0][0].shape[0], method=method, lists=len(lists))
-        return hits
+        upload = self.runtime.upload
+        uploaded = [(upload(ids), upload(scores), upload(counts)) for ids, scores, counts in lists]
+        return self._download(self.ops.fuse(uploaded, method=method, **options))
+
+    def _download(self, arrays: dict[str, DeviceArray]) -> dict[str, Any]:
+        return {name: self.runtime.download(array) for name, array in arrays.items()}

@@ -6,7 +6,6 @@ canonically. The kernels and the bound's derivation are in ``kernels/cuda/topk.c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,20 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
 from ...types import Corpus
+from .dense_inputs import ROWS_PER_BLOCK, THREADS, Allowed, Bound, Resident, resident
 from .runtime import DeviceArray, Runtime, blocks
 
-MOST_ROWS = 2**31 - 1
-"""Rows that a key has room for."""
 MOST_DIMS = 2**20
 """Dimensions up to which the bound is worth a matrix product."""
 SHORT_LIST = 8
 """Id lists below a part of the corpus this small are scored row by row."""
 
-_SELECT_THREADS, _SELECT_STEP = 128, 512
-_THREADS, _ROWS_PER_BLOCK, _QUERIES_PER_ROW = 256, 16, 4
-_UNIT = 2.0**-24
+_SELECT_THREADS, _SELECT_STEP, _QUERIES_PER_ROW = 128, 512, 4
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,8 @@ class Sizes:
 
     Attributes
     ----------
-    tile_rows : int
-        Corpus rows whose scores are held at a time.
+    tile_rows, tile_scores : int
+        Corpus rows whose scores are held at a time: so many, or as many as make that many scores.
     batch : int
         Queries searched together.
     split_rows, split_blocks : int
@@ -51,6 +46,7 @@ class Sizes:
     """
 
     tile_rows: int = 1 << 14
+    tile_scores: int = 1 << 23
     batch: int = 512
     split_rows: int = 1 << 10
     split_blocks: int = 264
@@ -59,9 +55,32 @@ class Sizes:
     sort_keys: int = 1 << 25
 
 
+class DenseHits(NamedTuple):
+    """On the device; ``status`` as kernels/include/hopfuse/query_status.h has it."""
+
+    ids: DeviceArray  # (B, k) int64
+    scores: DeviceArray  # (B, k) float32
+    counts: DeviceArray  # (B,) int64
+    status: DeviceArray  # (B,) int32
+
+    @classmethod
+    def empty(cls, runtime: Runtime, batch: int, k: int) -> DenseHits:
+        arrays = runtime.empty((batch, k), np.int64), runtime.empty((batch, k), np.float32)
+        return cls(*arrays, runtime.empty(batch, np.int64), runtime.empty(batch, np.int32))
+
+    @classmethod
+    def of_nothing(cls, runtime: Runtime, batch: int, k: int) -> DenseHits:
+        ids, scores = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32)
+        arrays = ids, scores, np.zeros(batch, np.int64), np.ones(batch, np.int32)
+        return cls(*(runtime.upload(array) for array in arrays))
+
+    def rows(self, begin: int, end: int) -> DenseHits:
+        return DenseHits(*(array[begin:end] for array in self))
+
+
 def dense_topk(
     runtime: Runtime,
-    queries: NDArray[np.float32],
+    queries: DeviceArray,
     corpus: Corpus,
     k: int,
     *,
@@ -70,118 +89,20 @@ def dense_topk(
     ids: NDArray[np.int64] | None,
     shared: bool,
     sizes: Sizes | None = None,
-) -> tuple[dict[str, Any], int]:
-    """ids, scores and counts of the k best rows for each query, and how many rows were scored canonically."""
-    batch = queries.shape[0]
-    hits: dict[str, Any] = {
-        "ids": np.full((batch, k), -1, np.int64),
-        "scores": np.full((batch, k), -np.inf, np.float32),
-        "counts": np.zeros(batch, np.int64),
-    }
-    allowed = _Allowed(mask, indptr, ids, shared)
-    k = min(k, allowed.most_rows(corpus.num_vectors))
-    if not (batch and k):
-        return hits, 0
-    search = _Search(runtime, _resident(runtime, corpus), allowed, k, sizes or Sizes())
-    return hits, sum(search.run(queries, chosen, hits) for chosen in search.batches(batch))
+) -> tuple[DenseHits, int]:
+    """The k best rows for each query, (B, d) float32 on the device, and how many rows were scored canonically.
 
-
-class _Allowed(NamedTuple):
-    """Which rows may be hits, on the host or uploaded, as :func:`dense_topk` takes it."""
-
-    mask: Any
-    indptr: Any
-    ids: Any
-    shared: bool
-
-    def most_rows(self, n: int) -> int:
-        """Rows that the least restricted query may have."""
-        return n if self.indptr is None else int(np.diff(self.indptr).max(initial=0))
-
-    def total(self, queries: int, n: int) -> int:
-        """Allowed rows of so many queries together."""
-        each = queries if self.shared else 1
-        if self.indptr is not None:
-            return each * int(self.indptr[-1])
-        return each * int(np.count_nonzero(self.mask)) if self.mask is not None else queries * n
-
-    def of(self, chosen: NDArray[np.int64]) -> _Allowed:
-        """The part that concerns some queries."""
-        if self.shared:
-            return self
-        if self.indptr is None:
-            return self._replace(mask=np.ascontiguousarray(self.mask[chosen]))
-        lists = [self.ids[self.indptr[b] : self.indptr[b + 1]] for b in chosen]
-        indptr = np.zeros(chosen.size + 1, np.int64)
-        np.cumsum([part.size for part in lists], out=indptr[1:])
-        return self._replace(indptr=indptr, ids=np.concatenate(lists))
-
-    def upload(self, runtime: Runtime) -> _Allowed:
-        def copy(array: Any) -> DeviceArray | None:
-            return None if array is None else runtime.upload(array)
-
-        return _Allowed(copy(self.mask), copy(self.indptr), copy(self.ids), self.shared)
-
-
-class _Resident(NamedTuple):
-    """A corpus on a device."""
-
-    runtime: Runtime  # held, so that no other runtime gets its id
-    vectors: DeviceArray  # (N, d) float32, or float16 by its bits
-    norms: DeviceArray  # (N,) canonical
-    rows: int
-    dim: int
-    cosine: bool
-    suffix: str
-
-
-def _resident(runtime: Runtime, corpus: Corpus) -> _Resident:
-    """The corpus where the runtime can read it, uploaded at its first search there."""
-    key = f"{runtime.name}:{id(runtime)}"
-    if key not in corpus._prepared:
-        if corpus.num_vectors > MOST_ROWS:
-            raise InputError(f"the corpus has {corpus.num_vectors} rows; a device searches up to {MOST_ROWS}")
-        is_half = corpus.storage == "float16"
-        vectors = runtime.upload(corpus.vectors.view(np.uint16) if is_half else corpus.vectors)
-        suffix = "f16" if is_half else "f32"
-        norms = _norms(runtime, vectors, corpus.num_vectors, corpus.dim, suffix)
-        corpus._prepared[key] = _Resident(
-            runtime, vectors, norms, corpus.num_vectors, corpus.dim, corpus.metric == "cosine", suffix
-        )
-    resident: _Resident = corpus._prepared[key]
-    return resident
-
-
-def _norms(runtime: Runtime, vectors: DeviceArray, count: int, dim: int, suffix: str) -> DeviceArray:
-    norms = runtime.empty(count, np.float32)
-    arguments = [vectors, np.int64(count), np.int32(dim), norms]
-    runtime.launch(f"dense_norms_{suffix}", blocks(count, _ROWS_PER_BLOCK), _THREADS, arguments)
-    return norms
-
-
-class _Bound(NamedTuple):
-    """What a matrix product's dot may differ by from the canonical one; derived at dense_select_f32.
-
-    It holds for float32 products and sums in any order, not for narrower ones such as TF32.
+    With a fixed order of work (:attr:`.Runtime.fixed`) a query that the bound cannot prove is left with its status, and
+    the rows are not counted.
     """
-
-    slack: np.float32
-    norm_floor: np.float32
-    underflow: np.float32
-
-    @classmethod
-    def of(cls, dim: int) -> _Bound:
-        n = dim + 8
-        gamma = n * _UNIT / (1 - n * _UNIT)
-        slack = 1.01 * (2 * gamma + 8 * _UNIT * (1 + gamma)) * (1 + gamma) ** 2
-        values = (slack, math.sqrt(n) * 2.0**-74, 8 * n * 2.0**-126)
-        return cls(*(np.nextafter(np.float32(value), np.float32(np.inf)) for value in values))
-
-
-class _Hits(NamedTuple):
-    ids: NDArray[np.int64]
-    scores: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    batch = int(queries.shape[0])
+    allowed = Allowed(mask, indptr, ids, shared)
+    kept = min(k, allowed.most_rows(corpus.num_vectors))
+    if not (batch and kept):
+        return DenseHits.of_nothing(runtime, batch, k), 0
+    hits = DenseHits.empty(runtime, batch, k)
+    search = _Search(runtime, resident(runtime, corpus), allowed, kept, sizes or Sizes())
+    return hits, sum(search.run(queries, begin, end, hits.rows(begin, end)) for begin, end in search.batches(batch))
 
 
 class _TileMask(NamedTuple):
@@ -192,7 +113,7 @@ class _TileMask(NamedTuple):
     first: np.int64
 
     @classmethod
-    def of(cls, allowed: _Allowed, n: int, first: int) -> _TileMask:
+    def of(cls, allowed: Allowed, n: int, first: int) -> _TileMask:
         return cls(allowed.mask, np.int64(0 if allowed.shared else n), np.int64(first))
 
 
@@ -202,12 +123,14 @@ _MaskReader = Callable[[int, int], _TileMask]
 
 @dataclass(frozen=True)
 class _Queries:
-    """A batch on the device, with what it may hit there."""
+    """A batch on the device, with what it may hit there, and where its hits go."""
 
     count: int
     vectors: DeviceArray
     norms: DeviceArray
-    allowed: _Allowed
+    status: DeviceArray
+    allowed: Allowed
+    hits: DenseHits
 
 
 class _Lists:
@@ -216,8 +139,7 @@ class _Lists:
     def __init__(self, runtime: Runtime, queries: int, splits: int, width: int) -> None:
         self.runtime, self.queries, self.splits, self.width = runtime, queries, splits, width
         self.room = _power_of_two(width + max(width, _SELECT_STEP))
-        self.keys = runtime.empty(queries * splits * width, np.uint64)
-        _clear(runtime, self.keys, queries * splits * width)
+        self.keys = runtime.zeros(queries * splits * width, np.uint64)
 
     def launch(self, kernel: str, arguments: list[Any]) -> None:
         arguments = [*arguments, np.int32(self.splits), self.keys, np.int32(self.width), np.int32(self.room)]
@@ -239,37 +161,49 @@ class _Lists:
 class _Search:
     """One call's search of a resident corpus for k hits, k at most the rows there can be."""
 
-    def __init__(self, runtime: Runtime, corpus: _Resident, allowed: _Allowed, k: int, sizes: Sizes) -> None:
+    def __init__(self, runtime: Runtime, corpus: Resident, allowed: Allowed, k: int, sizes: Sizes) -> None:
         self.runtime, self.corpus, self.allowed, self.k, self.sizes = runtime, corpus, allowed, k, sizes
         self.shared = allowed.upload(runtime) if allowed.shared else None
         # Candidates beyond k: rows within the bound of the k-th, and rounding may have moved some of them.
         self.width = k + k // 8 + 32
         self.length = _power_of_two(k + min(corpus.rows, max(sizes.tile_rows, k)))
 
-    def batches(self, count: int) -> Iterator[NDArray[np.int64]]:
-        """The queries that are searched together."""
+    def batches(self, count: int) -> Iterator[tuple[int, int]]:
+        """The first query of those that are searched together, and the end."""
         size = self.sizes.batch
         if self.k > self.sizes.widest:
             size = min(size, max(1, self.sizes.sort_keys // self.length))
         for begin in range(0, count, size):
-            yield np.arange(begin, min(begin + size, count))
+            yield begin, min(begin + size, count)
 
-    def run(self, queries: NDArray[np.float32], chosen: NDArray[np.int64], hits: dict[str, Any]) -> int:
-        """Write the hits of the chosen queries; return the rows scored canonically."""
-        rescored = 0
+    def run(self, queries: DeviceArray, begin: int, end: int, hits: DenseHits) -> int:
+        """Write the hits of queries begin .. end; return the rows scored canonically."""
+        chosen = np.arange(begin, end)
         allowed = self.allowed.of(chosen)
-        if self._is_bound_worth_it(allowed):
-            found, complete, rescored = self._by_bound(self._upload(queries[chosen], allowed))
-            self._write(found, chosen[complete], complete, hits)
-            if complete.all():
-                return rescored
-            chosen = chosen[~complete]
-            allowed = self.allowed.of(chosen)
-        found = self._exhaustively(self._upload(queries[chosen], allowed), allowed)
-        self._write(found, chosen, np.ones(chosen.size, np.bool_), hits)
-        return rescored + allowed.total(chosen.size, self.corpus.rows)
+        if not self._is_bound_worth_it(allowed):
+            self._exhaustively(self._read(queries[begin:end], allowed, hits), allowed)
+            return 0 if self.runtime.fixed else allowed.total(end - begin, self.corpus.rows)
+        rescored = self._by_bound(self._read(queries[begin:end], allowed, hits))
+        if self.runtime.fixed:
+            return 0
+        count = int(self.runtime.download(rescored).sum())
+        left = np.flatnonzero(self.runtime.download(hits.status) == 0)
+        return count + (self._widen(queries, chosen, left, hits) if left.size else 0)
 
-    def _is_bound_worth_it(self, allowed: _Allowed) -> bool:
+    def _widen(self, queries: DeviceArray, chosen: NDArray[np.int64], left: NDArray[np.int64], hits: DenseHits) -> int:
+        """Score every row for the queries that the bound cannot prove."""
+        runtime, allowed = self.runtime, self.allowed.of(chosen[left])
+        vectors = runtime.empty((left.size, self.corpus.dim), np.float32)
+        found = DenseHits.empty(runtime, left.size, int(hits.ids.shape[1]))
+        for to, query in enumerate(chosen[left].tolist()):
+            runtime.copy(vectors[to : to + 1], queries[query : query + 1])
+        self._exhaustively(self._read(vectors, allowed, found), allowed)
+        for at, query in enumerate(left.tolist()):
+            for mine, theirs in zip(hits.rows(query, query + 1), found.rows(at, at + 1), strict=True):
+                runtime.copy(mine, theirs)
+        return allowed.total(left.size, self.corpus.rows)
+
+    def _is_bound_worth_it(self, allowed: Allowed) -> bool:
         """Whether candidates can be kept in shared memory and are fewer than the rows there are."""
         n = self.corpus.rows
         longest = allowed.most_rows(n)
@@ -278,23 +212,19 @@ class _Search:
             self.width <= self.sizes.widest and self.width < longest and not is_short and self.corpus.dim <= MOST_DIMS
         )
 
-    def _upload(self, vectors: NDArray[np.float32], allowed: _Allowed) -> _Queries:
+    def _read(self, vectors: DeviceArray, allowed: Allowed, hits: DenseHits) -> _Queries:
         count, dim = vectors.shape
-        on_device = self.runtime.upload(vectors)
-        norms = _norms(self.runtime, on_device, count, dim, "f32")
+        norms, status = self.runtime.empty(count, np.float32), self.runtime.empty(count, np.int32)
+        arguments = [vectors, np.int64(count), np.int32(dim), np.int32(self.corpus.cosine), norms, status]
+        self.runtime.launch("dense_queries_f32", blocks(count, ROWS_PER_BLOCK), THREADS, arguments)
         may_hit = allowed.upload(self.runtime) if self.shared is None else self.shared
-        return _Queries(count, on_device, norms, may_hit)
-
-    def _write(self, found: _Hits, chosen: NDArray[np.int64], rows: NDArray[np.bool_], hits: dict[str, Any]) -> None:
-        hits["ids"][chosen, : self.k] = found.ids[rows]
-        hits["scores"][chosen, : self.k] = found.scores[rows]
-        hits["counts"][chosen] = found.counts[rows]
+        return _Queries(count, vectors, norms, status, may_hit, hits)
 
     # ---- By the bound ------------------------------------------------------------------------------------------
 
-    def _by_bound(self, queries: _Queries) -> tuple[_Hits, NDArray[np.bool_], int]:
-        """Hits, whether each query's are proven, and the candidates that were scored."""
-        tile_rows = min(self.sizes.tile_rows, self.corpus.rows)
+    def _by_bound(self, queries: _Queries) -> DeviceArray:
+        """Hits, and whether each query's are proven; returns how many candidates of each were scored."""
+        tile_rows = min(max(self.sizes.tile_rows, self.sizes.tile_scores // queries.count), self.corpus.rows)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
         lists = _Lists(self.runtime, queries.count, self._splits(queries.count, tile_rows), self.width)
         tile_of, mask_of = self._tiles_as_float32(tile_rows), self._tile_masks(queries, tile_rows)
@@ -302,26 +232,25 @@ class _Search:
             out = scores[: queries.count * rows]
             self.runtime.matmul(queries.vectors, tile_of(first, rows), out.reshape((queries.count, rows)))
             self._select(queries, out, first, rows, mask_of(first, rows), lists)
-        bounds = lists.merged()
-        return self._rank_candidates(queries, bounds)
+        return self._rank_candidates(queries, lists.merged())
 
     def _select(
         self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: _TileMask, lists: _Lists
     ) -> None:
-        corpus, bound = self.corpus, _Bound.of(self.corpus.dim)
+        corpus, bound = self.corpus, Bound.of(self.corpus.dim)
         arguments = [scores, np.int32(rows), np.int64(first), queries.norms, corpus.norms]
         lists.launch("dense_select_f32", [*arguments, np.int32(corpus.cosine), *bound, *mask])
 
-    def _rank_candidates(self, queries: _Queries, bounds: DeviceArray) -> tuple[_Hits, NDArray[np.bool_], int]:
+    def _rank_candidates(self, queries: _Queries, bounds: DeviceArray) -> DeviceArray:
         length = _power_of_two(self.width)
         keys = self.runtime.empty(queries.count * length, np.uint64)
         self._rescore(queries, [bounds, np.int32(self.width), None, None, np.int32(0)], 0, keys, length, 0, length)
-        self._sort(keys, queries.count, length)
-        complete = self.runtime.empty(queries.count, np.int32)
+        sorts = length <= self.sizes.sort_chunk
+        if not sorts:
+            self._sort(keys, queries.count, length)
         rescored = self.runtime.empty(queries.count, np.int64)
-        found = self._emit(queries.count, keys, length, bounds, complete, rescored)
-        proven = self.runtime.download(complete).astype(np.bool_)
-        return found, proven, int(self.runtime.download(rescored).sum())
+        self._emit(queries, keys, length, sorts, bounds, rescored)
+        return rescored
 
     def _tiles_as_float32(self, tile_rows: int) -> _TileReader:
         """Slices of a float32 corpus, or copies of a float16 one: a matrix product takes one type."""
@@ -333,7 +262,7 @@ class _Search:
         def widen(first: int, rows: int) -> DeviceArray:
             count = rows * corpus.dim
             arguments = [corpus.vectors[first : first + rows], np.int64(count), wide]
-            runtime.launch("dense_widen_f16", blocks(count, _THREADS), _THREADS, arguments)
+            runtime.launch("dense_widen_f16", blocks(count, THREADS), THREADS, arguments)
             return wide[:rows]
 
         return widen
@@ -347,20 +276,21 @@ class _Search:
 
         def fill(first: int, rows: int) -> _TileMask:
             arguments = [allowed.indptr, allowed.ids, np.int64(first), np.int32(rows), mask]
-            runtime.launch("dense_mask_ids", lists, _THREADS, arguments)
+            runtime.launch("dense_mask_ids", lists, THREADS, arguments)
             return _TileMask(mask, np.int64(0 if allowed.shared else rows), np.int64(0))
 
         return fill
 
     # ---- Every allowed row ---------------------------------------------------------------------------------------
 
-    def _exhaustively(self, queries: _Queries, allowed: _Allowed) -> _Hits:
+    def _exhaustively(self, queries: _Queries, allowed: Allowed) -> None:
         rows = allowed.most_rows(self.corpus.rows)
         if self.k <= self.sizes.widest:
-            return self._keep_all(queries, rows)
-        return self._sort_all(queries, rows)
+            self._keep_all(queries, rows)
+        else:
+            self._sort_all(queries, rows)
 
-    def _keep_all(self, queries: _Queries, rows: int) -> _Hits:
+    def _keep_all(self, queries: _Queries, rows: int) -> None:
         """Tile by tile past running lists."""
         columns = max(1, min(self.sizes.tile_rows, rows))
         keys = self.runtime.empty(queries.count * columns, np.uint64)
@@ -368,17 +298,16 @@ class _Search:
         for first, count in self._tiles(rows, columns):
             self._score(queries, first, count, keys, columns, 0, columns)
             lists.keep(keys, columns)
-        return self._emit(queries.count, lists.merged(), self.k)
+        self._emit(queries, lists.merged(), self.k)
 
-    def _sort_all(self, queries: _Queries, rows: int) -> _Hits:
+    def _sort_all(self, queries: _Queries, rows: int) -> None:
         """Tile by tile behind the best k so far, all sorted together."""
         length, columns = self.length, self.length - self.k
-        keys = self.runtime.empty(queries.count * length, np.uint64)
-        _clear(self.runtime, keys, queries.count * length)
+        keys = self.runtime.zeros(queries.count * length, np.uint64)
         for first, count in self._tiles(rows, columns):
             self._score(queries, first, count, keys, length, self.k, columns)
             self._sort(keys, queries.count, length)
-        return self._emit(queries.count, keys, length)
+        self._emit(queries, keys, length)
 
     def _score(
         self, queries: _Queries, first: int, rows: int, keys: DeviceArray, stride: int, begin: int, columns: int
@@ -392,8 +321,8 @@ class _Search:
         arguments = [corpus.vectors[first : first + rows], corpus.norms[first : first + rows], np.int32(rows)]
         arguments += [np.int64(first), *self._query_arguments(queries), *_TileMask.of(allowed, corpus.rows, first)]
         arguments += [keys, np.int64(stride), np.int64(begin), np.int32(columns)]
-        grid = blocks(columns, _ROWS_PER_BLOCK) * blocks(queries.count, _QUERIES_PER_ROW)
-        self.runtime.launch(f"dense_score_{corpus.suffix}", grid, _THREADS, arguments)
+        grid = blocks(columns, ROWS_PER_BLOCK) * blocks(queries.count, _QUERIES_PER_ROW)
+        self.runtime.launch(f"dense_score_{corpus.suffix}", grid, THREADS, arguments)
 
     # ---- Launches --------------------------------------------------------------------------------------------------
 
@@ -403,8 +332,8 @@ class _Search:
         corpus = self.corpus
         arguments = [corpus.vectors, corpus.norms, *self._query_arguments(queries), *listed, np.int64(first)]
         arguments += [keys, np.int64(stride), np.int64(begin), np.int32(columns)]
-        grid = blocks(columns, _ROWS_PER_BLOCK) * queries.count
-        self.runtime.launch(f"dense_rescore_{corpus.suffix}", grid, _THREADS, arguments)
+        grid = blocks(columns, ROWS_PER_BLOCK) * queries.count
+        self.runtime.launch(f"dense_rescore_{corpus.suffix}", grid, THREADS, arguments)
 
     def _query_arguments(self, queries: _Queries) -> list[Any]:
         numbers = (queries.count, self.corpus.dim, self.corpus.cosine)
@@ -420,31 +349,28 @@ class _Search:
             while distance >= chunk:
                 pairs = queries * length // 2
                 arguments = [keys, np.int64(pairs), np.int64(length), np.int64(size), np.int64(distance)]
-                self.runtime.launch("dense_sort_step_u64", blocks(pairs, _THREADS), _THREADS, arguments)
+                self.runtime.launch("dense_sort_step_u64", blocks(pairs, THREADS), THREADS, arguments)
                 distance //= 2
             self._sort_chunks(keys, queries, length, chunk, size, size)
             size *= 2
 
     def _sort_chunks(self, keys: DeviceArray, queries: int, length: int, chunk: int, first: int, last: int) -> None:
         arguments = [keys, np.int64(length), np.int32(chunk), np.int64(first), np.int64(last)]
-        self.runtime.launch("dense_sort_chunk_u64", queries * length // chunk, _THREADS, arguments, 8 * chunk)
+        self.runtime.launch("dense_sort_chunk_u64", queries * length // chunk, THREADS, arguments, 8 * chunk)
 
     def _emit(
         self,
-        queries: int,
+        queries: _Queries,
         keys: DeviceArray,
         stride: int,
+        sorts: bool = False,
         bounds: DeviceArray | None = None,
-        complete: DeviceArray | None = None,
         rescored: DeviceArray | None = None,
-    ) -> _Hits:
-        runtime, k = self.runtime, self.k
-        ids, scores = runtime.empty((queries, k), np.int64), runtime.empty((queries, k), np.float32)
-        counts = runtime.empty(queries, np.int64)
-        arguments = [keys, np.int64(stride), np.int64(k), bounds, np.int32(self.width)]
-        arguments += [ids, scores, counts, complete, rescored]
-        runtime.launch("topk_emit", queries, _SELECT_THREADS, arguments)
-        return _Hits(runtime.download(ids), runtime.download(scores), runtime.download(counts))
+    ) -> None:
+        hits, columns = queries.hits, int(queries.hits.ids.shape[1])
+        arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(columns)]
+        arguments += [bounds, np.int32(self.width), queries.status, *hits, rescored]
+        self.runtime.launch("topk_emit", queries.count, _SELECT_THREADS, arguments, 8 * stride if sorts else 16)
 
     def _splits(self, queries: int, columns: int) -> int:
         return max(1, min(self.sizes.split_blocks // queries, columns // self.sizes.split_rows))
@@ -457,7 +383,3 @@ class _Search:
 
 def _power_of_two(least: int) -> int:
     return 1 << max(1, (least - 1).bit_length())
-
-
-def _clear(runtime: Runtime, keys: DeviceArray, count: int) -> None:
-    runtime.launch("dense_clear_u64", blocks(count, _THREADS), _THREADS, [keys, np.int64(count)])

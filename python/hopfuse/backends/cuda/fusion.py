@@ -1,4 +1,4 @@
-"""Calibration and fusion on a device: the lists flat, then one launch (calibrate) or two (fuse)."""
+"""Calibration and fusion on a device: the lists flat, then one launch."""
 
 from __future__ import annotations
 
@@ -20,33 +20,24 @@ SHARED_ENTRIES = 2048
 #: Where they are more: bytes of global memory for all blocks together, if one block needs no more.
 WORKSPACE_BYTES = 256 * 2**20
 
-List = tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]
+#: ids (B, width) int64, scores (B, width) float32 and counts (B,) int64, on the device.
+DeviceList = tuple[DeviceArray, DeviceArray, DeviceArray]
 
 
-def calibrate(
-    runtime: Runtime, scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str
-) -> NDArray[np.float32]:
+def calibrate(runtime: Runtime, scores: DeviceArray, counts: DeviceArray, *, method: str, ties: str) -> DeviceArray:
     """Calibrated scores, (B, k)."""
-    if not scores.size:
-        return np.empty_like(scores)
-    batch, width = scores.shape
     out = runtime.empty(scores.shape, np.float32)
-    arguments = [
-        np.int64(batch),
-        np.int64(width),
-        runtime.upload(scores),
-        runtime.upload(counts),
-        np.int32(_CALIBRATIONS[method]),
-        np.int32(_TIES[ties]),
-        out,
-    ]
-    runtime.launch("calibrate_f32", blocks(batch, _LISTS_PER_BLOCK), _LISTS_PER_BLOCK * _WARP, arguments)
-    return runtime.download(out)
+    batch, width = scores.shape
+    if batch and width:
+        kind = [np.int32(_CALIBRATIONS[method]), np.int32(_TIES[ties])]
+        arguments = [np.int64(batch), np.int64(width), scores, counts, *kind, out]
+        runtime.launch("calibrate_f32", blocks(batch, _LISTS_PER_BLOCK), _LISTS_PER_BLOCK * _WARP, arguments)
+    return out
 
 
 def fuse(
     runtime: Runtime,
-    lists: list[List],
+    lists: list[DeviceList],
     *,
     method: str,
     calibration: str,
@@ -55,36 +46,29 @@ def fuse(
     weights: NDArray[np.float32],
     consensus: float,
     k: int,
-) -> dict[str, Any]:
+) -> dict[str, DeviceArray]:
     """ids, scores and counts of the k best documents of each query's union."""
-    batch = lists[0][0].shape[0]
-    starts = np.cumsum([0, *(ids.shape[1] for ids, _, _ in lists)], dtype=np.int64)
+    batch = int(lists[0][0].shape[0])
+    starts = np.cumsum([0, *(int(ids.shape[1]) for ids, _, _ in lists)], dtype=np.int64)
     entries = int(starts[-1])
     if not (batch and k and entries):
         return {
-            "ids": np.full((batch, k), -1, np.int64),
-            "scores": np.full((batch, k), -np.inf, np.float32),
-            "counts": np.zeros(batch, np.int64),
+            "ids": runtime.upload(np.full((batch, k), -1, np.int64)),
+            "scores": runtime.upload(np.full((batch, k), -np.inf, np.float32)),
+            "counts": runtime.zeros(batch, np.int64),
         }
-    flat = [np.int64(batch), np.int32(len(lists)), runtime.upload(starts), _upload_flat(runtime, lists, 2)]
-    options = runtime.upload(option)
-    values = runtime.empty(batch * entries, np.float32)
-    scales = [np.int32(_CALIBRATIONS[calibration]), np.int32(_TIES[ties])]
-    runtime.launch(
-        f"fuse_lists_{method}_f32",
-        blocks(batch * len(lists), _LISTS_PER_BLOCK),
-        _LISTS_PER_BLOCK * _WARP,
-        [*flat, _upload_flat(runtime, lists, 1), *scales, options, values],
-    )
     hits = {
         "ids": runtime.empty((batch, k), np.int64),
         "scores": runtime.empty((batch, k), np.float32),
         "counts": runtime.empty(batch, np.int64),
     }
+    ids, scores, counts = (_flat(runtime, [one[part] for one in lists]) for part in range(3))
+    flat = [np.int64(batch), np.int32(len(lists)), runtime.upload(starts), counts, ids, scores]
+    values = [np.int32(_CALIBRATIONS[calibration]), np.int32(_TIES[ties]), runtime.empty(batch * entries, np.float32)]
     weighting = [runtime.upload(weights), np.int64(0 if weights.ndim == 1 else len(lists)), np.float32(consensus)]
-    arguments = [*flat, _upload_flat(runtime, lists, 0), values, options, *weighting, np.int64(k), *hits.values()]
+    arguments = [*flat, *values, runtime.upload(option), *weighting, np.int64(k), *hits.values()]
     _launch_queries(runtime, method, batch, entries, arguments)
-    return {name: runtime.download(array) for name, array in hits.items()}
+    return hits
 
 
 def _launch_queries(runtime: Runtime, method: str, batch: int, entries: int, arguments: list[Any]) -> None:
@@ -100,6 +84,14 @@ def _launch_queries(runtime: Runtime, method: str, batch: int, entries: int, arg
     runtime.launch(f"fuse_global_{method}_f32", at_once, threads, [*arguments, np.int64(size), room])
 
 
-def _upload_flat(runtime: Runtime, lists: list[List], part: int) -> DeviceArray:
-    """The ids, scores or counts of all lists, one list after the other."""
-    return runtime.upload(np.concatenate([one[part].ravel() for one in lists]))
+def _flat(runtime: Runtime, arrays: list[DeviceArray]) -> DeviceArray:
+    """One array after the other."""
+    if len(arrays) == 1:
+        return arrays[0]
+    flat = runtime.empty(sum(array.size for array in arrays), arrays[0].dtype)
+    at = 0
+    for array in arrays:
+        if array.size:
+            runtime.copy(flat[at : at + array.size], array)
+        at += array.size
+    return flat

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...types import Graph
-from ..arguments import Evidence, PprQueries
-from .ppr_block import Certificate, PprBlock
+from ..arguments import PprQueries
+from .ppr_block import PprBlock
+from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import device_graph
-from .ppr_proof import TopkHits, TopkSearch
+from .ppr_topk import Answers, TopkSearch
 from .runtime import Runtime
 
 LANES = (4, 8, 16, 32)
@@ -27,23 +28,24 @@ def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
         first += count
 
 
-def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
-    """Write (B, N) scores; return the evidence."""
+def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Any, *, on_host: bool) -> Answers:
+    """Write (B, N) scores; return the evidence, with no hits."""
     batch = queries.damping.size
-    evidence = Evidence.empty(batch)
+    answers = Answers(runtime, batch, 0)
     if not batch:
-        return evidence
+        return answers
     uploaded = device_graph(runtime, graph, queries.per_type, queries.allowed is not None)
+    search = TopkSearch(runtime, uploaded, 0, None)
     for first, count, lanes in lane_blocks(batch):
         block = PprBlock(runtime, uploaded, queries, first, count, lanes)
-        rows = slice(first, first + count)
-        passes, certificate, _ = _solve(block, None)
-        scores[rows] = block.scores()
-        evidence.iterations[rows] = passes[:count]
-        evidence.residual[rows] = certificate.residual[:count]
-        evidence.bound[rows] = certificate.bound[:count]
-        evidence.converged[rows] = certificate.bound[:count] <= queries.tol
-    return evidence
+        solved = _solve(block, None)
+        solved.finish(search, np.arange(first, first + count), answers)
+        rows = scores[first : first + count]
+        out = runtime.empty((count, graph.num_nodes), np.float32) if on_host else rows
+        solved.certifier.scores(out)
+        if on_host:
+            runtime.copy(rows, out)
+    return answers
 
 
 def ppr_topk(
@@ -53,58 +55,77 @@ def ppr_topk(
     k: int,
     among: NDArray[np.int32] | None,
     stop_when_proven: bool,
-) -> tuple[dict[str, Any], Evidence]:
-    """ids, scores, counts, score_bounds and proven, with the evidence."""
+) -> Answers:
+    """The k best nodes of each query, with the evidence."""
     batch = queries.damping.size
-    evidence, hits = Evidence.empty(batch), TopkHits.empty(batch, k)
+    answers = Answers(runtime, batch, k)
+    if not batch:
+        return answers
+    uploaded = device_graph(runtime, graph, queries.per_type, queries.allowed is not None)
     candidates = graph.num_nodes if among is None else among.size
-    if batch:
-        uploaded = device_graph(runtime, graph, queries.per_type, queries.allowed is not None)
-        search = TopkSearch(runtime, uploaded, min(k, candidates), among)
-        todo = np.arange(batch)
-        if stop_when_proven and search.k > 0:
-            todo = _search(search, queries, todo, hits, evidence, proofs=True)
-        _search(search, queries, todo, hits, evidence, proofs=False)
-    return hits._asdict(), evidence
+    search = TopkSearch(runtime, uploaded, min(k, candidates), among)
+    todo = np.arange(batch)
+    if stop_when_proven and search.k > 0:
+        todo = _search(search, queries, todo, answers, proofs=True)
+    _search(search, queries, todo, answers, proofs=False)
+    return answers
 
 
 def _search(
-    search: TopkSearch,
-    queries: PprQueries,
-    todo: NDArray[np.int64],
-    hits: TopkHits,
-    evidence: Evidence,
-    proofs: bool,
+    search: TopkSearch, queries: PprQueries, todo: NDArray[np.int64], answers: Answers, proofs: bool
 ) -> NDArray[np.int64]:
     """Solve some queries of the batch; those whose proof the certificate refused are returned."""
-    chosen = queries.take(todo)
+    chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
     refused = []
     for first, count, lanes in lane_blocks(todo.size):
         block = PprBlock(search.runtime, search.graph, chosen, first, count, lanes)
-        passes, certificate, by_proof = _solve(block, search if proofs else None)
-        found = search.final(block, certificate)
-        converged = certificate.bound[:count] <= queries.tol
-        stands = converged | ~by_proof[:count] | (found.proven[:count] == 1)
+        solved = _solve(block, search if proofs else None)
         rows = todo[first : first + count]
-        evidence.iterations[rows] += passes[:count]
-        refused.append(rows[~stands])
-        kept = np.flatnonzero(stands)
-        evidence.residual[rows[kept]] = certificate.residual[kept]
-        evidence.bound[rows[kept]] = certificate.bound[kept]
-        evidence.converged[rows[kept]] = converged[kept]
-        hits.put(rows[kept], found, kept)
+        solved.finish(search, rows, answers)
+        if proofs:
+            proven = search.runtime.download(answers.proven)[rows] == 1
+            converged = search.runtime.download(answers.converged)[rows] == 1
+            refused.append(rows[solved.by_proof[:count] & ~proven & ~converged])
     return np.concatenate(refused) if refused else todo[:0]
 
 
-def _solve(block: PprBlock, proof: TopkSearch | None) -> tuple[NDArray[np.int64], Certificate, NDArray[np.bool_]]:
-    """Passes, certificate and whether a proof ended the walk, each by lane; x^ is in the block."""
-    queries = block.queries
-    passes = block.walk(proof)
-    by_proof = block.runtime.download(block.unproven) == 0
-    block.normalise()
-    certificate = block.certify()
+def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> PprQueries:
+    """Some queries of the batch, in order; seeds stay on the device."""
+    seeds = queries.seeds
+    if seeds is None:
+        return queries.take(rows)
+    node = runtime.empty((rows.size, *seeds.node.shape[1:]), np.int64)
+    weight = runtime.empty((rows.size, *seeds.node.shape[1:]), np.float64)
+    for to, row in enumerate(rows.tolist()):
+        runtime.copy(node[to], seeds.node[row])
+        runtime.copy(weight[to], seeds.weight[row])
+    return queries.options_of(rows)._replace(seeds=seeds._replace(node=node, weight=weight))
+
+
+class _Solved(NamedTuple):
+    """A block whose x^ stands; the certificate of the host, where it was asked for."""
+
+    block: PprBlock
+    certifier: Certifier
+    by_proof: NDArray[np.bool_]
+    certificate: Certificate | None
+    polished: NDArray[np.int64] | None
+
+    def finish(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> None:
+        search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished)
+
+
+def _solve(block: PprBlock, proof: TopkSearch | None) -> _Solved:
+    block.walk(proof)
+    certifier = Certifier(block)
+    certifier.normalise()
+    runtime, queries = block.runtime, block.queries
+    if runtime.fixed:
+        certifier.measure()
+        return _Solved(block, certifier, np.zeros(block.lanes, np.bool_), None, None)
+    by_proof = runtime.download(block.unproven) == 0
+    certificate = certifier.certificate()
+    limit, passes = runtime.download(block.limit), runtime.download(block.passes)
     exhausted = (queries.max_iter > 0) & (passes >= queries.max_iter)
-    used = np.arange(block.lanes) < block.count
-    passes += 1
-    block.polish(certificate, used & ~by_proof & ~exhausted & (certificate.bound > queries.tol), passes)
-    return passes, certificate, by_proof
+    lanes_open = (limit > 0) & ~by_proof & ~exhausted & (certificate.bound > queries.tol)
+    return _Solved(block, certifier, by_proof, certificate, certifier.polish(certificate, lanes_open))

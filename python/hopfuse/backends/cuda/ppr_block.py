@@ -1,37 +1,41 @@
-"""A block of L queries on the device: tables, walk and certificate. Contract: kernels/include/hopfuse/ppr.h."""
+"""A block of L queries on the device: tables and walk. Contract: kernels/include/hopfuse/ppr.h."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import PprQueries
-from .ppr_graph import TILE, DeviceGraph, RowSet
+from .ppr_graph import TILE, DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
 LOOK = 4  # passes between looks at whether any lane still walks
-UNIT = 2.0**-53  # float64's unit roundoff
-MOST_STEPS = 32  # of polish
-GAIN = 0.98  # a step of polish that gains less is the last
-
-
-@dataclass
-class Certificate:
-    """Each (L,): hopfuse/ppr.h, STOP."""
-
-    residual: NDArray[np.float64]
-    bound: NDArray[np.float64]
-    per_degree: NDArray[np.float64]  # infinity where the bound per node does not hold
 
 
 class Proof(Protocol):
-    """What may end a lane's walk before tol is met: :mod:`.ppr_proof`."""
+    """What may end a lane's walk before tol is met: :mod:`.ppr_topk`."""
 
     def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None: ...
+
+
+def fixed_passes(block: PprBlock) -> tuple[int, int]:
+    """The first pass to measure and the last one, right for all but unusual restarts; those say that they need others.
+
+    hopfuse/ppr_plan.h, with the smallest ||s||_{D^-1} = 1 / sqrt(vol), of the stationary restart, and the largest, of a
+    seed with the smallest degree; and a pass to spare for the float32 logarithm.
+    """
+    q, d = block.queries, float(block.damping[: block.count].max(initial=0.0))
+    if d == 0.0 or q.max_iter:
+        return 1, q.max_iter or 1
+    decay = math.log((1.0 + math.sqrt(1.0 - d * d)) / d if block.symmetric else 1.0 / d)
+    starts = (4.0, 4.0 * math.sqrt(block.graph.degree_range)) if block.symmetric else (2.0, 2.0)
+    least, most = (math.log(max(1.0, start / q.tol)) / decay for start in starts)
+    least = 1.0 if q.damping.min() < d or block.per_lane else least
+    return max(1, int(least * 0.75)), int(most) + 3
 
 
 class PprBlock:
@@ -45,14 +49,12 @@ class PprBlock:
         self.damping[:count] = queries.damping[first : first + count]
         self.d_damping = runtime.upload(self.damping)
         self.per_lane = queries.allowed is not None or (queries.edge_type_weights is not None and not queries.per_type)
+        self.first_measured, self.most_passes = fixed_passes(self) if runtime.fixed else (1, 0)
         self._read_types()
         self._read_degrees()
         self._read_restart()
         state = (graph.num_nodes, lanes)
         self.even, self.odd = runtime.empty(state, np.float32), runtime.empty(state, np.float32)
-        self.tiles64 = runtime.empty((graph.num_tiles, 2, lanes), np.float64)
-        self.sums, self.largest = runtime.empty(lanes, np.float64), runtime.empty(lanes, np.float64)
-        self.lost = runtime.empty(lanes, np.float64)
 
     # ---- Launches ------------------------------------------------------------------------------------------------
 
@@ -76,6 +78,10 @@ class PprBlock:
         """A warp for each lane, in one block."""
         self.launch(kernel, 32 * self.lanes, arguments, block=32 * self.lanes)
 
+    def lanes_of(self, dtype: Any) -> DeviceArray:
+        """(L,), a value for each lane."""
+        return self.runtime.empty(self.lanes, dtype)
+
     @property
     def scales(self) -> list[Any]:
         """The kernels' HOPFUSE_SCALES."""
@@ -90,6 +96,11 @@ class PprBlock:
     @property
     def nodes(self) -> np.int64:
         return np.int64(self.graph.num_nodes)
+
+    @property
+    def states(self) -> list[Any]:
+        """Both buffers, and which pass wrote the last: even passes write the first buffer."""
+        return [self.even, self.odd, self.last_pass]
 
     # ---- Set-up --------------------------------------------------------------------------------------------------
 
@@ -134,74 +145,112 @@ class PprBlock:
         if q.per_type:  # no pass limit reads it
             self.volume = runtime.upload(np.zeros(self.lanes))
             return
-        self.volume = runtime.empty(self.lanes, np.float64)
+        self.volume = self.lanes_of(np.float64)
         self.launch("ppr_volume", self.lanes, [self.scale64, self.unscale64, self.nodes, self.volume])
 
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
-        indptr = q.indptr[self.first : self.first + self.count + 1]
-        node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
-        self.restart_rows = RowSet.upload(runtime, np.unique(node), graph.num_nodes)
-        table = (self.restart_rows.size, self.lanes)
-        self.restart64, self.restart32 = runtime.empty(table, np.float64), runtime.empty(table, np.float32)
-        self.launch(
-            "ppr_clear", table[0] * self.lanes, [np.int64(self.restart_rows.size), self.restart64, self.restart32]
-        )
-        begin, end = np.zeros((2, self.lanes), np.int64)  # an unused lane has no restart
-        begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
-        self.limit, self.measured_from = runtime.empty(self.lanes, np.int64), runtime.empty(self.lanes, np.int64)
-        self.next_try = runtime.empty(self.lanes, np.int64)
-        self.theta, self.shrink = runtime.empty(self.lanes, np.float32), runtime.empty(self.lanes, np.float32)
+        seeds, begin, end, node, value, most_rows = self._seeds() if q.seeds is not None else self._restarts()
+        words = max(1, -(-graph.num_nodes // 64))
+        self.restart_rows = [runtime.zeros(words, np.uint64), runtime.empty(words, np.int32)]
+        table = (max(1, most_rows), self.lanes)
+        self.restart64, self.restart32 = runtime.zeros(table, np.float64), runtime.zeros(table, np.float32)
+        self.limit, self.measured_from = self.lanes_of(np.int64), self.lanes_of(np.int64)
+        self.next_try = self.lanes_of(np.int64)
+        self.theta, self.shrink = self.lanes_of(np.float32), self.lanes_of(np.float32)
+        self.walking, self.unproven = self.lanes_of(np.int32), self.lanes_of(np.int32)
+        self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
+        self.left, self.last_pass = runtime.zeros(1, np.int32), runtime.empty(1, np.int64)
         self.launch_warps(
             "ppr_restart",
             [
-                *self.scales,
-                *(runtime.upload(begin), runtime.upload(end), runtime.upload(node), runtime.upload(value)),
-                *(self.restart_rows.words, self.restart_rows.rank, self.d_damping, self.volume),
-                *(np.int32(self.symmetric), np.float64(q.tol), np.int64(q.max_iter)),
-                *(self.restart64, self.restart32, self.limit, self.measured_from, self.next_try),
-                *(self.theta, self.shrink),
+                *(*self.scales, *seeds, graph.internal_of, self.nodes, begin, end, node, value, *self.restart_rows),
+                *(self.d_damping, self.volume, np.int32(self.symmetric), np.float64(q.tol), np.int64(q.max_iter)),
+                *(np.int64(self.first_measured), np.int64(self.most_passes), self.restart64, self.restart32),
+                *(
+                    self.limit,
+                    self.measured_from,
+                    self.next_try,
+                    self.theta,
+                    self.shrink,
+                    self.walking,
+                    self.unproven,
+                    self.passes,
+                    self.left,
+                ),
+                *(self.last_pass, self.status),
             ],
         )
 
+    def _restarts(self) -> tuple[Any, ...]:
+        """No seeds; the restarts that the host has put in order, and how many rows they have."""
+        q, runtime = self.queries, self.runtime
+        indptr = q.indptr[self.first : self.first + self.count + 1]
+        node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
+        begin, end = np.zeros((2, self.lanes), np.int64)  # an unused lane has no restart
+        begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
+        arrays = [runtime.upload(array) for array in (begin, end, node, value)]
+        return [None, None, *map(np.int32, (0, self.count, 0))], *arrays, np.unique(node).size
+
+    def _seeds(self) -> tuple[Any, ...]:
+        """Seeds on the device; room for the restarts that the kernel makes of them."""
+        seeds, runtime = self.queries.seeds, self.runtime
+        assert seeds is not None
+        width = int(seeds.node.shape[1])
+        rows = slice(self.first, self.first + self.count)
+        begin = runtime.upload(np.minimum(np.arange(self.lanes), self.count) * width)
+        room = max(1, self.count * width)
+        arrays = [runtime.zeros(self.lanes, np.int64), runtime.empty(room, np.int32), runtime.empty(room, np.float64)]
+        numbers = map(np.int32, (width, self.count, seeds.may_be_empty))
+        given = [seeds.node[rows], seeds.weight[rows], *numbers]
+        return given, begin, *arrays, min(room, self.graph.num_nodes)
+
     # ---- The walk ------------------------------------------------------------------------------------------------
 
-    def walk(self, proof: Proof | None = None) -> NDArray[np.int64]:
-        """Passes of each lane until all have ended; the iterate is where :attr:`states` says.
+    def walk(self, proof: Proof | None = None) -> None:
+        """Passes until all lanes have ended; the iterate is where :attr:`states` says.
 
-        With ``proof`` a lane also ends where its hits look proven.
+        With ``proof`` a lane also ends where its hits look proven. Of a fixed number of passes those after the last
+        lane's end do nothing.
         """
         runtime = self.runtime
-        used = np.arange(self.lanes) < self.count
-        limit, measured_from = runtime.download(self.limit)[used], runtime.download(self.measured_from)[used]
-        first_measured = int(measured_from.min())
-        if proof is not None:
-            first_measured = min(first_measured, int(runtime.download(self.next_try)[used].min()))
-        self.passes = runtime.upload(np.zeros(self.lanes, np.int64))
-        self.walking = runtime.upload(used.astype(np.int32))
-        self.unproven = runtime.upload(np.ones(self.lanes, np.int32))
-        self.left = runtime.upload(np.array([self.count], np.int32))
-        self.last_pass = runtime.upload(np.zeros(1, np.int64))
-        self.damping32 = runtime.upload(self.damping.astype(np.float32))
-        omega = runtime.upload(self._omega(int(limit.max())))
-        restart = [self.restart_rows.words, self.restart_rows.rank, self.restart32]
-        self.launch_states("ppr_start", [self.nodes, *restart, self.even, self.odd])
-        self.partial = runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
+        most, first_measured = self._span(proof)
+        damping32 = runtime.upload(self.damping.astype(np.float32))
+        omega = runtime.upload(self._omega(most)) if self.symmetric else None
+        self.launch_states("ppr_start", [self.nodes, *self.restart_rows, self.restart32, self.even, self.odd])
+        partial = runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
         tiles = runtime.empty((self.graph.num_tiles, 2, self.lanes), np.float32)
-        for number in range(1, int(limit.max()) + 1):
+        for number in range(1, most + 1):
             measured = tiles if number >= first_measured else None
-            self._pass(number, omega[number - 1] if self.symmetric else None, measured)
-            if proof is not None and measured is not None:
+            self._pass(number, damping32, None if omega is None else omega[number - 1], partial, measured)
+            if measured is None:
+                continue
+            if proof is not None:
                 proof.attempt(self, number, tiles)
-            if measured is not None and number % LOOK == 0 and runtime.download(self.left)[0] == 0:
+            if not runtime.fixed and number % LOOK == 0 and runtime.download(self.left)[0] == 0:
                 break
-        return runtime.download(self.passes)
+
+    def _span(self, proof: Proof | None) -> tuple[int, int]:
+        """The last pass, and the first one whose residual a lane may ask for."""
+        if self.runtime.fixed:
+            return self.most_passes, self.first_measured
+        first_measured = int(self.runtime.download(self.measured_from).min())
+        if proof is not None:
+            first_measured = min(first_measured, int(self.runtime.download(self.next_try).min()))
+        return int(self.runtime.download(self.limit).max()), first_measured
 
     def buffers(self, number: int) -> tuple[DeviceArray, DeviceArray]:
         """What pass ``number`` reads and what it writes."""
         return (self.even, self.odd) if number % 2 else (self.odd, self.even)
 
-    def _pass(self, number: int, omega: DeviceArray | None, tiles: DeviceArray | None) -> None:
+    def _pass(
+        self,
+        number: int,
+        damping32: DeviceArray,
+        omega: DeviceArray | None,
+        partial: DeviceArray,
+        tiles: DeviceArray | None,
+    ) -> None:
         current, following = self.buffers(number)
         graph = self.graph
         rows = [
@@ -211,16 +260,15 @@ class PprBlock:
         kind = self._edge_kind()
         if graph.num_segments and self.mask is None:
             segments = [graph.segment_begin, graph.segment_end, np.int64(graph.num_segments)]
-            arguments = [*rows, current, *segments, self.left, self.partial]
+            arguments = [*rows, current, *segments, self.left, partial]
             self.launch(f"ppr_segments_{kind}", graph.num_segments * self.lanes, arguments)
         factor = self.unscale32 if self.queries.per_type else self.scale32
         self.launch_tiles(
             f"ppr_pass_{kind}",
             [
-                *(*rows, self.nodes, current, following, self.mask, self.partial),
-                *(graph.long_rows.words, graph.long_rows.rank, graph.first_of),
-                *(self.restart_rows.words, self.restart_rows.rank, self.restart32),
-                *(factor, self.damping32, omega, self.walking, self.left, self.unscale32, tiles),
+                *(*rows, self.nodes, current, following, self.mask, partial),
+                *(graph.long_rows.words, graph.long_rows.rank, graph.first_of, *self.restart_rows, self.restart32),
+                *(factor, damping32, omega, self.walking, self.left, self.unscale32, tiles),
             ],
             shared=4 * TILE * self.lanes,
         )
@@ -244,86 +292,3 @@ class PprBlock:
             row[:] = omega
             omega = 1.0 / (1.0 - 0.25 * d * d * omega)
         return table
-
-    # ---- The certificate -----------------------------------------------------------------------------------------
-
-    @property
-    def states(self) -> list[Any]:
-        """Both buffers, and which pass wrote the last: even passes write the first buffer."""
-        return [self.even, self.odd, self.last_pass]
-
-    def normalise(self) -> None:
-        """x^ from the last iterate, and the mass that it loses."""
-        self.launch_tile_lanes("ppr_mass", [*self.scales, self.nodes, *self.states, self.tiles64])
-        self._totals(self.sums, None)
-        self._lose(self.sums)
-
-    def _lose(self, total: DeviceArray | None) -> None:
-        self.launch_tile_lanes(
-            "ppr_scale", [*self.scales, self.eta64, total, self.unproven, self.nodes, *self.states, self.tiles64]
-        )
-        self._totals(self.lost, None)
-
-    def _totals(self, sums: DeviceArray, largest: DeviceArray | None) -> None:
-        self.launch_warps("ppr_totals", [self.tiles64, np.int64(self.graph.num_tiles), sums, largest])
-
-    def certify(self, improved: DeviceArray | None = None) -> Certificate:
-        """The residual of x^ and its bound; ``improved`` receives a power step of float64."""
-        graph = self.graph
-        slack = 2.0 * UNIT * float(graph.longest_row + 2 * TILE)
-        self.launch_tiles(
-            "ppr_residual",
-            [
-                *(*self.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, self.eta64, self.nodes),
-                *(*self.states, self.restart_rows.words, self.restart_rows.rank, self.restart64),
-                *(self.d_damping, self.lost, np.float64(slack), np.int32(self.symmetric), improved, self.tiles64),
-            ],
-            shared=8 * TILE * self.lanes,
-        )
-        self._totals(self.sums, self.largest)
-        residual = self.runtime.download(self.sums)
-        gap = 1.0 - self.damping
-        bound = (residual + 3.0 * slack) / gap * (1.0 + 4.0 * UNIT)
-        holds = self.symmetric & (self.runtime.download(self.lost) == 0.0)
-        largest = self.runtime.download(self.largest) * (1.0 + 2.0 * slack) / gap * (1.0 + 4.0 * UNIT)
-        return Certificate(residual, bound, np.where(holds, largest, np.inf))
-
-    def polish(self, certificate: Certificate, lanes_open: NDArray[np.bool_], passes: NDArray[np.int64]) -> None:
-        """Power steps in float64 for open lanes until tol is met or float32 holds no better answer."""
-        if not lanes_open.any():
-            return
-        result = self.result()
-        other = self.even if result is self.odd else self.odd
-        self._place(result, other)
-        self.certify(other)
-        for _ in range(MOST_STEPS):
-            if not lanes_open.any():
-                return
-            still_open = self.runtime.upload(lanes_open.astype(np.int32))
-            self.launch_states("ppr_keep", [result, other, still_open, self.nodes])
-            result, other = other, result
-            self._place(result, other)
-            self._lose(None)
-            step = self.certify(other)
-            gained = step.bound < GAIN * certificate.bound
-            certificate.residual[lanes_open] = step.residual[lanes_open]
-            certificate.bound[lanes_open] = step.bound[lanes_open]
-            certificate.per_degree[lanes_open] = step.per_degree[lanes_open]
-            passes[lanes_open] += 1
-            lanes_open &= gained & (step.bound > self.queries.tol)
-
-    def result(self) -> DeviceArray:
-        """The buffer that holds x^."""
-        return self.odd if self.runtime.download(self.last_pass)[0] % 2 else self.even
-
-    def _place(self, result: DeviceArray, other: DeviceArray) -> None:
-        """From here on the scores are in ``result``: as if an even pass had written it."""
-        self.even, self.odd = result, other
-        self.last_pass = self.runtime.upload(np.zeros(1, np.int64))
-
-    def scores(self) -> NDArray[np.float32]:
-        """(count, N) in the caller's node order."""
-        out = self.runtime.empty((self.count, self.graph.num_nodes), np.float32)
-        arguments = [*self.states, self.graph.internal_of, self.nodes, np.int32(self.count), out]
-        self.launch("ppr_scores", self.count * self.graph.num_nodes, arguments)
-        return self.runtime.download(out)

@@ -1,8 +1,8 @@
-"""A graph on the device: uploaded once for each runtime and meaning of edge types, and kept with the graph."""
+"""A graph on the device: its rows once for each runtime, its degrees for each meaning of edge types."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,10 @@ class RowSet:
 
 
 @dataclass(frozen=True)
-class DeviceGraph:
-    """What the kernels read of a graph: the fields of PprGraph in hopfuse/ppr.h, and the segments of long rows."""
+class Rows:
+    """What the kernels read of a graph whatever its edge types mean: stored rows, and the segments of the long ones."""
 
-    runtime: Runtime
+    runtime: Runtime  # held, so that no other runtime gets its id
     num_nodes: int
     num_stored: int
     num_types: int
@@ -50,12 +50,6 @@ class DeviceGraph:
     degree: DeviceArray
     node_of: DeviceArray
     internal_of: DeviceArray
-    scale64: DeviceArray
-    scale32: DeviceArray
-    unscale64: DeviceArray | None
-    unscale32: DeviceArray | None
-    volume: DeviceArray
-    out: dict[str, DeviceArray | None]
     long_rows: RowSet
     first_of: DeviceArray
     segment_begin: DeviceArray
@@ -67,27 +61,67 @@ class DeviceGraph:
         return -(-self.num_nodes // TILE)
 
 
+@dataclass(frozen=True)
+class DeviceGraph(Rows):
+    """With the degrees of one meaning of edge types: the fields of PprGraph in hopfuse/ppr.h."""
+
+    scale64: DeviceArray
+    scale32: DeviceArray
+    unscale64: DeviceArray | None
+    unscale32: DeviceArray | None
+    volume: DeviceArray
+    degree_range: float  # the volume over the smallest degree that walks
+    out: dict[str, DeviceArray | None]  # outgoing rows, where masked degrees of a directed graph need them
+
+
 def device_graph(runtime: Runtime, graph: Graph, per_type: bool, masked: bool) -> DeviceGraph:
-    """The graph on this runtime's device; with outgoing rows where masked degrees of a directed graph need them."""
-    key = f"{runtime.name}:{id(runtime)}:{per_type}:{masked and graph.directed}"
+    """The graph on this runtime's device, uploaded at its first use there and kept with it."""
+    with_out = masked and graph.directed
+    key = f"{resident_key(runtime)}:{per_type}:{with_out}"
     if key not in graph._prepared:
-        graph._prepared[key] = _upload(runtime, graph, per_type, masked and graph.directed)
+        with runtime.resident():
+            graph._prepared[key] = _derive(runtime, graph, per_type, with_out)
     prepared: DeviceGraph = graph._prepared[key]
     return prepared
 
 
-def _upload(runtime: Runtime, graph: Graph, per_type: bool, with_out: bool) -> DeviceGraph:
-    def given(array: NDArray[Any] | None) -> DeviceArray | None:
-        return None if array is None else runtime.upload(array)
+def resident_key(runtime: Runtime) -> str:
+    """What begins the keys of all that a graph or corpus has on a runtime's device."""
+    return f"{runtime.name}:{id(runtime)}"
 
+
+def _derive(runtime: Runtime, graph: Graph, per_type: bool, with_out: bool) -> DeviceGraph:
+    key = f"{resident_key(runtime)}:rows"
+    if key not in graph._prepared:
+        graph._prepared[key] = _upload(runtime, graph)
+    rows: Rows = graph._prepared[key]
     derived = Degrees.of(graph, per_type)
+    walks = derived.scale64[derived.scale64 > 0]
+    smallest = 1.0 / float(walks.max()) if walks.size else 1.0
+    return DeviceGraph(
+        **{field.name: getattr(rows, field.name) for field in fields(rows)},
+        scale64=runtime.upload(derived.scale64),
+        scale32=runtime.upload(derived.scale32),
+        unscale64=_given(runtime, derived.unscale64),
+        unscale32=_given(runtime, derived.unscale32),
+        volume=runtime.upload(np.array([derived.volume])),
+        degree_range=max(1.0, derived.volume / smallest),
+        out={name: _given(runtime, array) for name, array in out_rows(graph).items()} if with_out else {},
+    )
+
+
+def _given(runtime: Runtime, array: NDArray[Any] | None) -> DeviceArray | None:
+    return None if array is None else runtime.upload(array)
+
+
+def _upload(runtime: Runtime, graph: Graph) -> Rows:
     length = np.diff(graph.indptr)
     rows = np.flatnonzero(length > SEGMENT)
     segments = -(-length[rows] // SEGMENT)
     first_of = np.concatenate([[0], np.cumsum(segments)]).astype(np.int64)
     row_of = np.repeat(rows, segments)
     begin = graph.indptr[row_of] + SEGMENT * (np.arange(row_of.size) - np.repeat(first_of[:-1], segments))
-    return DeviceGraph(
+    return Rows(
         runtime=runtime,
         num_nodes=graph.num_nodes,
         num_stored=graph.num_stored,
@@ -97,17 +131,11 @@ def _upload(runtime: Runtime, graph: Graph, per_type: bool, with_out: bool) -> D
         longest_row=longest_row(graph),
         indptr=runtime.upload(graph.indptr),
         indices=runtime.upload(graph.indices),
-        weight=given(graph.weight),
-        edge_type=given(graph.edge_type),
+        weight=_given(runtime, graph.weight),
+        edge_type=_given(runtime, graph.edge_type),
         degree=runtime.upload(graph.degree),
         node_of=runtime.upload(graph.node_of),
         internal_of=runtime.upload(graph.internal_of),
-        scale64=runtime.upload(derived.scale64),
-        scale32=runtime.upload(derived.scale32),
-        unscale64=given(derived.unscale64),
-        unscale32=given(derived.unscale32),
-        volume=runtime.upload(np.array([derived.volume])),
-        out={name: given(array) for name, array in out_rows(graph).items()} if with_out else {},
         long_rows=RowSet.upload(runtime, rows, graph.num_nodes),
         first_of=runtime.upload(first_of),
         segment_begin=runtime.upload(begin.astype(np.int64)),

@@ -6,32 +6,67 @@ Device arrays are the runtime's own objects. The orchestration uses no more of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 DeviceArray = Any
+T = TypeVar("T")
+
+
+class Recording(Protocol):
+    """Launches and copies recorded by :meth:`Runtime.capture`, with the memory that they use."""
+
+    def replay(self) -> None:
+        """Queue them all again, on the caller's current stream."""
+        ...
 
 
 class Runtime(Protocol):
-    """What the orchestration asks of a device. Work runs in the order of the calls; only ``download`` waits.
+    """What the orchestration asks of a device. Work runs in the order of the calls; only downloads wait.
 
     An array that is dropped may be reused only by work queued later.
     """
 
     name: str
 
+    @property
+    def fixed(self) -> bool:
+        """Whether this thread is inside :meth:`capture`: nothing may be read back, so no choice depends on a result."""
+        ...
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
-        """Memory with unspecified content."""
+        """Memory with unspecified content. BackendError where the device has no room."""
+        ...
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        """Memory with every byte 0; no kernel is launched for it."""
         ...
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
-        """A copy on the device of a C-contiguous array, which has been read when the call returns."""
+        """A copy on the device of a C-contiguous array, which has been read when the call returns.
+
+        Inside :meth:`capture` a constant of the recording: it is copied once, and replays read it again.
+        """
         ...
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
         """A copy on the host of a device array."""
+        ...
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copy all bytes between arrays of one size, C-contiguous, each on the device or the host.
+
+        A copy to the host waits; a copy from :meth:`pinned` memory does not, so that memory must stay as it is until a
+        later download.
+        """
+        ...
+
+    def pinned(self, nbytes: int) -> NDArray[np.uint8]:
+        """Host memory that copies to and from the device without staging."""
         ...
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
@@ -43,15 +78,76 @@ class Runtime(Protocol):
         ...
 
     def matmul(self, a: DeviceArray, b: DeviceArray, out: DeviceArray) -> None:
-        """out = a bᵀ in float32, row-major: a (m, d), b (n, d), out (m, n), float32 or float16 in, float32 out.
+        """out = a bᵀ in float32, row-major: a (m, d), b (n, d), out (m, n), all float32.
 
-        The order of the sums is the library's own: what it gives is a candidate score, not a final one.
+        The order of the sums is the library's own: what it gives is a candidate score, not a final one. No narrower
+        arithmetic such as TF32.
         """
+        ...
+
+    def capture(self, work: Callable[[], T]) -> tuple[Recording, T]:
+        """Record what ``work`` queues, to replay it; what it returned (device arrays) is where replays write.
+
+        ``work`` runs twice: once for real, which makes the memory and the constants, and once recorded, in which
+        nothing is allocated, uploaded or waited for. Both times it must ask for the same in the same order.
+        """
+        ...
+
+    def resident(self) -> AbstractContextManager[None]:
+        """Uploads and memory in it outlive any recording: graphs and corpora, made in the run before one."""
+        ...
+
+    def is_device_array(self, array: Any) -> bool:
+        """Whether a caller's array is in a device's memory (``__cuda_array_interface__``, or DLPack's device)."""
+        ...
+
+    def adopt(self, array: Any) -> DeviceArray:
+        """A caller's array on this device, C-contiguous, without a copy. InputError if it is neither."""
+        ...
+
+    def export(self, array: DeviceArray, like: Any) -> Any:
+        """A device array for the caller, without a copy: of the library that ``like`` came from."""
+        ...
+
+    def on_stream_of(self, array: Any) -> AbstractContextManager[None]:
+        """Queue work on the stream that the caller's library uses for ``array``; None: the current one."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Bytes that :meth:`empty` can still give."""
+        ...
+
+    def trim(self) -> None:
+        """Give memory that nothing uses back to the device."""
         ...
 
     def explain(self) -> dict[str, Any]:
         """Device, driver and where the kernels came from."""
         ...
+
+
+class Constants:
+    """What a captured work uploads: made in the run before the recording, given out again in the recording."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[NDArray[Any], DeviceArray]] = []
+        self._next: int | None = None
+
+    def record(self) -> None:
+        """From here on nothing is made."""
+        self._next = 0
+
+    def upload(self, array: NDArray[Any], make: Callable[[NDArray[Any]], DeviceArray]) -> DeviceArray:
+        if self._next is None:
+            self._made.append((array.copy(), make(array)))
+            return self._made[-1][1]
+        if self._next >= len(self._made):
+            raise RuntimeError("a captured work uploads more in its recording than in the run before it")
+        before, on_device = self._made[self._next]
+        if before.dtype != array.dtype or before.shape != array.shape or before.tobytes() != array.tobytes():
+            raise RuntimeError("a captured work uploads other values in its recording than in the run before it")
+        self._next += 1
+        return on_device
 
 
 def blocks(items: int, per_block: int) -> int:

@@ -1,0 +1,312 @@
+// What a walk starts from: degrees of masked and typed lanes, and the restarts of its queries. Contract: hopfuse/ppr.h;
+// kernels/cpu/ppr_setup.h gives the same bits. L queries lie side by side: state[node][lane].
+#include "hopfuse/ppr_plan.h"
+#include "hopfuse/ppr_proof.h"
+#include "hopfuse/query_status.h"
+#include "ppr_scales.h"
+
+namespace hopfuse {
+
+// Degrees of one row and lane inside the lane's own subgraph and by its own edge types.
+struct DegreeTables {
+    const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
+    const int32_t* indices;
+    const float* weight;
+    const uint8_t* edge_type;
+    const double* degree;  // (N, T) of the whole graph
+    const double* eta;
+    const float* mask;  // (N, L), or null: all allowed
+    int num_types;
+    int per_type;
+};
+
+template <int L>
+HOPFUSE_DEVICE double degree_of_type(const DegreeTables& t, int64_t u, int type, int lane) {
+    if (t.mask == nullptr) return t.degree[u * t.num_types + type];
+    double degree = 0.0;
+    for (int64_t e = t.indptr[u]; e < t.indptr[u + 1]; ++e) {
+        if (t.edge_type != nullptr && t.edge_type[e] != type) continue;
+        const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
+        degree = fma(w, static_cast<double>(t.mask[static_cast<int64_t>(t.indices[e]) * L + lane]), degree);
+    }
+    return degree;
+}
+
+template <int L>
+HOPFUSE_DEVICE void degrees(const DegreeTables& t, int64_t u, int lane, float* scale32, float* unscale32,
+                            double* scale64, double* unscale64) {
+    const int64_t at = u * L + lane;
+    const bool open = t.mask == nullptr || t.mask[at] != 0.0f;
+    double joint = 0.0;
+    for (int type = 0; type < t.num_types; ++type) {
+        const double degree = degree_of_type<L>(t, u, type, lane);
+        const double eta = t.eta == nullptr ? 1.0 : t.eta[type * L + lane];
+        if (!t.per_type) {
+            joint = fma(eta, degree, joint);
+            continue;
+        }
+        const int64_t slot = (u * t.num_types + type) * L + lane;
+        const double inverse = open && degree > 0.0 ? 1.0 / degree : 0.0;
+        scale64[slot] = inverse;
+        scale32[slot] =
+            t.eta == nullptr ? static_cast<float>(inverse) : static_cast<float>(inverse) * static_cast<float>(eta);
+    }
+    const bool walks = !t.per_type && open && joint > 0.0;
+    if (!t.per_type) {
+        scale64[at] = walks ? 1.0 / joint : 0.0;
+        scale32[at] = walks ? static_cast<float>(scale64[at]) : (open ? 1.0f : 0.0f);
+    }
+    unscale64[at] = walks ? joint : (open ? 1.0 : 0.0);
+    unscale32[at] = static_cast<float>(unscale64[at]);
+}
+
+// Seeds as a caller has them: rows of (queries, width), in any order, -1 for no seed. Or null: restarts are given.
+struct Seeds {
+    const int64_t* node;  // the caller's ids
+    const double* weight;
+    int width, queries;
+    int may_be_empty;
+    const int32_t* internal_of;
+    int64_t num_nodes;
+};
+
+// The restarts of the block's queries, CSR, nodes ascending in a row.
+struct Restarts {
+    const int64_t* begin;  // (L,) by lane
+    int64_t* end;
+    int32_t* node;
+    double* value;
+    uint64_t* words;  // the rows' RowSet, all 0 before
+    int32_t* rank;
+
+    __device__ RowSet rows() const { return RowSet{words, rank}; }
+    __device__ int64_t count(int query) const { return end[query] - begin[query]; }
+};
+
+HOPFUSE_DEVICE bool is_seed(const Seeds& s, int64_t at) {
+    return s.node[at] >= 0 && s.node[at] < s.num_nodes && s.weight[at] > 0.0;
+}
+
+HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at) {
+    if (s.node[at] == -1) return status_complete;
+    if (s.node[at] < 0 || s.node[at] >= s.num_nodes) return status_seed_outside;
+    return s.weight[at] >= 0.0 && is_finite(s.weight[at]) ? status_complete : status_bad_weight;
+}
+
+// A query's seeds as its restart, by a warp: each goes to the place that counting smaller nodes gives it.
+HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, int lane) {
+    const int64_t row = static_cast<int64_t>(query) * s.width, begin = r.begin[query];
+    int32_t fault = status_complete;
+    int kept = 0;
+    for (int i = lane; i < s.width; i += 32) {
+        const int32_t own = seed_fault(s, row + i);
+        fault = own < fault ? own : fault;
+        if (!is_seed(s, row + i)) continue;
+        const int32_t node = s.internal_of[s.node[row + i]];
+        int before = 0;
+        for (int j = 0; j < s.width; ++j) {
+            if (j == i || !is_seed(s, row + j)) continue;
+            const int32_t other = s.internal_of[s.node[row + j]];
+            before += other < node ? 1 : 0;
+            if (other == node && status_seed_twice < fault) fault = status_seed_twice;
+        }
+        r.node[begin + before] = node;
+        r.value[begin + before] = s.weight[row + i];
+        ++kept;
+    }
+    for (int h = 16; h > 0; h /= 2) {
+        kept += __shfl_xor_sync(0xffffffffu, kept, h);
+        const int32_t other = __shfl_xor_sync(0xffffffffu, fault, h);
+        fault = other < fault ? other : fault;
+    }
+    if (fault == status_complete && kept == 0 && s.may_be_empty == 0) fault = status_no_seed;
+    if (lane == 0) r.end[query] = begin + (fault < 0 ? 0 : kept);
+    return fault;
+}
+
+HOPFUSE_DEVICE void mark_rows(const Restarts& r, int query, int lane) {
+    for (int64_t i = r.begin[query] + lane; i < r.end[query]; i += 32)
+        atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));
+}
+
+// How many rows of the set come before each word, by a block of at most 1024 threads; `sums` has room for one each.
+HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sums) {
+    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    const int64_t each = (num_words + threads - 1) / threads;
+    const int64_t first = thread * each < num_words ? thread * each : num_words;
+    const int64_t last = first + each < num_words ? first + each : num_words;
+    int32_t mine = 0;
+    for (int64_t i = first; i < last; ++i) mine += __popcll(r.words[i]);
+    sums[thread] = mine;
+    for (int distance = 1; distance < threads; distance *= 2) {
+        __syncthreads();
+        const int32_t before = thread >= distance ? sums[thread - distance] : 0;
+        __syncthreads();
+        sums[thread] += before;
+    }
+    int32_t rank = sums[thread] - mine;
+    for (int64_t i = first; i < last; ++i) {
+        r.rank[i] = rank;
+        rank += __popcll(r.words[i]);
+    }
+}
+
+// A lane's restart, by a warp: s and b in the compact tables, and the sum of s^2 / deg over nodes that walk. `keeps`:
+// every node that restarts has edges. `total`: the sum of the values.
+template <int L>
+HOPFUSE_DEVICE double spread_restart(const Restarts& r, const Scales& scales, double damping, int query, int lane,
+                                     double* restart64, float* restart32, bool* keeps, double* total) {
+    WarpTree<double> values, squares;
+    bool walks = true;
+    const int64_t count = r.count(query);
+    const RowSet rows = r.rows();
+    const double* value = r.value + r.begin[query];
+    const int32_t* node = r.node + r.begin[query];
+    for (int64_t block = 0; block < count; block += 1024) {
+        for (int64_t i = block + lane; i < count && i < block + 1024; i += 32) values.acc[0] = values.acc[0] + value[i];
+        values.close_block(lane);
+    }
+    *total = values.result(lane);
+    for (int64_t block = 0; block < count; block += 1024) {
+        for (int64_t i = block + lane; i < count && i < block + 1024; i += 32) {
+            const int64_t row = node[i], at = rows.index(row) * L + query;
+            const double s = value[i] / *total;
+            const double inverse = scales.per_type ? 0.0 : scales.scale[scales.per_lane ? row * L + query : row];
+            restart64[at] = s;
+            restart32[at] = static_cast<float>((1.0 - damping) * s * (inverse > 0.0 ? inverse : 1.0));
+            squares.acc[0] = squares.acc[0] + s * s * inverse;
+            walks = walks && inverse > 0.0;
+        }
+        squares.close_block(lane);
+    }
+    *keeps = __all_sync(0xffffffffu, walks) != 0;
+    return squares.result(lane);
+}
+
+// What decides how long a query walks.
+struct WalkPlan {
+    bool symmetric;
+    bool keeps;  // every node that restarts has edges
+    double damping, tol, volume, norm;
+};
+
+// What a walk is steered by, by lane.
+struct WalkState {
+    int64_t *limit, *measured_from, *next_try;
+    float *theta, *shrink;
+    int32_t *walking, *unproven;
+    int64_t* passes;
+    int32_t* left;       // lanes that walk, 0 before
+    int64_t* last_pass;  // the pass that wrote the last iterate
+
+    __device__ void rest(int query) const {
+        limit[query] = 0;
+        measured_from[query] = PPR_NEVER;
+        next_try[query] = PPR_NEVER;
+        walking[query] = 0;
+        unproven[query] = 1;
+        passes[query] = 0;
+    }
+
+    // Where `last` says how many passes there will be, measured from pass `first` on, a walk that needs others rests.
+    __device__ int32_t begin(const WalkPlan& plan, int64_t max_iter, int64_t first, int64_t last, int query) const {
+        const int64_t theory = ppr_pass_limit(plan.symmetric, plan.damping, plan.tol, plan.volume, plan.norm);
+        const int64_t most = max_iter > 0 && max_iter < theory ? max_iter : theory;
+        const int64_t measured = ppr_measured_from(most);
+        if (last > 0 && (most > last || measured < first)) return status_incomplete;
+        limit[query] = most;
+        measured_from[query] = measured;
+        if (plan.symmetric && plan.keeps) next_try[query] = PPR_FIRST_TRY;
+        theta[query] = ppr_theta(plan.damping, plan.tol);
+        shrink[query] = ppr_shrink(plan.symmetric, plan.damping);
+        walking[query] = 1;
+        atomicAdd(left, 1);
+        return status_complete;
+    }
+};
+
+}  // namespace hopfuse
+
+using namespace hopfuse;
+
+// Every kernel: Block: 256 (ppr_restart: 32 L). Shared memory: 0 unless said.
+//
+// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N); lanes from `queries`
+//   on are unused.
+//   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written.
+// ppr_degrees_lL: scale and unscale of each lane, float64 and float32.
+//   Unit: a row and a lane; a thread. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
+//   gathered; N T' 12 L + 12 N L written.
+// ppr_volume_lL: each lane's sum of degrees over rows that walk, in node order (one chain, as in a whole graph).
+//   Unit: a lane. Registers: <= 48. Bytes: 16 N L.
+// ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact
+//   tables, and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, what
+//   ends it. Lanes without seeds rest. Tables, words and `left` are 0 before.
+//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 64.
+//   Bytes: 24 a seed, 12 for each 64 nodes; a query's seeds are read once for each of them.
+#define HOPFUSE_SET_UP(L)                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_mask_l##L(const uint8_t* allowed, int shared, int queries, int64_t num_nodes, float* mask) {               \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (at >= num_nodes * L) return;                                                                               \
+        const int64_t row = at / L, lane = at % L;                                                                     \
+        mask[at] = lane < queries && allowed[(shared ? 0 : lane) * num_nodes + row] != 0 ? 1.0f : 0.0f;                \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_degrees_l##L(const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type, \
+                         const double* degree, const double* eta, const float* mask, int num_types, int per_type,      \
+                         int64_t num_nodes, float* scale32, float* unscale32, double* scale64, double* unscale64) {    \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (at >= num_nodes * L) return;                                                                               \
+        const DegreeTables tables = {indptr, indices, weight, edge_type, degree, eta, mask, num_types, per_type};      \
+        degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);                  \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_volume_l##L(const double* scale, const double* unscale, int64_t num_nodes, double* volume) {               \
+        const int lane = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);                                      \
+        if (lane >= L) return;                                                                                         \
+        double sum = 0.0;                                                                                              \
+        for (int64_t row = 0; row < num_nodes; ++row)                                                                  \
+            sum = fma(scale[row * L + lane] > 0.0 ? 1.0 : 0.0, unscale[row * L + lane], sum);                          \
+        volume[lane] = sum;                                                                                            \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * L) ppr_restart_l##L(                                             \
+        HOPFUSE_SCALES, const int64_t* seed_node, const double* seed_weight, int seed_width, int queries,              \
+        int may_be_empty, const int32_t* internal_of, int64_t num_nodes, const int64_t* begin, int64_t* end,           \
+        int32_t* node, double* value, uint64_t* words, int32_t* rank, const double* damping, const double* volume,     \
+        int symmetric, double tol, int64_t max_iter, int64_t first, int64_t last, double* restart64, float* restart32, \
+        int64_t* limit, int64_t* measured_from, int64_t* next_try, float* theta, float* shrink, int32_t* walking,      \
+        int32_t* unproven, int64_t* passes, int32_t* left, int64_t* last_pass, int32_t* status) {                      \
+        __shared__ int32_t sums[32 * L];                                                                               \
+        HOPFUSE_MAKE_SCALES;                                                                                           \
+        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
+        const Seeds seeds = {seed_node, seed_weight, seed_width, queries, may_be_empty, internal_of, num_nodes};       \
+        const Restarts restarts = {begin, end, node, value, words, rank};                                              \
+        const WalkState walk = {limit,   measured_from, next_try, theta, shrink,                                       \
+                                walking, unproven,      passes,   left,  last_pass};                                   \
+        int32_t fault = status_complete;                                                                               \
+        if (seed_node != nullptr && query < queries) fault = sort_seeds(seeds, restarts, query, lane);                 \
+        __syncthreads();                                                                                               \
+        mark_rows(restarts, query, lane);                                                                              \
+        __syncthreads();                                                                                               \
+        rank_rows(restarts, (num_nodes + 63) / 64, sums);                                                              \
+        __syncthreads();                                                                                               \
+        const double d = damping[query];                                                                               \
+        bool keeps;                                                                                                    \
+        double total;                                                                                                  \
+        const double squares =                                                                                         \
+            spread_restart<L>(restarts, scales, d, query, lane, restart64, restart32, &keeps, &total);                 \
+        if (lane != 0) return;                                                                                         \
+        if (query == 0) *last_pass = last;                                                                             \
+        if (!is_finite(total)) fault = status_bad_weight;                                                              \
+        walk.rest(query);                                                                                              \
+        if (fault == status_complete && restarts.count(query) > 0)                                                     \
+            fault = walk.begin({symmetric != 0, keeps, d, tol, volume[per_lane ? query : 0], sqrt(squares)}, max_iter, \
+                               first, last, query);                                                                    \
+        status[query] = fault;                                                                                         \
+    }
+
+HOPFUSE_SET_UP(4)
+HOPFUSE_SET_UP(8)
+HOPFUSE_SET_UP(16)
+HOPFUSE_SET_UP(32)

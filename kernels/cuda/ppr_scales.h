@@ -1,0 +1,81 @@
+// Degrees as PPR's float64 kernels read them, and tiles of rows. Device code only.
+#pragma once
+
+#include "hopfuse/ppr_certificate.h"
+#include "ppr_walk.h"
+
+namespace hopfuse {
+
+// Degrees as the walk uses them: (N, T') and (N,), or with a value per lane.
+struct Scales {
+    const double* scale;    // 1 / degree, 0 where nothing walks
+    const double* unscale;  // the degree, 1 where it is 0; or null: 1
+    int per_lane;
+    int per_type;
+    int num_types;
+
+    template <int L>
+    __device__ double weight(int64_t row, int lane) const {
+        return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
+    }
+
+    // 1 - (sum of row u of P).
+    template <int L>
+    __device__ double lost_share(const double* eta, int64_t row, int lane) const {
+        const int types = per_type ? num_types : 1;
+        double kept = 0.0;
+        for (int t = 0; t < types; ++t) {
+            const int64_t at = row * types + t;
+            const double share = per_type && eta != nullptr ? eta[t * L + lane] : 1.0;
+            kept += scale[per_lane ? at * L + lane : at] > 0.0 ? share : 0.0;
+        }
+        return kept < 1.0 ? 1.0 - kept : 0.0;
+    }
+};
+
+struct TileRange {
+    int64_t first, last;
+    __device__ TileRange(int64_t tile, int64_t num_nodes)
+        : first(tile * PPR_TILE),
+          last(tile * PPR_TILE + PPR_TILE < num_nodes ? tile * PPR_TILE + PPR_TILE : num_nodes) {}
+};
+
+// A lane's residual, and what it proves.
+struct Certificate {
+    double residual;    // ||r||_1
+    double bound;       // ||x^ - x*||_1 <= bound
+    double per_degree;  // |x^_v - x*_v| <= deg_v per_degree, or infinity where that does not hold
+};
+
+// What ppr_residual wrote of all tiles.
+struct Certified {
+    const double* tiles;
+    int64_t num_tiles;
+    const double* lost;
+    const double* damping;
+    double slack;
+    int symmetric;
+
+    // By a warp; every lane of it gets the answer.
+    template <int L>
+    __device__ Certificate read(int query, int lane) const {
+        const double residual = sum_tiles<L, double>(tiles, num_tiles, 0, query, lane);
+        const double largest = max_tiles<L, double>(tiles, num_tiles, 1, query, lane);
+        const bool holds = symmetric != 0 && lost[query] == 0.0;
+        return Certificate{residual, ppr_bound(residual, slack, damping[query]),
+                           ppr_node_bound(holds, largest, slack, damping[query])};
+    }
+};
+
+}  // namespace hopfuse
+
+#define HOPFUSE_CERTIFIED \
+    const double *tiles, int64_t num_tiles, const double *lost, const double *damping, double slack, int symmetric
+#define HOPFUSE_MAKE_CERTIFIED const Certified certified = {tiles, num_tiles, lost, damping, slack, symmetric}
+#define HOPFUSE_SCALES const double *scale, const double *unscale, int per_lane, int per_type, int num_types
+#define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, per_lane, per_type, num_types}
+#define HOPFUSE_TILE_AND_LANE(L)                                                        \
+    const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
+    const int64_t tile = thread / L;                                                    \
+    const int lane = static_cast<int>(thread % L);                                      \
+    if (tile * PPR_TILE >= num_nodes) return

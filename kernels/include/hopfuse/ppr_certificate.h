@@ -1,0 +1,34 @@
+// What the float64 residual of a returned x^ proves: hopfuse/ppr.h, STOP. Shared by host and device.
+#pragma once
+
+#include "hopfuse/integers.h"
+#include "hopfuse/ppr_proof.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+
+constexpr double PPR_UNIT = 1.1102230246251565e-16;  // float64's unit roundoff
+
+// The float64 rounding of r_v itself, relative to (d P'x + s + x)_v <= 2 x_v + |r_v|, which sums to less than 3: an entry,
+// its degree and its restart carry at most so many roundings.
+HOPFUSE_FN double ppr_slack(int64_t longest_row, int64_t tile) {
+    return 2.0 * PPR_UNIT * static_cast<double>(longest_row + 2 * tile);
+}
+
+// ||x^ - x*||_1 <= bound, from ||r||_1.
+HOPFUSE_FN double ppr_bound(double residual, double slack, double damping) {
+    return (residual + 3.0 * slack) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT);
+}
+
+// |x^_v - x*_v| <= deg_v times this, from the largest (2 slack x_u + |r_u|) / deg_u; `holds`: the operator is symmetric
+// and no mass is lost. Infinity where it does not hold.
+HOPFUSE_FN double ppr_node_bound(bool holds, double largest, double slack, double damping) {
+    return holds ? largest * (1.0 + 2.0 * slack) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT) : infinite64();
+}
+
+// The error of a node of x^: by its degree, or where that does not hold as much as all nodes together.
+HOPFUSE_FN NodeError ppr_final_error(double bound, double per_degree) {
+    return is_finite(per_degree) ? NodeError{per_degree, 0.0} : NodeError{0.0, bound};
+}
+
+}  // namespace hopfuse

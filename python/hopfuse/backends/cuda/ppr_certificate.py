@@ -1,0 +1,117 @@
+"""From a block's last iterate to the scores that are returned and their certificate: hopfuse/ppr.h, STOP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ppr_block import PprBlock
+from .ppr_graph import TILE
+from .runtime import DeviceArray
+
+UNIT = 2.0**-53  # float64's unit roundoff
+MOST_STEPS = 32  # of polish
+GAIN = 0.98  # a step of polish that gains less is the last
+
+
+@dataclass
+class Certificate:
+    """Each (L,), on the host."""
+
+    residual: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    per_degree: NDArray[np.float64]  # infinity where the bound per node does not hold
+
+
+class Certifier:
+    """The float64 passes over the iterate of a block that has walked."""
+
+    def __init__(self, block: PprBlock) -> None:
+        self.block, runtime = block, block.runtime
+        self.tiles = runtime.empty((block.graph.num_tiles, 2, block.lanes), np.float64)
+        self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
+        self.slack = np.float64(2.0 * UNIT * float(block.graph.longest_row + 2 * TILE))
+
+    def normalise(self) -> None:
+        """x^ from the last iterate, and the mass that it loses."""
+        block = self.block
+        block.launch_tile_lanes("ppr_mass", [*block.scales, block.nodes, *block.states, self.tiles])
+        self._totals(self.sums)
+        self._lose(self.sums)
+
+    def measure(self, improved: DeviceArray | None = None) -> None:
+        """The tiles' residuals of x^; ``improved`` receives a power step of float64."""
+        block, graph = self.block, self.block.graph
+        block.launch_tiles(
+            "ppr_residual",
+            [
+                *(*block.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, block.eta64, block.nodes),
+                *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, self.slack),
+                *(np.int32(block.symmetric), improved, self.tiles),
+            ],
+            shared=8 * TILE * block.lanes,
+        )
+
+    @property
+    def certified(self) -> list[Any]:
+        """The kernels' HOPFUSE_CERTIFIED."""
+        block = self.block
+        tiles = [self.tiles, np.int64(block.graph.num_tiles)]
+        return [*tiles, self.lost, block.d_damping, self.slack, np.int32(block.symmetric)]
+
+    def certificate(self, improved: DeviceArray | None = None) -> Certificate:
+        """What the residual proves."""
+        self.measure(improved)
+        arrays = [self.block.lanes_of(np.float64) for _ in range(3)]
+        self.block.launch_warps("ppr_certificate", [*self.certified, *arrays])
+        return Certificate(*(self.block.runtime.download(array) for array in arrays))
+
+    def polish(self, certificate: Certificate, lanes_open: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Power steps in float64 for open lanes until tol is met or float32 holds no better answer; how many."""
+        block, steps = self.block, np.zeros(self.block.lanes, np.int64)
+        if not lanes_open.any():
+            return steps
+        is_odd = block.runtime.download(block.last_pass)[0] % 2
+        result, other = (block.odd, block.even) if is_odd else (block.even, block.odd)
+        self._place(result, other)
+        self.measure(other)
+        for _ in range(MOST_STEPS):
+            if not lanes_open.any():
+                break
+            still_open = block.runtime.upload(lanes_open.astype(np.int32))
+            block.launch_states("ppr_keep", [result, other, still_open, block.nodes])
+            result, other = other, result
+            self._place(result, other)
+            self._lose(None)
+            step = self.certificate(other)
+            gained = step.bound < GAIN * certificate.bound
+            certificate.residual[lanes_open] = step.residual[lanes_open]
+            certificate.bound[lanes_open] = step.bound[lanes_open]
+            certificate.per_degree[lanes_open] = step.per_degree[lanes_open]
+            steps[lanes_open] += 1
+            lanes_open &= gained & (step.bound > block.queries.tol)
+        return steps
+
+    def scores(self, out: DeviceArray) -> None:
+        """(count, N) in the caller's node order."""
+        block = self.block
+        arguments = [*block.states, block.graph.internal_of, block.nodes, np.int32(block.count), out]
+        block.launch("ppr_scores", block.count * block.graph.num_nodes, arguments)
+
+    def _lose(self, total: DeviceArray | None) -> None:
+        block = self.block
+        arguments = [*block.scales, block.eta64, total, block.unproven, block.nodes, *block.states, self.tiles]
+        block.launch_tile_lanes("ppr_scale", arguments)
+        self._totals(self.lost)
+
+    def _totals(self, sums: DeviceArray) -> None:
+        self.block.launch_warps("ppr_totals", [self.tiles, np.int64(self.block.graph.num_tiles), sums])
+
+    def _place(self, result: DeviceArray, other: DeviceArray) -> None:
+        """From here on the scores are in ``result``: as if an even pass had written it."""
+        block = self.block
+        block.even, block.odd = result, other
+        block.last_pass = block.runtime.upload(np.zeros(1, np.int64))

@@ -1,0 +1,98 @@
+"""Each query's best nodes on a device, and the proof that they are the best: kernels/include/hopfuse/ppr_proof.h."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import Evidence
+from .ppr_block import PprBlock
+from .ppr_certificate import Certificate, Certifier
+from .ppr_graph import DeviceGraph
+from .runtime import DeviceArray, Runtime
+
+SELECT_THREADS, SELECT_KEPT = 128, 512  # of ppr_try and ppr_finish, which find hits in whole rounds
+
+
+class Answers:
+    """The answers of a batch on the device, (B, width) and (B,); ``status``: kernels/include/hopfuse/query_status.h."""
+
+    def __init__(self, runtime: Runtime, batch: int, width: int) -> None:
+        shape = (batch, width)
+        self.width = width
+        self.ids, self.scores = runtime.empty(shape, np.int64), runtime.empty(shape, np.float32)
+        self.score_bounds, self.counts = runtime.empty(shape, np.float32), runtime.empty(batch, np.int64)
+        self.proven, self.iterations = runtime.empty(batch, np.uint8), runtime.zeros(batch, np.int64)
+        self.residual, self.bound = runtime.empty(batch, np.float64), runtime.empty(batch, np.float64)
+        self.converged, self.status = runtime.empty(batch, np.uint8), runtime.empty(batch, np.int32)
+
+    def evidence(self) -> dict[str, DeviceArray]:
+        """By the names of :class:`..arguments.Evidence`."""
+        return {name: getattr(self, name) for name in Evidence._fields}
+
+    def hits(self) -> dict[str, DeviceArray]:
+        return {name: getattr(self, name) for name in ("ids", "scores", "counts", "score_bounds", "proven")}
+
+    def arguments(self) -> list[Any]:
+        return [
+            *(np.int64(self.width), self.ids, self.scores, self.score_bounds, self.counts, self.proven),
+            *(self.iterations, self.residual, self.bound, self.converged, self.status),
+        ]
+
+
+class TopkSearch:
+    """The best ``k`` of all nodes, or of ``among`` (internal nodes); k is at most the number of candidates."""
+
+    def __init__(self, runtime: Runtime, graph: DeviceGraph, k: int, among: NDArray[np.int32] | None) -> None:
+        self.runtime, self.graph, self.k = runtime, graph, k
+        self.among = None if among is None else runtime.upload(among)
+        self.count = np.int64(graph.num_nodes if among is None else among.size)
+        self.stride = -(-(k + 1) // SELECT_KEPT) * SELECT_KEPT
+        self._keys: DeviceArray = None
+
+    def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
+        """After pass ``number``: end lanes whose hits look proven with the iterate that the pass read."""
+        current, following = block.buffers(number)
+        candidates = [current, np.int32(0), block.unscale32, np.int32(block.per_lane)]
+        candidates += [self.graph.node_of, self.among, self.count]
+        passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping]
+        state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
+        self._launch(block, "ppr_try", [*candidates, *self._list(block), *passes, *state])
+        block.launch_states("ppr_keep", [current, following, block.unproven, block.nodes])
+
+    def finish(
+        self,
+        block: PprBlock,
+        certifier: Certifier,
+        rows: NDArray[np.int64],
+        answers: Answers,
+        certificate: Certificate | None = None,
+        polished: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Write the hits of x^ and their evidence to the rows of the answers that the block's queries have.
+
+        Without a certificate of the host the device reads it from what has been measured.
+        """
+        upload = self.runtime.upload
+        row_of = np.full(block.lanes, -1, np.int64)
+        row_of[: block.count] = rows
+        known: list[DeviceArray | None] = [None] * 4
+        if certificate is not None:
+            known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
+            known.append(None if polished is None else upload(polished))
+        candidates = [block.even, block.odd, np.int32(block.per_lane), self.graph.node_of, self.among, self.count]
+        state = [block.walking, block.limit, block.passes, block.last_pass, block.status, np.float64(block.queries.tol)]
+        arguments = [*candidates, *self._list(block), *certifier.certified, *known, *state, upload(row_of)]
+        self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
+
+    def _list(self, block: PprBlock) -> list[Any]:
+        """The kernels' HOPFUSE_LIST."""
+        if self._keys is None or self._keys.shape[0] < block.lanes:
+            self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
+        return [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, np.int64(self.k)]
+
+    @staticmethod
+    def _launch(block: PprBlock, kernel: str, arguments: list[Any]) -> None:
+        block.launch(kernel, block.lanes * SELECT_THREADS, arguments, block=SELECT_THREADS)
