@@ -1,4 +1,4 @@
-"""The built wheel: under 10 MB, with the native module, its stubs and the typing marker inside."""
+"""The built wheel: under 10 MB, with the native module, its stubs, the typing marker and the kernels' sources."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ import zipfile
 from pathlib import Path
 
 LIMIT = 10_000_000
+KERNELS = Path(__file__).parents[1] / "kernels"
+
+
+def kernel_sources() -> set[str]:
+    """What NVRTC compiles on a user's machine, as the wheel names it."""
+    own = [path for path in (KERNELS / "cuda").iterdir() if path.suffix in (".cu", ".h")]
+    paths = [*own, *(KERNELS / "include").rglob("*.h")]
+    return {f"hopfuse/kernels/{path.relative_to(KERNELS).as_posix()}" for path in paths}
 
 
 def main(path: Path) -> None:
@@ -17,7 +25,7 @@ def main(path: Path) -> None:
     names = zipfile.ZipFile(path).namelist()
     if not any(name.startswith("hopfuse/_native.") and name.endswith(".so") for name in names):
         raise SystemExit("the wheel has no native module")
-    for name in ("hopfuse/py.typed", "hopfuse/_native.pyi"):
+    for name in ("hopfuse/py.typed", "hopfuse/_native.pyi", *sorted(kernel_sources())):
         if name not in names:
             raise SystemExit(f"the wheel lacks {name}")
 

@@ -24,9 +24,18 @@ settings.register_profile("full", max_examples=400, **_common)
 settings.load_profile("full" if os.environ.get("HOPFUSE_TESTS") == "full" else "default")
 
 
-@pytest.fixture(params=[*_native.built_isas(), pytest.param(variants.SIMT, marks=pytest.mark.emulator)])
+_DEVICES = [
+    pytest.param(variants.SIMT, marks=pytest.mark.emulator),
+    pytest.param(variants.CUDA, marks=pytest.mark.gpu),
+]
+
+
+@pytest.fixture(params=[*_native.built_isas(), *_DEVICES])
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each kernel variant in turn, the CUDA kernels on the emulator among them; one that cannot run here is a skip."""
+    """Each kernel variant in turn, the CUDA kernels on the emulator and on a GPU among them.
+
+    One that cannot run here is a skip.
+    """
     reason = variants.missing(request.param)
     if reason is not None:
         pytest.skip(reason)

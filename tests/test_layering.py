@@ -126,7 +126,7 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
                 found.append(f"{module}:{one.line} imports {top}: a recipe sees no files and no network")
         elif top != "numpy" or room == "errors":
             ours = top in EAGER.get(room, set()) or (room in LAZY and one.lazy)
-            ours = ours or (top == "cupy" and module == "hopfuse.backends.cuda")
+            ours = ours or (top in ("cupy", "cuda") and one.lazy and module.startswith("hopfuse.backends.cuda."))
             if not ours:
                 found.append(f"{module}:{one.line} imports {top}: {room or 'hopfuse'} may not, or not at its top")
     return found + [f"{module}:{line} calls {name}" for line, name in unsafe_calls(source, room)]
@@ -188,6 +188,13 @@ PLANTED = [
     ("hopfuse.reference.fusion.rrf", "from ...backends import cpu"),
     ("hopfuse.backends.cpu", "from ..ops import ppr"),
     ("hopfuse.backends.cpu", "import cupy"),
+    ("hopfuse.backends.cpu", "def f():\n    import cupy"),
+    ("hopfuse.backends.first_use", "def f():\n    import cupy"),
+    ("hopfuse.backends.cuda.cupy_runtime", "import cupy"),
+    ("hopfuse.backends.cuda.cupy_runtime", "from importlib import import_module\nimport_module('cupy')"),
+    ("hopfuse.backends.cuda.cupy_runtime", "def f():\n    import torch"),
+    ("hopfuse.backends.cuda.ppr", "if True:\n    import cupy"),
+    ("hopfuse.ops.ppr", "def f():\n    import cupy"),
     ("hopfuse.backends.cpu", "from ..index import Index"),
     ("hopfuse.fusion.rrf", "from ..types import Hits"),
     ("hopfuse.ops.ppr", "from ..reference import ppr"),
@@ -220,7 +227,8 @@ PLANTED = [
 
 ALLOWED = [
     ("hopfuse.types.graph", "import numpy as np\nfrom ..errors import InputError\nfrom ._csr import build_csr"),
-    ("hopfuse.backends.cuda", "import cupy"),
+    ("hopfuse.backends.cuda.cupy_runtime", "def f():\n    import cupy"),
+    ("hopfuse.backends.cuda.cublas", "def f():\n    return import_module('cuda.pathfinder')"),
     ("hopfuse.backends.cpu", "from .. import _native"),
     ("hopfuse.ops.ppr", "from ..backends import resolve\nfrom . import dense"),
     ("hopfuse.index.tables", "def f():\n    import pyarrow"),

@@ -1,4 +1,4 @@
-"""Kernel variants: the CPU's instruction sets, and the CUDA kernels on the SIMT emulator."""
+"""Kernel variants: the CPU's instruction sets, and the CUDA kernels on the SIMT emulator and on a GPU."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from hopfuse import _native, backends
 from hopfuse.backends.cuda import DeviceBackend
+from hopfuse.errors import BackendError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels" / "simt"))
 from hopfuse_simt import build
@@ -19,6 +20,7 @@ from hopfuse_simt.errors import SimtBuildError
 from hopfuse_simt.runtime import SimtRuntime
 
 SIMT = "simt"
+CUDA = "cuda"
 
 
 @functools.cache
@@ -43,6 +45,12 @@ def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
 
 def missing(variant: str) -> str | None:
     """Why a variant cannot run here; None if it can."""
+    if variant == CUDA:
+        try:
+            backends.untested(CUDA)
+        except BackendError as error:
+            return str(error)
+        return None
     if variant == SIMT:
         try:
             build.compiler()
@@ -57,6 +65,9 @@ def use(variant: str) -> None:
     if variant == SIMT:
         simt_runtime()
         os.environ["HOPFUSE_BACKEND"] = SIMT
+        return
+    if variant == CUDA:
+        os.environ["HOPFUSE_BACKEND"] = CUDA
         return
     os.environ.pop("HOPFUSE_BACKEND", None)
     assert _native.use_isa(variant)

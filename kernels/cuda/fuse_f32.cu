@@ -252,11 +252,11 @@ extern "C" __global__ void __launch_bounds__(128, 8)
 // Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 56 (occupancy 50 %). At size 256 (lists of
 // 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written; list values as
 // calibrate_f32, and boltzmann goes over them three times more.
-#define HOPFUSE_FUSE_SHARED(name, Method)                                                                           \
-    extern "C" __global__ void __launch_bounds__(256) fuse_shared_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int size) { \
-        HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);                                                            \
-        const int64_t b = blockIdx.x;                                                                               \
-        HOPFUSE_FUSE_QUERY(Method, b, size, entries);                                                               \
+#define HOPFUSE_FUSE_SHARED(name, Method)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256, 4) fuse_shared_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int size) { \
+        HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);                                                               \
+        const int64_t b = blockIdx.x;                                                                                  \
+        HOPFUSE_FUSE_QUERY(Method, b, size, entries);                                                                  \
     }
 HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_SHARED)
 
@@ -264,7 +264,7 @@ HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_SHARED)
 // Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 56 (occupancy 50 %). Bytes: each of the
 // log2(size) (log2(size) + 1) steps of the sorts reads 16 size and writes as much of it as it changes.
 #define HOPFUSE_FUSE_GLOBAL(name, Method)                                                       \
-    extern "C" __global__ void __launch_bounds__(256)                                           \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                        \
         fuse_global_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {           \
         hopfuse::Entry* const entries = static_cast<hopfuse::Entry*>(room) + blockIdx.x * size; \
         for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {                               \

@@ -68,6 +68,7 @@ struct Seeds {
     int may_be_empty;
     const int32_t* internal_of;
     int64_t num_nodes;
+    const float* mask;  // (N, L) where a lane may hold mass, or null
 };
 
 // The restarts of the block's queries, CSR, nodes ascending in a row.
@@ -87,19 +88,25 @@ HOPFUSE_DEVICE bool is_seed(const Seeds& s, int64_t at) {
     return s.node[at] >= 0 && s.node[at] < s.num_nodes && s.weight[at] > 0.0;
 }
 
-HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at) {
+template <int L>
+HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at, int query) {
     if (s.node[at] == -1) return status_complete;
     if (s.node[at] < 0 || s.node[at] >= s.num_nodes) return status_seed_outside;
-    return s.weight[at] >= 0.0 && is_finite(s.weight[at]) ? status_complete : status_bad_weight;
+    const bool is_weight = s.weight[at] >= 0.0 && is_finite(s.weight[at]);
+    if (!is_weight) return status_bad_weight;
+    const bool may_hold =
+        s.mask == nullptr || s.mask[static_cast<int64_t>(s.internal_of[s.node[at]]) * L + query] != 0.0f;
+    return may_hold || s.weight[at] == 0.0 ? status_complete : status_seed_outside;
 }
 
 // A query's seeds as its restart, by a warp: each goes to the place that counting smaller nodes gives it.
+template <int L>
 HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, int lane) {
     const int64_t row = static_cast<int64_t>(query) * s.width, begin = r.begin[query];
     int32_t fault = status_complete;
     int kept = 0;
     for (int i = lane; i < s.width; i += 32) {
-        const int32_t own = seed_fault(s, row + i);
+        const int32_t own = seed_fault<L>(s, row + i, query);
         fault = own < fault ? own : fault;
         if (!is_seed(s, row + i)) continue;
         const int32_t node = s.internal_of[s.node[row + i]];
@@ -242,7 +249,7 @@ using namespace hopfuse;
 // ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact
 //   tables, and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, what
 //   ends it. Lanes without seeds rest. Tables, words and `left` are 0 before.
-//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 64.
+//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 96 (occupancy 25 %).
 //   Bytes: 24 a seed, 12 for each 64 nodes; a query's seeds are read once for each of them.
 #define HOPFUSE_SET_UP(L)                                                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
@@ -270,22 +277,23 @@ using namespace hopfuse;
             sum = fma(scale[row * L + lane] > 0.0 ? 1.0 : 0.0, unscale[row * L + lane], sum);                          \
         volume[lane] = sum;                                                                                            \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * L) ppr_restart_l##L(                                             \
+    extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(                                          \
         HOPFUSE_SCALES, const int64_t* seed_node, const double* seed_weight, int seed_width, int queries,              \
-        int may_be_empty, const int32_t* internal_of, int64_t num_nodes, const int64_t* begin, int64_t* end,           \
-        int32_t* node, double* value, uint64_t* words, int32_t* rank, const double* damping, const double* volume,     \
-        int symmetric, double tol, int64_t max_iter, int64_t first, int64_t last, double* restart64, float* restart32, \
-        int64_t* limit, int64_t* measured_from, int64_t* next_try, float* theta, float* shrink, int32_t* walking,      \
-        int32_t* unproven, int64_t* passes, int32_t* left, int64_t* last_pass, int32_t* status) {                      \
+        int may_be_empty, const int32_t* internal_of, int64_t num_nodes, const float* mask, const int64_t* begin,      \
+        int64_t* end, int32_t* node, double* value, uint64_t* words, int32_t* rank, const double* damping,             \
+        const double* volume, int symmetric, double tol, int64_t max_iter, int64_t first, int64_t last,                \
+        double* restart64, float* restart32, int64_t* limit, int64_t* measured_from, int64_t* next_try, float* theta,  \
+        float* shrink, int32_t* walking, int32_t* unproven, int64_t* passes, int32_t* left, int64_t* last_pass,        \
+        int32_t* status) {                                                                                             \
         __shared__ int32_t sums[32 * L];                                                                               \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
-        const Seeds seeds = {seed_node, seed_weight, seed_width, queries, may_be_empty, internal_of, num_nodes};       \
+        const Seeds seeds = {seed_node, seed_weight, seed_width, queries, may_be_empty, internal_of, num_nodes, mask}; \
         const Restarts restarts = {begin, end, node, value, words, rank};                                              \
         const WalkState walk = {limit,   measured_from, next_try, theta, shrink,                                       \
                                 walking, unproven,      passes,   left,  last_pass};                                   \
         int32_t fault = status_complete;                                                                               \
-        if (seed_node != nullptr && query < queries) fault = sort_seeds(seeds, restarts, query, lane);                 \
+        if (seed_node != nullptr && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);              \
         __syncthreads();                                                                                               \
         mark_rows(restarts, query, lane);                                                                              \
         __syncthreads();                                                                                               \

@@ -187,14 +187,14 @@ using namespace hopfuse;
 
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
-//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 96 (occupancy 25 %).
+//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: 4 tiles, 20 candidates and (8 + 4) more for each 512 hits asked for, 24 k.
 // ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
 //   `residual` it reads the certificate from the tiles that ppr_residual wrote.
-//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 96 (occupancy 25 %).
+//   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_try_l##L(                                         \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(                                      \
         HOPFUSE_CANDIDATES, HOPFUSE_LIST, const float* tiles, int64_t num_tiles, int64_t pass, const double* damping,  \
         int32_t* walking, int64_t* passes, int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {  \
         __shared__ Shared shared;                                                                                      \
@@ -218,7 +218,7 @@ using namespace hopfuse;
         unproven[lane] = 0;                                                                                            \
         if (atomicSub(left, 1) == 1) *last_pass = pass;                                                                \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_finish_l##L(                                      \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(                                   \
         const float* even, const float* odd, int per_lane, const int32_t* node_of, const int32_t* among,               \
         int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual, const double* bound,                   \
         const double* per_degree, const int64_t* polished, const int32_t* walking, const int64_t* limit,               \

@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors, fusion
 from .backends import explain
-from .ops import calibrate, dense_topk, fuse, ppr, ppr_topk
-from .types import Corpus, Graph, Hits, PprHits, PprResult
+from .backends.selftest import SelfTest, selftest
+from .ops import (
+    Captured,
+    MemoryEstimate,
+    calibrate,
+    capture,
+    dense_topk,
+    fuse,
+    memory_estimate,
+    ppr,
+    ppr_topk,
+    release,
+    seed_hits,
+)
+from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
 
 if TYPE_CHECKING:
     from . import encoders, evaluate, extract, recipes, reference
@@ -17,13 +30,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Captured",
     "Corpus",
     "Graph",
     "Hits",
     "Index",
+    "MemoryEstimate",
     "PprHits",
     "PprResult",
+    "Seeds",
+    "SelfTest",
     "calibrate",
+    "capture",
     "dense_topk",
     "encoders",
     "errors",
@@ -32,10 +50,14 @@ __all__ = [
     "extract",
     "fuse",
     "fusion",
+    "memory_estimate",
     "ppr",
     "ppr_topk",
     "recipes",
     "reference",
+    "release",
+    "seed_hits",
+    "selftest",
 ]
 
 _ROOMS = ("encoders", "evaluate", "extract", "recipes", "reference")

@@ -53,7 +53,7 @@ def test_wheel_holds_every_module_the_stub_and_the_typing_marker(wheel: zipfile.
 def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"hopfuse"}
-    assert not [name for name in wheel.namelist() if re.search(r"test|\.(cpp|h|pyc)$", name)]
+    assert not [name for name in wheel.namelist() if re.search(r"(^|/)tests?[/_]|\.(cpp|h|pyc)$", name)]
 
 
 def test_numpy_is_the_only_dependency(wheel: zipfile.ZipFile) -> None:
@@ -66,12 +66,21 @@ def test_numpy_is_the_only_dependency(wheel: zipfile.ZipFile) -> None:
 def test_no_extra_of_the_readme_brings_torch(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     requires = email.message_from_bytes(wheel.read(name)).get_all("Requires-Dist", [])
-    apart = ("encode", "nvrtc")  # extras that no command of the README installs
+    apart = ("encode", "nvrtc", "cuda12", "cuda13")  # extras that no command of the README installs
     readme = [r for r in requires if not any(f'extra == "{extra}"' in r for extra in apart)]
     heavy = re.compile(r"torch|sentence-transformers|transformers|cupy|nvidia|cuda|triton", re.IGNORECASE)
     assert readme
     assert not [requirement for requirement in readme if heavy.match(requirement)]
-    assert not [requirement for requirement in readme if re.match(r"hopfuse\[.*(encode|nvrtc)", requirement)]
+    assert not [requirement for requirement in readme if re.match(r"hopfuse\[.*(encode|nvrtc|cuda)", requirement)]
+
+
+def test_the_extras_for_gpus_bring_the_toolkits_libraries(wheel: zipfile.ZipFile) -> None:
+    """CuPy's own extra ``ctk`` lists NVRTC, cuBLAS and the runtime; without it CuPy needs an installed toolkit."""
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    requires = email.message_from_bytes(wheel.read(name)).get_all("Requires-Dist", [])
+    for release in ("12", "13"):
+        (cupy,) = [one for one in requires if re.search(rf"""extra == ["']cuda{release}["']""", one)]
+        assert re.match(rf"cupy-cuda{release}x\[ctk\]>=14", cupy)
 
 
 def test_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
@@ -84,7 +93,7 @@ def test_sdist_builds_on_its_own(sdist_names: set[str]) -> None:
         path.relative_to(ROOT).as_posix()
         for room in ("kernels", "bindings")
         for path in (ROOT / room).rglob("*")
-        if path.suffix in {".cpp", ".h"}
+        if path.suffix in {".cpp", ".h", ".cu", ".cmake"}
     }
     assert kernels
     assert kernels | {"CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md"} <= sdist_names

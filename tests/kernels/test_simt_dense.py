@@ -25,7 +25,9 @@ pytestmark = [
     pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt"))),
 ]
 
-SMALL = Sizes(tile_scores=1, tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600)
+SMALL = Sizes(
+    tile_scores=1, tile_rows=100, batch=3, split_rows=40, split_blocks=8, widest=96, sort_chunk=64, sort_keys=600
+)
 
 
 class Runtime(SimtRuntime):
@@ -347,7 +349,12 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     check(sanitized, x.astype(np.float16), q, 1, "cosine", np.arange(1, 38), TINY)  # by the bound
     check(sanitized, x[:30], q, 2, sizes=TINY)  # every row, past lists
     check(
-        sanitized, x[:10], q, 5, allow=rng.random(10) < 0.8, sizes=Sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8)
+        sanitized,
+        x[:10],
+        q,
+        5,
+        allow=rng.random(10) < 0.8,
+        sizes=Sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8),
     )  # sorted
     kernels = set(sanitized.module.kernels) - {"dense_norms_f16", "dense_score_f16", "dense_rescore_f32"}
     assert kernels <= {name for name, _, _ in sanitized.launches}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
+from devices import on_device, on_host
 from variants import missing, registered, simt_runtime
 
 pytestmark = [
@@ -116,6 +117,12 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
         assert_equal(
             hf.ppr(graph, restart, backend=build, **options), hf.ppr(graph, restart, backend="cpu", **options),
             ("scores", *EVIDENCE), build,
+        )  # fmt: skip
+        seeds = hf.Seeds([[9, -1, 4], [-1, 7, 3]], [[1.0, 0.0, 0.5], [0.0, 2.0, 1.0]])
+        assert_equal(
+            on_host(hf.ppr_topk(graph, on_device(seeds), 5, backend=build, **options)),
+            hf.ppr_topk(graph, seeds, 5, backend="cpu", **options),
+            TOPK, build,
         )  # fmt: skip
         options |= {"edge_type_weights": [0.5, 1.0], "allowed_nodes": np.ones(100, np.bool_)}
         assert_equal(

@@ -163,14 +163,6 @@ def test_passage_seeds_reach_questions_without_entities(index: hf.Index, questio
     assert (found.graph.counts > 0).all()
 
 
-def test_passage_seeds_hold_the_stated_share_of_the_restart() -> None:
-    from hopfuse.recipes.phase_graph import add_passage_seeds
-
-    row = {100: 1.0, 101: 3.0}
-    add_passage_seeds(row, [(0, 1.0), (1, 0.5), (2, 0.0)], 0.3)
-    assert row == pytest.approx({100: 0.25, 101: 0.75, 0: 0.2, 1: 0.1})
-
-
 def test_an_empty_batch_gives_empty_hits(index: hf.Index) -> None:
     found = hf.recipes.PhaseGraph(index).search(vectors=np.zeros((0, DIM)), entities=[], k=3, explain=True)
     assert found.hits.shape == (0, 3)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import hopfuse as hf
 import pytest
 import variants
 from compare import assert_bitwise
@@ -55,7 +57,40 @@ def test_real_questions_get_the_cpus_answers(emulated: Any, quick: bool) -> None
     result = case.recipe.search(**ask)
     ran = {kernel.split("_")[0] for kernel, _, _ in runtime.launches}
     assert {"ppr", "dense", "fuse"} <= ran
+    assert_same(result, expected)
+    runtime.events.clear()
+    assert_same(case.recipe.search(**ask), expected)
+    assert Counter(event.kind for event in runtime.events) == {"copy": 2, "replay": 1}
+
+
+def test_a_question_costs_few_launches(emulated: Any) -> None:
+    """At most 3 for a pass of 32 questions, no more than 15 beside."""
+    case, runtime = workload(True), emulated()
+    ask = {"vectors": case.vectors[:32], "entities": list(case.mentions[:32]), "k": 10}
+    case.recipe.search(**ask)
+    runtime.events.clear(), runtime.launches.clear()
+    case.recipe.search(**ask)
+    ran = Counter(kernel.split("_l")[0] for kernel, _, _ in runtime.launches)
+    passes = {name: count for name, count in ran.items() if name.startswith(("ppr_pass", "ppr_seg", "ppr_control"))}
+    products = 1  # the corpus is one tile
+    assert sum(passes.values()) <= 3 * max(passes.values())
+    assert sum(ran.values()) - sum(passes.values()) + products <= 15, ran
+
+
+def test_passage_seeds_and_unseeded_questions(emulated: Any) -> None:
+    case = workload(True)
+    recipe = hf.recipes.PhaseGraph(case.recipe.index, passage_seeds=0.1, ties="mean", graph_k=7, dense_k=9)
+    mentions = [[] if q % 3 == 0 else case.mentions[q] for q in range(10)]
+    ask = {"vectors": case.vectors[:10], "entities": mentions, "k": 4, "explain": True}
+    expected = recipe.search(**ask)
+    emulated()
+    recipe.warmup(4, batch_sizes=[10])
+    result = recipe.search(**ask)
+    assert_same(result, expected)
+    assert result.traces == expected.traces
+
+
+def assert_same(result: Any, expected: Any) -> None:
     for pool in ("dense", "graph", "hits"):
-        for name in ("ids", "scores", "counts"):
-            where = f"{name} of {pool}"
-            assert_bitwise(getattr(getattr(result, pool), name), getattr(getattr(expected, pool), name), where)
+        for name, array in vars(getattr(expected, pool)).items():
+            assert_bitwise(getattr(getattr(result, pool), name), array, f"{name} of {pool}")

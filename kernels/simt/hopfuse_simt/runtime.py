@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-
 from hopfuse.backends.cuda.runtime import Constants
 from hopfuse.errors import BackendError, InputError
+
 from hopfuse_simt.module import SimtModule
 
 CUDA = Path(__file__).parents[2] / "cuda"
@@ -31,8 +31,8 @@ class SimtError(RuntimeError):
 class SimtArray:
     """An array of the emulator's device as a caller has it: nothing on the host reads it but by its address."""
 
-    def __init__(self, array: Array) -> None:
-        self._array = array
+    def __init__(self, array: Array, owner: SimtRuntime | None = None) -> None:
+        self._array, self.owner = array, owner  # no owner: any emulator may read it
         self.shape, self.dtype = array.shape, array.dtype
 
     @property
@@ -47,7 +47,7 @@ class SimtArray:
 class Event(NamedTuple):
     """Something asked of the device: what, and of how much."""
 
-    kind: str  # "allocate", "upload", "download", "copy", "launch", "matmul", "replay"
+    kind: str  # "allocate", "upload", "download", "copy", "clear", "launch", "matmul", "replay"
     what: Any
 
 
@@ -56,7 +56,12 @@ class _Pool:
     """Memory of a recording: blocks that nothing uses are given out again, by size."""
 
     free: dict[int, list[Array]]
-    made: int = 0
+    blocks: list[Array] = field(default_factory=list)
+
+    @property
+    def made(self) -> int:
+        """Bytes."""
+        return sum(block.size for block in self.blocks)
 
 
 class SimtRecording:
@@ -118,17 +123,19 @@ class SimtRuntime:
             if self._recording is not None:
                 raise SimtError(f"a recording allocates {size} bytes that the run before it did not free")
             self.events.append(Event("allocate", size))
-            pool.made += size
-            pool.free[size].append(np.empty(size, np.uint8))
+            pool.blocks.append(np.empty(size, np.uint8))
+            pool.free[size].append(pool.blocks[-1])
         array = np.asarray(_Lease(pool.free[size].pop(), pool))
         if self._recording is not None:  # a replay starts from poison too
-            self._recording.queue.append((Event("poison", size), lambda: array.fill(0xFF)))
+            place = _place(array)
+            self._recording.queue.append((Event("poison", size), lambda: place.fill(0xFF)))
         array.fill(0xFF)
         return array
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         array = self.empty(shape, dtype)
-        self._do(Event("copy", array.nbytes), lambda: array.view(np.uint8).fill(0))
+        place = self._kept(array)
+        self._do(Event("clear", array.nbytes), lambda: place.fill(0))
         return array
 
     def upload(self, array: Array) -> Array:
@@ -151,6 +158,7 @@ class SimtRuntime:
     def copy(self, target: Array, source: Array) -> None:
         if target.nbytes != source.nbytes or not (target.flags.c_contiguous and source.flags.c_contiguous):
             raise SimtError(f"a copy of {source.shape} {source.dtype} to {target.shape} {target.dtype}")
+        target, source = self._kept(target), self._kept(source)
 
         def work() -> None:
             target.reshape(-1).view(np.uint8)[:] = source.reshape(-1).view(np.uint8)
@@ -180,7 +188,7 @@ class SimtRuntime:
     # ---- Work ----------------------------------------------------------------------------------------------------
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
-        given = list(arguments)
+        given = [self._kept(one) if isinstance(one, np.ndarray) else one for one in arguments]
 
         def work() -> None:
             counters = self.module.launch(kernel, grid, block, shared, given, order=self.order, seed=self.seed)
@@ -190,10 +198,16 @@ class SimtRuntime:
         self._do(Event("launch", kernel), work)
 
     def matmul(self, a: Array, b: Array, out: Array) -> None:
+        a, b, out = self._kept(a), self._kept(b), self._kept(out)
         self._do(Event("matmul", out.shape), lambda: self._multiply(a, b, out))
 
     def _multiply(self, a: Array, b: Array, out: Array) -> None:
-        np.matmul(a, b.T, out=out)
+        with np.errstate(all="ignore"):  # a device has no warnings
+            np.matmul(a, b.T, out=out)
+
+    def _kept(self, array: Array) -> Array:
+        """What queued work keeps of an array: a recording has its address alone, as on a device."""
+        return array if self._recording is None else _place(array)
 
     def _do(self, event: Event, work: Callable[[], None]) -> None:
         self.events.append(event)
@@ -217,27 +231,34 @@ class SimtRuntime:
     # ---- The caller's arrays ---------------------------------------------------------------------------------------
 
     def is_device_array(self, array: Any) -> bool:
-        return hasattr(array, "__cuda_array_interface__")
+        return hasattr(array, "__cuda_array_interface__") and getattr(array, "owner", None) in (None, self)
 
     def adopt(self, array: Any) -> Array:
         interface = array.__cuda_array_interface__
         if interface.get("strides") is not None:
             raise InputError("the array is not C-contiguous; pass a contiguous copy")
-
-        class Holder:
-            __array_interface__ = {name: value for name, value in interface.items() if name != "stream"}
-            owner = array
-
-        return np.asarray(Holder())
+        return np.asarray(_Address({name: value for name, value in interface.items() if name != "stream"}, array))
 
     def export(self, array: Array, like: Any) -> Any:
-        return SimtArray(array)
+        return SimtArray(array, self)
 
     def on_stream_of(self, array: Any) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
     def explain(self) -> dict[str, Any]:
         return {"device": "SIMT emulator on the host", "kernels": list(self.module.kernels)}
+
+
+def _place(array: Array) -> Array:
+    """The array without a hold on its memory."""
+    return np.asarray(_Address(array.__array_interface__, None))
+
+
+class _Address:
+    """Where an array is, with what must live as long."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__, self.owner = interface, owner
 
 
 class _Lease:

@@ -12,14 +12,18 @@ from ..errors import BackendError, InputError
 from ..types import Corpus, Graph
 from . import cpu
 from .arguments import Evidence, PprQueries
+from .cupy_lookup import no_cupy
+from .first_use import FirstUse
 
-__all__ = ["Backend", "explain", "register", "resolve"]
+__all__ = ["Backend", "explain", "register", "resolve", "untested"]
 
 
 class Backend(Protocol):
     """The ops of a backend: checked arrays in, arrays out. The module :mod:`.cpu` is one."""
 
     unusable_reason: str | None
+    #: The ops on arrays of its device; None where it has none but the host's.
+    device: Any
 
     def explain(self) -> dict[str, Any]: ...
 
@@ -64,6 +68,29 @@ class Backend(Protocol):
 _backends: dict[str, Backend] = {"cpu": cpu}
 
 
+def _make_cuda() -> Backend:
+    from .cuda.found_device import make_backend
+
+    return make_backend()
+
+
+def _differs_on_cuda(backend: Backend) -> str | None:
+    """The quick self-test, once for an installation, device and driver."""
+    from .cuda.found_device import SelfTestMark
+    from .selftest import difference
+
+    mark = SelfTestMark.of(backend)
+    if mark.is_set():
+        return None
+    found = difference(backend)
+    if found is None:
+        mark.set()
+    return found
+
+
+_cuda: FirstUse[Backend] = FirstUse("cuda", no_cupy, _make_cuda, _differs_on_cuda)
+
+
 def register(name: str, backend: Backend) -> None:
     """Make ``backend=name`` known: the SIMT emulator's tests do. ``auto`` never chooses such a backend."""
     _backends[name] = backend
@@ -71,21 +98,40 @@ def register(name: str, backend: Backend) -> None:
 
 def resolve(backend: str) -> Backend:
     """The backend for a ``backend=`` argument; ``auto`` takes HOPFUSE_BACKEND where it is set."""
-    if not isinstance(backend, str) or (backend != "auto" and backend not in _backends):
-        raise InputError(f"backend is {backend!r}; allowed: {', '.join(('auto', *_backends))}")
-    chosen = _backends[_automatic() if backend == "auto" else backend]
-    if chosen.unusable_reason is not None:
-        raise BackendError(chosen.unusable_reason)
-    return chosen
+    _check_name(backend)
+    name = _automatic() if backend == "auto" else backend
+    return _usable(_cuda.tested() if name == _cuda.name else _backends[name])
+
+
+def untested(backend: str) -> Backend:
+    """The backend by its name, whatever its self-test says: for the self-test itself."""
+    _check_name(backend)
+    name = _automatic() if backend == "auto" else backend
+    return _usable(_cuda.untested() if name == _cuda.name else _backends[name])
+
+
+def _names() -> tuple[str, ...]:
+    return (*_backends, _cuda.name)
+
+
+def _check_name(backend: str) -> None:
+    if not isinstance(backend, str) or backend not in ("auto", *_names()):
+        raise InputError(f"backend is {backend!r}; allowed: {', '.join(('auto', *_names()))}")
+
+
+def _usable(backend: Backend) -> Backend:
+    if backend.unusable_reason is not None:
+        raise BackendError(backend.unusable_reason)
+    return backend
 
 
 def _automatic() -> str:
     name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
-    if name != "auto" and name not in _backends:
-        raise BackendError(
-            f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(('auto', *_backends))}, or leave it unset"
-        )
-    return "cpu" if name == "auto" else name
+    if name != "auto" and name not in _names():
+        raise BackendError(f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(('auto', *_names()))}, or leave it unset")
+    if name != "auto":
+        return name
+    return _cuda.name if _cuda.is_usable() else "cpu"
 
 
 def explain() -> dict[str, Any]:
@@ -95,15 +141,15 @@ def explain() -> dict[str, Any]:
     -------
     dict
         ``auto``, the backend that ``backend="auto"`` gives, or None where HOPFUSE_BACKEND names none (``error``
-        says so); ``backends`` -> name -> its
-        variant, the variants built and runnable, why others were not taken, threads, idle workspace
-        bytes, and the last call of each op.
+        says so); ``backends`` -> name -> what it is: ``cpu`` its variant, the variants built and runnable, why others
+        were not taken, threads, idle workspace bytes; ``cuda`` its device, driver and where its kernels came from, or
+        ``error``, why it is not used; and the last call of each op.
 
     Examples
     --------
     >>> import hopfuse as hf
-    >>> hf.explain()["auto"]
-    'cpu'
+    >>> {"cpu", "cuda"} <= set(hf.explain()["backends"])
+    True
     """
     automatic, error = None, None
     try:
@@ -111,4 +157,5 @@ def explain() -> dict[str, Any]:
     except BackendError as wrong:
         error = str(wrong)
     details = {name: backend.explain() for name, backend in _backends.items()}
+    details[_cuda.name] = _cuda.explain()
     return {"auto": automatic, "error": error, "backends": details}

@@ -31,6 +31,9 @@ def _choose_isa() -> str | None:
 
 unusable_reason: str | None = _choose_isa()
 
+#: No arrays but the host's.
+device = None
+
 
 def explain() -> dict[str, Any]:
     """The part of :func:`hopfuse.explain` that concerns the CPU."""

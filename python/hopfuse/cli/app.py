@@ -14,6 +14,7 @@ from .demo import demo
 from .explain import explain
 from .info import info
 from .score import score
+from .selftest import selftest
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -22,7 +23,7 @@ def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-for command in (demo, build, score, explain, info):
+for command in (demo, build, score, explain, info, selftest):
     app.add_command(command)
 
 

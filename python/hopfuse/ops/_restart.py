@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..types import Graph
+from ..types import Graph, Seeds
 from ..types.arrays import to_numpy
+from ..types.hits import PAD_ID
 from ._checks import check_real
 
 
@@ -26,11 +27,13 @@ class Restart(NamedTuple):
         return self.indptr.size - 1
 
 
-def read_restart(graph: Graph, restart: Any) -> Restart:
-    """Rows from (N,) or (B, N) numbers, a scipy.sparse (B, N), or a list of {node: weight}."""
+def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Restart:
+    """Rows from (N,) or (B, N) numbers, a scipy.sparse (B, N), Seeds, or a list of {node: weight}."""
     if isinstance(restart, Mapping):
         restart = [restart]
-    if hasattr(restart, "tocsr"):
+    if isinstance(restart, Seeds):
+        batch, row, node, value = _from_seeds(graph, restart)
+    elif hasattr(restart, "tocsr"):
         batch, row, node, value = _from_sparse(graph, restart)
     elif isinstance(restart, Sequence) and (not restart or all(isinstance(r, Mapping) for r in restart)):
         batch, row, node, value = _from_mappings(graph, restart)
@@ -42,16 +45,16 @@ def read_restart(graph: Graph, restart: Any) -> Restart:
     order = np.lexsort((internal, row))
     counts = np.bincount(row, minlength=batch)
     empty = np.flatnonzero(counts == 0)
-    if empty.size:
+    if empty.size and not may_be_empty:
         raise InputError(
             f"restart row {empty[0]} is all zero; a query needs at least one seed with weight > 0 "
-            "(leave such a query out of the batch)"
+            "(leave such a query out of the batch; ppr_topk has empty='skip')"
         )
     indptr = np.zeros(batch + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     value = np.ascontiguousarray(value[order])
     with np.errstate(over="ignore"):
-        sums = np.add.reduceat(value, indptr[:-1]) if batch else np.zeros(0)
+        sums = np.add.reduceat(np.append(value, 0.0), indptr[:-1]) if batch else np.zeros(0)
     if not np.isfinite(sums).all():
         raise InputError(f"restart row {int(np.flatnonzero(~np.isfinite(sums))[0])} sums beyond float64; scale it down")
     return Restart(indptr, np.ascontiguousarray(internal[order], np.int32), value)
@@ -81,6 +84,18 @@ def _from_sparse(graph: Graph, matrix: Any) -> Entries:
     coo.sum_duplicates()
     check_real(coo.data, "restart")
     return int(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64), coo.data.astype(np.float64)
+
+
+def _from_seeds(graph: Graph, seeds: Seeds) -> Entries:
+    row, at = np.nonzero(seeds.nodes != PAD_ID)
+    node = seeds.nodes[row, at]
+    outside = np.flatnonzero(node >= graph.num_nodes)
+    if outside.size:
+        raise InputError(
+            f"restart row {row[outside[0]]} has seed {node[outside[0]]}, which is outside the graph "
+            f"(ids are 0 .. {graph.num_nodes - 1})"
+        )
+    return len(seeds), row, node, seeds.weights[row, at]
 
 
 def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> Entries:

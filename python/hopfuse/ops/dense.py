@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..backends import resolve
 from ..backends.arguments import thread_count
+from ..backends.placement import DeviceOps, device_for
 from ..errors import InputError
 from ..types import Corpus, Hits
 from ..types.arrays import to_numpy
@@ -34,7 +35,7 @@ def dense_topk(
     Parameters
     ----------
     queries : array_like of float (B, d) or (d,)
-        Finite vectors, read as float32.
+        Finite vectors, read as float32. On a GPU (CuPy, torch, DLPack): float32 (B, d), read in place.
     corpus : Corpus, or array_like of float (N, d)
         A raw array is wrapped by ``Corpus.from_array`` (inner product, float32) in every call, which reads
         and encodes it all (a quarter of its bytes more); build a Corpus once for more than one call.
@@ -42,9 +43,9 @@ def dense_topk(
         At least 0; above N the rest is padding.
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
         Rows that may be hits, for all queries or for each.
-    backend : {"auto", "cpu"}
+    backend : {"auto", "cpu", "cuda"}
     threads : int, optional
-        Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
 
     Returns
     -------
@@ -63,15 +64,32 @@ def dense_topk(
     >>> hf.dense_topk([[0.0, 3.0, 0.0, 1.0]], c, 2).row(0)
     [(1, 3.0), (3, 1.0)]
     """
-    engine = resolve(backend)
     k = check_k(k)
     if not isinstance(corpus, Corpus):
         corpus = Corpus.from_array(corpus)
+    device = device_for(backend, queries, "queries")
+    if device is not None:
+        return _on_device(device, queries, corpus, k, allow)
+    engine = resolve(backend)
     vectors = _read_queries(queries, corpus)
     allowed = _read_allow(allow, vectors.shape[0], corpus.num_vectors)
     hits = engine.dense_topk(vectors, corpus, k, **allowed._asdict(), threads=thread_count(threads))
     wrap = same_library(queries)
     return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
+
+
+def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, k: int, allow: Any) -> Hits:
+    runtime = device.runtime
+    with runtime.on_stream_of(queries):
+        vectors = runtime.adopt(queries)
+        if vectors.dtype != np.float32 or len(vectors.shape) != 2 or vectors.shape[1] != corpus.dim:
+            raise InputError(
+                f"queries are {vectors.dtype}{tuple(vectors.shape)}; on a device they must be float32 of shape "
+                f"(B, {corpus.dim}): convert them there"
+            )
+        allowed = _read_allow(allow, int(vectors.shape[0]), corpus.num_vectors)
+        hits = device.dense_topk(vectors, corpus, k, **allowed._asdict())
+        return Hits._trusted(**{name: runtime.export(array, queries) for name, array in hits.items()})
 
 
 class _Allow(NamedTuple):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .. import fusion as methods
 from ..backends import resolve
 from ..backends.arguments import thread_count
+from ..backends.placement import DeviceOps, device_for
 from ..errors import InputError
 from ..fusion.base import is_finite_float32
 from ..types import Hits
@@ -78,19 +79,26 @@ def calibrate(
     >>> hf.calibrate(h).scores
     array([[0.75, 0.25, 0.25, 0.  ]], dtype=float32)
     """
-    engine = resolve(backend)
     rule = _check_calibration(method, ties)
     many = [lists] if isinstance(lists, Hits) else lists
     if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
         raise InputError(
             f"calibrate takes Hits or a sequence of Hits, not {type(lists).__name__}; wrap: hf.Hits(ids, scores)"
         )
-    done = []
-    for hits in many:
-        _, scores, counts = _arrays(hits)
-        out = engine.calibrate(scores, counts, method=method, ties=rule, threads=thread_count(threads))
-        done.append(Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts))
+    done = [_calibrate_one(hits, method, rule, backend, threads) for hits in many]
     return done[0] if isinstance(lists, Hits) else done
+
+
+def _calibrate_one(hits: Hits, method: str, ties: str, backend: str, threads: int | None) -> Hits:
+    device = device_for(backend, hits.scores, "scores")
+    if device is None:
+        _, scores, counts = _arrays(hits)
+        out = resolve(backend).calibrate(scores, counts, method=method, ties=ties, threads=thread_count(threads))
+        return Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts)
+    with device.runtime.on_stream_of(hits.scores):
+        _, scores, counts = _device_list(device, hits, "hits")
+        on_device = device.calibrate(scores, counts, method=method, ties=ties)
+        return Hits._trusted(hits.ids, device.runtime.export(on_device, hits.scores), hits.counts)
 
 
 def fuse(
@@ -152,30 +160,54 @@ def fuse(
     >>> hf.fuse([dense, graph], method="rrf", k=2).ids
     array([[0, 2]])
     """
-    engine = resolve(backend)
     k = check_k(k)
     chosen = methods.resolve(method, options)
-    arrays = _read_lists(lists)
+    _check_lists(lists)
     scale = _method_calibration(chosen, calibration)
     rule = _check_calibration(scale, ties)
-    if chosen.needs_nonnegative and scale in ("max", "l2", "none"):
-        _check_nonnegative(arrays, chosen.name, scale)
-    batch = arrays[0][0].shape[0]
     if not is_finite_float32(consensus) or consensus < 0:
         raise InputError(f"consensus is {consensus!r}; it must be a finite float32 number, at least 0")
-    hits = engine.fuse(
-        arrays,
-        method=chosen.name,
-        calibration=scale,
-        ties=rule,
-        option=chosen.packed(len(arrays)),
-        weights=_read_weights(weights, chosen, batch, len(arrays)),
-        consensus=float(consensus),
-        k=k,
-        threads=thread_count(threads),
-    )
+    call: dict[str, Any] = {
+        "method": chosen.name,
+        "calibration": scale,
+        "ties": rule,
+        "option": chosen.packed(len(lists)),
+        "weights": _read_weights(weights, chosen, len(lists[0]), len(lists)),
+        "consensus": float(consensus),
+        "k": k,
+    }
+    needs_nonnegative = chosen.needs_nonnegative and scale in ("max", "l2", "none")
+    device = device_for(backend, lists[0].ids, "the first list")
+    if device is not None:
+        return _fuse_on_device(device, lists, call, needs_nonnegative)
+    arrays = [_arrays(hits) for hits in lists]
+    if needs_nonnegative:
+        _check_nonnegative(arrays, chosen.name, scale)
+    hits = resolve(backend).fuse(arrays, **call, threads=thread_count(threads))
     wrap = same_library(lists[0].ids)
     return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
+
+
+def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: dict[str, Any], needs_nonnegative: bool) -> Hits:
+    if needs_nonnegative:
+        raise InputError(
+            f"{call['method']} with calibration {call['calibration']!r} needs scores of at least 0, which are looked "
+            "at on the host alone: pass lists there, or another calibration (pit takes any scores)"
+        )
+    with device.runtime.on_stream_of(lists[0].ids):
+        arrays = [_device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
+        hits = device.fuse(arrays, **call)
+        return Hits._trusted(**{name: device.runtime.export(array, lists[0].ids) for name, array in hits.items()})
+
+
+def _device_list(device: DeviceOps, hits: Hits, name: str) -> tuple[Any, Any, Any]:
+    wanted = {"ids": np.int64, "scores": np.float32, "counts": np.int64}
+    arrays = []
+    for part, dtype in wanted.items():
+        arrays.append(device.adopt(getattr(hits, part), f"{part} of {name}"))
+        if arrays[-1].dtype != dtype:
+            raise InputError(f"{part} of {name} are {arrays[-1].dtype}; they must be {np.dtype(dtype)}")
+    return arrays[0], arrays[1], arrays[2]
 
 
 def _arrays(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
@@ -186,7 +218,7 @@ def _arrays(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray
     )
 
 
-def _read_lists(lists: Sequence[Hits]) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
+def _check_lists(lists: Sequence[Hits]) -> None:
     if not isinstance(lists, Sequence) or not lists:
         raise InputError("fuse takes a sequence of at least one Hits, e.g. hf.fuse([dense, graph])")
     for at, hits in enumerate(lists):
@@ -194,7 +226,6 @@ def _read_lists(lists: Sequence[Hits]) -> list[tuple[NDArray[np.int64], NDArray[
             raise InputError(f"list {at} is a {type(hits).__name__}; wrap it: hf.Hits(ids, scores)")
         if len(hits) != len(lists[0]):
             raise InputError(f"list {at} has {len(hits)} queries and list 0 has {len(lists[0])}; they must match")
-    return [_arrays(hits) for hits in lists]
 
 
 def _check_calibration(method: str, ties: str | None) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import resolve
-from ..backends.arguments import PprQueries, thread_count
+from ..backends.arguments import DeviceSeeds, Evidence, PprQueries, thread_count
+from ..backends.placement import DeviceOps, device_for
 from ..errors import InputError
-from ..types import Graph, PprHits, PprResult
-from ..types.arrays import to_numpy
+from ..types import Graph, PprHits, PprResult, Seeds
+from ..types.arrays import is_on_device, to_numpy
 from ._arrays import same_library
 from ._checks import check_k, check_real, mask_or_ids
 from ._restart import Restart, read_restart
@@ -50,8 +52,8 @@ def ppr(
     ----------
     graph : Graph
         N nodes, T edge types.
-    restart : array_like (N,) or (B, N), scipy.sparse (B, N), or list of {node: weight}
-        Weights >= 0, normalised to sum 1 for each query; at least one above 0 in each row.
+    restart : array_like (N,) or (B, N), scipy.sparse (B, N), Seeds, or list of {node: weight}
+        Weights >= 0, normalised to sum 1 for each query; at least one above 0 in each row. From a GPU: Seeds.
     damping : float or array_like (B,)
         Probability of walking on, in [0, 1). 0.5 as in HippoRAG 2 and PolicyRAG, whose walks must stay
         near the seeds; igraph and networkx default to 0.85. Papers that call the restart probability
@@ -68,11 +70,11 @@ def ppr(
         at most 1 (PolicyRAG).
     allowed_nodes : array_like of bool (N,) or (B, N), optional
         True where a query's mass may be: PPR on the induced subgraph, rows renormalised. A seed outside is an error.
-    out : ndarray of float32 (B, N), optional
-        C-contiguous array that receives the scores.
-    backend : {"auto", "cpu"}
+    out : array of float32 (B, N), optional
+        C-contiguous array that receives the scores, where ``restart`` is: on the host or on a GPU.
+    backend : {"auto", "cpu", "cuda"}
     threads : int, optional
-        Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
 
     Returns
     -------
@@ -100,20 +102,23 @@ def ppr(
     >>> bool(r.converged.all())
     True
     """
+    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads)
+    device = _device_of(backend, restart)
+    if device is not None:
+        with device.runtime.on_stream_of(restart.nodes):
+            queries = _read_queries(graph, restart, *options, device=device)
+            on_device = _device_matrix(device, len(restart), graph.num_nodes, out)
+            found = device.ppr(graph, queries, on_device)
+            return _ppr_result(on_device, found.evidence(), lambda array: device.runtime.export(array, restart.nodes))
     engine = resolve(backend)
-    queries = _read_queries(
-        graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads
-    )
+    queries = _read_queries(graph, restart, *options)
     scores = _score_matrix(queries.damping.size, graph.num_nodes, out)
-    evidence = engine.ppr(graph, queries, scores)
-    wrap = same_library(restart)
-    return PprResult(
-        wrap(scores),
-        wrap(evidence.iterations),
-        wrap(evidence.residual),
-        wrap(evidence.bound),
-        wrap(evidence.converged.view(np.bool_)),
-    )
+    return _ppr_result(scores, engine.ppr(graph, queries, scores)._asdict(), same_library(restart))
+
+
+def _ppr_result(scores: Any, evidence: dict[str, Any], wrap: Callable[[Any], Any]) -> PprResult:
+    evidence["converged"] = evidence["converged"].view(np.bool_)
+    return PprResult(wrap(scores), **{name: wrap(array) for name, array in evidence.items()})
 
 
 def ppr_topk(
@@ -123,6 +128,7 @@ def ppr_topk(
     *,
     among: Any = None,
     stop: Literal["proven", "tol"] = "proven",
+    empty: Literal["error", "skip"] = "error",
     damping: Any = 0.5,
     tol: float = 1e-6,
     max_iter: int | None = None,
@@ -148,7 +154,9 @@ def ppr_topk(
         "proven" stops a query as soon as the set and the order of its hits are proven to be those of the
         exact scores; what cannot be proven (a tie) runs to ``tol``. The ids of a smaller k are a prefix of
         those of a larger one; the scores of a query stopped early differ from the exact ones by at most
-        ``score_bounds``.
+        ``score_bounds``. :func:`capture` needs "tol".
+    empty : {"error", "skip"}
+        A query without a seed: an error that names it, or an empty list (proven, 0 iterations).
 
     Returns
     -------
@@ -163,25 +171,64 @@ def ppr_topk(
     >>> h.ids, h.proven
     (array([[1, 2]]), array([ True]))
     """
-    engine = resolve(backend)
     k = check_k(k)
     if stop not in ("proven", "tol"):
         raise InputError(f"stop is {stop!r}; allowed: 'proven', 'tol'")
-    queries = _read_queries(
-        graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads
-    )
-    hits, evidence = engine.ppr_topk(graph, queries, k, _read_among(graph, among), stop == "proven")
-    wrap = same_library(restart)
-    wrapped = PprHits._trusted(
-        **{name: wrap(array) for name, array in hits.items() if name != "proven"},
-        proven=wrap(hits["proven"].view(np.bool_)),
-        iterations=wrap(evidence.iterations),
-        residual=wrap(evidence.residual),
-        bound=wrap(evidence.bound),
-        converged=wrap(evidence.converged.view(np.bool_)),
-    )
+    if empty not in ("error", "skip"):
+        raise InputError(f"empty is {empty!r}; allowed: 'error', 'skip'")
+    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads)
+    candidates, skips = _read_among(graph, among), empty == "skip"
+    device = _device_of(backend, restart)
+    if device is not None:
+        if device.runtime.fixed and stop != "tol":
+            raise InputError("ppr_topk inside capture needs stop='tol': nothing is read back that could stop a walk")
+        with device.runtime.on_stream_of(restart.nodes):
+            queries = _read_queries(graph, restart, *options, skips=skips, device=device)
+            found = device.ppr_topk(graph, queries, k, candidates, stop == "proven")
+            return _ppr_hits(found.hits(), found.evidence(), lambda array: device.runtime.export(array, restart.nodes))
+    engine = resolve(backend)
+    queries = _read_queries(graph, restart, *options, skips=skips)
+    batch, walks = queries.damping.size, np.flatnonzero(np.diff(queries.indptr))
+    hits, evidence = engine.ppr_topk(graph, queries.take(walks), k, candidates, stop == "proven")
+    if walks.size < batch:
+        hits, evidence = _with_empty_rows(hits, evidence, walks, batch)
+    return _ppr_hits(hits, evidence._asdict(), same_library(restart))
+
+
+def _ppr_hits(hits: dict[str, Any], evidence: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
+    arrays = {**hits, **evidence}
+    for name in ("proven", "converged"):
+        arrays[name] = arrays[name].view(np.bool_)
+    wrapped = PprHits._trusted(**{name: wrap(array) for name, array in arrays.items()})
     assert isinstance(wrapped, PprHits)
     return wrapped
+
+
+def _with_empty_rows(
+    hits: dict[str, Any], evidence: Evidence, walks: NDArray[np.int64], batch: int
+) -> tuple[dict[str, Any], Evidence]:
+    """The results of the queries that walk, in their places among those that have no seed."""
+    nothing: dict[str, Any] = {"ids": -1, "scores": -np.inf, "proven": 1, "converged": 1}
+
+    def spread(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        full = np.full((batch, *array.shape[1:]), nothing.get(name, 0), array.dtype)
+        full[walks] = array
+        return full
+
+    return (
+        {name: spread(name, array) for name, array in hits.items()},
+        Evidence(**{name: spread(name, array) for name, array in evidence._asdict().items()}),
+    )
+
+
+def _device_of(backend: str, restart: Any) -> DeviceOps | None:
+    if isinstance(restart, Seeds):
+        return device_for(backend, restart.nodes, "restart")
+    if is_on_device(restart):
+        raise InputError(
+            f"restart is a {type(restart).__name__} on a device; walks there start from hopfuse.Seeds(nodes, weights)"
+        )
+    return None
 
 
 def _read_queries(
@@ -194,15 +241,25 @@ def _read_queries(
     edge_type_norm: str,
     allowed_nodes: Any,
     threads: int | None,
+    *,
+    skips: bool = False,
+    device: DeviceOps | None = None,
 ) -> PprQueries:
     if not isinstance(graph, Graph):
         raise InputError(f"graph is a {type(graph).__name__}; build a Graph with Graph.from_edges or Graph.from_scipy")
     if edge_type_norm not in ("joint", "per_type"):
         raise InputError(f"edge_type_norm is {edge_type_norm!r}; allowed: 'joint', 'per_type'")
-    rows = read_restart(graph, restart)
+    seeds = None
+    if device is None:
+        rows = read_restart(graph, restart, skips)
+    else:
+        adopt = device.runtime.adopt
+        seeds = DeviceSeeds(adopt(restart.nodes), adopt(restart.weights), skips)
+        rows = Restart(np.zeros(len(restart) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     per_type = edge_type_norm == "per_type"
     return PprQueries(
         *rows,
+        seeds=seeds,
         damping=_read_damping(damping, rows.batch),
         edge_type_weights=_read_type_weights(edge_type_weights, rows.batch, graph, per_type),
         per_type=per_type,
@@ -334,13 +391,29 @@ def _read_among(graph: Graph, among: Any) -> NDArray[np.int32] | None:
     return np.ascontiguousarray(graph.internal_of[ids], np.int32)
 
 
+def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:
+    if out is None:
+        _check_budget(batch, n)
+        return device.runtime.empty((batch, n), np.float32)
+    if not is_on_device(out):
+        raise InputError(f"out is a {type(out).__name__} on the host, and restart is on a device; both must be there")
+    array = device.runtime.adopt(out)
+    if array.dtype != np.float32 or tuple(array.shape) != (batch, n):
+        raise InputError(f"out is {array.dtype}{tuple(array.shape)}; it must be float32 of shape ({batch}, {n})")
+    return array
+
+
+def _check_budget(batch: int, n: int) -> None:
+    if 4 * batch * n > SCORES_BUDGET:
+        raise InputError(
+            f"scores of {batch} queries x {n} nodes take {4 * batch * n / 2**30:.1f} GiB, above the budget of "
+            f"{SCORES_BUDGET >> 30} GiB; score fewer queries at a time, use ppr_topk, or pass out="
+        )
+
+
 def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArray[np.float32]:
     if out is None:
-        if 4 * batch * n > SCORES_BUDGET:
-            raise InputError(
-                f"scores of {batch} queries x {n} nodes take {4 * batch * n / 2**30:.1f} GiB, above the budget of "
-                f"{SCORES_BUDGET >> 30} GiB; score fewer queries at a time, use ppr_topk, or pass out="
-            )
+        _check_budget(batch, n)
         return np.empty((batch, n), np.float32)
     if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != (batch, n):
         given = f"{out.dtype}{out.shape}" if isinstance(out, np.ndarray) else type(out).__name__

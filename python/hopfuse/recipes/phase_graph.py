@@ -18,10 +18,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..index import Index
-from ..ops import calibrate, dense_topk, fuse, ppr_topk
-from ..types import Hits
+from ..ops import Captured, calibrate, capture, dense_topk, fuse, ppr_topk, seed_hits
+from ..types import Hits, PprHits, Seeds
+from ..types.arrays import to_numpy
 from ._seeding import EntitySeeder, Seed
 from ._trace import trace_queries
+
+LEAST_SEEDS = 8
+"""Rows of seeds are at least so wide: few widths, few recordings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +37,15 @@ class PhaseGraphResult:
     hits : Hits
         The fused ranking; ids are passage rows of the index.
     dense, graph : Hits
-        The two pools with their raw scores; the graph pool of a query without seeds is empty.
+        The two pools with their raw scores; the graph pool (a :class:`~hopfuse.PprHits`) of a query without seeds is
+        empty.
     traces : list of dict, or None
         One per query where ``explain=True``; see :meth:`PhaseGraph.search`.
     """
 
     hits: Hits
     dense: Hits
-    graph: Hits
+    graph: PprHits
     traces: list[dict[str, Any]] | None
 
 
@@ -129,6 +134,7 @@ class PhaseGraph:
         self.encoder, self.matcher, self.threads = encoder, matcher, threads
         self._corpus, self._graph = index.corpus, index.graph
         self._passages = np.arange(index.num_passages)
+        self._captured: dict[tuple[int, int], Captured] = {}
         self._seeder = EntitySeeder(index, encoder, entity_threshold)
         self._check_options()
 
@@ -165,9 +171,62 @@ class PhaseGraph:
         vectors = self._vectors(queries, vectors)
         seeds = self._seeds(queries, entities, len(vectors))
 
-        dense = dense_topk(vectors, self._corpus, self.dense_k, threads=self.threads)
-        graph = self._walk(seeds, dense)
-        hits = fuse(
+        padded = self._pad(seeds)
+        found = self._core(int(padded.nodes.shape[1]), k)(vectors, padded.nodes, padded.weights)
+        dense, graph, hits = found["dense"], found["graph"], found["hits"]
+        traces = trace_queries(self, seeds, dense, graph, hits) if explain else None
+        return PhaseGraphResult(hits, dense, graph, traces)
+
+    def _check_options(self) -> None:
+        """An empty search: every operation refuses its own bad options now, not after the work of a real one."""
+        nothing = np.zeros((0, self._corpus.dim), np.float32)
+        self.search(vectors=nothing, entities=[], k=1)
+
+    def warmup(
+        self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), most_seeds: int = LEAST_SEEDS
+    ) -> None:
+        """Prepare searches of these batch sizes, so that the first need not wait; on the CPU there is nothing to do.
+
+        Parameters
+        ----------
+        k : int
+            As in :meth:`search`.
+        batch_sizes : sequence of int
+        most_seeds : int
+            Entities of a question; the width is a power of two, and each has recordings of its own.
+        """
+        self._core(_width(most_seeds), k).warmup(batch_sizes)
+
+    def _core(self, width: int, k: int) -> Captured:
+        """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""
+        if (width, k) not in self._captured:
+
+            def search(vectors: Any, nodes: Any, weights: Any) -> dict[str, Hits]:
+                dense = dense_topk(vectors, self._corpus, self.dense_k, threads=self.threads)
+                graph = self._walk(Seeds(nodes, weights), dense)
+                return {"dense": dense, "graph": graph, "hits": self._fuse(dense, graph, k)}
+
+            shapes = [((self._corpus.dim,), np.float32), ((width,), np.int64), ((width,), np.float64)]
+            self._captured[width, k] = capture(search, shapes)
+        return self._captured[width, k]
+
+    def _walk(self, seeds: Seeds, dense: Hits) -> PprHits:
+        """The graph pool: passages by Personalized PageRank from the seeds; empty where there are none."""
+        if self.passage_seeds > 0:
+            seeds = seed_hits(seeds, calibrate(dense, "min_max", threads=self.threads), self.passage_seeds)
+        return ppr_topk(
+            self._graph,
+            seeds,
+            self.graph_k,
+            among=self._passages,
+            stop="tol",
+            empty="skip",
+            damping=self.damping,
+            threads=self.threads,
+        )
+
+    def _fuse(self, dense: Hits, graph: Hits, k: int) -> Hits:
+        return fuse(
             [dense, graph],
             method="boltzmann",
             temperature=self.temperature,
@@ -177,42 +236,21 @@ class PhaseGraph:
             k=k,
             threads=self.threads,
         )
-        traces = trace_queries(self, seeds, dense, graph, hits) if explain else None
-        return PhaseGraphResult(hits, dense, graph, traces)
 
-    def _check_options(self) -> None:
-        """An empty search: every operation refuses its own bad options now, not after the work of a real one."""
-        nothing = np.zeros((0, self._corpus.dim), np.float32)
-        self.search(vectors=nothing, entities=[], k=1)
-
-    def _walk(self, seeds: list[list[Seed]], dense: Hits) -> Hits:
-        """The graph pool: passages by Personalized PageRank from the seeds; empty where there are none."""
-        batch, passages = len(seeds), self.index.num_passages
-        restart = [{passages + s.entity: s.weight for s in row} for row in seeds]
-        if self.passage_seeds > 0:
-            shares = calibrate(dense, "min_max", threads=self.threads)
-            for query, row in enumerate(restart):
-                add_passage_seeds(row, shares.row(query), self.passage_seeds)
-        walked = [b for b in range(batch) if restart[b]]
-        pool = ppr_topk(
-            self._graph,
-            [restart[b] for b in walked],
-            self.graph_k,
-            among=self._passages,
-            damping=self.damping,
-            threads=self.threads,
-        )
-        ids, scores = np.full((batch, self.graph_k), -1, np.int64), np.full((batch, self.graph_k), -np.inf, np.float32)
-        counts = np.zeros(batch, np.int64)
-        ids[walked], scores[walked], counts[walked] = pool.ids, pool.scores, pool.counts
-        return Hits(ids, scores, counts)
+    def _pad(self, seeds: list[list[Seed]]) -> Seeds:
+        """Entity seeds as nodes of the graph, in rows of a power of two."""
+        passages = self.index.num_passages
+        rows = [{passages + s.entity: s.weight for s in row} for row in seeds]
+        return Seeds.from_rows(rows, _width(max(map(len, rows), default=0)))
 
     def _vectors(self, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any]:
         if vectors is None:
             if queries is None or self.encoder is None:
                 raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
             vectors = self.encoder.encode_queries(list(queries))
-        array = np.atleast_2d(np.asarray(vectors))
+        array = np.atleast_2d(to_numpy(vectors, "vectors"))
+        if array.shape[1:] != (self._corpus.dim,):
+            raise InputError(f"vectors have shape {array.shape}; the index needs (B, {self._corpus.dim})")
         if queries is not None and len(queries) != len(array):
             raise InputError(f"{len(queries)} queries with {len(array)} vectors; give one vector per query")
         return array
@@ -229,12 +267,5 @@ class PhaseGraph:
         return self._seeder.seeds(entities, self.threads)
 
 
-def add_passage_seeds(row: dict[int, float], pool: list[tuple[int, float]], mass: float) -> None:
-    """Scale entity seeds to sum 1 and add ``mass`` on the pool's passages, shared by calibrated score."""
-    total = sum(row.values())
-    for node in row:
-        row[node] /= total
-    shares = sum(score for _, score in pool)
-    for passage, score in pool:
-        if score > 0:
-            row[passage] = mass * score / shares
+def _width(seeds: int) -> int:
+    return max(LEAST_SEEDS, 1 << max(0, seeds - 1).bit_length())

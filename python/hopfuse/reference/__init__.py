@@ -10,6 +10,7 @@ from .dense import dense_scores, dense_topk
 from .fusion import fuse
 from .pagerank import ppr, ppr_residual, ppr_topk
 from .ranking import Ranking
+from .seeding import seed_hits
 
 __all__ = [
     "Ranking",
@@ -24,4 +25,5 @@ __all__ = [
     "ppr",
     "ppr_residual",
     "ppr_topk",
+    "seed_hits",
 ]

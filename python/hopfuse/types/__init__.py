@@ -4,5 +4,6 @@ from .corpus import Corpus
 from .graph import Graph
 from .hits import Hits, PprHits
 from .ppr_result import PprResult
+from .seeds import Seeds
 
-__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult"]
+__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds"]

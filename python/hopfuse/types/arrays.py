@@ -9,6 +9,17 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
+_CPU_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
+
+
+def is_on_device(array: Any) -> bool:
+    """Whether an array is in the memory of a GPU, by ``__cuda_array_interface__`` or DLPack."""
+    if isinstance(array, np.ndarray | list | tuple | dict):
+        return False
+    if hasattr(array, "__dlpack_device__"):
+        return int(array.__dlpack_device__()[0]) not in _CPU_DEVICES
+    return hasattr(array, "__cuda_array_interface__")
+
 
 def to_numpy(array: Any, name: str) -> NDArray[Any]:
     """A NumPy view of an array on the CPU, or of a list; an array elsewhere is an error."""

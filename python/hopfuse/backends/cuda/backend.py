@@ -16,40 +16,40 @@ from .runtime import DeviceArray, Runtime
 class DeviceBackend:
     """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``. ``threads`` are the host's.
 
-    Arrays are the host's, up and down in each call; :attr:`ops` has the same for arrays on the device.
+    Arrays are the host's, up and down in each call; :attr:`device` has the same for arrays on the device.
     """
 
     unusable_reason: str | None = None
 
     def __init__(self, runtime: Runtime) -> None:
-        self.runtime, self.ops = runtime, DeviceOps(runtime)
+        self.runtime, self.device = runtime, DeviceOps(runtime)
 
     def explain(self) -> dict[str, Any]:
-        calls = {op: dict(call) for op, call in self.ops.last.items()}
+        calls = {op: dict(call) for op, call in self.device.last.items()}
         return {**self.runtime.explain(), "last_calls": calls, "error": self.unusable_reason}
 
     def ppr(self, graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
-        answers = self.ops.ppr(graph, queries, scores, on_host=True)
+        answers = self.device.ppr(graph, queries, scores, on_host=True)
         return Evidence(**self._download(answers.evidence()))
 
     def ppr_topk(
         self, graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
     ) -> tuple[dict[str, Any], Evidence]:
-        answers = self.ops.ppr_topk(graph, queries, k, among, stop_when_proven)
+        answers = self.device.ppr_topk(graph, queries, k, among, stop_when_proven)
         hits = self._download(answers.hits())
-        self.ops.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
+        self.device.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
         return hits, Evidence(**self._download(answers.evidence()))
 
     def dense_topk(
         self, queries: NDArray[np.float32], corpus: Corpus, k: int, *, threads: int, **allowed: Any
     ) -> dict[str, Any]:
-        return self._download(self.ops.dense_topk(self.runtime.upload(queries), corpus, k, **allowed))
+        return self._download(self.device.dense_topk(self.runtime.upload(queries), corpus, k, **allowed))
 
     def calibrate(
         self, scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str, threads: int
     ) -> NDArray[np.float32]:
         upload = self.runtime.upload
-        return self.runtime.download(self.ops.calibrate(upload(scores), upload(counts), method=method, ties=ties))
+        return self.runtime.download(self.device.calibrate(upload(scores), upload(counts), method=method, ties=ties))
 
     def fuse(
         self,
@@ -61,7 +61,7 @@ class DeviceBackend:
     ) -> dict[str, Any]:
         upload = self.runtime.upload
         uploaded = [(upload(ids), upload(scores), upload(counts)) for ids, scores, counts in lists]
-        return self._download(self.ops.fuse(uploaded, method=method, **options))
+        return self._download(self.device.fuse(uploaded, method=method, **options))
 
     def _download(self, arrays: dict[str, DeviceArray]) -> dict[str, Any]:
         return {name: self.runtime.download(array) for name, array in arrays.items()}

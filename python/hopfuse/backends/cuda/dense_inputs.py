@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...types import Corpus
-from .ppr_graph import resident_key
+from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime, blocks
 
 MOST_ROWS = 2**31 - 1
@@ -76,6 +76,7 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
             raise InputError(f"the corpus has {corpus.num_vectors} rows; a device searches up to {MOST_ROWS}")
         is_half = corpus.storage == "float16"
         suffix = "f16" if is_half else "f32"
+        require(runtime, corpus.vectors.nbytes + 4 * corpus.num_vectors, "the corpus")
         with runtime.resident():
             vectors = runtime.upload(corpus.vectors.view(np.uint16) if is_half else corpus.vectors)
             norms = runtime.empty(corpus.num_vectors, np.float32)

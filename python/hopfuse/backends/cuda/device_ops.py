@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,10 @@ from ...types import Corpus, Graph
 from ..arguments import PprQueries
 from . import dense, fusion, ppr
 from .ppr_topk import Answers
+from .residents import residents
 from .runtime import DeviceArray, Runtime
 
+SEED_THREADS = 128
 #: kernels/include/hopfuse/query_status.h
 FAULTS = {
     -1: "query {row} has a NaN, an infinite entry, or values too large to score in float32",
@@ -26,18 +30,25 @@ FAULTS = {
 }
 
 
-def raise_fault(status: NDArray[np.int32]) -> None:
-    """The error of the first query that has one."""
+def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
+    """The error of the first query that has one; ``first`` is the number of query 0."""
     bad = np.flatnonzero(status < 0)
     if bad.size:
-        raise InputError(FAULTS[int(status[bad[0]])].format(row=int(bad[0])))
+        raise InputError(FAULTS[int(status[bad[0]])].format(row=first + int(bad[0])))
+
+
+class Watched(NamedTuple):
+    """What a capture must know of its ops."""
+
+    statuses: list[DeviceArray]  # (B,) int32
+    residents: list[Any]  # what they read of graphs and corpora
 
 
 class DeviceOps:
     """Each op queues its work and returns device arrays.
 
-    What a kernel finds wrong with a query raises InputError, or inside a capture, where nothing can be read back, goes to
-    :meth:`watch`'s list as the query's status: kernels/include/hopfuse/query_status.h.
+    What a kernel finds wrong with a query raises InputError, or inside a capture, where nothing can be read back, goes
+    to :meth:`watching`'s list as the query's status: kernels/include/hopfuse/query_status.h.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -45,11 +56,20 @@ class DeviceOps:
         self._thread = threading.local()
         self.last: dict[str, dict[str, Any]] = {}
 
-    def watch(self) -> list[DeviceArray]:
-        """A new list; statuses (B,) int32 of this thread's ops go there from now on."""
-        self._thread.statuses = []
-        statuses: list[DeviceArray] = self._thread.statuses
-        return statuses
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Watched]:
+        """Collect what this thread's captured ops leave to the capture."""
+        self._thread.watched = Watched([], [])
+        try:
+            yield self._thread.watched
+        finally:
+            del self._thread.watched
+
+    def adopt(self, array: Any, name: str) -> DeviceArray:
+        """A caller's array, if it is on this device."""
+        if not self.runtime.is_device_array(array):
+            raise InputError(f"{name} is on the host, and other arrays on a device; all must be there")
+        return self.runtime.adopt(array)
 
     def record(self, op: str, **more: Any) -> None:
         """Note a call for ``explain()``."""
@@ -58,20 +78,28 @@ class DeviceOps:
     def settle(self, status: DeviceArray) -> None:
         """Raise what a query's status says, or leave it to the capture."""
         if self.runtime.fixed:
-            self._thread.statuses.append(status)
+            self._thread.watched.statuses.append(status)
         else:
             raise_fault(self.runtime.download(status))
 
+    def _keep(self, held: Graph | Corpus) -> None:
+        """A recording reads what stays on the device by its address: it must not go before the recording does."""
+        if self.runtime.fixed:
+            self._thread.watched.residents.extend(residents(self.runtime, held))
+
     def ppr(self, graph: Graph, queries: PprQueries, scores: Any, *, on_host: bool = False) -> Answers:
         answers = ppr.ppr(self.runtime, graph, queries, scores, on_host=on_host)
-        self.settle(answers.status) if queries.seeds is not None else None
+        self._keep(graph)
+        if queries.seeds is not None:
+            self.settle(answers.status)
         self.record("ppr_f32", queries=queries.damping.size)
         return answers
 
     def ppr_topk(
         self, graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
     ) -> Answers:
-        answers = ppr.ppr_topk(self.runtime, graph, queries, k, among, stop_when_proven and not self.runtime.fixed)
+        answers = ppr.ppr_topk(self.runtime, graph, queries, k, among, stop_when_proven)
+        self._keep(graph)
         if queries.seeds is not None:
             self.settle(answers.status)
         self.record("ppr_f32", queries=queries.damping.size)
@@ -79,6 +107,7 @@ class DeviceOps:
 
     def dense_topk(self, queries: DeviceArray, corpus: Corpus, k: int, **allowed: Any) -> dict[str, DeviceArray]:
         hits, rescored = dense.dense_topk(self.runtime, queries, corpus, k, **allowed)
+        self._keep(corpus)
         self.settle(hits.status)
         name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
         self.record(name, queries=int(queries.shape[0]), rescored_rows=rescored)
@@ -93,3 +122,21 @@ class DeviceOps:
         hits = fusion.fuse(self.runtime, lists, method=method, **options)
         self.record("fuse_f32", queries=int(lists[0][0].shape[0]), method=method, lists=len(lists))
         return hits
+
+    def seed_hits(
+        self,
+        node: DeviceArray,
+        weight: DeviceArray,
+        ids: DeviceArray,
+        scores: DeviceArray,
+        counts: DeviceArray,
+        mass: float,
+    ) -> tuple[DeviceArray, DeviceArray]:
+        (batch, width), k = node.shape, int(ids.shape[1])
+        nodes = self.runtime.empty((batch, width + k), np.int64)
+        weights = self.runtime.empty((batch, width + k), np.float64)
+        if batch and width + k:
+            hits = [ids, scores, counts, np.int32(k), np.float64(mass)]
+            arguments = [node, weight, np.int32(width), *hits, nodes, weights]
+            self.runtime.launch("seed_hits_f64", int(batch), SEED_THREADS, arguments)
+        return nodes, weights

@@ -37,12 +37,12 @@ def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Any, *, on_
     uploaded = device_graph(runtime, graph, queries.per_type, queries.allowed is not None)
     search = TopkSearch(runtime, uploaded, 0, None)
     for first, count, lanes in lane_blocks(batch):
-        block = PprBlock(runtime, uploaded, queries, first, count, lanes)
-        solved = _solve(block, None)
+        solved = _solve(PprBlock(runtime, uploaded, queries, first, count, lanes), None)
         solved.finish(search, np.arange(first, first + count), answers)
         rows = scores[first : first + count]
         out = runtime.empty((count, graph.num_nodes), np.float32) if on_host else rows
         solved.certifier.scores(out)
+        del solved  # the next block takes its memory
         if on_host:
             runtime.copy(rows, out)
     return answers
@@ -80,12 +80,13 @@ def _search(
     for first, count, lanes in lane_blocks(todo.size):
         block = PprBlock(search.runtime, search.graph, chosen, first, count, lanes)
         solved = _solve(block, search if proofs else None)
-        rows = todo[first : first + count]
+        rows, by_proof = todo[first : first + count], solved.by_proof[:count]
         solved.finish(search, rows, answers)
+        del block, solved  # the next block takes their memory
         if proofs:
             proven = search.runtime.download(answers.proven)[rows] == 1
             converged = search.runtime.download(answers.converged)[rows] == 1
-            refused.append(rows[solved.by_proof[:count] & ~proven & ~converged])
+            refused.append(rows[by_proof & ~proven & ~converged])
     return np.concatenate(refused) if refused else todo[:0]
 
 

@@ -164,7 +164,8 @@ class PprBlock:
         self.launch_warps(
             "ppr_restart",
             [
-                *(*self.scales, *seeds, graph.internal_of, self.nodes, begin, end, node, value, *self.restart_rows),
+                *(*self.scales, *seeds, graph.internal_of, self.nodes, self.mask, begin, end),
+                *(node, value, *self.restart_rows),
                 *(self.d_damping, self.volume, np.int32(self.symmetric), np.float64(q.tol), np.int64(q.max_iter)),
                 *(np.int64(self.first_measured), np.int64(self.most_passes), self.restart64, self.restart32),
                 *(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...types import Graph
 from ..graph_arrays import Degrees, longest_row, out_rows
+from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime
 
 SEGMENT = TILE = 64  # PPR_SEGMENT and PPR_TILE of hopfuse/ppr.h
@@ -79,15 +80,13 @@ def device_graph(runtime: Runtime, graph: Graph, per_type: bool, masked: bool) -
     with_out = masked and graph.directed
     key = f"{resident_key(runtime)}:{per_type}:{with_out}"
     if key not in graph._prepared:
+        arrays = (graph.indptr, graph.indices, graph.weight, graph.edge_type, graph.node_of, graph.internal_of)
+        stored = sum(0 if array is None else array.nbytes for array in arrays) * (2 if with_out else 1)
+        require(runtime, stored + 5 * graph.degree.nbytes, "the graph")
         with runtime.resident():
             graph._prepared[key] = _derive(runtime, graph, per_type, with_out)
     prepared: DeviceGraph = graph._prepared[key]
     return prepared
-
-
-def resident_key(runtime: Runtime) -> str:
-    """What begins the keys of all that a graph or corpus has on a runtime's device."""
-    return f"{runtime.name}:{id(runtime)}"
 
 
 def _derive(runtime: Runtime, graph: Graph, per_type: bool, with_out: bool) -> DeviceGraph:

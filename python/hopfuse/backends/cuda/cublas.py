@@ -1,0 +1,79 @@
+"""The one product of matrices, by cuBLAS itself.
+
+CuPy's own binding refuses to be recorded in a CUDA graph, which cuBLAS allows; and a handle of our own leaves the
+caller's math mode alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from importlib import import_module
+
+from ...errors import BackendError
+
+_TRANSPOSED, _PLAIN = 1, 0  # cublasOperation_t
+_PEDANTIC = 2  # cublasMath_t
+#: Bytes that NVIDIA recommends for Hopper and later, the most of any device.
+WORKSPACE_BYTES = 32 * 2**20
+
+
+class Cublas:
+    """float32 products on one device. Threads take turns to queue theirs: a call sets the handle's stream."""
+
+    def __init__(self) -> None:
+        self._library: ctypes.CDLL | None = None
+        self._handle = ctypes.c_void_p()
+        self._lock = threading.Lock()
+
+    def product(
+        self, a: int, b: int, out: int, shape: tuple[int, int, int], stream: int, workspace: int | None
+    ) -> None:
+        """out (m, n) = a (m, d) bᵀ (n, d), row-major device pointers, queued on ``stream``.
+
+        ``workspace`` is memory of :data:`WORKSPACE_BYTES` that outlives a recording; cuBLAS's own otherwise, which in
+        a recording would become memory nodes of the graph.
+        """
+        m, n, d = shape
+        one, zero, rows = ctypes.c_float(1.0), ctypes.c_float(0.0), max(1, d)
+        with self._lock:
+            library, handle = self._ready(), self._handle
+            _check(library.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))  # which resets the workspace
+            if workspace is not None:
+                size = ctypes.c_size_t(WORKSPACE_BYTES)
+                _check(library.cublasSetWorkspace_v2(handle, ctypes.c_void_p(workspace), size))
+            # cuBLAS counts by columns: out is there (n, m), and a row-major (n, d) is a column-major (d, n).
+            _check(
+                library.cublasSgemm_v2(
+                    *(handle, _TRANSPOSED, _PLAIN, n, m, d, ctypes.byref(one), ctypes.c_void_p(b), rows),
+                    *(ctypes.c_void_p(a), rows, ctypes.byref(zero), ctypes.c_void_p(out), max(1, n)),
+                )
+            )
+
+    def _ready(self) -> ctypes.CDLL:
+        """The library, with a handle for the current device that lives as long as the process."""
+        if self._library is None:
+            library = load_library()
+            _check(library.cublasCreate_v2(ctypes.byref(self._handle)))
+            # Pedantic: float32 products and sums and nothing else, whatever the environment says of TF32 or of
+            # emulation by narrower types. The bound that decides which rows are rescored holds for no less.
+            _check(library.cublasSetMathMode(self._handle, _PEDANTIC))
+            self._library = library
+        return self._library
+
+
+def load_library() -> ctypes.CDLL:
+    """cuBLAS of the release that CuPy was built for: the wheel's, or the system's."""
+    pathfinder = import_module("cuda.pathfinder")
+    try:
+        return ctypes.CDLL(str(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path))
+    except (OSError, RuntimeError) as error:
+        raise BackendError(
+            f"cuBLAS, which multiplies matrices for dense_topk, cannot be loaded ({str(error).splitlines()[0]}); "
+            "install it with: pip install 'hopfuse[cuda13]', or 'hopfuse[cuda12]' for a driver of CUDA 12"
+        ) from error
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise BackendError(f"cuBLAS failed with status {status}")

@@ -1,0 +1,35 @@
+"""CuPy's errors as the library's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...errors import BackendError
+
+
+@contextmanager
+def translated(cupy: Any, what: str) -> Iterator[None]:
+    """``what`` is what was being done, for the message."""
+    try:
+        yield
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise failed(what, error) from error
+
+
+def failed(what: str, error: Exception) -> BackendError:
+    """A call or a kernel failed; a kernel's error shows at whatever waits for it next."""
+    return BackendError(
+        f"the device failed at {what}, or at work queued before it: {error}. After such an error a process cannot use "
+        "the device any more: start it again, and use backend='cpu' if the error comes back"
+    )
+
+
+def no_room(asked: int, free: int, total: int) -> BackendError:
+    """The device refused an allocation."""
+    return BackendError(
+        f"the device has no room for {asked:,} bytes; {free:,} of its {total:,} are free. Ask for fewer queries at a "
+        "time, keep vectors with storage='float16', give back what other libraries hold there "
+        "(cupy.get_default_memory_pool().free_all_blocks(), torch.cuda.empty_cache()), or use backend='cpu'"
+    )

@@ -1,0 +1,154 @@
+"""Arrays of other libraries on the device: in without a copy, out without a copy, on their streams."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...errors import InputError
+
+_ON_HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost
+_ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+
+
+def interface_of(array: Any) -> dict[str, Any] | None:
+    """``__cuda_array_interface__``, or None. torch raises various errors where a tensor cannot have one."""
+    try:
+        return dict(array.__cuda_array_interface__)
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def dlpack_device_of(array: Any) -> tuple[int, int] | None:
+    """DLPack's (type, number) of the array's device, or None."""
+    try:
+        kind, number = array.__dlpack_device__()
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return None
+    return int(kind), int(number)
+
+
+def is_device_array(array: Any) -> bool:
+    if interface_of(array) is not None:
+        return True
+    device = dlpack_device_of(array)
+    return device is not None and device[0] not in _ON_HOST
+
+
+def adopt(cupy: Any, device: int, array: Any) -> Any:
+    """A cupy array over the caller's memory. InputError where it is elsewhere or not C-contiguous."""
+    if isinstance(array, cupy.ndarray):
+        _check_device(array.device.id, device)
+        _check_contiguous(array.shape, array.strides, array.dtype.itemsize)
+        return array
+    interface = interface_of(array)
+    if interface is not None:
+        return _adopt_interface(cupy, device, array, interface)
+    found = dlpack_device_of(array)
+    if found is None or found[0] not in _ON_CUDA:
+        where = "in memory that it does not name" if found is None else f"on DLPack's device {found}"
+        raise InputError(
+            f"the {type(array).__name__} is {where}; allowed: arrays on a CUDA device, with "
+            "__cuda_array_interface__ or DLPack, or arrays on the host. Copy it to one of them"
+        )
+    _check_device(found[1], device)
+    try:
+        adopted = cupy.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the {type(array).__name__} does not give its memory by DLPack: {error}. Allowed: numbers without a "
+            "gradient; x.detach() in torch"
+        ) from error
+    _check_contiguous(adopted.shape, adopted.strides, adopted.dtype.itemsize)
+    return adopted
+
+
+def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, Any]) -> Any:
+    if interface.get("mask") is not None:
+        raise InputError("the device array has a mask; allowed: arrays without one. Fill the masked elements first")
+    shape, (address, _) = tuple(interface["shape"]), interface["data"]
+    dtype = cupy.dtype(interface["typestr"])
+    _check_contiguous(shape, interface.get("strides"), dtype.itemsize)
+    if not address:  # no elements
+        return cupy.ndarray(shape, dtype)
+    found = int(cupy.cuda.runtime.pointerGetAttributes(address).device)
+    _check_device(found, device)
+    memory = cupy.cuda.UnownedMemory(address, math.prod(shape) * dtype.itemsize, array, found)
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _check_device(found: int, device: int) -> None:
+    if found != device:
+        raise InputError(
+            f"the array is on CUDA device {found}; hopfuse computes on device {device} in this process. Copy the array "
+            f"there, or start the process with CUDA_VISIBLE_DEVICES={found}"
+        )
+
+
+def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> None:
+    """Strides are in bytes; None where the elements are said to lie one after the other."""
+    if strides is None or 0 in shape:
+        return
+    step = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != step:
+            raise InputError(
+                f"the device array of shape {shape} has strides of {strides} bytes; allowed: C-contiguous. Make it so: "
+                "cupy.ascontiguousarray(x), or x.contiguous() in torch"
+            )
+        step *= size
+
+
+def export(cupy: Any, array: Any, like: Any) -> Any:
+    """The device array in the library of ``like``; a cupy array where that library takes none."""
+    if isinstance(like, cupy.ndarray) or not is_device_array(like):
+        return array
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
+        return torch.from_dlpack(array)
+    try:
+        namespace = like.__array_namespace__()
+    except (AttributeError, TypeError, ValueError):
+        return array
+    return namespace.from_dlpack(array)
+
+
+class _Borrowed:
+    """Another library's stream, by the CUDA stream protocol."""
+
+    def __init__(self, address: int, owner: Any) -> None:
+        self._address, self._owner = address, owner
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._address
+
+
+@contextmanager
+def on_stream_of(cupy: Any, array: Any) -> Iterator[None]:
+    """Make the stream current on which the array's library works, if it says so."""
+    stream = None if array is None or isinstance(array, cupy.ndarray) else _stream_of(cupy, array)
+    if stream is None:
+        yield
+        return
+    with stream:
+        yield
+
+
+def _stream_of(cupy: Any, array: Any) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
+        stream = torch.cuda.current_stream(array.device)
+        return _stream(cupy, int(stream.cuda_stream), stream)
+    interface = interface_of(array)
+    address = None if interface is None else interface.get("stream")
+    return None if address is None else _stream(cupy, int(address), array)
+
+
+def _stream(cupy: Any, address: int, owner: Any) -> Any:
+    """Addresses 0 and 1 are the legacy default stream, 2 that of the thread."""
+    if address in (0, 1):
+        return cupy.cuda.Stream.null
+    return cupy.cuda.Stream.ptds if address == 2 else cupy.cuda.Stream.from_external(_Borrowed(address, owner))

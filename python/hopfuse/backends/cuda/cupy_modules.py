@@ -1,0 +1,76 @@
+"""Kernels by name: the modules that a driver loaded, one for each .cu file, when a kernel of it is first launched."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from ...errors import BackendError
+from .cupy_errors import translated
+from .kernel_code import Code, KernelCode
+
+#: Bytes of dynamic shared memory that a kernel may have without being prepared for more.
+UNPREPARED_SHARED = 48 * 1024
+
+
+class CupyModules:
+    """The kernels of one device. A kernel's file is known once the file's code is; likely files are tried first."""
+
+    def __init__(self, cupy: Any, code: KernelCode) -> None:
+        self._cupy, self._code = cupy, code
+        self._functions: dict[str, Any] = {}
+        self._modules: dict[Path, tuple[Any, Code]] = {}
+        self._shared: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def function(self, kernel: str, shared: int) -> Any:
+        """A ``cupy.cuda.Function``, prepared for this much dynamic shared memory."""
+        function = self._functions.get(kernel)
+        if function is None:
+            with self._lock:
+                function = self._functions.get(kernel) or self._find(kernel)
+                self._functions[kernel] = function
+        if shared > UNPREPARED_SHARED and shared > self._shared.get(kernel, 0):
+            self._allow_shared(kernel, function, shared)
+        return function
+
+    def origins(self) -> dict[str, str]:
+        """Where the code of each file came from that has been loaded."""
+        return {unit.name: code.origin for unit, (_, code) in sorted(self._modules.items())}
+
+    def _find(self, kernel: str) -> Any:
+        for unit in self._code.sources.likely_units(kernel):
+            if unit not in self._modules:
+                self._modules[unit] = self._load(unit)
+            module, code = self._modules[unit]
+            if kernel in code.kernels:
+                return module.get_function(kernel)
+        raise BackendError(f"there is no CUDA kernel {kernel!r} in {self._code.sources.cuda}")
+
+    def _load(self, unit: Path) -> tuple[Any, Code]:
+        """From a fatbin where the driver takes it: one built by a newer toolkit, or for other devices, it refuses."""
+        prebuilt = self._code.prebuilt(unit)
+        if prebuilt is not None:
+            module = self._cupy.cuda.Module()
+            try:
+                module.load(prebuilt.image)
+            except self._cupy.cuda.driver.CUDADriverError as error:
+                compiled = self._code.compiled(unit)
+                refused = f"{compiled.origin} (the driver refused {prebuilt.origin}: {error})"
+                return self._loaded(unit, compiled), compiled._replace(origin=refused)
+            return module, prebuilt
+        compiled = self._code.compiled(unit)
+        return self._loaded(unit, compiled), compiled
+
+    def _loaded(self, unit: Path, code: Code) -> Any:
+        module = self._cupy.cuda.Module()
+        with translated(self._cupy, f"loading {unit.name} ({code.origin})"):
+            module.load(code.image)
+        return module
+
+    def _allow_shared(self, kernel: str, function: Any, shared: int) -> None:
+        driver = self._cupy.cuda.driver
+        with self._lock, translated(self._cupy, f"preparing {kernel} for {shared} bytes of shared memory"):
+            driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+            self._shared[kernel] = shared

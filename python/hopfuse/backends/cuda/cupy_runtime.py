@@ -1,0 +1,279 @@
+"""A real GPU through CuPy: its memory pool, streams and graphs; kernels as :mod:`.kernel_code` gives them; cuBLAS."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import cupy_interop as interop
+from .cublas import WORKSPACE_BYTES, Cublas
+from .cupy_capture import Capture, CupyRecording, as_bytes, host_address, record
+from .cupy_errors import failed, no_room, translated
+from .cupy_modules import CupyModules
+from .kernel_code import KernelCode
+from .runtime import DeviceArray
+
+T = TypeVar("T")
+
+_NULL = np.uint64(0)
+_PAGEABLE = 0  # cudaMemoryTypeUnregistered
+
+
+class CupyRuntime:
+    """The device that is current when it is made, for all threads. Work is queued on CuPy's current stream.
+
+    Parameters
+    ----------
+    code : callable
+        Makes the kernels' code for a compute capability (90 for 9.0).
+    """
+
+    name = "cuda"
+
+    def __init__(self, code: Callable[[int], KernelCode]) -> None:
+        cupy = import_module("cupy")
+        self._cupy: Any = cupy
+        self._number = int(cupy.cuda.Device().id)
+        self.code = code(int(self._device.compute_capability))
+        self._modules = CupyModules(cupy, self.code)
+        self._cublas = Cublas()
+        self._local = threading.local()
+
+    @property
+    def fixed(self) -> bool:
+        return getattr(self._local, "capture", None) is not None
+
+    @property
+    def _device(self) -> Any:
+        """To enter, anew each time: a Device remembers where it was entered from, for one thread."""
+        return self._cupy.cuda.Device(self._number)
+
+    @property
+    def _capture(self) -> Capture | None:
+        """Where this thread's memory and uploads go, if not to the device at large."""
+        return None if getattr(self._local, "resident", False) else getattr(self._local, "capture", None)
+
+    # ---- Memory --------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        capture = self._capture
+        with self._device:
+            allocate = self._cupy.cuda.alloc if capture is None else capture.tape.allocate
+            return self._array(shape, dtype, allocate)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        array = self.empty(shape, dtype)
+        if array.nbytes:
+            with self._device, translated(self._cupy, "clearing memory"):
+                self._cupy.cuda.runtime.memsetAsync(array.data.ptr, 0, array.nbytes, self._stream())
+        return array
+
+    def upload(self, array: NDArray[Any]) -> DeviceArray:
+        capture = self._capture
+        with self._device:
+            if capture is None:
+                return self._copied(array, self._cupy.cuda.alloc)
+            return capture.upload(array, lambda given: self._copied(given, capture.constant_pool.malloc))
+
+    def download(self, array: DeviceArray) -> NDArray[Any]:
+        out = np.empty(array.shape, array.dtype)
+        self.copy(out, array)
+        return out
+
+    def copy(self, target: Any, source: Any) -> None:
+        if target.nbytes != source.nbytes:
+            raise ValueError(f"a copy of {source.nbytes} bytes into {target.nbytes}")
+        to_host, from_host = isinstance(target, np.ndarray), isinstance(source, np.ndarray)
+        capture = self._capture
+        if to_host and capture is not None:
+            raise capture.refuse("a copy to the host")
+        if not source.nbytes:
+            return
+        if to_host and from_host:
+            as_bytes(target)[:] = as_bytes(source)
+            return
+        with self._device, translated(self._cupy, "a copy"):
+            if from_host and capture is not None:
+                self._keep_pinned(capture, source)
+            runtime, stream = self._cupy.cuda.runtime, self._stream()
+            onto = runtime.memcpyHostToDevice if from_host else runtime.memcpyDeviceToDevice
+            kind = runtime.memcpyDeviceToHost if to_host else onto
+            runtime.memcpyAsync(_address(target), _address(source), source.nbytes, kind, stream)
+            if to_host:
+                runtime.streamSynchronize(stream)
+
+    def pinned(self, nbytes: int) -> NDArray[np.uint8]:
+        with self._device, translated(self._cupy, f"allocating {nbytes:,} bytes of pinned host memory"):
+            memory = self._cupy.cuda.alloc_pinned_memory(max(1, nbytes))
+        return np.frombuffer(memory, np.uint8, nbytes)
+
+    def free_bytes(self) -> int:
+        with self._device, translated(self._cupy, "asking for free memory"):
+            pool = self._cupy.get_default_memory_pool()
+            free = int(self._device.mem_info[0]) + int(pool.free_bytes())
+            limit = int(pool.get_limit())
+            return min(free, max(0, limit - int(pool.used_bytes()))) if limit else free
+
+    def trim(self) -> None:
+        with self._device:
+            self._cupy.get_default_memory_pool().free_all_blocks()
+            self._cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def _array(self, shape: int | tuple[int, ...], dtype: DTypeLike, allocate: Callable[[int], Any]) -> DeviceArray:
+        nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if not nbytes:
+            return self._cupy.ndarray(shape, dtype)
+        memory = self._cupy.cuda.memory
+        try:
+            pointer = allocate(nbytes)
+        except (memory.OutOfMemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
+            if isinstance(error, memory.OutOfMemoryError) or "MemoryAllocation" in str(error):
+                raise no_room(nbytes, self.free_bytes(), int(self._device.mem_info[1])) from error
+            raise failed("an allocation", error) from error
+        return self._cupy.ndarray(shape, dtype, pointer)
+
+    def _copied(self, array: NDArray[Any], allocate: Callable[[int], Any]) -> DeviceArray:
+        out = self._array(array.shape, array.dtype, allocate)
+        if array.nbytes:
+            given = np.ascontiguousarray(array)
+            runtime, stream = self._cupy.cuda.runtime, self._stream()
+            with translated(self._cupy, "an upload"):
+                address = host_address(given)
+                runtime.memcpyAsync(out.data.ptr, address, given.nbytes, runtime.memcpyHostToDevice, stream)
+                # From pageable memory the call has read all when it returns; from pinned memory it has read nothing.
+                if self._is_pinned(address):
+                    runtime.streamSynchronize(stream)
+        return out
+
+    def _is_pinned(self, address: int) -> bool:
+        return int(self._cupy.cuda.runtime.pointerGetAttributes(address).type) != _PAGEABLE
+
+    def _keep_pinned(self, capture: Capture, source: NDArray[Any]) -> None:
+        """A recorded copy reads the host's memory at every replay."""
+        if not self._is_pinned(host_address(source)):
+            raise capture.refuse("a copy from memory that pinned() did not give")
+        if capture.is_recording:
+            capture.host.append(source)
+
+    def _stream(self) -> int:
+        return int(self._cupy.cuda.get_current_stream().ptr)
+
+    # ---- Work ----------------------------------------------------------------------------------------------------
+
+    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+        driver = self._cupy.cuda.driver
+        with self._device:
+            function = self._modules.function(kernel, shared)
+            try:
+                function((grid,), (block,), tuple(map(self._argument, arguments)), shared)
+            except driver.CUDADriverError as error:
+                raise failed(f"{kernel} of {grid} blocks of {block} threads", error) from error
+
+    def _argument(self, value: Any) -> Any:
+        """NumPy scalars go by their own type. CuPy would take a Python number for a 64-bit one, whatever was meant."""
+        if value is None:
+            return _NULL
+        if isinstance(value, np.generic | self._cupy.ndarray):
+            return value
+        raise TypeError(f"a kernel's argument is a {type(value).__name__}; allowed: device array, NumPy scalar, None")
+
+    def matmul(self, a: DeviceArray, b: DeviceArray, out: DeviceArray) -> None:
+        (m, d), n = a.shape, b.shape[0]
+        # Of a recording's own memory: two recordings may run at the same time.
+        workspace = None if self._capture is None else self.empty(WORKSPACE_BYTES, np.uint8)
+        if m and n:
+            with self._device:
+                held = None if workspace is None else workspace.data.ptr
+                self._cublas.product(a.data.ptr, b.data.ptr, out.data.ptr, (m, n, d), self._stream(), held)
+
+    def capture(self, work: Callable[[], T]) -> tuple[CupyRecording, T]:
+        if self.fixed:
+            raise RuntimeError("a capture inside a capture")
+        with self._device, self._inside_capture() as capture, translated(self._cupy, "recording a CUDA graph"):
+            return record(self._cupy, capture, work)
+
+    def resident(self) -> AbstractContextManager[None]:
+        return self._resident()
+
+    @contextmanager
+    def _resident(self) -> Iterator[None]:
+        """Waits at its end: other streams will read what was made here."""
+        capture = getattr(self._local, "capture", None)
+        if capture is not None and capture.is_recording:
+            raise capture.refuse("graphs and corpora are made in the run before a recording, not")
+        outer = getattr(self._local, "resident", False)
+        self._local.resident = True
+        try:
+            yield
+            with self._device, translated(self._cupy, "an upload"):
+                self._cupy.cuda.runtime.streamSynchronize(self._stream())
+        finally:
+            self._local.resident = outer
+
+    @contextmanager
+    def _inside_capture(self) -> Iterator[Capture]:
+        self._local.capture = Capture(self._cupy)
+        try:
+            yield self._local.capture
+        finally:
+            self._local.capture = None
+
+    # ---- Other libraries' arrays ---------------------------------------------------------------------------------
+
+    def is_device_array(self, array: Any) -> bool:
+        return interop.is_device_array(array)
+
+    def adopt(self, array: Any) -> DeviceArray:
+        with self._device:
+            return interop.adopt(self._cupy, self._number, array)
+
+    def export(self, array: DeviceArray, like: Any) -> Any:
+        with self._device:
+            return interop.export(self._cupy, array, like)
+
+    @contextmanager
+    def _on_stream_of(self, array: Any) -> Iterator[None]:
+        with self._device, interop.on_stream_of(self._cupy, array):
+            yield
+
+    def on_stream_of(self, array: Any) -> AbstractContextManager[None]:
+        return self._on_stream_of(array)
+
+    # ---- What it is ----------------------------------------------------------------------------------------------
+
+    def explain(self) -> dict[str, Any]:
+        runtime = self._cupy.cuda.runtime
+        with self._device, translated(self._cupy, "asking for the device's properties"):
+            free, total = self._device.mem_info
+            return {
+                "device": device_name(self._cupy, self._number),
+                "compute_capability": f"{self.code.capability / 10}",
+                "driver": f"CUDA {_release(runtime.driverGetVersion())}",
+                "runtime": f"CUDA {_release(runtime.runtimeGetVersion())}",
+                "cupy": str(self._cupy.__version__),
+                "total_bytes": int(total),
+                "free_bytes": int(free),
+                "stream_safe": True,
+                "kernels": self._modules.origins(),
+                "kernel_cache": self.code.cache.problem or str(self.code.cache.folder),
+            }
+
+
+def device_name(cupy: Any, number: int) -> str:
+    name = cupy.cuda.runtime.getDeviceProperties(number)["name"]
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _release(version: int) -> str:
+    """13.2 for 13020."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _address(array: Any) -> int:
+    return host_address(array) if isinstance(array, np.ndarray) else int(array.data.ptr)

@@ -1,0 +1,97 @@
+"""The GPU of this machine, if it has one that the kernels run on: why not, or the backend on it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from importlib import import_module
+from typing import Any
+
+from ...errors import BackendError
+from ..cupy_lookup import INSTALL, no_cupy
+from .backend import DeviceBackend
+from .kernel_cache import KernelCache, cache_folder
+from .kernel_sources import KernelSources, find_sources
+
+#: The least compute capability that the kernels are compiled for.
+LEAST_CAPABILITY = 75
+
+
+def make_backend() -> DeviceBackend:
+    """The ops on the current CUDA device. BackendError says what is missing."""
+    cupy = _import_cupy()
+    _check_device(cupy)
+    from .cupy_runtime import CupyRuntime
+    from .kernel_code import KernelCode
+    from .nvrtc import CupyNvrtc
+
+    sources = find_sources()
+    cache = KernelCache(cache_folder(_version()))
+    runtime = CupyRuntime(lambda capability: KernelCode(sources, CupyNvrtc(), capability, cache))
+    return DeviceBackend(runtime)
+
+
+class SelfTestMark:
+    """Whether this installation's kernels passed the quick self-test on this device, remembered between processes."""
+
+    def __init__(self, sources: KernelSources, cache: KernelCache, *where: str) -> None:
+        identity = repr((sources.hash, *where))
+        self._cache, self._key = cache, f"selftest-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
+
+    @classmethod
+    def of(cls, backend: Any) -> SelfTestMark:
+        found = backend.runtime
+        about = found.explain()
+        where = (_version(), about["device"], about["driver"], about["runtime"], about["cupy"])
+        return cls(found.code.sources, found.code.cache, *where)
+
+    def is_set(self) -> bool:
+        return self._cache.get(self._key) is not None
+
+    def set(self) -> None:
+        self._cache.put(self._key, b"passed")
+
+
+def _import_cupy() -> Any:
+    missing = no_cupy()
+    if missing is not None:
+        raise BackendError(missing)
+    try:
+        return import_module("cupy")
+    except ImportError as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BackendError(f"backend='cuda' needs CuPy, which cannot be imported ({first}); {INSTALL}") from error
+
+
+def _check_device(cupy: Any) -> None:
+    runtime = cupy.cuda.runtime
+    if runtime.is_hip:
+        raise BackendError("backend='cuda' needs CuPy for CUDA, and the one that is installed is for ROCm")
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise BackendError(_no_device(runtime, str(error))) from error
+    if not count:
+        raise BackendError(_no_device(runtime, "it counts no device"))
+    device = cupy.cuda.Device()
+    if int(device.compute_capability) < LEAST_CAPABILITY:
+        raise BackendError(
+            f"CUDA device {device.id} has compute capability {int(device.compute_capability) / 10}; the kernels need "
+            f"{LEAST_CAPABILITY / 10} (Turing) or later. Choose another with CUDA_VISIBLE_DEVICES, or use backend='cpu'"
+        )
+
+
+def _no_device(runtime: Any, said: str) -> str:
+    driver = int(runtime.driverGetVersion())
+    if not driver:
+        return f"backend='cuda' needs NVIDIA's driver, and none answers here ({said}); install it, or use backend='cpu'"
+    if driver // 1000 < runtime.runtimeGetVersion() // 1000:
+        return (
+            f"the driver here is for CUDA {driver // 1000}, and the installed CuPy for CUDA "
+            f"{runtime.runtimeGetVersion() // 1000} ({said}); {INSTALL}"
+        )
+    return f"no CUDA device can be used here ({said}); look at CUDA_VISIBLE_DEVICES, or use backend='cpu'"
+
+
+def _version() -> str:
+    return importlib.metadata.version("hopfuse")

@@ -1,0 +1,102 @@
+"""Machine code of the shipped kernels: prebuilt where it fits, else compiled by NVRTC and kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ...errors import BackendError
+from .kernel_cache import KernelCache
+from .kernel_sources import OPTIONS, KernelSources
+
+_ELF, _STT_FUNC, _STO_CUDA_ENTRY = b"\x7fELF\x02", 2, 0x10
+
+
+class Compiler(Protocol):
+    """What turns a .cu file into code; it needs no device."""
+
+    def version(self) -> str: ...
+
+    def architectures(self) -> Sequence[int]:
+        """Compute capabilities, as 90 for 9.0."""
+        ...
+
+    def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
+        """A cubin for the target ``sm_N``, PTX for ``compute_N``. BackendError with the log where it fails."""
+        ...
+
+
+class Code(NamedTuple):
+    """What a driver loads for one .cu file, and where it came from."""
+
+    image: bytes
+    kernels: frozenset[str]
+    origin: str
+
+
+class KernelCode:
+    """The code of each unit for one device. Not safe for threads by itself: the loader has a lock."""
+
+    def __init__(self, sources: KernelSources, compiler: Compiler, capability: int, cache: KernelCache) -> None:
+        self.sources, self.compiler, self.capability, self.cache = sources, compiler, capability, cache
+
+    def prebuilt(self, unit: Path) -> Code | None:
+        """From the package's fatbin; None where none was built from these sources. A driver may still refuse it."""
+        if not self.sources.has_fatbins:
+            return None
+        path = self.sources.fatbin / f"{unit.stem}.fatbin"
+        try:
+            image = path.read_bytes()
+        except OSError:
+            return None
+        return Code(image, kernel_names(image), f"fatbin {path}")
+
+    def compiled(self, unit: Path) -> Code:
+        """From the cache, or compiled now."""
+        version, target = self.compiler.version(), self.target()
+        identity = (self.sources.unit_hash(unit), OPTIONS, version, target)
+        key = f"{unit.stem}-{target}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}"
+        image = self.cache.get(key)
+        if image is not None:
+            return Code(image, kernel_names(image), f"cache {self.cache.path(key)}")
+        folders = [f"-I{unit.parent}", f"-I{self.sources.include}"]
+        image = self.compiler.compile(unit, target, [*OPTIONS, *folders])
+        kept = "" if self.cache.put(key, image) else f", not kept: {self.cache.problem}"
+        return Code(image, kernel_names(image), f"compiled by NVRTC {version}{kept}")
+
+    def target(self) -> str:
+        """The device's own code or, for one that is newer than the compiler, PTX that its driver compiles."""
+        known = sorted(self.compiler.architectures())
+        if self.capability in known:
+            return f"sm_{self.capability}"
+        older = [number for number in known if number < self.capability]
+        if not older:
+            raise BackendError(
+                f"NVRTC {self.compiler.version()} compiles for compute capabilities from {known[0] / 10} on; "
+                f"the device has {self.capability / 10}. Install the extra cuda12, whose NVRTC knows older devices"
+            )
+        return f"compute_{older[-1]}"
+
+
+def kernel_names(image: bytes) -> frozenset[str]:
+    """The entry points of a cubin, of PTX, or of a fatbin with uncompressed PTX inside."""
+    if not image.startswith(_ELF):
+        return frozenset(name.decode() for name in re.findall(rb"\.entry\s+(\w+)", image))
+    (begin,), (size, count, names) = struct.unpack_from("<Q", image, 40), struct.unpack_from("<HHH", image, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", image, begin + size * i) for i in range(count)]
+    table = headers[names][4]
+    sections = {_text(image, table + header[0]): header[4:6] for header in headers}
+    (symbols, length), (strings, _) = sections[".symtab"], sections[".strtab"]
+    return frozenset(
+        _text(image, strings + name)
+        for name, kind, other, _, _, _ in struct.iter_unpack("<IBBHQQ", image[symbols : symbols + length])
+        if kind & 15 == _STT_FUNC and other & _STO_CUDA_ENTRY
+    )
+
+
+def _text(image: bytes, at: int) -> str:
+    return image[at : image.index(b"\0", at)].decode()

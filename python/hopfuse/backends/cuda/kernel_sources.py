@@ -1,0 +1,95 @@
+"""Where the kernels' sources and prebuilt code lie: in the installed package, or in the checkout that it runs from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ...errors import BackendError
+
+#: What every compilation is given; CMakeLists.txt gives nvcc the same, so that prebuilt code has the same bits.
+OPTIONS = ("--std=c++17", "--fmad=false")
+
+_PACKAGE, _NAME = Path(__file__).resolve().parents[2], __name__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class KernelSources:
+    """The folders ``cuda`` (a .cu file is a unit), ``include`` (their contracts) and ``fatbin`` (may not exist)."""
+
+    cuda: Path
+    include: Path
+    fatbin: Path
+
+    @cached_property
+    def units(self) -> tuple[Path, ...]:
+        """The .cu files, by name."""
+        return tuple(sorted(self.cuda.glob("*.cu")))
+
+    @cached_property
+    def headers(self) -> tuple[Path, ...]:
+        """What any of them may include."""
+        return (*sorted(self.cuda.glob("*.h")), *sorted(self.include.rglob("*.h")))
+
+    @cached_property
+    def hash(self) -> str:
+        """Of every source and header, with its place. CMakeLists.txt computes the same for the manifest of fatbins."""
+        placed = {f"cuda/{path.name}": path for path in self.cuda.iterdir() if path.suffix in (".cu", ".h")}
+        placed |= {f"include/{path.relative_to(self.include).as_posix()}": path for path in self.include.rglob("*.h")}
+        lines = (f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for place, path in sorted(placed.items()))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def unit_hash(self, unit: Path) -> str:
+        """Of one .cu file and every header."""
+        total = hashlib.sha256()
+        for path in (unit, *self.headers):
+            total.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+        return total.hexdigest()
+
+    @cached_property
+    def has_fatbins(self) -> bool:
+        """Whether code was built with the package, from these very sources."""
+        try:
+            manifest = json.loads((self.fatbin / "manifest.json").read_text(encoding="utf-8"))
+            return bool(manifest["sources"] == self.hash)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def likely_units(self, kernel: str) -> list[Path]:
+        """All units, the likeliest first. Macros paste names together, so the compiler alone knows them for certain."""
+
+        def likelihood(unit: Path) -> tuple[int, int]:
+            text = unit.read_text(encoding="utf-8")
+            pasted = (declared.split("##") for declared in _declared_names(text))
+            pieces = ([piece for piece in row if piece in kernel] for row in pasted if kernel.startswith(row[0]))
+            return max((sum(map(len, row)) for row in pieces), default=0), text.count(kernel)
+
+        return sorted(self.units, key=likelihood, reverse=True)
+
+
+def _declared_names(text: str) -> list[str]:
+    """Names of kernels as they are written, ``ppr_pass_##name##_l##L`` say."""
+    text = re.sub(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)", "", text.replace("\\\n", " "))
+    return re.findall(r'extern\s+"C"\s+__global__\s+void\s+([\w#]+)\s*\(', text)
+
+
+def find_sources(package: Path = _PACKAGE) -> KernelSources:
+    """The checkout's own files where the package lies in one, whatever was installed before; else the installed ones.
+
+    Fatbins are build products: an editable installation has them in its site-packages.
+    """
+    installed = [Path(folder) / "kernels" for folder in (str(package), *sys.modules[_NAME].__path__)]
+    checkout = package.parents[1] / "kernels"
+    folders = [*([checkout] if package.parent.name == "python" else []), *installed]
+    for folder in folders:
+        if any((folder / "cuda").glob("*.cu")):
+            fatbin = next((other / "fatbin" for other in installed if (other / "fatbin").is_dir()), folder / "fatbin")
+            return KernelSources(folder / "cuda", folder / "include", fatbin)
+    raise BackendError(
+        f"the CUDA kernels' sources are missing; looked in {', '.join(map(str, folders))}. Install hopfuse again"
+    )

@@ -1,0 +1,36 @@
+"""What graphs and corpora have on a device: kept with them, under keys that begin alike, until they are released."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import BackendError
+from ...types import Corpus, Graph
+from .runtime import Runtime
+
+
+def resident_key(runtime: Runtime) -> str:
+    """What begins the keys of all that a graph or corpus has on a runtime's device."""
+    return f"{runtime.name}:{id(runtime)}"
+
+
+def require(runtime: Runtime, nbytes: int, what: str) -> None:
+    """BackendError where the device has no room for what is about to stay there."""
+    free = runtime.free_bytes()
+    if nbytes > free:
+        raise BackendError(
+            f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: release "
+            "others (hopfuse.release), store vectors as float16, or use backend='cpu'"
+        )
+
+
+def residents(runtime: Runtime, held: Graph | Corpus) -> list[Any]:
+    """All that is there, for what must not lose it."""
+    return [kept for key, kept in held._prepared.items() if key.startswith(resident_key(runtime))]
+
+
+def release(runtime: Runtime, held: Graph | Corpus) -> None:
+    """Free what is on the device; a recording that reads it keeps it until it is dropped itself."""
+    for key in [key for key in held._prepared if key.startswith(resident_key(runtime))]:
+        del held._prepared[key]
+    runtime.trim()

@@ -1,0 +1,99 @@
+"""A backend that costs nothing until it is asked for, and is tested against the CPU before its first answer."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ..errors import BackendError
+
+B = TypeVar("B")
+
+
+class FirstUse(Generic[B]):
+    """Safe for threads: one makes and tests the backend, the others wait.
+
+    Parameters
+    ----------
+    name : str
+    impossible : callable
+        Why the backend cannot be here, without importing anything; None if it may be.
+    make : callable
+        The backend, or BackendError with the reason.
+    differs : callable
+        What the backend computes differently from the CPU, None if nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        impossible: Callable[[], str | None],
+        make: Callable[[], B],
+        differs: Callable[[B], str | None],
+    ) -> None:
+        self.name = name
+        self._impossible, self._make, self._differs = impossible, make, differs
+        self._lock = threading.RLock()
+        self._made: B | None = None
+        self._unusable: str | None = None
+        self._tested = self._warned = False
+        self._difference: str | None = None
+
+    def untested(self) -> B:
+        """The backend. BackendError where this machine cannot run it."""
+        with self._lock:
+            if self._made is None and self._unusable is None:
+                self._unusable = self._impossible()
+                if self._unusable is None:
+                    try:
+                        self._made = self._make()
+                    except Exception as error:  # a broken installation must not break calls that can do without
+                        self._unusable = _said(error)
+            if self._made is None:
+                raise BackendError(str(self._unusable))
+            return self._made
+
+    def tested(self) -> B:
+        """The backend, if it also has the CPU's bits. BackendError otherwise."""
+        with self._lock:
+            backend = self.untested()
+            if not self._tested:
+                try:
+                    self._difference = self._differs(backend)
+                except Exception as error:
+                    self._difference = f"its self-test failed: {_said(error)}"
+                self._tested = True
+            if self._difference is not None:
+                raise BackendError(f"backend {self.name!r} is not used: {self._difference}")
+            return backend
+
+    def is_usable(self) -> bool:
+        """For ``backend="auto"``: a machine without the backend is no matter, wrong answers are a warning."""
+        try:
+            self.tested()
+        except BackendError as error:
+            if self._made is not None and not self._warned:
+                self._warned = True
+                warnings.warn(f"{error}. backend='auto' takes the CPU", RuntimeWarning, stacklevel=5)
+            return False
+        return True
+
+    def explain(self) -> dict[str, Any]:
+        """What the backend says of itself, with the reason why it is not used."""
+        error = None
+        try:
+            self.tested()
+        except BackendError as reason:
+            error = str(reason)
+        made: Any = self._made
+        try:
+            about = {} if made is None else made.explain()
+        except BackendError as reason:  # the device failed since
+            about, error = {}, str(reason)
+        return {**about, "error": error}
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,44 @@
+"""Arrays on a device: which backend an op takes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import InputError
+from ..types.arrays import is_on_device
+from . import _automatic, _backends, resolve
+from .cuda import DeviceOps, Recordings
+from .cuda.estimate import estimate
+from .cuda.residents import release as release_resident
+
+__all__ = ["DeviceOps", "Recordings", "device_for", "device_of", "estimate", "release_resident"]
+
+
+def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
+    """The ops of the device that a caller's array is on; None for an array on the host."""
+    if not is_on_device(array):
+        return None
+    for chosen in _candidates(backend):
+        device = device_of(chosen)
+        if device is not None and device.runtime.is_device_array(array):
+            return device
+    reads = "reads arrays on the host" if device_of(backend) is None else "cannot read it"
+    raise InputError(
+        f"{name} is a {type(array).__name__} on a device, and backend={backend!r} {reads}; move it to the host, or use "
+        "backend='cuda' on a machine that has it (hopfuse.explain() says why not)"
+    )
+
+
+def device_of(backend: str) -> DeviceOps | None:
+    """The ops on arrays of a backend's device; None where it has none."""
+    found: DeviceOps | None = resolve(backend).device
+    return found
+
+
+def _candidates(backend: str) -> Iterator[str]:
+    if backend != "auto":
+        yield backend
+        return
+    yield _automatic()
+    yield from _backends

@@ -1,0 +1,136 @@
+"""The self-test: every op of a backend on generated cases, against the CPU's answer, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import Backend, cpu, untested
+from .selftest_cases import Answer, Case, every_case, quick_cases
+
+__all__ = ["Check", "SelfTest", "difference", "run", "selftest"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One case.
+
+    Attributes
+    ----------
+    name : str
+    equal : bool
+        Whether all values have the same bits.
+    values, differing : int
+        Numbers compared, and those with other bits.
+    cpu_seconds, device_seconds : float
+        Time of the second of two calls: the first makes what is made once. The cases are small: a device is at its
+        slowest on them.
+    """
+
+    name: str
+    equal: bool
+    values: int
+    differing: int
+    cpu_seconds: float
+    device_seconds: float
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What :func:`selftest` found.
+
+    Attributes
+    ----------
+    backend : str
+    quick : bool
+    checks : tuple of Check
+    passed : bool
+        Whether every check is equal.
+    """
+
+    backend: str
+    quick: bool
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(check.equal for check in self.checks)
+
+
+def selftest(backend: str = "cuda", quick: bool = False) -> SelfTest:
+    """Run every op of a backend on generated cases and compare with the CPU's answers, bit for bit.
+
+    Parameters
+    ----------
+    backend : str
+        "cuda", or "auto" for what calls get by default.
+    quick : bool
+        A few cases, as before the first use of a GPU; otherwise every kernel runs.
+
+    Returns
+    -------
+    SelfTest
+
+    Raises
+    ------
+    BackendError
+        This machine cannot run the backend; the message says why.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> found = hf.selftest("cpu", quick=True)
+    >>> found.passed, sum(check.differing for check in found.checks)
+    (True, 0)
+    """
+    return SelfTest(backend, quick, tuple(run(untested(backend), quick=quick)))
+
+
+def run(device: Backend, reference: Backend = cpu, *, quick: bool = False, rounds: int = 2) -> list[Check]:
+    """Every case on both backends; the last of ``rounds`` is timed."""
+    return [_check(case, device, reference, rounds) for case in (quick_cases() if quick else every_case())]
+
+
+def difference(device: Backend) -> str | None:
+    """What the quick self-test finds wrong, as a sentence; None if nothing."""
+    wrong = [check for check in run(device, quick=True, rounds=1) if not check.equal]
+    if not wrong:
+        return None
+    listed = ", ".join(f"{check.name} ({check.differing} of {check.values} values)" for check in wrong)
+    return f"its answers differ from the CPU's in {listed}; 'hopfuse selftest' shows all. Please report it"
+
+
+def _check(case: Case, device: Backend, reference: Backend, rounds: int) -> Check:
+    expected, cpu_seconds = _timed(case, reference, rounds)
+    found, device_seconds = _timed(case, device, rounds)
+    values = sum(array.size for array in expected)
+    differing = _differing(found, expected)
+    return Check(case.name, differing == 0, values, differing, cpu_seconds, device_seconds)
+
+
+def _timed(case: Case, backend: Backend, rounds: int) -> tuple[Answer, float]:
+    for _ in range(rounds):
+        begin = perf_counter()
+        answer = case.run(backend)
+        seconds = perf_counter() - begin
+    return answer, seconds
+
+
+def _differing(found: Answer, expected: Answer) -> int:
+    """Values with other bytes: -0 is not 0 here, and a NaN is itself."""
+    return sum(_differing_values(one, other) for one, other in zip(found, expected, strict=True))
+
+
+def _differing_values(found: NDArray[np.generic], expected: NDArray[np.generic]) -> int:
+    if (found.dtype, found.shape) != (expected.dtype, expected.shape):
+        return max(1, expected.size)
+    if not expected.size:
+        return 0
+    pairs: Sequence[NDArray[np.uint8]] = [
+        np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(expected.size, -1) for array in (found, expected)
+    ]
+    return int((pairs[0] != pairs[1]).any(axis=1).sum())

@@ -1,0 +1,269 @@
+"""The cases of the self-test: small, seeded, and chosen so that together they reach every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..types import Corpus, Graph
+from . import Backend
+from .arguments import PprQueries
+from .seed_hits import seed_hits
+
+Answer = list[NDArray[Any]]
+
+#: Queries that take 4, 8, 16 and 32 lanes of a device's block.
+BATCHES = (3, 6, 11, 20)
+_NODES, _HUB, _TYPES = 140, 7, 3
+_LISTS = ((30, 30), (12, 40), (5, 20))  # hits of a list, ids that it draws from
+_OPTION = {"boltzmann": 0.5, "linear": 0.0, "max": 0.25, "rrf": 60.0}
+_CALIBRATIONS = ("none", "min_max", "max", "z_score", "l2", "rank")
+_TIES = ("strict", "weak", "mean", "rank")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    run: Callable[[Backend], Answer]
+
+
+def quick_cases() -> Iterator[Case]:
+    """One of each op, in a second or so."""
+    batch = BATCHES[0]
+    yield ppr_case("ppr typed, masked", batch, types=_TYPES, masks=batch)
+    yield topk_case("ppr_topk", batch, weighted=True)
+    for storage in ("float32", "float16"):
+        yield dense_case(f"dense_topk {storage}", storage=storage)
+    yield fuse_case("boltzmann")
+    yield calibrate_case("pit", "mean")
+
+
+def every_case() -> Iterator[Case]:
+    """What reaches every kernel."""
+    for batch in BATCHES:
+        yield from _ppr_cases(batch)
+        yield from _topk_cases(batch)
+    yield from _dense_cases()
+    for method in _OPTION:
+        yield fuse_case(method)
+        yield fuse_case(method, long_lists=True)
+    for method in _CALIBRATIONS:
+        yield calibrate_case(method, "strict")
+    for ties in _TIES:
+        yield calibrate_case("pit", ties)
+    yield Case("seed_hits", _seed_hits)
+
+
+# ---- Personalized PageRank -------------------------------------------------------------------------------------
+
+
+def _ppr_cases(batch: int) -> Iterator[Case]:
+    yield ppr_case(f"ppr plain, {batch} queries", batch)
+    yield ppr_case(f"ppr weighted, polished, {batch} queries", batch, weighted=True, damping=0.95, tol=1e-7)
+    for directed in (False, True):
+        way = "directed" if directed else "undirected"
+        yield ppr_case(f"ppr typed, {way}, {batch} queries", batch, types=_TYPES, directed=directed)
+        for masks in (1, batch):
+            name = f"ppr typed, {way}, {masks} mask{'s' if masks > 1 else ''}, {batch} queries"
+            yield ppr_case(name, batch, types=_TYPES, directed=directed, masks=masks)
+    yield ppr_case(f"ppr per type, {batch} queries", batch, types=_TYPES, per_type=True)
+    yield ppr_case(f"ppr per type, masks, {batch} queries", batch, types=_TYPES, per_type=True, masks=batch)
+
+
+def _topk_cases(batch: int) -> Iterator[Case]:
+    yield topk_case(f"ppr_topk proven, {batch} queries", batch, weighted=True)
+    yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, among=True)
+    yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
+    yield topk_case(f"ppr_topk of all nodes, masks, {batch} queries", batch, k=_NODES, types=_TYPES, masks=batch)
+
+
+def ppr_case(name: str, batch: int, **options: Any) -> Case:
+    def run(backend: Backend) -> Answer:
+        graph, queries = _walk(batch, **options)
+        scores = np.empty((batch, graph.num_nodes), np.float32)
+        evidence = backend.ppr(graph, queries, scores)
+        return [scores, *evidence]
+
+    return Case(name, run)
+
+
+def topk_case(name: str, batch: int, *, k: int = 10, proven: bool = True, among: bool = False, **options: Any) -> Case:
+    def run(backend: Backend) -> Answer:
+        graph, queries = _walk(batch, **options)
+        candidates = np.arange(0, graph.num_nodes, 3, dtype=np.int32) if among else None
+        hits, evidence = backend.ppr_topk(graph, queries, k, candidates, proven)
+        return [hits[name] for name in ("ids", "scores", "counts", "score_bounds", "proven")] + list(evidence)
+
+    return Case(name, run)
+
+
+def _walk(
+    batch: int,
+    *,
+    weighted: bool = False,
+    types: int = 1,
+    directed: bool = False,
+    per_type: bool = False,
+    masks: int = 0,
+    damping: float = 0.5,
+    tol: float = 1e-6,
+) -> tuple[Graph, PprQueries]:
+    """A graph with a hub longer than a segment, self-loops and nodes without edges; a batch on it.
+
+    Parallel edges would add up to weights: the plain graph has none.
+    """
+    rng = np.random.default_rng(batch)
+    plain = types == 1 and not weighted
+    pairs = rng.integers(0, _NODES - 10, (4 * _NODES, 2))
+    pairs = np.concatenate([pairs, [(node, _HUB) for node in range(_NODES - 10)]])
+    src, dst = (np.unique(np.sort(pairs, axis=1), axis=0) if plain else pairs).T
+    graph = Graph.from_edges(
+        src,
+        dst,
+        None if plain else rng.random(src.size) + 0.01,
+        num_nodes=_NODES,
+        directed=directed,
+        edge_type=rng.integers(0, types, src.size) if types > 1 else None,
+        edge_type_names=[f"type {t}" for t in range(types)] if types > 1 else None,
+    )
+    nodes = [np.sort(rng.choice(_NODES - 10, 3, replace=False)).astype(np.int32) for _ in range(batch)]
+    allowed = np.asarray(rng.random((masks, _NODES)) < 0.7, np.uint8) if masks else None
+    if allowed is not None:
+        for query, seeds in enumerate(nodes):
+            allowed[query % masks, seeds] = 1
+    weights = None
+    if types > 1:
+        weights = rng.random((batch, types)) + 0.1
+        weights /= weights.sum(axis=1, keepdims=True) if per_type else weights.max(axis=1, keepdims=True)
+    return graph, PprQueries(
+        indptr=np.arange(batch + 1, dtype=np.int64) * 3,
+        node=np.concatenate(nodes),
+        value=rng.random(3 * batch) + 0.1,
+        damping=np.where(np.arange(batch) % 4 == 3, 0.85, damping),
+        edge_type_weights=weights,
+        per_type=per_type,
+        allowed=allowed,
+        tol=tol,
+        max_iter=0,
+        threads=1,
+    )
+
+
+# ---- Dense top-k -----------------------------------------------------------------------------------------------
+
+
+def _dense_cases() -> Iterator[Case]:
+    for storage in ("float32", "float16"):
+        for metric in ("ip", "cosine"):
+            yield dense_case(f"dense_topk {storage}, {metric}", storage=storage, metric=metric)
+        for shared in (True, False):
+            whose = "one filter" if shared else "a filter each"
+            for kind in ("mask", "ids", "few ids"):
+                name = f"dense_topk {storage}, {whose}, {kind}"
+                yield dense_case(name, storage=storage, allow=kind, shared=shared)
+        yield dense_case(f"dense_topk {storage}, ties that no bound orders", storage=storage, levels=2)
+        yield dense_case(f"dense_topk {storage}, every row", storage=storage, k=300)
+        yield dense_case(f"dense_topk {storage}, more hits than a block holds", storage=storage, rows=2200, k=2100)
+
+
+def dense_case(
+    name: str,
+    *,
+    storage: str,
+    metric: str = "ip",
+    rows: int = 300,
+    k: int = 5,
+    allow: str | None = None,
+    shared: bool = True,
+    levels: int | None = None,
+) -> Case:
+    def run(backend: Backend) -> Answer:
+        rng = np.random.default_rng(rows + k)
+        batch = 1 if k > rows // 2 else 4
+        vectors, queries = rng.standard_normal((rows, 24)), rng.standard_normal((batch, 24))
+        if levels is not None:  # few values, so many equal scores
+            vectors, queries = np.sign(vectors) * levels, np.sign(queries)
+        corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)  # type: ignore[arg-type]
+        allowed = _filter(rng, allow, batch, rows, shared)
+        hits = backend.dense_topk(queries.astype(np.float32), corpus, k, **allowed, shared=shared, threads=1)
+        return [hits["ids"], hits["scores"], hits["counts"]]
+
+    return Case(name, run)
+
+
+def _filter(rng: np.random.Generator, kind: str | None, batch: int, rows: int, shared: bool) -> dict[str, Any]:
+    if kind is None:
+        return {"mask": None, "indptr": None, "ids": None}
+    chosen = rng.random((1 if shared else batch, rows)) < (0.05 if kind == "few ids" else 0.6)
+    if kind == "mask":
+        mask = chosen.astype(np.uint8)
+        return {"mask": mask[0] if shared else mask, "indptr": None, "ids": None}
+    indptr = np.zeros(chosen.shape[0] + 1, np.int64)
+    np.cumsum(chosen.sum(axis=1), out=indptr[1:])
+    return {"mask": None, "indptr": indptr, "ids": np.nonzero(chosen)[1].astype(np.int64)}
+
+
+# ---- Calibration and fusion ------------------------------------------------------------------------------------
+
+
+def fuse_case(method: str, *, long_lists: bool = False) -> Case:
+    """Long lists are more than a block sorts in shared memory."""
+
+    def run(backend: Backend) -> Answer:
+        rng = np.random.default_rng(5)
+        sizes = tuple((60 * width, 60 * documents) for width, documents in _LISTS) if long_lists else _LISTS
+        lists = [_list(rng, 2 if long_lists else 9, *size) for size in sizes]
+        hits = backend.fuse(
+            lists,
+            method=method,
+            calibration="none" if method == "rrf" else "pit",
+            ties="strict",
+            option=np.full(len(lists) if method == "max" else 1, _OPTION[method], np.float32),
+            weights=np.array([0.5, 0.25, 0.25], np.float32),
+            consensus=0.5,
+            k=20,
+            threads=1,
+        )
+        return [hits["ids"], hits["scores"], hits["counts"]]
+
+    return Case(f"fuse {method}{', long lists' if long_lists else ''}", run)
+
+
+def calibrate_case(method: str, ties: str) -> Case:
+    def run(backend: Backend) -> Answer:
+        _, scores, counts = _list(np.random.default_rng(6), 9, 70, 80)
+        return [backend.calibrate(scores, counts, method=method, ties=ties, threads=1)]
+
+    return Case(f"calibrate {method}{f', {ties} ties' if method == 'pit' else ''}", run)
+
+
+def _seed_hits(backend: Backend) -> Answer:
+    """Where the backend has a device, of arrays there: the op has no other form on it."""
+    rng = np.random.default_rng(7)
+    ids, scores, counts = _list(rng, 9, 12, 40)
+    node = np.stack([rng.permutation(40)[:4] for _ in range(9)]).astype(np.int64)
+    node[3:, 3] = -1
+    weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
+    arrays: dict[str, Any] = {"node": node, "weight": weight, "ids": ids, "scores": scores, "counts": counts}
+    if backend.device is None:
+        return list(seed_hits(**arrays, mass=0.5))
+    runtime = backend.device.runtime
+    uploaded = {name: runtime.upload(array) for name, array in arrays.items()}
+    return [runtime.download(array) for array in backend.device.seed_hits(**uploaded, mass=0.5)]
+
+
+def _list(
+    rng: np.random.Generator, batch: int, width: int, documents: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    """Hits, best first, with ties; lists end early in all queries but the first."""
+    ids = np.stack([rng.permutation(documents)[:width] for _ in range(batch)]).astype(np.int64)
+    scores = np.sort(rng.integers(1, 40, ids.shape) / 8, axis=1)[:, ::-1].astype(np.float32)
+    counts = rng.integers(0, width + 1, batch)
+    counts[0] = width
+    ids[np.arange(width) >= counts[:, None]] = -1
+    scores[np.arange(width) >= counts[:, None]] = -np.inf
+    return ids, scores, counts

@@ -1,0 +1,40 @@
+"""Results of any nesting as a list of arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from ..errors import InputError
+from .hits import Hits
+
+Rebuild = Callable[[Iterator[Any]], Any]
+
+
+def take_apart(result: Any) -> tuple[list[Any], Rebuild]:
+    """The arrays of Hits, arrays, and tuples, lists and dicts of them; and what makes the same of other arrays."""
+    leaves: list[Any] = []
+    rebuild = _walk(result, leaves)
+    return leaves, rebuild
+
+
+def _walk(part: Any, leaves: list[Any]) -> Rebuild:
+    if isinstance(part, Hits):
+        names = [field.name for field in fields(part)]
+        leaves += [getattr(part, name) for name in names]
+        kind = type(part)
+        return lambda arrays: kind._trusted(**{name: next(arrays) for name in names})
+    if isinstance(part, tuple | list):
+        rebuilds = [_walk(item, leaves) for item in part]
+        make = getattr(type(part), "_make", type(part))
+        return lambda arrays: make([rebuild(arrays) for rebuild in rebuilds])
+    if isinstance(part, dict):
+        named = {name: _walk(item, leaves) for name, item in part.items()}
+        return lambda arrays: {name: rebuild(arrays) for name, rebuild in named.items()}
+    if hasattr(part, "shape") and hasattr(part, "dtype"):
+        leaves.append(part)
+        return next
+    raise InputError(
+        f"a core returned a {type(part).__name__}; it must return Hits or arrays, or tuples or dicts of them"
+    )

@@ -1,0 +1,128 @@
+"""Weighted seeds, a row per query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .arrays import is_on_device, to_numpy
+from .hits import PAD_ID
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Seeds:
+    """Restarts with a few nodes each, as two arrays of a fixed width: what a walk on a device starts from.
+
+    Parameters
+    ----------
+    nodes : array_like of int, shape (B, S)
+        Node ids, unique within a row; -1 is padding.
+    weights : array_like of float, shape (B, S), optional
+        At least 0, finite; 1 for every node by default. What stands at padding is ignored.
+
+    Attributes
+    ----------
+    nodes : int64 (B, S)
+    weights : float64 (B, S)
+        On a GPU both arrays are taken as they are, without a copy, and must have these types; their values are checked
+        by the kernels that read them.
+
+    Raises
+    ------
+    InputError
+        Shapes or types that do not fit, ids below -1 or repeated in a row, weights that are negative, NaN or infinite.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> seeds = hf.Seeds([[0, 2], [1, -1]], [[1.0, 0.5], [1.0, 0.0]])
+    >>> hf.ppr_topk(hf.Graph.from_edges([0, 1], [1, 2]), seeds, 1).ids
+    array([[0],
+           [1]])
+    """
+
+    nodes: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def __init__(self, nodes: Any, weights: Any = None) -> None:
+        on_device = [is_on_device(array) for array in (nodes, weights) if array is not None]
+        if any(on_device):
+            if len(on_device) < 2 or not all(on_device):
+                raise InputError("seeds on a device need nodes and weights, both there; move the other array too")
+            _check_device_types(nodes, weights)
+        else:
+            nodes, weights = _checked(nodes, weights)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[int, float]], width: int = 1) -> Seeds:
+        """Seeds from a {node: weight} per query, at least ``width`` columns wide.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Seeds.from_rows([{3: 0.5}, {}]).nodes
+        array([[ 3],
+               [-1]])
+        """
+        given = list(rows)
+        shape = (len(given), max(width, *map(len, given)) if given else width)
+        nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
+        for row, seeds in enumerate(given):
+            nodes[row, : len(seeds)] = list(seeds)
+            weights[row, : len(seeds)] = list(seeds.values())
+        return cls(nodes, weights)
+
+    def __len__(self) -> int:
+        return int(self.nodes.shape[0])
+
+    def __repr__(self) -> str:
+        return f"Seeds(queries={len(self)}, width={int(self.nodes.shape[1])})"
+
+
+def _check_device_types(nodes: Any, weights: Any) -> None:
+    types = tuple(str(array.dtype).rsplit(".", 1)[-1] for array in (nodes, weights))
+    if types != ("int64", "float64"):
+        raise InputError(
+            f"seeds on a device are {types[0]} and {types[1]}; they must be int64 and float64: convert them"
+        )
+    if len(nodes.shape) != 2 or tuple(nodes.shape) != tuple(weights.shape):
+        raise InputError(f"nodes have shape {nodes.shape} and weights {weights.shape}; both must be (B, S)")
+
+
+def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ids = to_numpy(nodes, "nodes")
+    if ids.size and ids.dtype.kind not in "iu":
+        raise InputError(f"nodes have dtype {ids.dtype}; they must be integers")
+    ids = np.array(ids, np.int64, order="C")
+    values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
+    if values.size and values.dtype.kind not in "fiub":
+        raise InputError(f"weights have dtype {values.dtype}; they must be real numbers")
+    values = np.array(values, np.float64, order="C")
+    if ids.ndim != 2 or ids.shape != values.shape:
+        raise InputError(
+            f"nodes have shape {ids.shape} and weights {values.shape}; both must be (B, S), a row per query"
+        )
+    valid = ids != PAD_ID
+    if (ids < PAD_ID).any():
+        row, at = map(int, np.argwhere(ids < PAD_ID)[0])
+        raise InputError(f"seed row {row} has the node {ids[row, at]}; ids are at least 0 (-1 is padding)")
+    bad = valid & ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        row, at = map(int, np.argwhere(bad)[0])
+        raise InputError(
+            f"seed row {row} has weight {values[row, at]} at node {ids[row, at]}; weights are finite and at least 0"
+        )
+    ranked = np.sort(np.where(valid, ids, np.iinfo(np.int64).max - np.arange(ids.shape[1])), axis=1)
+    twice = ranked[:, 1:] == ranked[:, :-1]
+    if twice.any():
+        row = int(np.argwhere(twice)[0][0])
+        raise InputError(f"seed row {row} has node {ranked[row, 1:][twice[row]][0]} more than once; add its weights up")
+    values[~valid] = 0.0
+    return ids, values

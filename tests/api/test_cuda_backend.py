@@ -1,0 +1,239 @@
+"""The backend ``cuda`` where it cannot be used, and what ``auto`` makes of one that computes something else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse import backends
+from hopfuse.backends import cpu, selftest
+from hopfuse.backends.cuda.found_device import SelfTestMark
+from hopfuse.backends.cuda.kernel_cache import KernelCache
+from hopfuse.backends.cuda.kernel_sources import find_sources
+from hopfuse.backends.cupy_lookup import no_cupy
+from hopfuse.backends.first_use import FirstUse
+from hopfuse.errors import BackendError, InputError
+
+WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None\n"
+CALL = "h = hf.Hits([[1, 2]], [[2.0, 1.0]]); found = hf.calibrate(h, 'max'{}).scores.tolist()\n"
+
+
+def python(code: str, **environment: str) -> Any:
+    kept = {name: value for name, value in os.environ.items() if name != "HOPFUSE_BACKEND"}
+    command = [sys.executable, "-W", "error", "-c", f"{WITHOUT_CUPY}import json\nimport hopfuse as hf\n{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**kept, **environment}, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(code: str, **environment: str) -> str:
+    code = f"try:\n    {code}\nexcept hf.errors.BackendError as error:\n    print(json.dumps(str(error)))"
+    return str(python(code, **environment))
+
+
+class Altered:
+    """The CPU backend with one bit of one op's answers changed."""
+
+    unusable_reason = device = None
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+        self.calls = 0
+
+    def explain(self) -> dict[str, Any]:
+        return {"device": "a wrong one"}
+
+    def __getattr__(self, name: str) -> Any:
+        def run(*arguments: Any, **options: Any) -> Any:
+            self.calls += 1
+            answer = getattr(cpu, name)(*arguments, **options)
+            if name != self.op:
+                return answer
+            first = arguments[2] if name == "ppr" else answer[0] if name == "ppr_topk" else answer
+            scores = first["scores"] if isinstance(first, dict) else first
+            scores.reshape(-1).view(np.uint32)[0] ^= 1
+            return answer
+
+        return run
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Put a backend in the place of the GPU's."""
+    monkeypatch.delenv("HOPFUSE_BACKEND", raising=False)
+
+    def put(made: Any, impossible: str | None = None) -> FirstUse[Any]:
+        def make() -> Any:
+            if isinstance(made, Exception):
+                raise made
+            return made
+
+        first = FirstUse("cuda", lambda: impossible, make, selftest.difference)
+        monkeypatch.setattr(backends, "_cuda", first)
+        return first
+
+    return put
+
+
+# ---- A machine without CuPy ------------------------------------------------------------------------------------
+
+
+def test_auto_is_the_cpu_and_loads_nothing_of_the_device() -> None:
+    code = CALL.format("") + (
+        "loaded = [m for m in sys.modules if m.split('.')[0] in ('cupy', 'torch', 'cuda') or 'cupy_runtime' in m]\n"
+        "print(json.dumps([found, hf.explain()['auto'], sorted(set(loaded) - {'cupy'})]))"
+    )
+    assert python(code) == [[[1.0, 0.5]], "cpu", []]
+
+
+def test_cuda_by_name_says_what_to_install() -> None:
+    by_argument = refused(CALL.format(", backend='cuda'").strip())
+    assert "needs CuPy, which is not installed" in by_argument
+    assert "hopfuse[cuda13]" in by_argument
+    assert "hopfuse[cuda12]" in by_argument
+    assert refused(CALL.format("").strip(), HOPFUSE_BACKEND="cuda") == by_argument
+    assert python("print(json.dumps(hf.explain()['backends']['cuda']))") == {"error": by_argument}
+    assert refused("hf.selftest()") == by_argument
+
+
+def test_a_folder_called_cupy_is_not_cupy(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if no_cupy() is None:
+        pytest.skip("CuPy is installed")
+    (tmp_path / "cupy").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_spec("cupy") is not None
+    assert "not installed" in str(no_cupy())
+
+
+def test_an_unknown_backend_is_told_of_cuda() -> None:
+    with pytest.raises(InputError, match=r"allowed: auto, cpu.*, cuda"):
+        hf.calibrate(hf.Hits([[1]], [[1.0]]), backend="rocm")
+
+
+# ---- A device that is there ------------------------------------------------------------------------------------
+
+
+def test_auto_takes_a_device_with_the_cpus_bits(use: Any) -> None:
+    device = Altered("none")
+    use(device)
+    assert hf.explain()["auto"] == "cuda"
+    assert hf.explain()["backends"]["cuda"] == {"device": "a wrong one", "error": None}
+    tested = device.calls
+    assert tested > 0
+    hf.calibrate(hf.Hits([[1]], [[1.0]]))
+    assert device.calls == tested + 1
+
+
+@pytest.mark.parametrize("op", ["ppr", "ppr_topk", "dense_topk", "calibrate", "fuse"])
+def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str) -> None:
+    use(Altered(op))
+    hits = hf.Hits([[1, 2]], [[2.0, 1.0]])
+    with pytest.warns(RuntimeWarning, match=rf"differ from the CPU's in .*{op}.*backend='auto' takes the CPU"):
+        found = hf.calibrate(hits, "max")
+    assert found.scores.tolist() == [[1.0, 0.5]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once in a process
+        hf.calibrate(hits, "max")
+        report = hf.explain()
+    assert report["auto"] == "cpu"
+    assert "differ from the CPU's" in report["backends"]["cuda"]["error"]
+    assert report["backends"]["cuda"]["device"] == "a wrong one"
+    with pytest.raises(BackendError, match=rf"{op}.* \(\d+ of \d+ values\)"):
+        hf.calibrate(hits, "max", backend="cuda")
+
+
+def test_the_whole_self_test_counts_the_wrong_values(use: Any) -> None:
+    use(Altered("fuse"))
+    found = hf.selftest()
+    assert not found.passed
+    wrong = [check for check in found.checks if not check.equal]
+    assert [check.name for check in wrong] == [check.name for check in found.checks if check.name.startswith("fuse")]
+    assert {check.differing for check in wrong} == {1}
+
+
+def test_a_device_that_cannot_be_used_is_no_warning(use: Any, recwarn: pytest.WarningsRecorder) -> None:
+    use(BackendError("no device"))
+    assert hf.explain()["auto"] == "cpu"
+    hf.calibrate(hf.Hits([[1]], [[1.0]]))
+    assert not recwarn.list
+    with pytest.raises(BackendError, match="no device"):
+        hf.calibrate(hf.Hits([[1]], [[1.0]]), backend="cuda")
+
+
+@pytest.mark.parametrize("error", [BackendError("an illegal address"), TypeError("an illegal address")])
+def test_a_kernel_that_fails_in_the_self_test_is_one_warning(use: Any, error: Exception) -> None:
+    class Failing(Altered):
+        def __getattr__(self, name: str) -> Any:
+            self.calls += 1
+            raise error
+
+    failing = Failing("none")
+    use(failing)
+    with pytest.warns(RuntimeWarning, match="its self-test failed: .*an illegal address") as caught:
+        hf.calibrate(hf.Hits([[1]], [[1.0]]))
+    assert len(caught) == 1
+    hf.calibrate(hf.Hits([[1]], [[1.0]]))
+    assert failing.calls == 1
+
+
+def test_a_broken_cupy_is_a_reason_and_no_error(use: Any) -> None:
+    use(OSError("libcuda.so.1: file too short"))
+    hf.calibrate(hf.Hits([[1]], [[1.0]]))
+    assert hf.explain()["backends"]["cuda"] == {"error": "OSError: libcuda.so.1: file too short"}
+
+
+def test_explain_tells_of_a_device_that_failed_since(use: Any) -> None:
+    class Gone(Altered):
+        def explain(self) -> dict[str, Any]:
+            raise BackendError("an illegal address")
+
+    use(Gone("none"))
+    assert hf.explain()["backends"]["cuda"] == {"error": "an illegal address"}
+
+
+def test_many_threads_make_and_test_it_once() -> None:
+    made: list[object] = []
+    tests: list[object] = []
+
+    def make() -> object:
+        time.sleep(0.02)
+        made.append(object())
+        return made[-1]
+
+    def differs(backend: object) -> None:
+        time.sleep(0.02)
+        tests.append(backend)
+
+    first = FirstUse("cuda", lambda: None, make, differs)
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(first.tested())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), tests, set(found)) == (1, made, set(made))
+
+
+def test_a_passed_self_test_is_remembered_for_the_device_and_the_sources(tmp_path: Any) -> None:
+    sources, where = find_sources(), ("0.1", "a device", "CUDA 13.0", "CUDA 13.0", "14.2")
+    mark = SelfTestMark(sources, KernelCache(tmp_path), *where)
+    assert not mark.is_set()
+    mark.set()
+    assert SelfTestMark(sources, KernelCache(tmp_path), *where).is_set()
+    for at in range(len(where)):
+        other = [*where[:at], "other", *where[at + 1 :]]
+        assert not SelfTestMark(sources, KernelCache(tmp_path), *other).is_set()
+    (entry,) = tmp_path.iterdir()
+    entry.write_bytes(b"torn")
+    assert not mark.is_set()

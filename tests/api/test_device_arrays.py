@@ -1,0 +1,185 @@
+"""Device arrays in, device arrays out: the host's answers, nothing read back but what a query's status says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph
+from compare import assert_bitwise
+from devices import on_device, on_host
+from hopfuse.errors import InputError
+from hopfuse_simt.runtime import SimtArray
+from variants import missing, simt_runtime
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
+]
+NODES, DIM = 190, 12
+
+
+def assert_same(made: Any, expected: Any) -> None:
+    for name, array in vars(expected).items():
+        assert isinstance(getattr(made, name), SimtArray)
+        assert_bitwise(getattr(made, name).get(), array, name)
+
+
+@pytest.fixture
+def graph() -> hf.Graph:
+    return random_graph(np.random.default_rng(1), NODES, 700, hub=3)
+
+
+@pytest.fixture
+def seeds() -> hf.Seeds:
+    rng = np.random.default_rng(2)
+    nodes = np.stack([rng.permutation(NODES)[:6] for _ in range(7)])
+    nodes[rng.random(nodes.shape) < 0.3] = -1
+    nodes[:, 0] = np.arange(7)
+    return hf.Seeds(np.stack([rng.permutation(row) for row in nodes]), rng.random(nodes.shape) + 0.01)
+
+
+@pytest.fixture
+def corpus() -> hf.Corpus:
+    return hf.Corpus.from_array(np.random.default_rng(3).standard_normal((150, DIM)).astype(np.float32))
+
+
+@pytest.fixture
+def vectors() -> Any:
+    return np.random.default_rng(4).standard_normal((7, DIM)).astype(np.float32)
+
+
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+def test_walks_from_seeds(graph: hf.Graph, seeds: hf.Seeds, stop: Any) -> None:
+    expected = hf.ppr_topk(graph, seeds, 9, among=range(0, NODES, 2), stop=stop, backend="cpu")
+    assert_same(hf.ppr_topk(graph, on_device(seeds), 9, among=range(0, NODES, 2), stop=stop), expected)
+
+
+def test_all_scores_of_a_walk(graph: hf.Graph, seeds: hf.Seeds) -> None:
+    expected = hf.ppr(graph, seeds, backend="cpu")
+    assert_same(hf.ppr(graph, on_device(seeds)), expected)
+    out = on_device(np.zeros((7, NODES), np.float32))
+    hf.ppr(graph, on_device(seeds), out=out)
+    assert_bitwise(out.get(), expected.scores, "out")
+
+
+def test_seeds_on_the_host_are_the_rows_they_stand_for(graph: hf.Graph, seeds: hf.Seeds) -> None:
+    rows = [
+        {node: weight for node, weight in zip(*row, strict=True) if node >= 0}
+        for row in zip(seeds.nodes.tolist(), seeds.weights.tolist(), strict=True)
+    ]
+    assert_bitwise(hf.ppr(graph, seeds).scores, hf.ppr(graph, rows).scores, "scores")
+
+
+def test_masks_and_type_weights(seeds: hf.Seeds) -> None:
+    graph = random_graph(np.random.default_rng(5), NODES, 700, types=3)
+    allowed = np.ones((7, NODES), np.bool_)
+    allowed[:, 150:] = False
+    rows = hf.Seeds(np.where(seeds.nodes < 150, seeds.nodes, -1), seeds.weights)
+    options: dict[str, Any] = {"allowed_nodes": allowed, "edge_type_weights": np.random.default_rng(6).random((7, 3))}
+    expected = hf.ppr_topk(graph, rows, 5, backend="cpu", **options)
+    assert_same(hf.ppr_topk(graph, on_device(rows), 5, **options), expected)
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_queries_without_seeds_get_nothing_where_that_is_asked_for(
+    graph: hf.Graph, seeds: hf.Seeds, device: bool
+) -> None:
+    nodes = seeds.nodes.copy()
+    nodes[[1, 4]] = -1
+    some = hf.Seeds(nodes, seeds.weights)
+    made = hf.ppr_topk(graph, on_device(some) if device else some, 5, empty="skip")
+    made = on_host(made) if device else made
+    assert made.counts[[1, 4]].tolist() == [0, 0]
+    assert (made.ids[[1, 4]] == -1).all()
+    assert made.proven[[1, 4]].all()
+    assert made.converged[[1, 4]].all()
+    rest = [0, 2, 3, 5, 6]
+    expected = hf.ppr_topk(graph, hf.Seeds(nodes[rest], seeds.weights[rest]), 5, backend="cpu")
+    for name, array in vars(expected).items():
+        assert_bitwise(getattr(made, name)[rest], array, name)
+    with pytest.raises(InputError, match=r"row 1"):
+        hf.ppr_topk(graph, on_device(some) if device else some, 5)
+
+
+def test_dense_lists_and_their_fusion(corpus: hf.Corpus, vectors: Any, graph: hf.Graph, seeds: hf.Seeds) -> None:
+    def search(vectors: Any, seeds: hf.Seeds, **options: Any) -> hf.Hits:
+        dense = hf.dense_topk(vectors, corpus, 20, **options)
+        walked = hf.ppr_topk(graph, seeds, 10, **options)
+        lists = [hf.calibrate(dense, "min_max", **options), walked, dense]
+        return hf.fuse(lists, method="boltzmann", weights=(1.0, 0.5, 0.2), k=8, **options)
+
+    assert_same(search(on_device(vectors), on_device(seeds)), search(vectors, seeds, backend="cpu"))
+
+
+def test_a_query_that_the_bound_cannot_prove_is_widened(vectors: Any) -> None:
+    alike = hf.Corpus.from_array(np.repeat(vectors[:1], 300, axis=0))
+    expected = hf.dense_topk(vectors, alike, 5, backend="cpu")
+    assert_same(hf.dense_topk(on_device(vectors), alike, 5), expected)
+
+
+def test_nothing_is_uploaded_of_what_is_there(corpus: hf.Corpus, vectors: Any) -> None:
+    runtime, given = simt_runtime(), on_device(vectors)
+    hf.dense_topk(given, corpus, 5)
+    runtime.events.clear()
+    hf.dense_topk(given, corpus, 5)
+    assert [event for event in runtime.events if event.kind == "upload"] == []
+
+
+NAN = np.full((2, DIM), np.nan, np.float32)
+ZERO = np.zeros((2, DIM), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda g, c, x: hf.dense_topk(on_device(np.stack([x[0], NAN[0]])), c, 3), "query 1 has a NaN"),
+        (lambda g, c, x: hf.dense_topk(on_device(np.stack([x[0], 1e30 * x[0]])), c, 3), "query 1 has a NaN"),
+        (
+            lambda g, c, x: hf.dense_topk(on_device(ZERO), hf.Corpus.from_array(c.vectors, metric="cosine"), 3),
+            "query 0 is the zero vector",
+        ),
+        (lambda g, c, x: hf.dense_topk(on_device(x.astype(np.float64)), c, 3), "must be float32"),
+        (lambda g, c, x: hf.dense_topk(on_device(x[:, :5]), c, 3), r"\(7, 5\)"),
+        (lambda g, c, x: hf.dense_topk(on_device(x), c, 3, backend="cpu"), "backend='cpu' reads arrays on the host"),
+        (lambda g, c, x: hf.ppr(g, on_device(np.ones((2, NODES), np.float32))), "start from hopfuse.Seeds"),
+        (lambda g, c, x: hf.ppr_topk(g, on_device(hf.Seeds([[0, 1], [2, 500]])), 3), "row 1 has a node outside"),
+        (
+            lambda g, c, x: hf.ppr_topk(
+                g, on_device(hf.Seeds([[0, 1], [2, 3]])), 3, allowed_nodes=np.arange(NODES) != 3
+            ),
+            "row 1 has a node outside",
+        ),
+        (
+            lambda g, c, x: hf.ppr_topk(g, hf.Seeds(on_device(np.array([[0, 0]])), on_device(np.ones((1, 2)))), 3),
+            "row 0 has a node more than once",
+        ),
+        (
+            lambda g, c, x: hf.ppr_topk(g, hf.Seeds(on_device(np.array([[0, 2]])), on_device(-np.ones((1, 2)))), 3),
+            "row 0 has a weight that is negative",
+        ),
+        (
+            lambda g, c, x: hf.ppr_topk(
+                g, hf.Seeds(on_device(np.array([[0, 2]])), on_device(np.full((1, 2), 1e308))), 3
+            ),
+            "sum beyond float64",
+        ),
+        (lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int32)), on_device(np.ones((1, 2)))), "int32"),
+        (lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int64)), np.ones((1, 2))), "both there"),
+        (
+            lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3), hf.dense_topk(x, c, 3)]),
+            "ids of list 1 is on the host",
+        ),
+        (
+            lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="boltzmann", calibration="max"),
+            "looked at on the host alone",
+        ),
+    ],
+)
+def test_what_is_wrong_with_them_is_said(
+    graph: hf.Graph, corpus: hf.Corpus, vectors: Any, call: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        call(graph, corpus, vectors)

@@ -1,0 +1,156 @@
+"""Memory of a device: counted before, given back after, and a clear error where there is not enough."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph
+from compare import assert_bitwise
+from hopfuse.errors import BackendError, InputError
+from variants import missing, registered
+
+emulated = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
+]
+GRAIN = 512
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Any]:
+    with registered("small", "plain") as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def runtime(one: Any) -> Iterator[Any]:
+    one.events.clear()
+    yield one
+    one.memory = 1 << 40
+
+
+@pytest.fixture
+def graph() -> hf.Graph:
+    return random_graph(np.random.default_rng(1), 900, 4000, hub=3)
+
+
+@pytest.fixture
+def corpus() -> hf.Corpus:
+    return hf.Corpus.from_array(np.random.default_rng(2).standard_normal((300, 20)).astype(np.float32))
+
+
+def asked(runtime: Any, kind: str) -> tuple[int, int]:
+    """Bytes, and how often."""
+    sizes = [event.what for event in runtime.events if event.kind == kind]
+    return sum(sizes), len(sizes)
+
+
+class TestOnADevice:
+    pytestmark = emulated
+
+    def test_what_stays_is_counted_before(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus) -> None:
+        expected = hf.memory_estimate(graph, corpus, batch=4)
+        seeds = hf.Seeds(np.arange(32).reshape(4, 8))
+        hf.ppr_topk(graph, seeds, 10, backend="small")
+        runtime.events.clear()
+        hf.ppr_topk(graph, seeds, 10, backend="small")
+        call, _ = asked(runtime, "upload")
+        hf.release(graph, backend="small")
+        runtime.events.clear()
+        hf.ppr_topk(graph, seeds, 10, backend="small")
+        uploaded, times = asked(runtime, "upload")
+        assert uploaded - call <= expected.graph <= uploaded - call + GRAIN * times
+        assert 4 * corpus.vectors.size + 4 * 300 <= expected.corpus <= 4 * corpus.vectors.size + 4 * 300 + 2 * GRAIN
+
+    def test_what_a_call_takes_is_counted_before(self, runtime: Any, graph: hf.Graph) -> None:
+        expected = hf.memory_estimate(graph, batch=64, k=10)
+        walk = hf.capture(
+            lambda nodes, weights: hf.ppr_topk(graph, hf.Seeds(nodes, weights), 10, stop="tol"),
+            [((8,), "int64"), ((8,), "float64")],
+            backend="small",
+        )
+        walk.warmup([64])
+        made = next(iter(next(iter(walk._recordings.values()))._made.values()))._recording.pool.made
+        assert 0.8 * made <= expected.workspace <= 1.3 * made
+
+    @pytest.mark.parametrize("what", ["graph", "corpus"])
+    def test_too_large_to_stay(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus, what: str) -> None:
+        estimate = hf.memory_estimate(graph, corpus)
+        runtime.memory = getattr(estimate, what) // 2
+
+        def call(backend: str) -> hf.Hits:
+            if what == "graph":
+                return hf.ppr_topk(graph, [{0: 1.0}], 5, backend=backend)
+            return hf.dense_topk(corpus.vectors[:1], corpus, 5, backend=backend)
+
+        with pytest.raises(BackendError, match=rf"the {what} needs .* MiB on the device, which has .* MiB free"):
+            call("small")
+        runtime.memory = 1 << 40
+        assert_bitwise(call("small").scores, call("cpu").scores, "scores")
+
+    def test_too_large_to_search(self, runtime: Any, graph: hf.Graph) -> None:
+        rows = [{int(v): 1.0} for v in range(8)]
+        expected = hf.ppr_topk(graph, rows, 5, backend="small")
+        runtime.memory = 900 * 8 * 4 - 1  # less than one buffer of the walk
+        with pytest.raises(BackendError, match="bytes free and 28800 were asked for"):
+            hf.ppr_topk(graph, rows, 5, backend="small")
+        runtime.memory = 1 << 40
+        assert_bitwise(hf.ppr_topk(graph, rows, 5, backend="small").scores, expected.scores, "scores")
+
+    def test_released_memory_is_free_and_comes_back(self, runtime: Any, corpus: hf.Corpus) -> None:
+        first = hf.dense_topk(corpus.vectors[:2], corpus, 5, backend="small")
+        held = weakref.ref(next(v for key, v in corpus._prepared.items() if key.startswith("simt")).vectors)
+        hf.release(corpus, backend="small")
+        gc.collect()
+        assert held() is None
+        assert_bitwise(hf.dense_topk(corpus.vectors[:2], corpus, 5, backend="small").scores, first.scores, "scores")
+
+    def test_a_recording_keeps_what_it_reads(self, runtime: Any, corpus: hf.Corpus) -> None:
+        search = hf.capture(lambda x: hf.dense_topk(x, corpus, 5), [((20,), "float32")], backend="small")
+        first = search(corpus.vectors[:2])
+        hf.release(corpus, backend="small")
+        gc.collect()
+        assert_bitwise(search(corpus.vectors[:2]).scores, first.scores, "scores")
+
+    def test_it_ends_with_its_graph(self, runtime: Any) -> None:
+        graph = random_graph(np.random.default_rng(3), 50, 100)
+        hf.ppr(graph, [{0: 1.0}], backend="small")
+        held = weakref.ref(next(v for key, v in graph._prepared.items() if key.endswith(":rows")))
+        del graph
+        gc.collect()
+        assert held() is None
+
+
+def test_the_estimate_grows_with_what_is_asked(graph: hf.Graph, corpus: hf.Corpus) -> None:
+    small, large = (hf.memory_estimate(graph, corpus, batch=batch, k=10) for batch in (1, 32))
+    assert (small.graph, small.corpus) == (large.graph, large.corpus)
+    assert 0 < small.workspace < large.workspace
+    assert large.total == large.graph + large.corpus + large.workspace
+    assert hf.memory_estimate(graph, k=10).corpus == 0
+    assert not [key for key in (*graph._prepared, *corpus._prepared) if key.startswith("dry")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((), {}, "a graph, a corpus or both"),
+        ((3,), {}, "graph is a int"),
+        ((None, 3), {}, "corpus is a int"),
+        ((), {"graph": hf.Graph.from_edges([0], [1]), "batch": 0}, "batch is 0"),
+        ((), {"graph": hf.Graph.from_edges([0], [1]), "k": 1.5}, "k is 1.5"),
+    ],
+)
+def test_bad_input_is_refused(arguments: Any, options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.memory_estimate(*arguments, **options)
+
+
+def test_release_takes_graphs_and_corpora_alone() -> None:
+    with pytest.raises(InputError, match="not a int"):
+        hf.release(3)  # type: ignore[arg-type]

@@ -1,0 +1,49 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from cli.cli_files import command
+from click.testing import CliRunner
+from hopfuse.backends.selftest import Check, SelfTest
+from hopfuse.cli import selftest as module
+
+
+def run(*arguments):
+    return subprocess.run(command("selftest", *arguments), capture_output=True, text=True, check=False)
+
+
+def test_a_backend_that_agrees_ends_with_0():
+    done = run("--backend", "cpu", "--quick")
+    assert done.returncode == 0, done.stderr
+    assert "dense_topk float16" in done.stdout
+    assert done.stdout.endswith("checks are equal.\n")
+
+
+def test_json():
+    report = json.loads(run("--backend", "cpu", "--quick", "--json").stdout)
+    assert (report["backend"], report["quick"], report["passed"]) == ("cpu", True, True)
+    assert set(report["checks"][0]) == {"name", "equal", "values", "differing", "cpu_seconds", "device_seconds"}
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_difference_ends_with_1_and_says_where(monkeypatch, more):
+    checks = (Check("fuse rrf", False, 100, 3, 0.1, 0.2), Check("calibrate max", True, 10, 0, 0.1, 0.2))
+    monkeypatch.setattr(
+        sys.modules[module.__name__], "run_selftest", lambda backend, quick: SelfTest(backend, quick, checks)
+    )
+    done = CliRunner().invoke(module.selftest, more)
+    assert done.exit_code == 1
+    if more:
+        assert json.loads(done.output)["checks"][0]["differing"] == 3
+    else:
+        assert "DIFFERS" in done.output
+        assert "1 of 2 checks differ" in done.output
+
+
+def test_a_backend_that_cannot_run_ends_with_2_and_the_reason():
+    program = "import sys; sys.modules['cupy'] = None; from hopfuse.cli import main; main(['selftest'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'hopfuse[cuda13]'" in done.stderr

@@ -1,0 +1,164 @@
+"""What can be known of the CuPy runtime without a GPU: CuPy has what it calls, and its NVRTC takes the kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cubin import read_resources
+from hopfuse.backends.cuda.kernel_code import kernel_names
+from hopfuse.backends.cuda.kernel_sources import OPTIONS, find_sources
+from hopfuse.errors import BackendError
+
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'hopfuse[cuda13]'")
+
+import hopfuse as hf  # noqa: E402
+from hopfuse.backends.cuda import found_device  # noqa: E402
+from hopfuse.backends.cuda.cublas import load_library  # noqa: E402
+from hopfuse.backends.cuda.nvrtc import CupyNvrtc  # noqa: E402
+
+CUDA = cupy.cuda
+#: What is called, with the arguments' names as the docstrings of CuPy's compiled functions list them.
+CALLS = {
+    "cuda.runtime.memcpyAsync": ("dst", "src", "size", "kind", "stream"),
+    "cuda.runtime.memsetAsync": ("ptr", "value", "size", "stream"),
+    "cuda.runtime.streamSynchronize": ("stream",),
+    "cuda.runtime.pointerGetAttributes": ("ptr",),
+    "cuda.runtime.getDeviceProperties": ("device",),
+    "cuda.runtime.getDeviceCount": (),
+    "cuda.runtime.driverGetVersion": (),
+    "cuda.runtime.runtimeGetVersion": (),
+    "cuda.driver.funcSetAttribute": ("f", "attribute", "value"),
+    "cuda.Module.load": ("cubin",),
+    "cuda.Module.get_function": ("name",),
+    "cuda.UnownedMemory": ("ptr", "size", "owner", "device_id"),
+    "cuda.MemoryPointer": ("mem", "offset"),
+    "cuda.MemoryPool.malloc": ("size",),
+    "cuda.MemoryPool.total_bytes": (),
+    "cuda.MemoryPool.free_bytes": (),
+    "cuda.MemoryPool.used_bytes": (),
+    "cuda.MemoryPool.get_limit": (),
+    "cuda.MemoryPool.free_all_blocks": (),
+    "cuda.alloc_pinned_memory": ("size",),
+    "cuda.alloc": ("size",),
+    "cuda.Graph.launch": ("stream",),
+    "cuda.Stream.begin_capture": (),
+    "cuda.Stream.end_capture": (),
+    "cuda.Stream.wait_event": ("event",),
+    "cuda.Stream.record": (),
+    "cuda.Stream.from_external": ("obj",),
+    "cuda.get_current_stream": (),
+    "get_default_memory_pool": (),
+    "get_default_pinned_memory_pool": (),
+    "from_dlpack": ("array",),
+    "cuda.nvrtc.createProgram": ("src", "name", "headers", "include_names"),
+    "cuda.nvrtc.compileProgram": ("prog", "options"),
+    "cuda.nvrtc.getCUBIN": ("prog",),
+    "cuda.nvrtc.getPTX": ("prog",),
+    "cuda.nvrtc.getProgramLog": ("prog",),
+    "cuda.nvrtc.destroyProgram": ("prog",),
+    "cuda.nvrtc.getSupportedArchs": (),
+    "cuda.nvrtc.getVersion": (),
+}
+NAMES = [
+    "ndarray",
+    "dtype",
+    "cuda.Device.mem_info",
+    "cuda.Device.compute_capability",
+    "cuda.Stream.null",
+    "cuda.Stream.ptds",
+    "cuda.memory.MemoryPool",
+    "cuda.memory.MemoryPointer",
+    "cuda.memory.UnownedMemory",
+    "cuda.memory.OutOfMemoryError",
+    "cuda.driver.CUDADriverError",
+    "cuda.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+    "cuda.runtime.CUDARuntimeError",
+    "cuda.runtime.memcpyHostToDevice",
+    "cuda.runtime.memcpyDeviceToHost",
+    "cuda.runtime.memcpyDeviceToDevice",
+    "cuda.runtime.is_hip",
+    "cuda.nvrtc.NVRTCError",
+]
+
+
+def found(name: str) -> Any:
+    value: Any = cupy
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+@pytest.fixture(scope="module")
+def no_device() -> None:
+    if CUDA.is_available():
+        pytest.skip("this machine has a CUDA device")
+
+
+@pytest.mark.parametrize("name", [*CALLS, *NAMES])
+def test_cupy_has_what_the_runtime_uses(name: str) -> None:
+    assert found(name) is not None
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_cupy_takes_the_arguments(name: str) -> None:
+    """Compiled functions have their signature as the first line of the docstring, where they have one at all."""
+    first = str(found(name).__doc__).strip().split("\n")[0]
+    listed = first[first.find("(") + 1 : first.find(")")] if "(" in first else ""
+    given = [part.split("=")[0].split()[-1] for part in listed.split(",") if part.strip()]
+    if first.startswith(name.rsplit(".", 1)[-1]) or f"{name.rsplit('.', 1)[-1]}(" in first:
+        assert [argument for argument in given if argument not in ("self", "cls")][: len(CALLS[name])] == [*CALLS[name]]
+
+
+def test_the_memory_kinds_are_those_of_the_cuda_runtime() -> None:
+    """``CupyRuntime`` takes 0 for memory that CUDA does not know."""
+    assert found("cuda.runtime.memoryTypeUnregistered") == 0
+
+
+def test_cublas_has_what_the_product_calls() -> None:
+    try:
+        library = load_library()
+    except BackendError as error:
+        pytest.skip(f"cuBLAS is not installed: {error}")
+    for name in ("Create_v2", "SetStream_v2", "SetWorkspace_v2", "SetMathMode", "Sgemm_v2"):
+        assert isinstance(getattr(library, f"cublas{name}"), ctypes._CFuncPtr)
+
+
+def test_without_a_device_the_reason_is_clear(no_device: None) -> None:
+    with pytest.raises(BackendError, match=r"driver|device") as caught:
+        found_device.make_backend()
+    assert "backend='cpu'" in str(caught.value) or "pip install" in str(caught.value)
+    with pytest.raises(BackendError) as again:
+        hf.calibrate(hf.Hits([[1]], [[1.0]]), backend="cuda")
+    assert str(again.value) == str(caught.value)
+    report = hf.explain()
+    assert report["auto"] == "cpu"
+    assert report["backends"]["cuda"]["error"] == str(caught.value)
+
+
+@pytest.mark.parametrize("number", [75, 120])
+def test_cupys_nvrtc_compiles_every_kernel(source: Path, number: int) -> None:
+    """Names of kernels come from the code itself."""
+    sources, compiler = find_sources(), CupyNvrtc()
+    folders = [f"-I{source.parent}", f"-I{sources.include}"]
+    image = compiler.compile(source, f"sm_{number}", [*OPTIONS, *folders])
+    assert kernel_names(image) == set(read_resources(image))
+    assert kernel_names(image)
+
+
+def test_ptx_for_a_device_of_the_future() -> None:
+    unit = find_sources().units[-1]
+    folders = [f"-I{unit.parent}", f"-I{find_sources().include}"]
+    image = CupyNvrtc().compile(unit, "compute_120", [*OPTIONS, *folders])
+    assert b".target sm_120" in image
+    assert kernel_names(image)
+
+
+def test_what_does_not_compile_is_an_error_with_the_compilers_words(tmp_path: Path) -> None:
+    unit = tmp_path / "wrong.cu"
+    unit.write_text("this is no CUDA")
+    with pytest.raises(BackendError, match=r"does not compile wrong\.cu for sm_90") as caught:
+        CupyNvrtc().compile(unit, "sm_90", OPTIONS)
+    assert "error" in str(caught.value)

@@ -1,0 +1,34 @@
+"""Arrays on the emulator's device, as a caller with a GPU has them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse_simt.runtime import SimtArray
+from variants import simt_runtime
+
+
+def on_device(value: Any) -> Any:
+    """A copy of an array, Hits or Seeds there."""
+    simt_runtime()
+    if isinstance(value, hf.Hits):
+        parts = {field.name: on_device(getattr(value, field.name)) for field in fields(value)}
+        return type(value)._trusted(**parts)
+    if isinstance(value, hf.Seeds):
+        return hf.Seeds(on_device(value.nodes), on_device(value.weights))
+    return SimtArray(np.array(value, order="C"))
+
+
+def on_host(value: Any) -> Any:
+    """The same back."""
+    if isinstance(value, hf.Hits):
+        parts = {field.name: on_host(getattr(value, field.name)) for field in fields(value)}
+        return type(value)._trusted(**parts)
+    if isinstance(value, dict):
+        return {name: on_host(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(on_host(part) for part in value)
+    return value.get()

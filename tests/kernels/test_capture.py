@@ -1,0 +1,269 @@
+"""A captured core: recorded once, replayed with the answers of the plain call, and nothing that a recording forbids."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph
+from compare import assert_bitwise
+from devices import on_device, on_host
+from hopfuse.errors import InputError
+from hopfuse_simt.runtime import SimtError
+from variants import missing, registered
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
+]
+NODES, ROWS, DIM, WIDTH = 190, 150, 12, 4
+SHAPES = [((DIM,), "float32"), ((WIDTH,), "int64"), ((WIDTH,), "float64")]
+
+
+@pytest.fixture(scope="module")
+def emulated() -> Iterator[Any]:
+    with registered("recorder", "plain") as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def runtime(emulated: Any) -> Any:
+    emulated.events.clear(), emulated.launches.clear()
+    return emulated
+
+
+class System:
+    """Dense search, a walk and their fusion, as a recipe has them."""
+
+    def __init__(self, **options: Any) -> None:
+        rng = np.random.default_rng(1)
+        self.graph = random_graph(rng, NODES, 700, hub=3)
+        self.corpus = hf.Corpus.from_array(rng.standard_normal((ROWS, DIM)).astype(np.float32))
+        self.options = {"among": np.arange(ROWS), "stop": "tol", "empty": "skip", **options}
+
+    def core(self, vectors: Any, nodes: Any, weights: Any) -> dict[str, hf.Hits]:
+        dense = hf.dense_topk(vectors, self.corpus, 20)
+        graph = hf.ppr_topk(self.graph, hf.Seeds(nodes, weights), 10, **self.options)
+        return {"dense": dense, "graph": graph, "hits": hf.fuse([dense, graph], k=5)}
+
+    def captured(self, backend: str = "recorder") -> hf.Captured:
+        return hf.capture(self.core, SHAPES, backend=backend)
+
+
+def questions(batch: int, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng([batch, seed])
+    nodes = np.stack([rng.permutation(NODES)[:WIDTH] for _ in range(batch)])
+    nodes[rng.random(nodes.shape) < 0.4] = -1
+    return [rng.standard_normal((batch, DIM)).astype(np.float32), nodes, rng.random(nodes.shape) + 0.01]
+
+
+def assert_same(made: dict[str, hf.Hits], expected: dict[str, hf.Hits]) -> None:
+    for pool, hits in expected.items():
+        for name, array in vars(hits).items():
+            assert_bitwise(getattr(made[pool], name), array, f"{name} of {pool}")
+
+
+def kinds(runtime: Any) -> Counter[str]:
+    return Counter(event.kind for event in runtime.events)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 8, 33, 300])
+def test_any_batch_has_the_plain_calls_answers(runtime: Any, batch: int) -> None:
+    system, given = System(), questions(batch)
+    assert_same(system.captured()(*given), system.core(*given))
+
+
+def test_arrays_on_the_device_give_arrays_there(runtime: Any) -> None:
+    system, captured = System(), System().captured()
+    for batch in (3, 4, 270):
+        given = questions(batch)
+        made = captured(*(on_device(array) for array in given))
+        assert_same(on_host(made), system.core(*given))
+
+
+def test_a_replay_is_one_copy_up_and_one_copy_down(runtime: Any) -> None:
+    captured = System().captured()
+    captured(*questions(4))
+    runtime.events.clear()
+    for seed in range(3):
+        captured(*questions(4, seed))
+    assert kinds(runtime) == {"copy": 6, "replay": 3}
+
+
+def test_a_replay_takes_few_launches(runtime: Any) -> None:
+    """At most 3 for a pass, and no more than 15 beside, the matrix product among them."""
+    captured = System().captured()
+    captured(*questions(32))
+    runtime.launches.clear(), runtime.events.clear()
+    recording = next(iter(next(iter(captured._recordings.values()))._made.values()))._recording
+    queued = Counter(event.what if event.kind == "launch" else event.kind for event, _ in recording.queue)
+    walk = {name: count for name, count in queued.items() if name.startswith(("ppr_pass", "ppr_seg", "ppr_control"))}
+    passes = max(walk.values())
+    others = {
+        name: count for name, count in queued.items() if name not in walk and name not in ("copy", "clear", "poison")
+    }
+    assert sum(walk.values()) <= 3 * passes
+    assert sum(others.values()) <= 15, others
+
+
+def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
+    captured = System().captured()
+    captured.warmup([1, 4])
+    assert kinds(runtime)["replay"] == 0
+    runtime.events.clear()
+    for batch in (1, 3, 4):
+        captured(*questions(batch))
+    assert kinds(runtime).keys() == {"copy", "replay"}
+
+
+def test_its_memory_is_given_out_twice_and_freed_with_it(runtime: Any) -> None:
+    captured = System().captured()
+    captured(*questions(64))
+    recording = next(iter(next(iter(captured._recordings.values()))._made.values()))._recording
+    asked = sum(event.what for event, _ in recording.queue if event.kind == "poison")
+    assert recording.pool.made < 0.8 * asked  # two blocks of lanes, one after the other
+    pool = recording.pool
+    del captured, recording
+    gc.collect()
+    assert sum(len(blocks) * size for size, blocks in pool.free.items()) == pool.made
+
+
+def test_results_outlive_the_next_replay(runtime: Any) -> None:
+    system, captured = System(), System().captured()
+    first, second = questions(4, 1), questions(4, 2)
+    kept = [captured(*(on_device(array) for array in given)) for given in (first, second)]
+    host = [captured(*given) for given in (first, second)]
+    for given, there, here in zip((first, second), kept, host, strict=True):
+        assert_same(on_host(there), system.core(*given))
+        assert_same(here, system.core(*given))
+
+
+# ---- What a recording cannot prove -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_queries_that_need_widening_are_asked_again(runtime: Any, device: bool) -> None:
+    system = System()
+    system.corpus = hf.Corpus.from_array(np.repeat(questions(1)[0], ROWS, axis=0) + np.arange(ROWS)[:, None] % 2)
+    given = questions(5)
+    given[0][2] = 0.0  # ties everywhere
+    captured = system.captured()
+    made = captured(*(on_device(array) if device else array for array in given))
+    assert_same(on_host(made) if device else made, system.core(*given))
+    counts = hf.explain()["backends"]["recorder"]["last_calls"]["capture"]
+    assert counts["queries_asked_again"] > 0
+
+
+def test_a_walk_that_is_polished_is_asked_again(runtime: Any) -> None:
+    system, given = System(damping=0.95, tol=1e-7), questions(3)
+    assert_same(system.captured()(*given), system.core(*given))
+
+
+def test_isolated_seeds_and_none_at_all(runtime: Any) -> None:
+    system, given = System(), questions(4)
+    lonely = np.flatnonzero(np.diff(system.graph.indptr) == 0)
+    given[1][0], given[1][1, 0] = -1, system.graph.node_of[lonely[0]] if lonely.size else 0
+    assert_same(system.captured()(*given), system.core(*given))
+
+
+@pytest.mark.parametrize("options", [{"damping": 0.0}, {"damping": 0.85, "max_iter": 4}, {"tol": 1e-3}])
+def test_other_walks(runtime: Any, options: dict[str, Any]) -> None:
+    system, given = System(**options), questions(5)
+    assert_same(system.captured()(*given), system.core(*given))
+
+
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_typed_masked_walks(runtime: Any, norm: str, directed: bool) -> None:
+    system = System(
+        edge_type_norm=norm, edge_type_weights=np.array([0.2, 0.5, 0.1]), allowed_nodes=np.arange(NODES) != 17
+    )
+    system.graph = random_graph(np.random.default_rng(2), NODES, 700, types=3, directed=directed)
+    given = questions(6)
+    given[1][given[1] == 17] = -1
+    assert_same(system.captured()(*given), system.core(*given))
+
+
+# ---- What is wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_with_a_query_is_said_by_its_row(runtime: Any) -> None:
+    captured = System().captured()
+    for part, row, value, message in (
+        (0, 2, np.nan, "query 2 has a NaN"),
+        (1, 3, NODES, "row 3 has a node outside"),
+        (2, 1, -1.0, "row 1 has a weight that is negative"),
+    ):
+        given = questions(5)
+        given[1][row] = np.arange(WIDTH)
+        given[part][row, 0] = value
+        with pytest.raises(InputError, match=message):
+            captured(*given)
+        with pytest.raises(InputError, match=message):
+            captured(*(on_device(array) for array in given))
+    late = questions(300)
+    late[0][290] = np.inf
+    with pytest.raises(InputError, match="query 290"):
+        captured(*late)
+
+
+def test_arrays_of_other_shapes_are_refused(runtime: Any) -> None:
+    captured, given = System().captured(), questions(3)
+    with pytest.raises(InputError, match="2 arrays were given"):
+        captured(*given[:2])
+    with pytest.raises(InputError, match=r"array 0 is float32\(3, 11\)"):
+        captured(given[0][:, 1:], *given[1:])
+    with pytest.raises(InputError, match="one B for all arrays"):
+        captured(given[0][:2], *given[1:])
+    with pytest.raises(InputError, match="array 1 is float64"):
+        captured(given[0], given[1] + 0.5, given[2])
+    for shapes in ([], [((3,), "nothing")], [((-1,), "float32")], 7):
+        with pytest.raises(InputError, match="shapes is"):
+            hf.capture(System().core, shapes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch size 0"):
+        captured.warmup([0])
+    with pytest.raises(InputError, match="core is a int"):
+        hf.capture(3, SHAPES)  # type: ignore[arg-type]
+
+
+def test_a_core_that_reads_back_or_decides_is_refused(runtime: Any) -> None:
+    system = System(stop="proven")
+    with pytest.raises(InputError, match="needs stop='tol'"):
+        system.captured()(*questions(2))
+    with pytest.raises(InputError, match="returned a int"):
+        hf.capture(lambda *arrays: 3, SHAPES, backend="recorder")(*questions(2))
+    assert not runtime.fixed
+    assert_same(System().captured()(*questions(2)), System().core(*questions(2)))
+
+
+# ---- The recorder's own rules ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda r, turn: r.download(r.empty(3, np.int32)), "a download inside a capture"),
+        (lambda r, turn: r.empty(100 * (turn + 1), np.int8), "a recording allocates 200 bytes"),
+        (lambda r, turn: r.upload(np.full(3, turn)), "other values"),
+        (lambda r, turn: [r.upload(np.zeros(3)) for _ in range(turn + 1)], "uploads more"),
+        (lambda r, turn: r.capture(lambda: None), "a capture inside a capture"),
+    ],
+)
+def test_the_recorder_refuses_what_a_device_would(runtime: Any, work: Any, message: str) -> None:
+    turns = iter((0, 1))
+    with pytest.raises((SimtError, RuntimeError), match=message):
+        runtime.capture(lambda: work(runtime, next(turns)))
+    assert not runtime.fixed
+
+
+def test_on_the_cpu_it_is_the_plain_call() -> None:
+    system, given = System(), questions(5)
+    captured = system.captured("cpu")
+    captured.warmup()
+    assert_same(captured(*given), system.core(*given))
+    assert len(captured(*(array[:0] for array in given))["hits"]) == 0
