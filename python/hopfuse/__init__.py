@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors, fusion
 from .backends import explain
-from .backends.selftest import SelfTest, selftest
 from .ops import (
     Captured,
     MemoryEstimate,
@@ -25,6 +24,7 @@ from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
 
 if TYPE_CHECKING:
     from . import encoders, evaluate, extract, recipes, reference
+    from .backends.selftest import SelfTest, selftest
     from .index import Index
 
 __version__ = "0.1.0"
@@ -67,6 +67,8 @@ def __getattr__(name: str) -> Any:
     """Rooms beyond the kernels load when they are first used, so that ``import hopfuse`` stays fast."""
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
+    if name in ("SelfTest", "selftest"):
+        return getattr(import_module(f"{__name__}.backends.selftest"), name)
     if name == "Index":
         return import_module(f"{__name__}.index").Index
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -89,7 +89,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], list[str]]] = [
     ({"allowed_nodes": [0, 1, 2]}, ["allowed_nodes", "bool"]),
     ({"allowed_nodes": [True, True, False, True, True]}, ["row 1", "seed 2", "drop the seed"]),
     ({"allowed_nodes": np.array([[False] + [True] * 4, [True] * 5])}, ["row 0", "seed 0"]),
-    ({"backend": "cuda"}, ["backend", "'cuda'", "auto", "cpu"]),
+    ({"backend": "tpu"}, ["backend", "'tpu'", "auto", "cpu"]),
     ({"backend": None}, ["backend", "None"]),
     ({"threads": 0}, ["threads", "0", "1 to 1024"]),
     ({"threads": 1025}, ["threads", "1025"]),

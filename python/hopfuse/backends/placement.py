@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..types import Corpus, Graph
 from ..types.arrays import is_on_device
 from . import _automatic, _backends, resolve
-from .cuda import DeviceOps, Recordings
-from .cuda.estimate import estimate
-from .cuda.residents import release as release_resident
 
-__all__ = ["DeviceOps", "Recordings", "device_for", "device_of", "estimate", "release_resident"]
+if TYPE_CHECKING:  # loaded where a device is used, so that ``import hopfuse`` stays fast
+    from .cuda import DeviceOps, Recordings
+
+__all__ = ["device_for", "device_of", "estimate", "recordings", "release"]
 
 
 def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
@@ -34,6 +35,29 @@ def device_of(backend: str) -> DeviceOps | None:
     """The ops on arrays of a backend's device; None where it has none."""
     found: DeviceOps | None = resolve(backend).device
     return found
+
+
+def recordings(
+    device: DeviceOps, core: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], Any]], sizes: Sequence[int]
+) -> Recordings:
+    """A core's recordings on a device."""
+    from .cuda import Recordings
+
+    return Recordings(device, core, shapes, sizes)
+
+
+def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int) -> dict[str, int]:
+    """Bytes on a device by what takes them."""
+    from .cuda.estimate import estimate
+
+    return estimate(graph, corpus, batch=batch, k=k, seeds=seeds)
+
+
+def release(device: DeviceOps, held: Graph | Corpus) -> None:
+    """Free what a graph or corpus has on a device."""
+    from .cuda.residents import release
+
+    release(device.runtime, held)
 
 
 def _candidates(backend: str) -> Iterator[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.placement import DeviceOps, Recordings, device_for, device_of
+from ..backends.placement import device_for, device_of, recordings
 from ..errors import InputError
 from ..types.arrays import to_numpy
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps, Recordings
 
 #: A recording is for one of these batch sizes; a batch is padded to the next one, and cut by the largest.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -76,7 +79,7 @@ class Captured:
 
     def _of(self, device: DeviceOps) -> Recordings:
         if device not in self._recordings:
-            self._recordings[device] = Recordings(device, self._core, self._shapes, BATCH_SIZES)
+            self._recordings[device] = recordings(device, self._core, self._shapes, BATCH_SIZES)
         return self._recordings[device]
 
     def _check(self, arrays: Sequence[Any]) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import resolve
 from ..backends.arguments import thread_count
-from ..backends.placement import DeviceOps, device_for
+from ..backends.placement import device_for
 from ..errors import InputError
 from ..types import Corpus, Hits
 from ..types.arrays import to_numpy
 from ._arrays import same_library
 from ._checks import check_ids, check_k, check_real, mask_or_ids
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
 
 
 def dense_topk(

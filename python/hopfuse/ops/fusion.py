@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from .. import fusion as methods
 from ..backends import resolve
 from ..backends.arguments import thread_count
-from ..backends.placement import DeviceOps, device_for
+from ..backends.placement import device_for
 from ..errors import InputError
 from ..fusion.base import is_finite_float32
 from ..types import Hits
 from ..types.arrays import to_numpy
 from ._arrays import same_library
 from ._checks import check_k, check_real
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
 
 CALIBRATIONS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
 TIES = ("strict", "weak", "mean", "rank")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..backends.placement import device_of, estimate, release_resident
+from ..backends import placement
 from ..errors import InputError
 from ..types import Corpus, Graph
 
@@ -71,7 +71,7 @@ def memory_estimate(
     for name, number in {"batch": batch, "k": k, "seeds": seeds}.items():
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
             raise InputError(f"{name} is {number!r}; it must be a whole number, at least 1")
-    return MemoryEstimate(**estimate(graph, corpus, batch=int(batch), k=int(k), seeds=int(seeds)))
+    return MemoryEstimate(**placement.estimate(graph, corpus, batch=int(batch), k=int(k), seeds=int(seeds)))
 
 
 def release(held: Graph | Corpus, *, backend: str = "auto") -> None:
@@ -91,6 +91,6 @@ def release(held: Graph | Corpus, *, backend: str = "auto") -> None:
     """
     if not isinstance(held, Graph | Corpus):
         raise InputError(f"release takes a Graph or a Corpus, not a {type(held).__name__}")
-    device = device_of(backend)
+    device = placement.device_of(backend)
     if device is not None:
-        release_resident(device.runtime, held)
+        placement.release(device, held)

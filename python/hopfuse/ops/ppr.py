@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import resolve
 from ..backends.arguments import DeviceSeeds, Evidence, PprQueries, thread_count
-from ..backends.placement import DeviceOps, device_for
+from ..backends.placement import device_for
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
 from ..types.arrays import is_on_device, to_numpy
 from ._arrays import same_library
 from ._checks import check_k, check_real, mask_or_ids
 from ._restart import Restart, read_restart
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
 
 #: ``ppr`` refuses to make a (B, N) score matrix above this many bytes; pass ``out=``, or use ``ppr_topk``.
 SCORES_BUDGET = 1 << 32
@@ -226,7 +229,8 @@ def _device_of(backend: str, restart: Any) -> DeviceOps | None:
         return device_for(backend, restart.nodes, "restart")
     if is_on_device(restart):
         raise InputError(
-            f"restart is a {type(restart).__name__} on a device; walks there start from hopfuse.Seeds(nodes, weights)"
+            f"restart is a {type(restart).__name__} on a device; walks there start from hopfuse.Seeds(nodes, "
+            "weights); for a matrix of numbers move it to the host"
         )
     return None
 
