@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..types import Corpus, Graph
 from . import Backend
-from .arguments import PprQueries
+from .arguments import DeviceSeeds, PprQueries
 from .seed_hits import seed_hits
 
 Answer = list[NDArray[Any]]
@@ -40,6 +40,7 @@ def quick_cases() -> Iterator[Case]:
         yield dense_case(f"dense_topk {storage}", storage=storage)
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
+    yield Case("search, recorded and replayed", _search)
 
 
 def every_case() -> Iterator[Case]:
@@ -56,6 +57,7 @@ def every_case() -> Iterator[Case]:
     for ties in _TIES:
         yield calibrate_case("pit", ties)
     yield Case("seed_hits", _seed_hits)
+    yield Case("search, recorded and replayed", _search)
 
 
 # ---- Personalized PageRank -------------------------------------------------------------------------------------
@@ -254,6 +256,47 @@ def _seed_hits(backend: Backend) -> Answer:
     runtime = backend.device.runtime
     uploaded = {name: runtime.upload(array) for name, array in arrays.items()}
     return [runtime.download(array) for array in backend.device.seed_hits(**uploaded, mass=0.5)]
+
+
+def _search(backend: Backend) -> Answer:
+    """A dense list and a walk, fused: on a device by a recording, as a captured core runs there."""
+    batch, rng = 5, np.random.default_rng(8)
+    graph, queries = _walk(batch, weighted=True)
+    corpus = Corpus.from_array(rng.standard_normal((_NODES, 24)).astype(np.float32))
+    vectors = rng.standard_normal((batch, 24)).astype(np.float32)
+    queries = queries._replace(damping=np.full(batch, 0.5))
+    call: dict[str, Any] = {"method": "boltzmann", "calibration": "pit", "ties": "strict", "consensus": 0.0, "k": 10}
+    call |= {"option": np.zeros(1, np.float32), "weights": np.array([0.7, 0.3], np.float32)}
+    everything: dict[str, Any] = {"mask": None, "indptr": None, "ids": None, "shared": True}
+    parts = ("ids", "scores", "counts")
+    device = backend.device
+    if device is None:
+        dense = backend.dense_topk(vectors, corpus, 20, **everything, threads=1)
+        walked, _ = backend.ppr_topk(graph, queries, 10, None, False)
+        lists = [tuple(hits[part] for part in parts) for hits in (dense, walked)]
+        hits = backend.fuse(lists, **call, threads=1)
+        return [*(hits[part] for part in parts), walked["scores"]]
+    from .cuda import Recordings
+
+    def core(vectors: Any, node: Any, weight: Any) -> tuple[Any, ...]:
+        runtime = device.runtime
+        seeds = DeviceSeeds(runtime.adopt(node), runtime.adopt(weight), False)
+        chosen = queries._replace(
+            indptr=np.zeros(seeds.node.shape[0] + 1, np.int64),
+            damping=np.full(seeds.node.shape[0], 0.5),
+            seeds=seeds,
+        )
+        dense = device.dense_topk(runtime.adopt(vectors), corpus, 20, **everything)
+        walked = device.ppr_topk(graph, chosen, 10, None, False).hits()
+        lists = [tuple(hits[part] for part in parts) for hits in (dense, walked)]
+        hits = device.fuse(lists, **call)
+        return tuple(runtime.export(array, None) for array in (*(hits[part] for part in parts), walked["scores"]))
+
+    shapes = [((24,), np.float32), ((3,), np.int64), ((3,), np.float64)]
+    node = graph.node_of[queries.node].reshape(batch, 3).astype(np.int64)
+    recorded = Recordings(device, core, shapes, (batch,))
+    answers = [recorded.on_host([vectors, node, queries.value.reshape(batch, 3)]) for _ in range(2)]
+    return list(answers[1])
 
 
 def _list(
