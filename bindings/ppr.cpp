@@ -1,4 +1,5 @@
 #include "common.h"
+#include "hopfuse/ppr_certificate.h"
 
 namespace {
 
@@ -90,6 +91,11 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
 }  // namespace
 
 void bind_ppr(nb::module_& m) {
+    m.attr("PPR_SEGMENT") = hopfuse::PPR_SEGMENT;
+    m.attr("PPR_TILE") = hopfuse::PPR_TILE;
+    m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
+    m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
+    m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("tile"));
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
                     nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),

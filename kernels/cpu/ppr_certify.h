@@ -181,7 +181,6 @@ void lost_mass(PprBlock<L>& block, double* lost) {
 // then float32 cannot hold a better answer. Other lanes stay as they are. Adds each lane's steps to `passes`.
 template <int L>
 void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& certificate, int64_t* passes) {
-    constexpr int most = 32;
     const auto any = [&] {
         for (int lane = 0; lane < L; ++lane)
             if (open[lane]) return true;
@@ -189,7 +188,7 @@ void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& cer
     };
     if (!any()) return;
     certify<L>(block, lost, block.current);
-    for (int step = 0; step < most && any(); ++step) {
+    for (int step = 0; step < PPR_POLISH_STEPS && any(); ++step) {
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
         for (int64_t row = 0; row < block.graph.num_nodes; ++row)
             for (int lane = 0; lane < L; ++lane)
@@ -200,7 +199,7 @@ void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& cer
         const PprCertificate<L> next = certify<L>(block, lost, block.current);
         for (int lane = 0; lane < L; ++lane) {
             if (!open[lane]) continue;
-            const bool gained = next.bound[lane] < 0.98 * certificate.bound[lane];
+            const bool gained = next.bound[lane] < PPR_POLISH_GAIN * certificate.bound[lane];
             certificate.residual[lane] = next.residual[lane];
             certificate.bound[lane] = next.bound[lane];
             certificate.per_degree[lane] = next.per_degree[lane];

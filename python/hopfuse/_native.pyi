@@ -25,6 +25,16 @@ def idle_workspace_bytes() -> int:
 def release_workspaces() -> None:
     """Give the idle workspaces back to the system."""
 
+PPR_SEGMENT: int = 64
+
+PPR_TILE: int = 64
+
+PPR_POLISH_STEPS: int = 32
+
+PPR_POLISH_GAIN: float = 0.98
+
+def ppr_slack(longest_row: int, tile: int) -> float: ...
+
 class GraphView:
     """A graph's arrays as the kernels read them."""
 

@@ -7,6 +7,9 @@
 
 namespace hopfuse {
 
+constexpr int PPR_POLISH_STEPS = 32;      // at most so many power steps in float64
+constexpr double PPR_POLISH_GAIN = 0.98;  // a step that leaves more of the bound is the last
+
 constexpr double PPR_UNIT = 1.1102230246251565e-16;  // float64's unit roundoff
 
 // The float64 rounding of r_v itself, relative to (d P'x + s + x)_v <= 2 x_v + |r_v|, which sums to less than 3: an entry,

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _native
 from .ppr_block import PprBlock
 from .ppr_graph import TILE
 from .runtime import DeviceArray
-
-UNIT = 2.0**-53  # float64's unit roundoff
-MOST_STEPS = 32  # of polish
-GAIN = 0.98  # a step of polish that gains less is the last
 
 
 @dataclass
@@ -33,7 +30,7 @@ class Certifier:
         self.block, runtime = block, block.runtime
         self.tiles = runtime.empty((block.graph.num_tiles, 2, block.lanes), np.float64)
         self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
-        self.slack = np.float64(2.0 * UNIT * float(block.graph.longest_row + 2 * TILE))
+        self.slack = np.float64(_native.ppr_slack(block.graph.longest_row, TILE))
 
     def normalise(self) -> None:
         """x^ from the last iterate, and the mass that it loses."""
@@ -78,7 +75,7 @@ class Certifier:
         result, other = (block.odd, block.even) if is_odd else (block.even, block.odd)
         self._place(result, other)
         self.measure(other)
-        for _ in range(MOST_STEPS):
+        for _ in range(_native.PPR_POLISH_STEPS):
             if not lanes_open.any():
                 break
             still_open = block.runtime.upload(lanes_open.astype(np.int32))
@@ -87,7 +84,7 @@ class Certifier:
             self._place(result, other)
             self._lose(None)
             step = self.certificate(other)
-            gained = step.bound < GAIN * certificate.bound
+            gained = step.bound < _native.PPR_POLISH_GAIN * certificate.bound
             certificate.residual[lanes_open] = step.residual[lanes_open]
             certificate.bound[lanes_open] = step.bound[lanes_open]
             certificate.per_degree[lanes_open] = step.per_degree[lanes_open]

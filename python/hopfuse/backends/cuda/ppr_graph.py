@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _native
 from ...types import Graph
 from ..graph_arrays import Degrees, longest_row, out_rows
 from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime
 
-SEGMENT = TILE = 64  # PPR_SEGMENT and PPR_TILE of hopfuse/ppr.h
+SEGMENT, TILE = _native.PPR_SEGMENT, _native.PPR_TILE
 
 
 @dataclass(frozen=True)
