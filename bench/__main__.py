@@ -12,7 +12,7 @@ from typing import Any
 from .cases import CASES
 from .report import render
 from .runner import Launch, launch, run
-from .settings import Settings
+from .settings import BACKENDS, Settings
 from .table import show
 
 
@@ -20,10 +20,11 @@ def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
     """Exit status 1 where an answer was wrong."""
     options = _parser().parse_args(argv)
     if options.report:
-        recorded = [json.loads(line) for line in options.report.read_text().splitlines()]
-        (options.out or Path("docs/performance.md")).write_text(render(recorded, options.report.name))
+        recorded = [json.loads(line) for file in options.report for line in file.read_text().splitlines()]
+        page = render(recorded, *(file.name for file in options.report))
+        (options.out or Path("docs/performance.md")).write_text(page)
         return 0
-    settings = Settings(options.quick, options.repeats, options.threads)
+    settings = Settings(options.quick, options.repeats, options.threads, options.backend)
     rows: list[dict[str, Any]] = []
     if options.out:
         options.out.write_text("")
@@ -45,10 +46,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write rows as JSON lines (with --report: the page)")
     parser.add_argument("--repeats", type=_positive, default=15, help="interleaved repetitions (default 15)")
     parser.add_argument("--threads", type=_positive, default=2, help="threads of hopfuse and of each peer (default 2)")
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        default="cpu",
+        help="where hopfuse runs (default cpu); with another, peers on a GPU are measured too",
+    )
     parser.add_argument("--retries", type=int, default=0, help="measure a disturbed pair again up to this often")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for a quiet machine before each pair")
     parser.add_argument("--quick", action="store_true", help="tiny synthetic inputs: a check that the bench works")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write docs/performance.md from recorded rows")
+    parser.add_argument(
+        "--report", type=Path, nargs="+", metavar="FILE", help="write docs/performance.md from recorded rows"
+    )
     return parser
 
 

@@ -12,11 +12,15 @@ from typing import Any
 
 import hopfuse as hf
 
+from .errors import UnavailableError
+
 ROOT = Path(__file__).resolve().parent.parent
 #: Other programs that use up to this many cores leave a machine quiet.
 QUIET_CORES = 0.1
 #: Beginnings of the processor flags that rows carry.
 SIMD = ("sse4", "avx", "fma", "f16c", "bmi2", "amx", "asimd", "sve", "fphp", "bf16", "i8mm")
+#: What rows carry of a device, of what hopfuse says about it.
+DEVICE = ("device", "compute_capability", "driver", "runtime", "cupy")
 
 
 def machine() -> dict[str, Any]:
@@ -52,6 +56,23 @@ def kernels(ops: tuple[str, ...]) -> list[str]:
     """The kernel variants that the last calls of these operations ran."""
     last = hf.explain()["backends"][hf.explain()["auto"]]["last_calls"]
     return [last[op]["kernel"] for op in ops]
+
+
+def require_backend(name: str) -> None:
+    """Raise UnavailableError, with the reason that hopfuse gives, where its backend cannot be used."""
+    if name == "cpu":
+        return
+    about = hf.explain()
+    reason = about["error"] or about["backends"][about["auto"] if name == "auto" else name]["error"]
+    if reason:
+        raise UnavailableError(reason)
+
+
+def backend() -> dict[str, Any]:
+    """The backend that calls get, and its device with driver and CuPy; None for the CPU's."""
+    name = hf.explain()["auto"]
+    about = hf.explain()["backends"][name]
+    return {"backend": name, "device": {key: about[key] for key in DEVICE if key in about} or None}
 
 
 class OtherLoad:

@@ -28,11 +28,12 @@ def measure(case: str, peer: str | None, settings: Settings) -> Iterator[dict[st
     GateError
         An answer is wrong; rows of earlier batch sizes have been given by then, none for this one.
     UnavailableError, ImportError
-        The case's data or the peer is absent.
+        The case's data, the peer or the backend is absent.
     """
     adapter = None if peer is None else PEERS[peer]
     if adapter is not None:
         adapter.require()
+    machine.require_backend(settings.backend)
     workload = CASES[case].load(settings)
     other = None if adapter is None else adapter(workload, settings.threads)
     for batch in workload.batches:
@@ -74,6 +75,7 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
         "kernels": machine.kernels(workload.ops),
         "load": {"average_before": average, "other_cores": others},
         "machine": machine.machine(),
+        **machine.backend(),
         **machine.commit(),
         "versions": machine.versions(*(() if peer is None else peer.packages)),
     }

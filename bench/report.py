@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .machine import QUIET_CORES
-from .text import COLUMNS, cells
+from .text import COLUMNS, cells, place
 
 Row = dict[str, Any]
 
 INTRODUCTION = """# Performance
 
-Written by `python -m bench --report bench/results/{name}` from the rows in that file; do not edit it here.
+Written by `python -m bench --report {files}` from the rows there; do not edit it here.
 To measure on your machine, from the root of a checkout with the extra `dev` installed:
 
 ```
@@ -23,27 +23,39 @@ python -m bench --report rows.jsonl
 Every case first proves its answers: hopfuse against the float64 oracle, then the peer against hopfuse; a wrong answer
 stops the case untimed. hopfuse and one peer then take turns in a fresh process of their own, with the same number of
 threads, after a rest and (for calls under 50 ms) an untimed call in each turn. Building a graph, an index or a peer's
-structure is not timed. *ratio* is the peer's median over hopfuse's, *of pairs* the median over neighbouring turns,
-*other load* the cores that other programs took meanwhile.
+structure is not timed. *on* is what hopfuse ran on, *ratio* the peer's median over hopfuse's, *of pairs* the median
+over neighbouring turns, *load* the cores that other programs took meanwhile.
 """
 
-DISTURBED = """**Rows with an other load above {quiet} were measured on a busy machine; a quiet one gives others:**
+NO_GPU = """\
+**Nothing on this page was measured on a GPU.** `python -m bench --backend cuda` does that where there is one, beside
+what is installed there of faiss (`faiss-gpu-cu12`), cuVS (`cuvs-cu13`), PyTorch, CuPy and cuGraph
+(`pylibcugraph-cu13`); [gpu.md](gpu.md) has what can be computed.
+"""
+
+GPU = """\
+Rows on a GPU take NumPy arrays and give NumPy arrays: the copies there and back are in the times, of peers too. Peers
+are on the CPU but for those whose remark says *on the GPU*.
+"""
+
+DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine; a quiet one gives others:**
 threads that meet at barriers lose far more to other programs than a single thread does.
 """
 
 
-def render(rows: Sequence[Row], name: str) -> str:
-    """The page, from the rows of the file ``name``."""
+def render(rows: Sequence[Row], *names: str) -> str:
+    """The page, from the rows of the files ``names`` in bench/results."""
     measured = [row for row in rows if row["status"] == "ok"]
     absent = [row for row in rows if row["status"] != "ok"]
-    parts = [INTRODUCTION.format(name=name)]
+    parts = [INTRODUCTION.format(files=" ".join(f"bench/results/{name}" for name in names))]
+    parts.append(GPU if any(row.get("device") for row in measured) else NO_GPU)
     if any(row["quick"] for row in measured):
         parts.append("**These rows are of the quick mode: tiny inputs, times without meaning.**\n")
     if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in measured):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
     for setting in _distinct(_setting(row) for row in measured):
         parts.append(f"## Measured on\n\n{setting}\n")
-    parts.extend(_case(case, measured) for case in _distinct(row["case"] for row in measured))
+    parts.extend(_case(*key, measured) for key in dict.fromkeys((row["case"], place(row)) for row in measured))
     if absent:
         lines = [f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}" for row in absent]
         parts.append("## Not measured\n\n" + "\n".join(lines) + "\n")
@@ -61,17 +73,29 @@ def _setting(row: Row) -> str:
         f"Commit {row['commit'] or 'not recorded'}{changed}; "
         + ", ".join(f"{name} {version}" for name, version in known.items())
         + "."
+        + _device(row.get("device"))
     )
 
 
-def _case(case: str, measured: Sequence[Row]) -> str:
-    rows = [row for row in measured if row["case"] == case]
+def _device(device: dict[str, str] | None) -> str:
+    if device is None:
+        return ""
+    named = {
+        "compute capability": "compute_capability", "driver for": "driver", "runtime": "runtime", "CuPy": "cupy"
+    }  # fmt: skip
+    known = [f"{what} {device[key]}" for what, key in named.items() if key in device]
+    return f"\nGPU: {', '.join([device['device'], *known])}."
+
+
+def _case(case: str, where: str, measured: Sequence[Row]) -> str:
+    rows = [row for row in measured if (row["case"], place(row)) == (case, where)]
     first = rows[0]
     sizes = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in first["sizes"].items() if key != "batch")
+    on_device = f" --backend {first['backend']}" if first.get("device") else ""
     lines = [
-        f"## {case}",
+        f"## {case}, on {where}" if on_device else f"## {case}",
         "",
-        f"{first['data']} data: {sizes}. `python -m bench --case {case}`, "
+        f"{first['data']} data: {sizes}. `python -m bench --case {case}{on_device}`, "
         f"{first['hopfuse']['n']} turns; kernels {', '.join(f'`{name}`' for name in first['kernels'])}.",
         "",
         _line(COLUMNS[1:]),
@@ -86,7 +110,9 @@ def _case(case: str, measured: Sequence[Row]) -> str:
 
 def _remark(row: Row) -> str:
     version = ", ".join(
-        f"{name} {number}" for name, number in row["versions"].items() if name not in ("python", "hopfuse", "compiler")
+        f"{name} {number}"
+        for name, number in row["versions"].items()
+        if name not in ("python", "hopfuse", "compiler") and number is not None
     )
     note = f": {row['peer_note']}" if row["peer_note"] else ""
     return f"- {row['peer']}, B = {row['sizes']['batch']} ({version}){note}."

@@ -12,16 +12,17 @@ from typing import Any
 
 from .cases import CASES
 from .machine import QUIET_CORES, ROOT, OtherLoad
-from .settings import THREAD_VARIABLES, Settings
+from .settings import BACKEND_VARIABLE, THREAD_VARIABLES, Settings
 
 Row = dict[str, Any]
 Launch = Callable[[str, str | None, Settings], list[Row]]
 
 
 def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
-    """Rows from a fresh process, whose thread pools are bounded before any library is loaded."""
+    """Rows from a fresh process, whose thread pools and backend are set before any library is loaded."""
     task = json.dumps({"case": case, "peer": peer, "settings": settings.as_dict()})
-    environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(settings.threads))
+    bounds = dict.fromkeys(THREAD_VARIABLES, str(settings.threads))
+    environment = os.environ | bounds | {BACKEND_VARIABLE: settings.backend}
     child = subprocess.run(
         (sys.executable, "-m", "bench.worker"), input=task, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -32,9 +33,9 @@ def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
     return rows
 
 
-def pairs(names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """(case, peer) of the named cases; a case without peers is measured alone."""
-    return [(name, peer) for name in names for peer in CASES[name].peers or (None,)]
+def pairs(names: Sequence[str], backend: str = "cpu") -> list[tuple[str, str | None]]:
+    """(case, peer) of the named cases; a case without peers is measured alone. The CPU has no peer on a GPU."""
+    return [(name, peer) for name in names for peer in CASES[name].beside(backend) or (None,)]
 
 
 def run(
@@ -44,7 +45,7 @@ def run(
 
     Before each try, up to ``patience`` seconds are spent waiting for a machine that is quiet.
     """
-    for case, peer in pairs(names):
+    for case, peer in pairs(names, settings.backend):
         wait_for_quiet(patience)
         best = start(case, peer, settings)
         for _ in range(retries):

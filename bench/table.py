@@ -11,7 +11,7 @@ from rich.table import Table
 from .text import COLUMNS, cells
 
 #: Columns of characters where the output is not a terminal.
-WIDTH = 160
+WIDTH = 180
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:

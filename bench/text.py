@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-COLUMNS = ("case", "peer", "B", "hopfuse", "quartiles", "peer's time", "quartiles", "ratio", "of pairs", "other load")
+COLUMNS = ("case", "on", "peer", "B", "hopfuse", "quartiles", "peer's time", "quartiles", "ratio", "of pairs", "load")
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -12,6 +12,7 @@ def cells(row: dict[str, Any]) -> list[str]:
     ours, theirs, ratio = row["hopfuse"], row["peer_time"], row["ratio"]
     return [
         row["case"],
+        place(row),
         row["peer"] or "-",
         str(row["sizes"]["batch"]),
         seconds(ours["median"]),
@@ -22,6 +23,11 @@ def cells(row: dict[str, Any]) -> list[str]:
         times(ratio["of_pairs"]) if ratio else "-",
         "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
     ]
+
+
+def place(row: dict[str, Any]) -> str:
+    """What hopfuse ran on: the name of the device, or CPU."""
+    return row["device"]["device"] if row.get("device") else "CPU"
 
 
 def seconds(value: float) -> str:

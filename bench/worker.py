@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import hopfuse as hf
+
 from .errors import GateError, UnavailableError
 from .measure import measure
 from .settings import Settings
@@ -18,7 +20,7 @@ def rows(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, 
         yield from measure(case, peer, settings)
     except (UnavailableError, ImportError) as reason:
         yield {"case": case, "peer": peer, "status": "skip", "reason": str(reason)}
-    except GateError as wrong:
+    except (GateError, hf.errors.BackendError) as wrong:
         yield {"case": case, "peer": peer, "status": "error", "reason": str(wrong)}
 
 

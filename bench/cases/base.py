@@ -48,13 +48,18 @@ class Workload(ABC):
 
 @dataclass(frozen=True)
 class Case:
-    """A case: the peers it is measured beside (none: hopfuse alone), and how to load it.
+    """A case: the peers it is measured beside (none: hopfuse alone), those of them on a GPU, and how to load it.
 
     ``load`` raises UnavailableError where its data is absent.
     """
 
     peers: tuple[str, ...]
     load: Callable[[Settings], Workload]
+    gpu_peers: tuple[str, ...] = ()
+
+    def beside(self, backend: str) -> tuple[str, ...]:
+        """The peers to measure beside hopfuse on a backend."""
+        return self.peers if backend == "cpu" else self.peers + self.gpu_peers
 
 
 def proof(queries: int, error: float, tolerance: float) -> dict[str, Any]:

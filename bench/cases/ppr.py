@@ -38,8 +38,8 @@ class Ppr(Workload):
         return hf.ppr(self.graph, self.restarts[:batch], damping=DAMPING, tol=TOL, threads=self.threads)
 
     def finish(self, scores: NDArray[Any]) -> Any:
-        """What a peer makes of its scores (queries, N): float32."""
-        return np.ascontiguousarray(scores, np.float32)
+        """What a peer makes of its scores (queries, N), be they NumPy's or CuPy's: float32."""
+        return scores.astype(np.float32, order="C", copy=False)
 
     def exact(self, rows: list[int]) -> NDArray[np.float64]:
         """The oracle's scores of some queries."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from bench.report import render
@@ -10,9 +11,15 @@ from bench.report import render
 
 def test_the_committed_page_is_that_of_the_committed_rows(root: Path) -> None:
     page = (root / "docs" / "performance.md").read_text()
-    names = [
-        file.name for file in (root / "bench" / "results").glob("*.jsonl") if f"bench/results/{file.name}`" in page
-    ]
-    assert len(names) == 1
-    recorded = (root / "bench" / "results" / names[0]).read_text().splitlines()
-    assert page == render([json.loads(line) for line in recorded], names[0])
+    command = re.search(r"`python -m bench --report ([^`]+)`", page)
+    assert command is not None
+    files = [root / name for name in command[1].split()]
+    recorded = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert page == render(recorded, *(file.name for file in files))
+
+
+def test_the_committed_page_says_whether_a_gpu_was_there(root: Path) -> None:
+    page = (root / "docs" / "performance.md").read_text()
+    files = (root / "bench" / "results").glob("*.jsonl")
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert ("Nothing on this page was measured on a GPU" not in page) == any(row.get("device") for row in rows)

@@ -17,7 +17,8 @@ from bench.runner import pairs
 
 FIELDS = {
     "case", "peer", "status", "data", "sizes", "threads", "quick", "gate", "hopfuse", "peer_time", "ratio",
-    "peer_timed_queries", "peer_note", "kernels", "load", "machine", "commit", "modified", "versions",
+    "peer_timed_queries", "peer_note", "kernels", "load", "machine", "backend", "device", "commit",
+    "modified", "versions",
 }  # fmt: skip
 SUMMARY = {"n", "min", "q1", "median", "q3", "p95", "max"}
 
@@ -65,6 +66,7 @@ def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
         assert row["kernels"]
         assert row["gate"]["oracle"]["error"] <= row["gate"]["oracle"]["tolerance"]
         assert row["machine"]["cores"] >= 1
+        assert (row["backend"], row["device"]) == ("cpu", None)
         assert {"hopfuse", "numpy", "python", "compiler"} <= set(row["versions"])
         if row["peer"] is None:
             assert row["ratio"] is None
