@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -299,24 +300,24 @@ def peers(w: Workplace) -> str:
 
 PARTS: dict[str, Callable[[Workplace], str]] = {
     "quick": quick_tier,
-    "twice": install_twice,
     "gcc": suite_gcc,
     "cuda": cuda,
-    "cupy": cupy,
-    "fatbin": fatbin,
-    "clang": suite_clang,
-    "replay": replay_compilers,
-    "arm": arm,
-    "asan": sanitizer_memory,
-    "tsan": sanitizer_threads,
-    "asan-suite": sanitizer_bindings,
-    "torch": torch,
-    "peers": peers,
     "emulator": emulator,
+    "peers": peers,
+    "asan-suite": sanitizer_bindings,
+    "asan": sanitizer_memory,
+    "clang": suite_clang,
+    "cupy": cupy,
+    "torch": torch,
+    "fatbin": fatbin,
+    "replay": replay_compilers,
+    "tsan": sanitizer_threads,
+    "arm": arm,
+    "twice": install_twice,
 }
 # The first part runs alone: it times an import. Parts that share a clone follow each other, beside all others.
 FIRST = "quick"
-SHARED = ("gcc", "cuda", "peers", "emulator")
+SHARED = ("gcc", "cuda", "emulator", "peers")
 
 
 # ---- The run -------------------------------------------------------------------------------------------------
@@ -409,7 +410,7 @@ def run_part(name: str, workplace: Workplace) -> Outcome:
 
 
 def run_parts(names: list[str], folder: Path) -> list[Outcome]:
-    """The first part alone, since it times an import; then two lanes side by side."""
+    """The first part alone, since it times an import; then two lanes, one of which begins with what is shared."""
     done: dict[str, Outcome] = {}
 
     def run_lane(lane: list[str]) -> None:
@@ -417,10 +418,22 @@ def run_parts(names: list[str], folder: Path) -> list[Outcome]:
             done[name] = run_part(name, Workplace(folder))
 
     run_lane([name for name in names if name == FIRST])
-    rest = [name for name in names if name != FIRST]
+    shared = [name for name in names if name in SHARED]
+    rest = deque(sorted((name for name in names if name not in (FIRST, *SHARED)), key=list(PARTS).index))
+
+    def run_rest() -> None:
+        while True:
+            try:
+                name = rest.popleft()
+            except IndexError:
+                return
+            run_lane([name])
+
     with ThreadPoolExecutor(2) as pool:
-        shared = [name for name in rest if name in SHARED]
-        list(pool.map(run_lane, (shared, [name for name in rest if name not in SHARED])))
+        other = pool.submit(run_rest)
+        run_lane(shared)
+        run_rest()
+        other.result()
     return [done[name] for name in names]
 
 

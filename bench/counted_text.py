@@ -27,9 +27,8 @@ of a batch, which replays what the first one recorded.
   than a segment of 64 entries.
 - {passes} passes are recorded, for the worst restart; *nothing left* are those after the last query's end, whose
   threads read one number each.
-- On so small a graph, numbers that all threads of a kernel read show in the ratios of small kernels and of B = 1; and
-  `ppr_finish` keeps a list of 512 keys that its comment does not name. Kernels above 1.3 times their comment, and
-  launches with nothing left, ask for {small:.1%} of all bytes at B = {most}.
+- On so small a graph, numbers that all threads of a kernel read show in the ratios of small kernels and of B = 1.
+  Kernels above 1.3 times their comment, and launches with nothing left, ask for {small:.1%} of all bytes at B = {most}.
 
 A pass without residuals at B = {most} asks for **{ratio:.3f} times** nnz (4 + w) + 4 nnz B + 4 n B for each of its
 two streams (w = 4): {once:,} bytes of {bar:,}. The bar is 1.15.

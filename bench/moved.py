@@ -70,6 +70,12 @@ def _rescore(s: Search) -> Moved:
     return Moved(s.batch * (4 * s.dim * s.width + keys), s.batch * again)
 
 
+def _finish(s: Search) -> Moved:
+    rounds = -(-(s.graph_k + 1) // 512)
+    candidates = (20 + 12 * rounds) * s.vectors
+    return Moved(s.batch * (16 * s.tiles + candidates + rounds * 12 * 1024 + (24 + 20) * s.graph_k))
+
+
 def _fuse(s: Search) -> Moved:
     entries = s.dense_k + s.graph_k
     # Its values as calibrate_f32: 4 read and 4 written; three times more over them.
@@ -95,7 +101,7 @@ MOVED: dict[str, Callable[[Search], Moved]] = {
     "ppr_scale": lambda s: Moved(8 * s.nodes * s.lanes, (s.lanes - 1) * 16 * s.nodes),
     "ppr_totals": lambda s: Moved(8 * s.lanes * s.tiles),
     "ppr_residual": _residual,
-    "ppr_finish": lambda s: Moved(s.batch * (16 * s.tiles + (20 + 12) * s.vectors + (24 + 20) * s.graph_k)),
+    "ppr_finish": _finish,
     "fuse_shared_boltzmann_f32": _fuse,
 }
 

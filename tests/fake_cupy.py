@@ -126,6 +126,9 @@ class Stream:
     def wait_event(self, event: Any) -> None:
         self.waited_for.append(event)
 
+    def synchronize(self) -> None:
+        self.waited_for.append(("everything", self))
+
     def begin_capture(self) -> None:
         assert self.ptr != 0
         self.recording = []

@@ -82,6 +82,7 @@ template <int L>
 HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, double slack,
                              int symmetric, float* improved, double* tiles, double* magnitude) {
     const int64_t tile = blockIdx.x;
+    if (tile * PPR_TILE >= num_nodes) return;  // a graph without nodes
     const TileRange rows(tile, num_nodes);
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;

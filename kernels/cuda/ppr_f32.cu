@@ -91,6 +91,7 @@ template <int L, int Kind>
 HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* weight,
                          float* tiles, float* gap) {
     const int64_t tile = blockIdx.x, first = tile * PPR_TILE;
+    if (first >= num_nodes) return;  // a graph without nodes
     const int64_t last = first + PPR_TILE < num_nodes ? first + PPR_TILE : num_nodes;
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;

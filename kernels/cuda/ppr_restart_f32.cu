@@ -60,7 +60,7 @@ HOPFUSE_DEVICE void degrees(const DegreeTables& t, int64_t u, int lane, float* s
     unscale32[at] = static_cast<float>(unscale64[at]);
 }
 
-// Seeds as a caller has them: rows of (queries, width), in any order, -1 for no seed. Or null: restarts are given.
+// Seeds as a caller has them: rows of (queries, width), in any order, -1 for no seed. Width -1: restarts are given.
 struct Seeds {
     const int64_t* node;  // the caller's ids
     const double* weight;
@@ -108,15 +108,14 @@ HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, 
     for (int i = lane; i < s.width; i += 32) {
         const int32_t own = seed_fault<L>(s, row + i, query);
         fault = own < fault ? own : fault;
+        for (int j = 0; j < s.width; ++j)
+            if (j != i && s.node[row + i] != -1 && s.node[row + j] == s.node[row + i])
+                fault = status_seed_twice < fault ? status_seed_twice : fault;
         if (!is_seed(s, row + i)) continue;
         const int32_t node = s.internal_of[s.node[row + i]];
         int before = 0;
-        for (int j = 0; j < s.width; ++j) {
-            if (j == i || !is_seed(s, row + j)) continue;
-            const int32_t other = s.internal_of[s.node[row + j]];
-            before += other < node ? 1 : 0;
-            if (other == node && status_seed_twice < fault) fault = status_seed_twice;
-        }
+        for (int j = 0; j < s.width; ++j)
+            before += j != i && is_seed(s, row + j) && s.internal_of[s.node[row + j]] < node ? 1 : 0;
         r.node[begin + before] = node;
         r.value[begin + before] = s.weight[row + i];
         ++kept;
@@ -293,7 +292,7 @@ using namespace hopfuse;
         const WalkState walk = {limit,   measured_from, next_try, theta, shrink,                                       \
                                 walking, unproven,      passes,   left,  last_pass};                                   \
         int32_t fault = status_complete;                                                                               \
-        if (seed_node != nullptr && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);              \
+        if (seed_width >= 0 && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);                   \
         __syncthreads();                                                                                               \
         mark_rows(restarts, query, lane);                                                                              \
         __syncthreads();                                                                                               \

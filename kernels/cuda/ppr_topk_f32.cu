@@ -188,7 +188,7 @@ using namespace hopfuse;
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 4 tiles, 20 candidates and (8 + 4) more for each 512 hits asked for, 24 k.
+//   Bytes: 4 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
 // ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
 //   `residual` it reads the certificate from the tiles that ppr_residual wrote.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
@@ -219,18 +219,19 @@ using namespace hopfuse;
         if (atomicSub(left, 1) == 1) *last_pass = pass;                                                                \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(                                   \
-        const float* even, const float* odd, int per_lane, const int32_t* node_of, const int32_t* among,               \
-        int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual, const double* bound,                   \
-        const double* per_degree, const int64_t* polished, const int32_t* walking, const int64_t* limit,               \
-        const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, const int64_t* rows,  \
-        int64_t width, int64_t* ids, float* scores, float* score_bounds, int64_t* counts, uint8_t* proven,             \
-        int64_t* iterations, double* out_residual, double* out_bound, uint8_t* converged, int32_t* status) {           \
+        const float* even, const float* odd, const float* degree, int per_lane, const int32_t* node_of,                \
+        const int32_t* among, int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual,                  \
+        const double* bound, const double* per_degree, const int64_t* polished, const int32_t* walking,                \
+        const int64_t* limit, const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, \
+        const int64_t* rows, int64_t width, int64_t* ids, float* scores, float* score_bounds, int64_t* counts,         \
+        uint8_t* proven, int64_t* iterations, double* out_residual, double* out_bound, uint8_t* converged,             \
+        int32_t* status) {                                                                                             \
         __shared__ Shared shared;                                                                                      \
         __shared__ Certificate own;                                                                                    \
         const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
         const int64_t row = rows[lane];                                                                                \
         if (row < 0) return;                                                                                           \
-        const Candidates candidates = {*last_pass % 2 == 0 ? even : odd, 1, nullptr, per_lane, node_of, among, count}; \
+        const Candidates candidates = {*last_pass % 2 == 0 ? even : odd, 1, degree, per_lane, node_of, among, count};  \
         HOPFUSE_MAKE_LIST(L);                                                                                          \
         HOPFUSE_MAKE_CERTIFIED;                                                                                        \
         if (thread < 32) {                                                                                             \

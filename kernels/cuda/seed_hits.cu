@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(128)
     double* const weights = out_weight + query * (width + k);
     for (int i = thread; i < width; i += threads) {
         double own = seeds.holds(i) ? seeds.weight[i] : 0.0;
-        if (sums[0] > 0.0) own = own / sums[0];
+        if (sums[0] > 0.0 && is_finite(sums[0])) own = own / sums[0];  // else the walk refuses the weights
         for (int j = 0; seeds.holds(i) && j < hits.count; ++j)
             if (hits.ids[j] == seeds.node[i] && hits.score(j) > 0.0) own = own + mass * hits.score(j) / sums[1];
         nodes[i] = seeds.node[i];

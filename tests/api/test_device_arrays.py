@@ -166,6 +166,30 @@ ZERO = np.zeros((2, DIM), np.float32)
             ),
             "sum beyond float64",
         ),
+        (
+            lambda g, c, x: hf.ppr_topk(g, hf.Seeds(on_device(np.array([[0, 0]])), on_device(np.eye(2)[:1])), 3),
+            "row 0 has a node more than once",
+        ),
+        (
+            lambda g, c, x: hf.ppr_topk(
+                g, hf.Seeds(on_device(np.zeros((2, 0), np.int64)), on_device(np.zeros((2, 0)))), 3
+            ),
+            "row 0 has no seed",
+        ),
+        (lambda g, c, x: hf.dense_topk(on_device(NAN), c, 0), "query 0 has a NaN"),
+        (lambda g, c, x: hf.dense_topk(on_device(NAN), c, 3, allow=[]), "query 0 has a NaN"),
+        (
+            lambda g, c, x: hf.seed_hits(hf.Seeds([[1]]), on_device(hf.Hits([[1]], [[1.0]])), 1.0),
+            "on a device, which the CPU cannot read",
+        ),
+        (
+            lambda g, c, x: hf.ppr_topk(
+                g,
+                hf.seed_hits(on_device(hf.Seeds([[1, 2]], [[1e308] * 2])), on_device(hf.Hits([[3]], [[1.0]])), 1.0),
+                3,
+            ),
+            "sum beyond float64",
+        ),
         (lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int32)), on_device(np.ones((1, 2)))), "int32"),
         (lambda g, c, x: hf.Seeds(on_device(np.ones((1, 2), np.int64)), np.ones((1, 2))), "both there"),
         (

@@ -222,13 +222,62 @@ def test_arrays_of_other_shapes_are_refused(runtime: Any) -> None:
         captured(given[0][:2], *given[1:])
     with pytest.raises(InputError, match="array 1 is float64"):
         captured(given[0], given[1] + 0.5, given[2])
-    for shapes in ([], [((3,), "nothing")], [((-1,), "float32")], 7):
+    with pytest.raises(InputError, match="one B for all arrays"):
+        hf.capture(lambda x: x, [((), "float32")], backend="recorder")(np.float32(3))
+    with pytest.raises(InputError, match="holds numbers that int32 does not"):
+        hf.capture(lambda x: x, [((1,), "int32")], backend="recorder")(np.array([[2**32 + 3]]))
+    with pytest.raises(InputError, match="batch_sizes is 5"):
+        captured.warmup(5)  # type: ignore[arg-type]
+    for shapes in ([], [((3,), "nothing")], [((-1,), "float32")], 7, [((4.7,), "float32")], [((4,), "O")]):
         with pytest.raises(InputError, match="shapes is"):
             hf.capture(System().core, shapes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="batch size 0"):
         captured.warmup([0])
     with pytest.raises(InputError, match="core is a int"):
         hf.capture(3, SHAPES)  # type: ignore[arg-type]
+
+
+PER_QUERY: list[dict[str, Any]] = [{"damping": np.full(3, 0.5)}, {"allowed_nodes": np.ones((3, NODES), np.bool_)}]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "recorder"])
+@pytest.mark.parametrize("options", PER_QUERY, ids=["damping", "allowed_nodes"])
+def test_options_of_each_query_are_refused_on_every_backend(runtime: Any, backend: str, options: Any) -> None:
+    with pytest.raises(InputError, match="is given for each query inside a captured core"):
+        System(**options).captured(backend)(*questions(3))
+
+
+def test_a_limit_of_passes_beyond_the_theorys_costs_nothing(runtime: Any) -> None:
+    system, given = System(max_iter=2**40), questions(3)
+    assert_same(system.captured()(*given), system.core(*given))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "recorder"])
+def test_results_without_a_batch_are_refused_on_every_backend(runtime: Any, backend: str) -> None:
+    constant = np.arange(7) if backend == "cpu" else on_device(np.arange(7))
+    with pytest.raises(InputError, match=r"returned an array of shape \(7,\) for"):
+        hf.capture(lambda *arrays: constant, SHAPES, backend=backend)(*questions(4))
+
+
+def test_a_captured_core_within_another(runtime: Any) -> None:
+    system = System()
+    inner = system.captured()
+    outer = hf.capture(lambda *arrays: {"inner": inner(*arrays)["hits"]}, SHAPES, backend="recorder")
+    given = questions(3)
+    assert_same(outer(*given), {"inner": system.core(*given)["hits"]})
+
+
+def test_padding_is_not_asked_again(runtime: Any) -> None:
+    alike = hf.Corpus.from_array(np.ones((ROWS, DIM), np.float32))
+    captured = hf.capture(lambda x: hf.dense_topk(x, alike, 3), [((DIM,), "float32")], backend="recorder")
+    before = _asked_again()
+    captured(np.ones((5, DIM), np.float32))
+    assert _asked_again() - before == 5
+
+
+def _asked_again() -> int:
+    calls = hf.explain()["backends"]["recorder"]["last_calls"]
+    return int(calls.get("capture", {}).get("queries_asked_again", 0))
 
 
 def test_a_core_that_reads_back_or_decides_is_refused(runtime: Any) -> None:

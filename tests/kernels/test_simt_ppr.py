@@ -95,6 +95,25 @@ def test_more_hits_than_a_round_selects_have_the_cpus_bits(runtime: Any, stop: s
         assert_equal(result, expected, TOPK, f"k={k}")
 
 
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 6])
+def test_weak_certificates_prove_the_same_lists(runtime: Any, max_iter: int) -> None:
+    """Walks cut short: whether a list is proven hangs on the errors of what is outside it."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        graph = hf.Graph.from_edges(*rng.integers(0, 12, (2, 20)), num_nodes=12)
+        restart = [{int(v): 1.0} for v in range(12)]
+        for stop in ("tol", "proven"):
+            options: dict[str, Any] = {"stop": stop, "max_iter": max_iter, "damping": 0.5}
+            expected = hf.ppr_topk(graph, restart, 2, backend="cpu", **options)
+            assert_equal(hf.ppr_topk(graph, restart, 2, backend="simt", **options), expected, TOPK, f"{seed} {stop}")
+
+
+def test_a_graph_without_nodes(runtime: Any) -> None:
+    graph, seeds = hf.Graph.from_edges([], [], num_nodes=0), hf.Seeds(np.full((2, 3), -1))
+    expected = hf.ppr_topk(graph, seeds, 3, empty="skip", backend="cpu")
+    assert_equal(on_host(hf.ppr_topk(graph, on_device(seeds), 3, empty="skip")), expected, TOPK, "no nodes")
+
+
 def test_a_pass_takes_at_most_three_launches(runtime: Any) -> None:
     rng = np.random.default_rng(6)
     graph = random_graph(rng, 190, 700, hub=3)

@@ -163,6 +163,19 @@ def test_passage_seeds_reach_questions_without_entities(index: hf.Index, questio
     assert (found.graph.counts > 0).all()
 
 
+def test_a_refused_k_leaves_no_trace(index: hf.Index, questions: Any) -> None:
+    vectors, mentions = questions
+    recipe = hf.recipes.PhaseGraph(index)
+    for k in (4.0, True, [1], -1):
+        with pytest.raises(InputError, match="k is"):
+            recipe.search(vectors=vectors, entities=mentions, k=k)
+        with pytest.raises(InputError, match="k is"):
+            recipe.warmup(k)
+    assert recipe.search(vectors=vectors, entities=mentions, k=4).hits.shape[1] == 4
+    with pytest.raises(InputError, match=r"most_seeds is 2\.5"):
+        recipe.warmup(most_seeds=2.5)
+
+
 def test_an_empty_batch_gives_empty_hits(index: hf.Index) -> None:
     found = hf.recipes.PhaseGraph(index).search(vectors=np.zeros((0, DIM)), entities=[], k=3, explain=True)
     assert found.hits.shape == (0, 3)

@@ -11,7 +11,10 @@ INSTALL = (
 
 def no_cupy() -> str | None:
     """Why there is no CuPy; None if there is. A mere folder of that name, say in the working directory, is none."""
-    found = find_spec("cupy")
+    try:
+        found = find_spec("cupy")
+    except ValueError:  # a module of that name without a spec
+        found = None
     if found is not None and found.origin is not None:
         return None
     return f"backend='cuda' needs CuPy, which is not installed; {INSTALL}"

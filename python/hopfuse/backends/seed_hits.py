@@ -31,8 +31,9 @@ def _sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(B, 1) sums from left to right."""
     if not values.shape[1]:
         return np.zeros((values.shape[0], 1))
-    return np.cumsum(values, axis=1)[:, -1:]
+    with np.errstate(over="ignore"):  # a sum beyond float64 is for the walk to refuse
+        return np.cumsum(values, axis=1)[:, -1:]
 
 
 def _over(values: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(values, total, out=values.copy(), where=total > 0)
+    return np.divide(values, total, out=values.copy(), where=(total > 0) & np.isfinite(total))

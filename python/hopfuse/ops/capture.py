@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from ..backends.placement import device_for, device_of, recordings
 from ..errors import InputError
 from ..types.arrays import to_numpy
+from ..types.results import check_leaves, take_apart
+from ._captured import inside, is_inside
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps, Recordings
@@ -34,13 +37,15 @@ class Captured:
     """
 
     def __init__(self, core: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], Any]], backend: str) -> None:
-        self._core, self._backend = core, backend
+        self._core, self._backend = inside(core), backend
         self._shapes = _read_shapes(shapes)
         self._recordings: dict[DeviceOps, Recordings] = {}
         self._lock = threading.RLock()
 
     def __call__(self, *arrays: Any) -> Any:
         """The core's result for a batch: NumPy arrays of NumPy arrays, device arrays of device arrays."""
+        if is_inside():  # part of another core
+            return self._core(*arrays)
         if len(arrays) != len(self._shapes):
             raise InputError(f"{len(arrays)} arrays were given; the core was captured with {len(self._shapes)}")
         device = device_for(self._backend, arrays[0], "array 0")
@@ -55,7 +60,9 @@ class Captured:
         self._check(given)
         device = device_of(self._backend)
         if device is None or not given[0].shape[0]:
-            return self._core(*given)
+            result = self._core(*given)
+            check_leaves(take_apart(result)[0], given[0].shape[0])
+            return result
         with self._lock:
             return self._of(device).on_host(given)
 
@@ -67,6 +74,8 @@ class Captured:
         batch_sizes : sequence of int
             Each stands for the recording that a batch of that size uses.
         """
+        if not isinstance(batch_sizes, Iterable):
+            raise InputError(f"batch_sizes is {batch_sizes!r}; it must be a sequence of sizes, [1, 32] say")
         for size in batch_sizes:
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
                 raise InputError(f"batch size {size!r}; batch sizes are whole numbers, at least 1")
@@ -83,7 +92,7 @@ class Captured:
         return self._recordings[device]
 
     def _check(self, arrays: Sequence[Any]) -> None:
-        batch = arrays[0].shape[:1]
+        batch = tuple(arrays[0].shape[:1]) or ("B",)
         for at, (array, (shape, dtype)) in enumerate(zip(arrays, self._shapes, strict=True)):
             if tuple(array.shape) != (*batch, *shape) or array.dtype != dtype:
                 raise InputError(
@@ -141,16 +150,19 @@ def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
     if not np.can_cast(given.dtype, dtype, "same_kind"):
         return given
     with np.errstate(over="ignore"):
-        return np.asarray(given, dtype)
+        cast = np.asarray(given, dtype)
+    if dtype.kind in "iu" and not (cast == given).all():
+        raise InputError(f"array {at} holds numbers that {dtype} does not; it was captured as {dtype}")
+    return cast
 
 
 def _read_shapes(shapes: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
     try:
-        read = [(tuple(int(side) for side in shape), np.dtype(dtype)) for shape, dtype in shapes]
+        read = [(tuple(index(side) for side in shape), np.dtype(dtype)) for shape, dtype in shapes]
     except (TypeError, ValueError) as error:
         raise InputError(
             f'shapes is {shapes!r}; it must be a list like [((384,), "float32")], one per array'
         ) from error
-    if not read or any(side < 0 for shape, _ in read for side in shape):
-        raise InputError(f"shapes is {shapes!r}; at least one array is needed, with sides of at least 0")
+    if not read or any(side < 0 for shape, _ in read for side in shape) or any(d.kind not in "biuf" for _, d in read):
+        raise InputError(f"shapes is {shapes!r}; at least one array of numbers is needed, with sides of at least 0")
     return read

@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..types import Corpus, Hits
 from ..types.arrays import to_numpy
 from ._arrays import same_library
+from ._captured import refuse_per_query
 from ._checks import check_ids, check_k, check_real, mask_or_ids
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def _read_allow(allow: Any, batch: int, n: int) -> _Allow:
     if allow is None:
         return _Allow()
     if isinstance(allow, Sequence) and allow and not isinstance(allow[0], bool | int | np.integer | np.bool_):
+        refuse_per_query("allow")
         rows = [to_numpy(row, f"allow[{b}]") for b, row in enumerate(allow)]
         if len(rows) != batch:
             raise InputError(f"allow has {len(rows)} lists for {batch} queries; give one for each query")
@@ -137,6 +139,8 @@ def _read_allow(allow: Any, batch: int, n: int) -> _Allow:
         return _Allow(indptr=indptr, ids=np.concatenate(lists), shared=False)
     mask, ids = mask_or_ids(to_numpy(allow, "allow"), n, "allow")
     if mask is not None:
+        if mask.ndim == 2:
+            refuse_per_query("allow")
         if mask.shape not in ((n,), (batch, n)):
             raise InputError(f"allow is a mask of shape {mask.shape}; it must be ({n},) or ({batch}, {n})")
         return _Allow(mask=np.ascontiguousarray(mask).view(np.uint8), shared=mask.ndim == 1)

@@ -17,6 +17,7 @@ from ..fusion.base import is_finite_float32
 from ..types import Hits
 from ..types.arrays import to_numpy
 from ._arrays import same_library
+from ._captured import refuse_per_query
 from ._checks import check_k, check_real
 
 if TYPE_CHECKING:
@@ -276,6 +277,8 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
         raise InputError(f"fusion method {method.name!r} reads no weights; leave them out")
     w = to_numpy(weights, "weights")
     check_real(w, "weights")
+    if w.ndim == 2:
+        refuse_per_query("weights")
     if w.shape not in ((lists,), (batch, lists)):
         raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
     with np.errstate(over="ignore"):

@@ -10,6 +10,9 @@ from ..backends import placement
 from ..errors import InputError
 from ..types import Corpus, Graph
 
+MOST = 2**24
+"""Queries, hits and seeds beyond which an estimate would itself take memory."""
+
 
 @dataclass(frozen=True)
 class MemoryEstimate:
@@ -69,8 +72,8 @@ def memory_estimate(
         if held is not None and not isinstance(held, kind):
             raise InputError(f"{name} is a {type(held).__name__}; it must be a {kind.__name__}")
     for name, number in {"batch": batch, "k": k, "seeds": seeds}.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-            raise InputError(f"{name} is {number!r}; it must be a whole number, at least 1")
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= MOST:
+            raise InputError(f"{name} is {number!r}; it must be a whole number from 1 to {MOST}")
     return MemoryEstimate(**placement.estimate(graph, corpus, batch=int(batch), k=int(k), seeds=int(seeds)))
 
 

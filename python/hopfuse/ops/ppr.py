@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
 from ..types.arrays import is_on_device, to_numpy
 from ._arrays import same_library
+from ._captured import refuse_per_query
 from ._checks import check_k, check_real, mask_or_ids
 from ._restart import Restart, read_restart
 
@@ -277,6 +278,8 @@ def _read_queries(
 def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     d = to_numpy(damping, "damping")
     check_real(d, "damping")
+    if d.ndim:
+        refuse_per_query("damping")
     if d.shape not in ((), (batch,)):
         raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
     d = d.astype(np.float64)
@@ -308,6 +311,8 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
         return np.full((batch, types), 1.0 / types) if per_type else None
     eta = to_numpy(weights, "edge_type_weights")
     check_real(eta, "edge_type_weights")
+    if eta.ndim == 2:
+        refuse_per_query("edge_type_weights")
     if eta.shape not in ((types,), (batch, types)):
         raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
     eta = eta.astype(np.float64)
@@ -365,6 +370,8 @@ def _read_allowed(graph: Graph, allowed: Any, rows: Restart) -> NDArray[np.uint8
         return None
     mask = to_numpy(allowed, "allowed_nodes")
     n, batch = graph.num_nodes, rows.batch
+    if mask.ndim == 2:
+        refuse_per_query("allowed_nodes")
     if mask.dtype != np.bool_ or mask.shape not in ((n,), (batch, n)):
         raise InputError(
             f"allowed_nodes is {mask.dtype}{mask.shape}; it must be bool of shape ({n},) or ({batch}, {n})"

@@ -50,7 +50,7 @@ def seed_hits(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
         raise InputError(f"seed_hits takes Seeds and Hits, not {type(seeds).__name__} and {type(hits).__name__}")
     if len(seeds) != len(hits):
         raise InputError(f"seeds have {len(seeds)} rows and hits {len(hits)}; they must be of the same queries")
-    if isinstance(mass, bool) or not isinstance(mass, int | float | np.number) or not 0 <= mass < np.inf:
+    if isinstance(mass, bool) or not isinstance(mass, int | float | np.integer | np.floating) or not 0 <= mass < np.inf:
         raise InputError(f"mass is {mass!r}; it must be a finite number, at least 0")
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..ops import Captured, calibrate, capture, dense_topk, fuse, ppr_topk, seed_hits
+from ..ops._checks import check_k
 from ..types import Hits, PprHits, Seeds
 from ..types.arrays import to_numpy
 from ._seeding import EntitySeeder, Seed
@@ -123,6 +124,9 @@ class PhaseGraph:
             raise InputError(f"entity_threshold is {entity_threshold!r}; it must be a cosine similarity, in [-1, 1]")
         if isinstance(passage_seeds, str) or not (np.isfinite(passage_seeds) and passage_seeds >= 0):
             raise InputError(f"passage_seeds is {passage_seeds!r}; it must be a finite number, at least 0")
+        for name, number in {"damping": damping, "consensus": consensus}.items():
+            if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+                raise InputError(f"{name} is {number!r}; it must be one number, for all queries")
         for name, pool in {"dense_k": dense_k, "graph_k": graph_k}.items():
             if isinstance(pool, bool) or not isinstance(pool, int | np.integer) or pool < 1:
                 raise InputError(f"{name} is {pool!r}; it must be a whole number, at least 1")
@@ -134,7 +138,7 @@ class PhaseGraph:
         self.encoder, self.matcher, self.threads = encoder, matcher, threads
         self._corpus, self._graph = index.corpus, index.graph
         self._passages = np.arange(index.num_passages)
-        self._captured: dict[tuple[int, int], Captured] = {}
+        self._captured: dict[tuple[Any, ...], Captured] = {}
         self._seeder = EntitySeeder(index, encoder, entity_threshold)
         self._check_options()
 
@@ -195,11 +199,15 @@ class PhaseGraph:
         most_seeds : int
             Entities of a question; the width is a power of two, and each has recordings of its own.
         """
-        self._core(_width(most_seeds), k).warmup(batch_sizes)
+        if isinstance(most_seeds, bool) or not isinstance(most_seeds, int | np.integer) or most_seeds < 1:
+            raise InputError(f"most_seeds is {most_seeds!r}; it must be a whole number, at least 1")
+        self._core(_width(int(most_seeds)), k).warmup(batch_sizes)
 
     def _core(self, width: int, k: int) -> Captured:
         """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""
-        if (width, k) not in self._captured:
+        options = (self.dense_k, self.graph_k, self.alpha, self.damping, self.consensus, self.temperature, self.ties)
+        key = (width, check_k(k), *options, self.passage_seeds, self.threads)
+        if key not in self._captured:
 
             def search(vectors: Any, nodes: Any, weights: Any) -> dict[str, Hits]:
                 dense = dense_topk(vectors, self._corpus, self.dense_k, threads=self.threads)
@@ -207,8 +215,8 @@ class PhaseGraph:
                 return {"dense": dense, "graph": graph, "hits": self._fuse(dense, graph, k)}
 
             shapes = [((self._corpus.dim,), np.float32), ((width,), np.int64), ((width,), np.float64)]
-            self._captured[width, k] = capture(search, shapes)
-        return self._captured[width, k]
+            self._captured[key] = capture(search, shapes)
+        return self._captured[key]
 
     def _walk(self, seeds: Seeds, dense: Hits) -> PprHits:
         """The graph pool: passages by Personalized PageRank from the seeds; empty where there are none."""

@@ -25,6 +25,11 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
     """A NumPy view of an array on the CPU, or of a list; an array elsewhere is an error."""
     if isinstance(array, np.ndarray):
         return array
+    if is_on_device(array):
+        raise InputError(
+            f"{name} is a {type(array).__name__} on a device, which the CPU cannot read in place; move it to the host, "
+            "or use backend='cuda'"
+        )
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)

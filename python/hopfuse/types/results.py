@@ -19,6 +19,16 @@ def take_apart(result: Any) -> tuple[list[Any], Rebuild]:
     return leaves, rebuild
 
 
+def check_leaves(leaves: list[Any], batch: int) -> None:
+    """Every array of a core's result has a row for each query."""
+    for leaf in leaves:
+        if tuple(leaf.shape[:1]) != (batch,):
+            raise InputError(
+                f"a core returned an array of shape {tuple(leaf.shape)} for {batch} queries; each array must have the "
+                "batch as its first axis"
+            )
+
+
 def _walk(part: Any, leaves: list[Any]) -> Rebuild:
     if isinstance(part, Hits):
         names = [field.name for field in fields(part)]

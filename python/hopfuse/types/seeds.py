@@ -72,6 +72,10 @@ class Seeds:
                [-1]])
         """
         given = list(rows)
+        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
+            raise InputError(f"width is {width!r}; it must be a whole number, at least 0")
+        for row, seeds in enumerate(given):
+            _check_row(row, seeds)
         shape = (len(given), max(width, *map(len, given)) if given else width)
         nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
         for row, seeds in enumerate(given):
@@ -84,6 +88,16 @@ class Seeds:
 
     def __repr__(self) -> str:
         return f"Seeds(queries={len(self)}, width={int(self.nodes.shape[1])})"
+
+
+def _check_row(row: int, seeds: Any) -> None:
+    if not isinstance(seeds, Mapping):
+        raise InputError(f"seed row {row} is a {type(seeds).__name__}; it must be a {{node: weight}}")
+    for node, weight in seeds.items():
+        if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < 2**63:
+            raise InputError(f"seed row {row} has the node {node!r}; nodes are whole numbers, at least 0")
+        if isinstance(weight, str) or not isinstance(weight, int | float | np.integer | np.floating):
+            raise InputError(f"seed row {row} has the weight {weight!r} at node {node}; weights are numbers")
 
 
 def _check_device_types(nodes: Any, weights: Any) -> None:
@@ -100,6 +114,8 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     ids = to_numpy(nodes, "nodes")
     if ids.size and ids.dtype.kind not in "iu":
         raise InputError(f"nodes have dtype {ids.dtype}; they must be integers")
+    if ids.dtype == np.uint64 and ids.size and ids.max() > np.iinfo(np.int64).max:
+        raise InputError(f"nodes go up to {ids.max()}; ids are int64")
     ids = np.array(ids, np.int64, order="C")
     values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
     if values.size and values.dtype.kind not in "fiub":

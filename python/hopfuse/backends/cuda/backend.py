@@ -25,7 +25,7 @@ class DeviceBackend:
         self.runtime, self.device = runtime, DeviceOps(runtime)
 
     def explain(self) -> dict[str, Any]:
-        calls = {op: dict(call) for op, call in self.device.last.items()}
+        calls = {op: dict(call) for op, call in list(self.device.last.items())}
         return {**self.runtime.explain(), "last_calls": calls, "error": self.unusable_reason}
 
     def ppr(self, graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import BackendError
 from .cupy_errors import translated
 from .runtime import Constants, DeviceArray
 
@@ -37,6 +38,12 @@ class Tape:
         """A MemoryPointer."""
         if self._next is None:
             pointer = self.pool.malloc(nbytes)
+            if self.pool.total_bytes() < self._bytes:  # short of memory, the pool gave back what was noted here
+                raise BackendError(
+                    "the device has too little memory to record this batch size: release graphs or corpora that are "
+                    "not used (hopfuse.release), or ask smaller batches"
+                )
+            self._bytes = self.pool.total_bytes()
             self._given.append((nbytes, pointer.ptr))
             return pointer
         given = self._given[self._next] if self._next < len(self._given) else None
@@ -77,8 +84,8 @@ class Capture:
 class CupyRecording:
     """A CUDA graph with the memory, constants and host memory that it uses."""
 
-    def __init__(self, cupy: Any, graph: Any, capture: Capture) -> None:
-        self._cupy, self._graph, self._capture = cupy, graph, capture
+    def __init__(self, cupy: Any, graph: Any, capture: Capture, stream: Any) -> None:
+        self._cupy, self._graph, self._capture, self._recorded_on = cupy, graph, capture, stream
         self._device = int(cupy.cuda.Device().id)
 
     def replay(self) -> None:
@@ -105,8 +112,8 @@ def record(cupy: Any, capture: Capture, work: Callable[[], T]) -> tuple[CupyReco
             raise
         graph = stream.end_capture()
     capture.tape.check()
-    caller.wait_event(stream.record())
-    return CupyRecording(cupy, graph, capture), result
+    stream.synchronize()  # replays may be queued on any stream: the run before must have left the memory
+    return CupyRecording(cupy, graph, capture, stream), result
 
 
 def _drop_recording(stream: Any) -> None:

@@ -72,5 +72,6 @@ class CupyModules:
     def _allow_shared(self, kernel: str, function: Any, shared: int) -> None:
         driver = self._cupy.cuda.driver
         with self._lock, translated(self._cupy, f"preparing {kernel} for {shared} bytes of shared memory"):
-            driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
-            self._shared[kernel] = shared
+            if shared > self._shared.get(kernel, 0):
+                driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+                self._shared[kernel] = shared

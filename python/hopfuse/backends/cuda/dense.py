@@ -99,10 +99,22 @@ def dense_topk(
     allowed = Allowed(mask, indptr, ids, shared)
     kept = min(k, allowed.most_rows(corpus.num_vectors))
     if not (batch and kept):
-        return DenseHits.of_nothing(runtime, batch, k), 0
+        hits = DenseHits.of_nothing(runtime, batch, k)
+        if batch:
+            _check(runtime, queries, corpus.metric == "cosine", hits.status)
+        return hits, 0
     hits = DenseHits.empty(runtime, batch, k)
     search = _Search(runtime, resident(runtime, corpus), allowed, kept, sizes or Sizes())
     return hits, sum(search.run(queries, begin, end, hits.rows(begin, end)) for begin, end in search.batches(batch))
+
+
+def _check(runtime: Runtime, queries: DeviceArray, cosine: bool, status: DeviceArray) -> DeviceArray:
+    """The queries' canonical norms; ``status`` says what is wrong with them."""
+    count, dim = queries.shape
+    norms = runtime.empty(count, np.float32)
+    arguments = [queries, np.int64(count), np.int32(dim), np.int32(cosine), norms, status]
+    runtime.launch("dense_queries_f32", blocks(count, ROWS_PER_BLOCK), THREADS, arguments)
+    return norms
 
 
 class _TileMask(NamedTuple):
@@ -213,10 +225,9 @@ class _Search:
         )
 
     def _read(self, vectors: DeviceArray, allowed: Allowed, hits: DenseHits) -> _Queries:
-        count, dim = vectors.shape
-        norms, status = self.runtime.empty(count, np.float32), self.runtime.empty(count, np.int32)
-        arguments = [vectors, np.int64(count), np.int32(dim), np.int32(self.corpus.cosine), norms, status]
-        self.runtime.launch("dense_queries_f32", blocks(count, ROWS_PER_BLOCK), THREADS, arguments)
+        count = int(vectors.shape[0])
+        status = self.runtime.empty(count, np.int32)
+        norms = _check(self.runtime, vectors, self.corpus.cosine, status)
         may_hit = allowed.upload(self.runtime) if self.shared is None else self.shared
         return _Queries(count, vectors, norms, status, may_hit, hits)
 

@@ -29,13 +29,15 @@ def fixed_passes(block: PprBlock) -> tuple[int, int]:
     seed with the smallest degree; and a pass to spare for the float32 logarithm.
     """
     q, d = block.queries, float(block.damping[: block.count].max(initial=0.0))
-    if d == 0.0 or q.max_iter:
-        return 1, q.max_iter or 1
+    if d == 0.0:
+        return 1, 1
     decay = math.log((1.0 + math.sqrt(1.0 - d * d)) / d if block.symmetric else 1.0 / d)
     starts = (4.0, 4.0 * math.sqrt(block.graph.degree_range)) if block.symmetric else (2.0, 2.0)
     least, most = (math.log(max(1.0, start / q.tol)) / decay for start in starts)
-    least = 1.0 if q.damping.min() < d or block.per_lane else least
-    return max(1, int(least * 0.75)), int(most) + 3
+    last = int(most) + 3
+    if q.max_iter or q.damping.min() < d or block.per_lane:
+        return 1, min(last, q.max_iter or last)
+    return max(1, int(least * 0.75)), last
 
 
 class PprBlock:
@@ -191,7 +193,7 @@ class PprBlock:
         begin, end = np.zeros((2, self.lanes), np.int64)  # an unused lane has no restart
         begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
         arrays = [runtime.upload(array) for array in (begin, end, node, value)]
-        return [None, None, *map(np.int32, (0, self.count, 0))], *arrays, np.unique(node).size
+        return [None, None, *map(np.int32, (-1, self.count, 0))], *arrays, np.unique(node).size
 
     def _seeds(self) -> tuple[Any, ...]:
         """Seeds on the device; room for the restarts that the kernel makes of them."""

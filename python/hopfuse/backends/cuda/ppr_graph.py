@@ -80,21 +80,22 @@ def device_graph(runtime: Runtime, graph: Graph, per_type: bool, masked: bool) -
     """The graph on this runtime's device, uploaded at its first use there and kept with it."""
     with_out = masked and graph.directed
     key = f"{resident_key(runtime)}:{per_type}:{with_out}"
-    if key not in graph._prepared:
+    prepared: DeviceGraph | None = graph._prepared.get(key)
+    if prepared is None:
         arrays = (graph.indptr, graph.indices, graph.weight, graph.edge_type, graph.node_of, graph.internal_of)
         stored = sum(0 if array is None else array.nbytes for array in arrays) * (2 if with_out else 1)
         require(runtime, stored + 5 * graph.degree.nbytes, "the graph")
-        with runtime.resident():
-            graph._prepared[key] = _derive(runtime, graph, per_type, with_out)
-    prepared: DeviceGraph = graph._prepared[key]
+        rows: Rows | None = graph._prepared.get(f"{resident_key(runtime)}:rows")
+        with runtime.resident():  # which waits at its end: then other streams may read what is there
+            rows = rows or _upload(runtime, graph)
+            prepared = _derive(rows, graph, per_type, with_out)
+        graph._prepared[f"{resident_key(runtime)}:rows"] = rows
+        graph._prepared[key] = prepared
     return prepared
 
 
-def _derive(runtime: Runtime, graph: Graph, per_type: bool, with_out: bool) -> DeviceGraph:
-    key = f"{resident_key(runtime)}:rows"
-    if key not in graph._prepared:
-        graph._prepared[key] = _upload(runtime, graph)
-    rows: Rows = graph._prepared[key]
+def _derive(rows: Rows, graph: Graph, per_type: bool, with_out: bool) -> DeviceGraph:
+    runtime = rows.runtime
     derived = Degrees.of(graph, per_type)
     walks = derived.scale64[derived.scale64 > 0]
     smallest = 1.0 / float(walks.max()) if walks.size else 1.0

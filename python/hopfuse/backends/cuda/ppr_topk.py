@@ -82,7 +82,8 @@ class TopkSearch:
         if certificate is not None:
             known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
             known.append(None if polished is None else upload(polished))
-        candidates = [block.even, block.odd, np.int32(block.per_lane), self.graph.node_of, self.among, self.count]
+        candidates = [block.even, block.odd, block.unscale32, np.int32(block.per_lane)]
+        candidates += [self.graph.node_of, self.among, self.count]
         state = [block.walking, block.limit, block.passes, block.last_pass, block.status, np.float64(block.queries.tol)]
         arguments = [*candidates, *self._list(block), *certifier.certified, *known, *state, upload(row_of)]
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])

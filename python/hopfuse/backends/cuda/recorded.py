@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types.results import Rebuild, take_apart
+from ...types.results import Rebuild, check_leaves, take_apart
 from .device_ops import DeviceOps
 from .runtime import DeviceArray, Runtime
 
@@ -74,6 +74,7 @@ class RecordedCore:
         given = [runtime.export(view, None) for view in self.inputs.views(self._above)]
         with self.device.watching() as (statuses, self._residents):
             leaves, rebuild = take_apart(self._core(*given))
+        check_leaves(leaves, self.inputs.slots[0].shape[0])
         arrays = [*(runtime.adopt(leaf) for leaf in leaves), *statuses]
         layout = Layout([(tuple(array.shape), array.dtype) for array in arrays])
         below = runtime.empty(max(1, layout.nbytes), np.uint8)
@@ -101,6 +102,7 @@ class RecordedCore:
         self._recording.replay()
         below = self.runtime.empty(self._below.nbytes, np.uint8)  # the next replay writes where this one did
         self.runtime.copy(below, self._below)
+        self.runtime.download(below[:1])  # and may be queued on another stream: this one must be over
         return self._split(self.outputs.views(below), self.runtime.download)
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:

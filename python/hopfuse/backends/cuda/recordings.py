@@ -44,7 +44,7 @@ class Recordings:
             rows = np.minimum(np.arange(begin, begin + size), batch - 1)  # padded by the last query
             given = [array[rows] for array in arrays]
             leaves, status = recorded.on_host(given)
-            left = self._left(status, begin)
+            left = self._left(status[: batch - begin], begin)
             if left.size:
                 again = self._again([self.device.runtime.upload(array[left]) for array in given])
                 merge_rows(None, leaves, left, [self.device.runtime.download(leaf) for leaf in again])
@@ -63,7 +63,7 @@ class Recordings:
         for begin in range(0, batch, size):
             given = [self._padded(array, begin, size) for array in arrays]
             leaves, status = recorded.on_device(given)
-            left = self._left(status, begin)
+            left = self._left(status[: batch - begin], begin)
             if left.size:
                 again = self._again([self._rows(array, left) for array in given])
                 merge_rows(runtime, leaves, left, again)

@@ -26,11 +26,11 @@ def require(runtime: Runtime, nbytes: int, what: str) -> None:
 
 def residents(runtime: Runtime, held: Graph | Corpus) -> list[Any]:
     """All that is there, for what must not lose it."""
-    return [kept for key, kept in held._prepared.items() if key.startswith(resident_key(runtime))]
+    return [kept for key, kept in list(held._prepared.items()) if key.startswith(resident_key(runtime))]
 
 
 def release(runtime: Runtime, held: Graph | Corpus) -> None:
     """Free what is on the device; a recording that reads it keeps it until it is dropped itself."""
-    for key in [key for key in held._prepared if key.startswith(resident_key(runtime))]:
-        del held._prepared[key]
+    for key in [key for key in list(held._prepared) if key.startswith(resident_key(runtime))]:
+        held._prepared.pop(key, None)
     runtime.trim()
