@@ -17,7 +17,20 @@ KERNELS = ROOT / "kernels"
 
 # ---- The table ------------------------------------------------------------------------------------------------------
 
-PUBLIC = {"", "errors", "types", "ops", "fusion", "index", "recipes", "encoders", "extract", "evaluate", "reference"}
+PUBLIC = {
+    "",
+    "errors",
+    "types",
+    "ops",
+    "fusion",
+    "index",
+    "recipes",
+    "encoders",
+    "extract",
+    "evaluate",
+    "adapters",
+    "reference",
+}
 #: Rooms of the package that a room may import, beside itself. "" is the package's own __init__.
 ROOMS: dict[str, set[str]] = {
     "errors": set(),

@@ -23,7 +23,7 @@ from .ops import (
 from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
 
 if TYPE_CHECKING:
-    from . import encoders, evaluate, extract, recipes, reference
+    from . import adapters, encoders, evaluate, extract, recipes, reference
     from .backends.selftest import SelfTest, selftest
     from .index import Index
 
@@ -40,6 +40,7 @@ __all__ = [
     "PprResult",
     "Seeds",
     "SelfTest",
+    "adapters",
     "calibrate",
     "capture",
     "dense_topk",
@@ -60,7 +61,7 @@ __all__ = [
     "selftest",
 ]
 
-_ROOMS = ("encoders", "evaluate", "extract", "recipes", "reference")
+_ROOMS = ("adapters", "encoders", "evaluate", "extract", "recipes", "reference")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,324 @@
+"""python-igraph's ``personalized_pagerank`` by hopfuse's kernels: one query as igraph has it, many at once, patched in.
+
+igraph itself is not needed: graphs are read by their own methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import Graph, ppr
+from ..errors import InputError
+
+__all__ = ["accelerate", "from_igraph", "personalized_pagerank", "personalized_pagerank_batch"]
+
+#: igraph's own solver goes to 1e-10; a bound of 1e-6 on the sum of all errors is below what a ranking sees.
+TOL = 1e-6
+
+
+def from_igraph(graph: Any, *, weights: Any = None, directed: bool = True) -> Graph:
+    """The walk that igraph makes of a graph.
+
+    Parallel edges add up. Where edges go both ways igraph counts a self-loop twice, so here it weighs double. Edges of
+    weight 0 lead nowhere and are left out.
+
+    Parameters
+    ----------
+    graph : igraph.Graph
+        N vertices.
+    weights : str, or sequence of float, optional
+        The name of an edge attribute, or a weight >= 0 for each edge; 1 each by default.
+    directed : bool
+        False: edges of a directed graph go both ways.
+
+    Returns
+    -------
+    Graph
+        N nodes with the vertices' numbers.
+
+    Raises
+    ------
+    InputError
+        Something that is no igraph graph; weights that are missing, negative or not finite.
+
+    Examples
+    --------
+    >>> import igraph
+    >>> from hopfuse.adapters.igraph import from_igraph
+    >>> from_igraph(igraph.Graph([(0, 1), (1, 2)])).num_nodes
+    3
+    """
+    _check_graph(graph)
+    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
+    weight = _edge_weights(graph, weights, len(edges))
+    both_ways = not (directed and graph.is_directed())
+    if both_ways:
+        weight = np.where(edges[:, 0] == edges[:, 1], 2.0 * weight, weight)
+    held = weight > 0
+    src, dst = edges[held].T
+    return Graph.from_edges(src, dst, weight[held], num_nodes=graph.vcount(), directed=not both_ways)
+
+
+def personalized_pagerank(
+    graph: Any,
+    vertices: Any = None,
+    directed: bool = True,
+    damping: float = 0.85,
+    reset: Any = None,
+    reset_vertices: Any = None,
+    weights: Any = None,
+    arpack_options: None = None,
+    implementation: str = "prpack",
+) -> list[float] | float:
+    """igraph's ``Graph.personalized_pagerank``, with its arguments.
+
+    The graph is read anew in every call, which takes longer than the walk: :func:`accelerate` reads it once, and
+    :func:`personalized_pagerank_batch` walks for many queries together.
+
+    Parameters
+    ----------
+    graph : igraph.Graph
+    vertices : int, sequence of int, or VertexSeq, optional
+        Whose scores to return; all by default.
+    directed : bool
+        False: edges of a directed graph go both ways.
+    damping : float
+        Probability of walking on, in [0, 1).
+    reset : sequence of float, or str, optional
+        Restart weight of each vertex, or the name of a vertex attribute; the same for all by default.
+    reset_vertices : int, Vertex, or sequence of them, optional
+        Restart at these instead, each as often as it is named.
+    weights : str, or sequence of float, optional
+        Edge attribute or a weight >= 0 for each edge; 1 each by default.
+    arpack_options : None
+        hopfuse has none of ARPACK's options.
+    implementation : {"prpack", "arpack"}
+        Both are one walk here; its sum of absolute errors is at most 1e-6.
+
+    Returns
+    -------
+    list of float, or float
+        Scores of ``vertices``, which sum to 1 over all; one number for one vertex.
+
+    Raises
+    ------
+    InputError
+        Arguments that igraph refuses, ``arpack_options``, a damping of 1.
+
+    References
+    ----------
+    The interface: python-igraph, ``Graph.personalized_pagerank``.
+
+    Examples
+    --------
+    >>> import igraph
+    >>> from hopfuse.adapters.igraph import personalized_pagerank
+    >>> path = igraph.Graph([(0, 1), (1, 2)])
+    >>> [round(score, 3) for score in personalized_pagerank(path, reset_vertices=[0], damping=0.5)]
+    [0.583, 0.333, 0.083]
+    """
+    walk = from_igraph(graph, weights=weights, directed=directed)
+    return _one(graph, walk, vertices, damping, reset, reset_vertices, arpack_options, implementation)
+
+
+def personalized_pagerank_batch(
+    graph: Any,
+    resets: Any,
+    *,
+    directed: bool = True,
+    damping: Any = 0.85,
+    weights: Any = None,
+    tol: float = TOL,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> NDArray[np.float32]:
+    """Scores of all vertices for many queries at once.
+
+    Parameters
+    ----------
+    graph : igraph.Graph, or Graph
+        A :class:`hopfuse.Graph` of :func:`from_igraph` is walked as it is; then leave ``weights`` and ``directed`` out.
+    resets : array_like (B, N), scipy.sparse (B, N), Seeds, or list of {vertex: weight}
+    directed, weights
+        As in :func:`personalized_pagerank`.
+    damping : float or array_like (B,)
+    tol : float
+        Bound on the sum of a query's absolute errors.
+    backend : {"auto", "cpu", "cuda"}
+    threads : int, optional
+
+    Returns
+    -------
+    ndarray of float32 (B, N)
+
+    Examples
+    --------
+    >>> import igraph
+    >>> from hopfuse.adapters.igraph import personalized_pagerank_batch
+    >>> path = igraph.Graph([(0, 1), (1, 2)])
+    >>> personalized_pagerank_batch(path, [{0: 1.0}, {2: 1.0}], damping=0.5).round(3)
+    array([[0.583, 0.333, 0.083],
+           [0.083, 0.333, 0.583]], dtype=float32)
+    """
+    if isinstance(graph, Graph) and (weights is not None or not directed):
+        raise InputError(
+            "graph is a hopfuse Graph, which has its weights and directions; leave weights and directed out"
+        )
+    walk = graph if isinstance(graph, Graph) else from_igraph(graph, weights=weights, directed=directed)
+    scores: NDArray[np.float32] = ppr(walk, resets, damping=damping, tol=tol, backend=backend, threads=threads).scores
+    return scores
+
+
+def accelerate(graph: Any) -> Any:
+    """Make ``graph.personalized_pagerank`` hopfuse's from now on: one line for code that calls it in a loop.
+
+    The graph is read at the first call with each edge attribute and direction, and kept. After a change of edges or
+    weights call ``accelerate`` again; a change of their number is noticed.
+
+    Parameters
+    ----------
+    graph : igraph.Graph
+
+    Returns
+    -------
+    igraph.Graph
+        The same object.
+
+    Examples
+    --------
+    >>> import igraph
+    >>> from hopfuse.adapters.igraph import accelerate
+    >>> path = accelerate(igraph.Graph([(0, 1), (1, 2)]))
+    >>> round(path.personalized_pagerank(vertices=1, reset_vertices=[0], damping=0.5), 3)
+    0.333
+    """
+    _check_graph(graph)
+    graph.personalized_pagerank = _Accelerated(graph)
+    return graph
+
+
+class _Accelerated:
+    """The method of one graph."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph, self._size = graph, (graph.vcount(), graph.ecount())
+        self._walks: dict[tuple[str | None, bool], Graph] = {}
+
+    def __call__(
+        self,
+        vertices: Any = None,
+        directed: bool = True,
+        damping: float = 0.85,
+        reset: Any = None,
+        reset_vertices: Any = None,
+        weights: Any = None,
+        arpack_options: None = None,
+        implementation: str = "prpack",
+    ) -> list[float] | float:
+        size = (self._graph.vcount(), self._graph.ecount())
+        if size != self._size:
+            raise InputError(
+                f"the graph had {self._size[0]} vertices and {self._size[1]} edges when it was accelerated, and has "
+                f"{size[0]} and {size[1]}; call accelerate(graph) again"
+            )
+        walk = self._walk(weights, bool(directed))
+        return _one(self._graph, walk, vertices, damping, reset, reset_vertices, arpack_options, implementation)
+
+    def _walk(self, weights: Any, directed: bool) -> Graph:
+        if weights is not None and not isinstance(weights, str):
+            return from_igraph(self._graph, weights=weights, directed=directed)  # numbers of this call alone
+        if (weights, directed) not in self._walks:
+            self._walks[weights, directed] = from_igraph(self._graph, weights=weights, directed=directed)
+        return self._walks[weights, directed]
+
+
+def _one(
+    graph: Any,
+    walk: Graph,
+    vertices: Any,
+    damping: float,
+    reset: Any,
+    reset_vertices: Any,
+    arpack_options: None,
+    implementation: str,
+) -> list[float] | float:
+    if arpack_options is not None:
+        raise InputError("arpack_options are ARPACK's, which hopfuse does not use; leave them out")
+    if implementation not in ("prpack", "arpack"):
+        raise InputError(f"implementation is {implementation!r}; allowed: 'prpack', 'arpack' (one walk here)")
+    if not walk.num_nodes:
+        return []
+    chosen = _vertices(graph, vertices, "vertices")
+    restart = _restart(graph, reset, reset_vertices)
+    scores = ppr(walk, restart[None, :], damping=damping, tol=TOL).scores[0]
+    if isinstance(chosen, int):
+        return float(scores[chosen])
+    return [float(score) for score in (scores if chosen is None else scores[chosen])]
+
+
+def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]:
+    n = graph.vcount()
+    if reset is not None and reset_vertices is not None:
+        raise InputError("reset and reset_vertices both say where the walk restarts; give one of them")
+    if reset_vertices is not None:
+        named = _vertices(graph, reset_vertices, "reset_vertices")
+        return np.bincount(np.atleast_1d(np.asarray(named, np.int64)), minlength=n).astype(np.float64)
+    if reset is None:
+        return np.ones(n)
+    given = graph.vs[reset] if isinstance(reset, str) else reset
+    values = _numbers(given, "reset")
+    if values.shape != (n,):
+        raise InputError(f"reset has {values.size} numbers for {n} vertices; give one for each")
+    return values
+
+
+def _vertices(graph: Any, given: Any, name: str) -> int | list[int] | None:
+    """Vertex numbers of an int, a Vertex, a VertexSeq or a sequence of such."""
+    if given is None:
+        return None
+    one = _number_of(given)
+    if one is None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        raise InputError(f"{name} is {given!r}; it must be vertex numbers")
+    numbers = [one] if one is not None else [_number_of(item) for item in given]
+    for number, item in zip(numbers, [given] if one is not None else given, strict=True):
+        if number is None or not 0 <= number < graph.vcount():
+            raise InputError(f"{name} has {item!r}; vertices are 0 .. {graph.vcount() - 1}")
+    return numbers[0] if one is not None else [int(number) for number in numbers if number is not None]
+
+
+def _number_of(vertex: Any) -> int | None:
+    """Of an int or an igraph.Vertex; None for anything else."""
+    number = getattr(vertex, "index", vertex)
+    is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    return int(number) if is_number else None
+
+
+def _edge_weights(graph: Any, weights: Any, edges: int) -> NDArray[np.float64]:
+    if weights is None:
+        return np.ones(edges)
+    if isinstance(weights, str):
+        if weights not in graph.es.attributes():
+            raise InputError(f"weights is {weights!r}; the edges have the attributes {graph.es.attributes()}")
+        weights = graph.es[weights]
+    values = _numbers(weights, "weights")
+    if values.shape != (edges,):
+        raise InputError(f"weights has {values.size} numbers for {edges} edges; give one for each")
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError("weights are finite and at least 0; one of them is not")
+    return values
+
+
+def _numbers(given: Any, name: str) -> NDArray[np.float64]:
+    try:
+        return np.array(given if isinstance(given, np.ndarray) else list(given), np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}") from error
+
+
+def _check_graph(graph: Any) -> None:
+    if not all(hasattr(graph, method) for method in ("get_edgelist", "vcount", "ecount", "is_directed")):
+        raise InputError(f"graph is a {type(graph).__name__}; it must be an igraph.Graph")
