@@ -7,12 +7,16 @@ from .phase_graph import PhaseGraphWhole
 from .ppr import Ppr
 from .ppr_topk import PprTopk
 
+WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank")
+SEARCHES = ("faiss", "numpy-matmul", "usearch", "scikit-learn")
 WALKS_ON_GPU = ("cugraph", "cupy-spmm")
 
 CASES: dict[str, Case] = {
-    "ppr-hotpotqa": Case(("igraph", "scipy"), Ppr, WALKS_ON_GPU),
+    "ppr-hotpotqa": Case(WALKS, Ppr, WALKS_ON_GPU),
     "ppr-topk-hotpotqa": Case(("igraph", "scipy"), PprTopk, WALKS_ON_GPU),
-    "dense-200k": Case(("faiss", "numpy-matmul"), Dense, ("faiss-gpu", "torch-cuda", "cuvs")),
+    "dense-200k": Case(
+        ("faiss", "numpy-matmul", "usearch", "scikit-learn"), Dense, ("faiss-gpu", "torch-cuda", "cuvs")
+    ),
     "fusion": Case(("numpy-fusion", "oracle-fusion"), Fusion),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
 }

@@ -18,6 +18,15 @@ def stored_entries(workload: Ppr) -> tuple[NDArray[np.int64], NDArray[np.int64],
     return np.concatenate([src, dst[~loop]]), np.concatenate([dst, src[~loop]]), both
 
 
+def adjacency(workload: Ppr) -> Any:
+    """The weights as a SciPy CSR matrix in float64, rows of outgoing edges."""
+    import scipy.sparse as sp
+
+    src, dst, weight = stored_entries(workload)
+    n = workload.graph.num_nodes
+    return sp.csr_matrix((weight, (src, dst)), shape=(n, n))
+
+
 def damped_operator(workload: Ppr) -> Any:
     """d P' as a SciPy CSR matrix in float32, with indices of 32 bits."""
     import scipy.sparse as sp

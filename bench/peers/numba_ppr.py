@@ -1,0 +1,59 @@
+"""A numba kernel: batched power iteration over CSR rows, all threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cases.ppr import Ppr
+from .base import Peer
+from .walk import damped_operator, shares
+
+
+class NumbaPpr(Peer):
+    """What a Python programmer writes without a compiler: rows in parallel, the batch in the inner loop."""
+
+    packages = ("numba",)
+    modules = ("numba",)
+    remark = "compiled before it is timed"
+
+    def __init__(self, workload: Ppr, threads: int) -> None:
+        import numba
+
+        numba.set_num_threads(threads)
+        self.workload, self.operator = workload, damped_operator(workload)
+        self.one_pass = _compiled()
+
+    def run(self, batch: int) -> Any:
+        workload, operator = self.workload, self.operator
+        n, least = workload.graph.num_nodes, (1 - workload.damping) * workload.tol
+        restart = np.zeros((n, batch), np.float32)
+        for column, seeds in enumerate(workload.restarts[:batch]):
+            node, share = shares(seeds)
+            restart[node, column] = np.float32(1 - workload.damping) * share
+        x, following = restart / np.float32(1 - workload.damping), np.empty_like(restart)
+        change = np.empty_like(restart)
+        while True:
+            self.one_pass(operator.indptr, operator.indices, operator.data, restart, x, following, change)
+            x, following = following, x
+            if (change.sum(axis=0) <= least).all():
+                return workload.finish(x.T)
+
+
+def _compiled() -> Any:
+    import numba
+
+    @numba.njit(parallel=True, fastmath=True)  # type: ignore[untyped-decorator]
+    def one_pass(indptr: Any, indices: Any, data: Any, restart: Any, x: Any, following: Any, change: Any) -> None:
+        for row in numba.prange(restart.shape[0]):
+            for b in range(restart.shape[1]):
+                following[row, b] = restart[row, b]
+            for entry in range(indptr[row], indptr[row + 1]):
+                weight, source = data[entry], indices[entry]
+                for b in range(restart.shape[1]):
+                    following[row, b] += weight * x[source, b]
+            for b in range(restart.shape[1]):
+                change[row, b] = abs(following[row, b] - x[row, b])
+
+    return one_pass
