@@ -51,6 +51,10 @@ def test_info_of_the_machine():
     assert found["auto"] in found["backends"]
     assert {"hopfuse", "processor", "cores", "python", "numpy"} <= set(found)
     assert found["backends"]["cpu"]["variant"] in hopfuse("info").stdout
+    error = found["backends"]["cuda"]["error"]
+    if error is not None:  # an extra's square brackets among it
+        shown = "".join(character for character in hopfuse("info").stdout if character not in "│ \n")
+        assert error.replace(" ", "") in shown
 
 
 def test_verify_needs_a_directory():

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from .. import Index, __version__
 from .. import explain as explain_backends
@@ -59,7 +60,7 @@ def index_table(found: Mapping[str, Any]) -> Table:
     for key, value in found.items():
         if key not in ("graph", "sections", "bytes"):
             table.add_row(
-                key.replace("_", " ").removeprefix("num "), f"{value:,}" if type(value) is int else str(value)
+                key.replace("_", " ").removeprefix("num "), _listed(value if type(value) is int else str(value))
             )
     for key, value in (found["graph"] or {}).items():
         table.add_row(f"graph: {key.replace('_', ' ')}", _listed(value))
@@ -74,9 +75,14 @@ def _lines(title: str) -> Table:
     return table
 
 
-def _listed(value: Any) -> str:
+def _listed(value: Any) -> Text:
+    """As it is: square brackets, as extras have them, are no markup."""
+    return Text(_plain(value))
+
+
+def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {_listed(v)}" for k, v in value.items())
+        return ", ".join(f"{k}: {_plain(v)}" for k, v in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return f"{value:,}" if type(value) is int else str(value)
