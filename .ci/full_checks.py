@@ -35,7 +35,7 @@ TOOLS = {
     "git": "git",
     "cmake": "cmake",
     "g++-12": "g++-12",
-    "clang++-14": "clang-14 libomp-14-dev",
+    "clang++-14": "clang-14 libclang-rt-14-dev libomp-14-dev",
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "qemu-aarch64-static": "qemu-user-static",
 }

@@ -126,9 +126,9 @@ extern "C" __global__ void __launch_bounds__(256)
 // or with `sorts` (stride a power of two, in shared memory) the block sorts them. Where `bounds` (B, width), the sorted
 // upper bounds that the keys are the rows of, is not null: rescored[b] counts its rows, and complete[b] says whether no
 // row outside it can be a hit (see dense_select_f32). `status` is what is known of the query before (hopfuse/query_status.h).
-// Grid: one block a query. Block: 128. Shared memory: 32768 bytes (8 stride where it sorts, else 16). Registers: <= 40
+// Grid: one block a query. Block: 128. Shared memory: 32768 bytes (8 stride where it sorts, else 16). Registers: <= 48
 // (occupancy 25 %), 2 KiB for k = 10. Moved: 8 bytes a key that is sorted, 20 a hit, 8 a bound.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 6)
     topk_emit(const uint64_t* keys, int64_t stride, int sorts, int64_t k, int64_t columns, const uint64_t* bounds,
               int width, const int32_t* status, int64_t* ids, float* scores, int64_t* counts, int32_t* complete,
               int64_t* rescored) {
