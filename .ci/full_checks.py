@@ -331,7 +331,8 @@ class Outcome:
     seconds: float
 
     def row(self) -> str:
-        detail = re.sub(r" in [\d.]+s.*$", "", self.detail.splitlines()[0])
+        detail = re.sub(r" in [\d.]+s.*$|:$", "", self.detail.splitlines()[0])
+        detail = re.sub(r"/\S+/", "", detail)  # no paths of this machine
         result = "passed" if self.passed else "FAILED"
         return f"| {PARTS[self.name].__doc__} | {result} | {detail} | {self.seconds:.0f} |"
 
