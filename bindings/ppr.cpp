@@ -1,5 +1,6 @@
 #include "common.h"
 #include "hopfuse/ppr_certificate.h"
+#include "hopfuse/ppr_plan.h"
 
 namespace {
 
@@ -95,6 +96,9 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_TILE") = hopfuse::PPR_TILE;
     m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
+    m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
+          nb::arg("volume"), nb::arg("norm"));
+    m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
     m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("tile"));
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),

@@ -22,6 +22,13 @@ def on_device(value: Any) -> Any:
     return SimtArray(np.array(value, order="C"))
 
 
+def recording_of(captured: hf.Captured) -> Any:
+    """The one recording that a captured core has made."""
+    (recordings,) = captured._recordings.values()
+    (recorded,) = recordings._made.values()
+    return recorded._recording
+
+
 def on_host(value: Any) -> Any:
     """The same back."""
     if isinstance(value, hf.Hits):

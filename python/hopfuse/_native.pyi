@@ -33,6 +33,10 @@ PPR_POLISH_STEPS: int = 32
 
 PPR_POLISH_GAIN: float = 0.98
 
+def ppr_pass_limit(symmetric: bool, damping: float, tol: float, volume: float, norm: float) -> int: ...
+
+def ppr_measured_from(limit: int) -> int: ...
+
 def ppr_slack(longest_row: int, tile: int) -> float: ...
 
 class GraphView:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cases import random_graph
 from compare import assert_bitwise
+from devices import recording_of
 from hopfuse.errors import BackendError, InputError
 from variants import missing, registered
 
@@ -76,7 +77,7 @@ class TestOnADevice:
             backend="small",
         )
         walk.warmup([64])
-        made = next(iter(next(iter(walk._recordings.values()))._made.values()))._recording.pool.made
+        made = recording_of(walk).pool.made
         assert 0.8 * made <= expected.workspace <= 1.3 * made
 
     @pytest.mark.parametrize("what", ["graph", "corpus"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import random_graph
 from compare import assert_bitwise
-from devices import on_device, on_host
+from devices import on_device, on_host, recording_of
 from hopfuse.errors import InputError
 from hopfuse_simt.runtime import SimtError
 from variants import missing, registered
@@ -100,7 +100,7 @@ def test_a_replay_takes_few_launches(runtime: Any) -> None:
     captured = System().captured()
     captured(*questions(32))
     runtime.launches.clear(), runtime.events.clear()
-    recording = next(iter(next(iter(captured._recordings.values()))._made.values()))._recording
+    recording = recording_of(captured)
     queued = Counter(event.what if event.kind == "launch" else event.kind for event, _ in recording.queue)
     walk = {name: count for name, count in queued.items() if name.startswith(("ppr_pass", "ppr_seg", "ppr_control"))}
     passes = max(walk.values())
@@ -124,7 +124,7 @@ def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
 def test_its_memory_is_given_out_twice_and_freed_with_it(runtime: Any) -> None:
     captured = System().captured()
     captured(*questions(64))
-    recording = next(iter(next(iter(captured._recordings.values()))._made.values()))._recording
+    recording = recording_of(captured)
     asked = sum(event.what for event, _ in recording.queue if event.kind == "poison")
     assert recording.pool.made < 0.8 * asked  # two blocks of lanes, one after the other
     pool = recording.pool

@@ -6,6 +6,7 @@ igraph itself is not needed: graphs are read by their own methods.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,20 @@ def personalized_pagerank(
     >>> [round(score, 3) for score in personalized_pagerank(path, reset_vertices=[0], damping=0.5)]
     [0.583, 0.333, 0.083]
     """
-    walk = from_igraph(graph, weights=weights, directed=directed)
-    return _one(graph, walk, vertices, damping, reset, reset_vertices, arpack_options, implementation)
+    if arpack_options is not None:
+        raise InputError("arpack_options are ARPACK's, which hopfuse does not use; leave them out")
+    if implementation not in ("prpack", "arpack"):
+        raise InputError(f"implementation is {implementation!r}; allowed: 'prpack', 'arpack' (one walk here)")
+    held = graph if isinstance(graph, _Held) else _Held(graph)
+    walk = held.walk(weights, bool(directed))
+    if not walk.num_nodes:
+        return []
+    chosen = _vertices(held.graph, vertices, "vertices")
+    restart = _restart(held.graph, reset, reset_vertices)
+    scores = ppr(walk, restart[None, :], damping=damping, tol=TOL).scores[0]
+    if isinstance(chosen, int):
+        return float(scores[chosen])
+    return [float(score) for score in (scores if chosen is None else scores[chosen])]
 
 
 def personalized_pagerank_batch(
@@ -196,68 +209,30 @@ def accelerate(graph: Any) -> Any:
     >>> round(path.personalized_pagerank(vertices=1, reset_vertices=[0], damping=0.5), 3)
     0.333
     """
-    _check_graph(graph)
-    graph.personalized_pagerank = _Accelerated(graph)
+    graph.personalized_pagerank = partial(personalized_pagerank, _Held(graph))
     return graph
 
 
-class _Accelerated:
-    """The method of one graph."""
+class _Held:
+    """An igraph graph, and the walks that have been made of it."""
 
     def __init__(self, graph: Any) -> None:
-        self._graph, self._size = graph, (graph.vcount(), graph.ecount())
+        _check_graph(graph)
+        self.graph, self._size = graph, (graph.vcount(), graph.ecount())
         self._walks: dict[tuple[str | None, bool], Graph] = {}
 
-    def __call__(
-        self,
-        vertices: Any = None,
-        directed: bool = True,
-        damping: float = 0.85,
-        reset: Any = None,
-        reset_vertices: Any = None,
-        weights: Any = None,
-        arpack_options: None = None,
-        implementation: str = "prpack",
-    ) -> list[float] | float:
-        size = (self._graph.vcount(), self._graph.ecount())
+    def walk(self, weights: Any, directed: bool) -> Graph:
+        size = (self.graph.vcount(), self.graph.ecount())
         if size != self._size:
             raise InputError(
                 f"the graph had {self._size[0]} vertices and {self._size[1]} edges when it was accelerated, and has "
                 f"{size[0]} and {size[1]}; call accelerate(graph) again"
             )
-        walk = self._walk(weights, bool(directed))
-        return _one(self._graph, walk, vertices, damping, reset, reset_vertices, arpack_options, implementation)
-
-    def _walk(self, weights: Any, directed: bool) -> Graph:
         if weights is not None and not isinstance(weights, str):
-            return from_igraph(self._graph, weights=weights, directed=directed)  # numbers of this call alone
+            return from_igraph(self.graph, weights=weights, directed=directed)  # numbers of this call alone
         if (weights, directed) not in self._walks:
-            self._walks[weights, directed] = from_igraph(self._graph, weights=weights, directed=directed)
+            self._walks[weights, directed] = from_igraph(self.graph, weights=weights, directed=directed)
         return self._walks[weights, directed]
-
-
-def _one(
-    graph: Any,
-    walk: Graph,
-    vertices: Any,
-    damping: float,
-    reset: Any,
-    reset_vertices: Any,
-    arpack_options: None,
-    implementation: str,
-) -> list[float] | float:
-    if arpack_options is not None:
-        raise InputError("arpack_options are ARPACK's, which hopfuse does not use; leave them out")
-    if implementation not in ("prpack", "arpack"):
-        raise InputError(f"implementation is {implementation!r}; allowed: 'prpack', 'arpack' (one walk here)")
-    if not walk.num_nodes:
-        return []
-    chosen = _vertices(graph, vertices, "vertices")
-    restart = _restart(graph, reset, reset_vertices)
-    scores = ppr(walk, restart[None, :], damping=damping, tol=TOL).scores[0]
-    if isinstance(chosen, int):
-        return float(scores[chosen])
-    return [float(score) for score in (scores if chosen is None else scores[chosen])]
 
 
 def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]:

@@ -20,6 +20,13 @@ def check_k(k: Any) -> int:
     return int(k)
 
 
+def check_whole(value: Any, name: str, most: int = MAX_K) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise InputError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
+    return int(value)
+
+
 def check_real(array: NDArray[Any], name: str) -> None:
     """Refuse dtypes that are not numbers."""
     if array.dtype.kind not in "fiub":

@@ -147,7 +147,7 @@ def capture(
 def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
     """On the host a number of another width will do: queries are small."""
     given = to_numpy(array, f"array {at}")
-    if not np.can_cast(given.dtype, dtype, "same_kind"):
+    if given.dtype == dtype or not np.can_cast(given.dtype, dtype, "same_kind"):
         return given
     with np.errstate(over="ignore"):
         cast = np.asarray(given, dtype)

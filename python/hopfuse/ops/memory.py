@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..backends import placement
 from ..errors import InputError
 from ..types import Corpus, Graph
+from ._checks import check_whole
 
 MOST = 2**24
 """Queries, hits and seeds beyond which an estimate would itself take memory."""
@@ -66,15 +65,14 @@ def memory_estimate(
     >>> hf.memory_estimate(corpus=corpus).corpus
     15400448
     """
+    asked = {"batch": batch, "k": k, "seeds": seeds}
     if graph is None and corpus is None:
         raise InputError("memory_estimate needs a graph, a corpus or both")
     for name, held, kind in (("graph", graph, Graph), ("corpus", corpus, Corpus)):
         if held is not None and not isinstance(held, kind):
             raise InputError(f"{name} is a {type(held).__name__}; it must be a {kind.__name__}")
-    for name, number in {"batch": batch, "k": k, "seeds": seeds}.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= MOST:
-            raise InputError(f"{name} is {number!r}; it must be a whole number from 1 to {MOST}")
-    return MemoryEstimate(**placement.estimate(graph, corpus, batch=int(batch), k=int(k), seeds=int(seeds)))
+    numbers = {name: check_whole(number, name, MOST) for name, number in asked.items()}
+    return MemoryEstimate(**placement.estimate(graph, corpus, **numbers))
 
 
 def release(held: Graph | Corpus, *, backend: str = "auto") -> None:

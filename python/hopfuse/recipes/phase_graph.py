@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..ops import Captured, calibrate, capture, dense_topk, fuse, ppr_topk, seed_hits
-from ..ops._checks import check_k
+from ..ops._checks import check_k, check_whole
 from ..types import Hits, PprHits, Seeds
 from ..types.arrays import to_numpy
 from ._seeding import EntitySeeder, Seed
@@ -127,11 +127,9 @@ class PhaseGraph:
         for name, number in {"damping": damping, "consensus": consensus}.items():
             if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
                 raise InputError(f"{name} is {number!r}; it must be one number, for all queries")
-        for name, pool in {"dense_k": dense_k, "graph_k": graph_k}.items():
-            if isinstance(pool, bool) or not isinstance(pool, int | np.integer) or pool < 1:
-                raise InputError(f"{name} is {pool!r}; it must be a whole number, at least 1")
         self.index = index
-        self.alpha, self.dense_k, self.graph_k = float(alpha), int(dense_k), int(graph_k)
+        self.alpha = float(alpha)
+        self.dense_k, self.graph_k = check_whole(dense_k, "dense_k"), check_whole(graph_k, "graph_k")
         self.damping, self.consensus, self.passage_seeds = damping, consensus, float(passage_seeds)
         self.temperature: float | Literal["auto"] = temperature
         self.ties: Literal["strict", "weak", "mean", "rank"] = ties
@@ -199,9 +197,7 @@ class PhaseGraph:
         most_seeds : int
             Entities of a question; the width is a power of two, and each has recordings of its own.
         """
-        if isinstance(most_seeds, bool) or not isinstance(most_seeds, int | np.integer) or most_seeds < 1:
-            raise InputError(f"most_seeds is {most_seeds!r}; it must be a whole number, at least 1")
-        self._core(_width(int(most_seeds)), k).warmup(batch_sizes)
+        self._core(_width(check_whole(most_seeds, "most_seeds")), k).warmup(batch_sizes)
 
     def _core(self, width: int, k: int) -> Captured:
         """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""

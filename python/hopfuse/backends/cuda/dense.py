@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...types import Corpus
 from .dense_inputs import ROWS_PER_BLOCK, THREADS, Allowed, Bound, Resident, resident
+from .rows import put_rows, take_rows
 from .runtime import DeviceArray, Runtime, blocks
 
 MOST_DIMS = 2**20
@@ -205,14 +206,11 @@ class _Search:
     def _widen(self, queries: DeviceArray, chosen: NDArray[np.int64], left: NDArray[np.int64], hits: DenseHits) -> int:
         """Score every row for the queries that the bound cannot prove."""
         runtime, allowed = self.runtime, self.allowed.of(chosen[left])
-        vectors = runtime.empty((left.size, self.corpus.dim), np.float32)
+        vectors = take_rows(runtime, queries, chosen[left].tolist())
         found = DenseHits.empty(runtime, left.size, int(hits.ids.shape[1]))
-        for to, query in enumerate(chosen[left].tolist()):
-            runtime.copy(vectors[to : to + 1], queries[query : query + 1])
         self._exhaustively(self._read(vectors, allowed, found), allowed)
-        for at, query in enumerate(left.tolist()):
-            for mine, theirs in zip(hits.rows(query, query + 1), found.rows(at, at + 1), strict=True):
-                runtime.copy(mine, theirs)
+        for mine, theirs in zip(hits, found, strict=True):
+            put_rows(runtime, mine, left.tolist(), theirs)
         return allowed.total(left.size, self.corpus.rows)
 
     def _is_bound_worth_it(self, allowed: Allowed) -> bool:

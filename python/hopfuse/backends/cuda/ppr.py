@@ -14,6 +14,7 @@ from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import device_graph
 from .ppr_topk import Answers, TopkSearch
+from .rows import take_rows
 from .runtime import Runtime
 
 LANES = (4, 8, 16, 32)
@@ -76,18 +77,18 @@ def _search(
 ) -> NDArray[np.int64]:
     """Solve some queries of the batch; those whose proof the certificate refused are returned."""
     chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
-    refused = []
+    by_proof = np.zeros(todo.size, np.bool_)
     for first, count, lanes in lane_blocks(todo.size):
         block = PprBlock(search.runtime, search.graph, chosen, first, count, lanes)
         solved = _solve(block, search if proofs else None)
-        rows, by_proof = todo[first : first + count], solved.by_proof[:count]
-        solved.finish(search, rows, answers)
+        solved.finish(search, todo[first : first + count], answers)
+        by_proof[first : first + count] = solved.by_proof[:count]
         del block, solved  # the next block takes their memory
-        if proofs:
-            proven = search.runtime.download(answers.proven)[rows] == 1
-            converged = search.runtime.download(answers.converged)[rows] == 1
-            refused.append(rows[by_proof & ~proven & ~converged])
-    return np.concatenate(refused) if refused else todo[:0]
+    if not by_proof.any():
+        return todo[:0]
+    stands = search.runtime.download(answers.proven) | search.runtime.download(answers.converged)
+    refused: NDArray[np.int64] = todo[by_proof & (stands[todo] == 0)]
+    return refused
 
 
 def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> PprQueries:
@@ -95,12 +96,8 @@ def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> Ppr
     seeds = queries.seeds
     if seeds is None:
         return queries.take(rows)
-    node = runtime.empty((rows.size, *seeds.node.shape[1:]), np.int64)
-    weight = runtime.empty((rows.size, *seeds.node.shape[1:]), np.float64)
-    for to, row in enumerate(rows.tolist()):
-        runtime.copy(node[to], seeds.node[row])
-        runtime.copy(weight[to], seeds.weight[row])
-    return queries.options_of(rows)._replace(seeds=seeds._replace(node=node, weight=weight))
+    chosen = {name: take_rows(runtime, getattr(seeds, name), rows.tolist()) for name in ("node", "weight")}
+    return queries.options_of(rows)._replace(seeds=seeds._replace(**chosen))
 
 
 class _Solved(NamedTuple):

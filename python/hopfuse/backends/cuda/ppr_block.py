@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _native
 from ..arguments import PprQueries
 from .ppr_graph import TILE, DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
@@ -25,19 +26,17 @@ class Proof(Protocol):
 def fixed_passes(block: PprBlock) -> tuple[int, int]:
     """The first pass to measure and the last one, right for all but unusual restarts; those say that they need others.
 
-    hopfuse/ppr_plan.h, with the smallest ||s||_{D^-1} = 1 / sqrt(vol), of the stationary restart, and the largest, of a
-    seed with the smallest degree; and a pass to spare for the float32 logarithm.
+    ||s||_{D^-1} is least for the stationary restart, 1 / sqrt(vol), and most for a seed with the smallest degree. Where
+    lanes have degrees of their own, nothing is known of the least.
     """
-    q, d = block.queries, float(block.damping[: block.count].max(initial=0.0))
-    if d == 0.0:
-        return 1, 1
-    decay = math.log((1.0 + math.sqrt(1.0 - d * d)) / d if block.symmetric else 1.0 / d)
-    starts = (4.0, 4.0 * math.sqrt(block.graph.degree_range)) if block.symmetric else (2.0, 2.0)
-    least, most = (math.log(max(1.0, start / q.tol)) / decay for start in starts)
-    last = int(most) + 3
-    if q.max_iter or q.damping.min() < d or block.per_lane:
-        return 1, min(last, q.max_iter or last)
-    return max(1, int(least * 0.75)), last
+    q, graph = block.queries, block.graph
+    volume, smallest = max(graph.total_degree, graph.least_degree), graph.least_degree
+    limits = [
+        _native.ppr_pass_limit(block.symmetric, q.damping[0], q.tol, volume, 1.0 / math.sqrt(degree))
+        for degree in (volume, smallest)
+    ]
+    least, most = (min(limit, q.max_iter or limit) for limit in limits)
+    return 1 if block.per_lane else _native.ppr_measured_from(least), most
 
 
 class PprBlock:

@@ -72,7 +72,8 @@ class DeviceGraph(Rows):
     unscale64: DeviceArray | None
     unscale32: DeviceArray | None
     volume: DeviceArray
-    degree_range: float  # the volume over the smallest degree that walks
+    total_degree: float  # the volume, on the host
+    least_degree: float  # of the nodes that walk; 1 where none does
     out: dict[str, DeviceArray | None]  # outgoing rows, where masked degrees of a directed graph need them
 
 
@@ -106,7 +107,8 @@ def _derive(rows: Rows, graph: Graph, per_type: bool, with_out: bool) -> DeviceG
         unscale64=_given(runtime, derived.unscale64),
         unscale32=_given(runtime, derived.unscale32),
         volume=runtime.upload(np.array([derived.volume])),
-        degree_range=max(1.0, derived.volume / smallest),
+        total_degree=derived.volume,
+        least_degree=smallest,
         out={name: _given(runtime, array) for name, array in out_rows(graph).items()} if with_out else {},
     )
 

@@ -55,11 +55,9 @@ class TopkSearch:
     def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
         """After pass ``number``: end lanes whose hits look proven with the iterate that the pass read."""
         current, following = block.buffers(number)
-        candidates = [current, np.int32(0), block.unscale32, np.int32(block.per_lane)]
-        candidates += [self.graph.node_of, self.among, self.count]
         passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping]
         state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
-        self._launch(block, "ppr_try", [*candidates, *self._list(block), *passes, *state])
+        self._launch(block, "ppr_try", [current, np.int32(0), *self._ranked(block), *passes, *state])
         block.launch_states("ppr_keep", [current, following, block.unproven, block.nodes])
 
     def finish(
@@ -82,17 +80,17 @@ class TopkSearch:
         if certificate is not None:
             known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
             known.append(None if polished is None else upload(polished))
-        candidates = [block.even, block.odd, block.unscale32, np.int32(block.per_lane)]
-        candidates += [self.graph.node_of, self.among, self.count]
         state = [block.walking, block.limit, block.passes, block.last_pass, block.status, np.float64(block.queries.tol)]
-        arguments = [*candidates, *self._list(block), *certifier.certified, *known, *state, upload(row_of)]
+        arguments = [block.even, block.odd, *self._ranked(block), *certifier.certified, *known, *state, upload(row_of)]
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
 
-    def _list(self, block: PprBlock) -> list[Any]:
-        """The kernels' HOPFUSE_LIST."""
+    def _ranked(self, block: PprBlock) -> list[Any]:
+        """What the kernels rank, after the state itself, and their HOPFUSE_LIST."""
         if self._keys is None or self._keys.shape[0] < block.lanes:
             self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
-        return [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, np.int64(self.k)]
+        candidates = [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.among, self.count]
+        found = [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, np.int64(self.k)]
+        return [*candidates, *found]
 
     @staticmethod
     def _launch(block: PprBlock, kernel: str, arguments: list[Any]) -> None:

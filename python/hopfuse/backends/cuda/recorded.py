@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...types.results import Rebuild, check_leaves, take_apart
 from .device_ops import DeviceOps
-from .runtime import DeviceArray, Runtime
+from .runtime import DeviceArray
 
 _ALIGN = 256
 
@@ -102,7 +102,8 @@ class RecordedCore:
         self._recording.replay()
         below = self.runtime.empty(self._below.nbytes, np.uint8)  # the next replay writes where this one did
         self.runtime.copy(below, self._below)
-        self.runtime.download(below[:1])  # and may be queued on another stream: this one must be over
+        if not self._num_statuses:  # and may be queued on another stream: this one must be over
+            self.runtime.download(below[:1])
         return self._split(self.outputs.views(below), self.runtime.download)
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:
@@ -113,14 +114,3 @@ class RecordedCore:
         cut = len(results) - self._num_statuses
         statuses = [np.ones(self.inputs.slots[0].shape[0], np.int32), *(read(status) for status in results[cut:])]
         return results[:cut], np.min(np.stack(statuses), axis=0)
-
-
-def merge_rows(runtime: Runtime | None, leaves: list[Any], rows: NDArray[np.int64], again: list[Any]) -> None:
-    """Put the rows of ``again`` in their places in ``leaves``: on the host, or on a runtime's device."""
-    for leaf, found in zip(leaves, again, strict=True):
-        if runtime is None:
-            leaf[rows] = found
-            continue
-        for at, row in enumerate(rows.tolist()):
-            if found[at : at + 1].nbytes:
-                runtime.copy(leaf[row : row + 1], found[at : at + 1])

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ...types.results import take_apart
 from .device_ops import DeviceOps, raise_fault
-from .recorded import RecordedCore, merge_rows
+from .recorded import RecordedCore
+from .rows import put_rows, take_rows
 from .runtime import DeviceArray
 
 
@@ -47,7 +48,8 @@ class Recordings:
             left = self._left(status[: batch - begin], begin)
             if left.size:
                 again = self._again([self.device.runtime.upload(array[left]) for array in given])
-                merge_rows(None, leaves, left, [self.device.runtime.download(leaf) for leaf in again])
+                for leaf, found in zip(leaves, again, strict=True):
+                    leaf[left] = self.device.runtime.download(found)
             parts.append([leaf[: batch - begin] for leaf in leaves])
         joined = [np.concatenate(leaf) if len(parts) > 1 else leaf[0] for leaf in zip(*parts, strict=True)]
         return recorded.rebuild(joined)
@@ -61,12 +63,13 @@ class Recordings:
         size = recorded.inputs.slots[0].shape[0]
         joined: list[DeviceArray] = []
         for begin in range(0, batch, size):
-            given = [self._padded(array, begin, size) for array in arrays]
+            given = [self._padded(array[begin : begin + size], size) for array in arrays]
             leaves, status = recorded.on_device(given)
             left = self._left(status[: batch - begin], begin)
             if left.size:
-                again = self._again([self._rows(array, left) for array in given])
-                merge_rows(runtime, leaves, left, again)
+                again = self._again([take_rows(runtime, array, left.tolist()) for array in given])
+                for leaf, found in zip(leaves, again, strict=True):
+                    put_rows(runtime, leaf, left.tolist(), found)
             if not joined:
                 joined = [runtime.empty((batch, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
             for whole, leaf in zip(joined, leaves, strict=True):
@@ -89,21 +92,15 @@ class Recordings:
         leaves, _ = take_apart(self._core(*(runtime.export(array, None) for array in arrays)))
         return [runtime.adopt(leaf) for leaf in leaves]
 
-    def _padded(self, array: DeviceArray, begin: int, size: int) -> DeviceArray:
-        count = min(size, int(array.shape[0]) - begin)
+    def _padded(self, array: DeviceArray, size: int) -> DeviceArray:
+        """The array, with its last row again until there are ``size``."""
+        count = int(array.shape[0])
         if count == size:
-            return array[begin : begin + size]
-        rows = np.minimum(np.arange(begin, begin + size), int(array.shape[0]) - 1)
-        padded = self.device.runtime.empty((size, *array.shape[1:]), array.dtype)
+            return array
+        runtime = self.device.runtime
+        padded = runtime.empty((size, *array.shape[1:]), array.dtype)
         if array.nbytes:
-            self.device.runtime.copy(padded[:count], array[begin : begin + count])
-            for at in range(count, size):
-                self.device.runtime.copy(padded[at : at + 1], array[rows[at] : rows[at] + 1])
+            runtime.copy(padded[:count], array)
+        for row in range(count, size):
+            put_rows(runtime, padded, [row], array[count - 1 :])
         return padded
-
-    def _rows(self, array: DeviceArray, rows: NDArray[np.int64]) -> DeviceArray:
-        taken = self.device.runtime.empty((rows.size, *array.shape[1:]), array.dtype)
-        for at, row in enumerate(rows.tolist()):
-            if taken[at : at + 1].nbytes:
-                self.device.runtime.copy(taken[at : at + 1], array[row : row + 1])
-        return taken
