@@ -1,5 +1,5 @@
-// A block of L queries that walk together: node-major state, a lane per query. Included once per
-// instruction set.
+// A block of L queries that walk together: state by stored row, a lane per query. Tiles are of internal nodes; chunks of
+// as many stored rows are the units of work of a pass. Included once per instruction set.
 #pragma once
 
 #include <cstring>
@@ -32,6 +32,8 @@ enum PprSlot {
     slot_selected,
     slot_mask,
     slot_near,
+    slot_reach,
+    slot_scratch,
 };
 
 template <int L>
@@ -67,16 +69,24 @@ struct PprBlock {
     uint64_t* words = nullptr;
     int32_t* rank = nullptr;
     uint64_t* near = nullptr;     // a bit per row: restarts, or has an entry of such a row
+    uint64_t* reach = nullptr;    // a bit per row: near, or has an entry of such a row; known where near_is_known()
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    float* tile32 = nullptr;   // (tiles, 2, L) partial sums and maxima of the float32 pass
-    double* tile64 = nullptr;  // (tiles, 2, L)
+    double* scratch = nullptr;  // (threads, PPR_WINDOW, L) what the tiles of a window sum
+    float* tile32 = nullptr;    // (tiles, 2, L) partial sums and maxima of the float32 pass
+    double* tile64 = nullptr;   // (tiles, 2, L)
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
         : graph(g), queries(q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE),
           chebyshev(!q.per_type && !g.directed) {}
 
+    int64_t num_windows() const { return (graph.num_nodes + PPR_WINDOW - 1) / PPR_WINDOW; }
+    int64_t window_end(int64_t window) const {
+        const int64_t end = (window + 1) * PPR_WINDOW;
+        return end < graph.num_nodes ? end : graph.num_nodes;
+    }
+    double* scratch_of(int thread) const { return scratch + int64_t{thread} * PPR_WINDOW * L; }
     int types_in_scale() const { return queries.per_type ? graph.num_types : 1; }
     int64_t tile_begin(int64_t tile) const { return tile * PPR_TILE; }
     int64_t tile_end(int64_t tile) const {
@@ -86,6 +96,10 @@ struct PprBlock {
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
     bool near_is_known() const { return !graph.directed; }  // before pass 1, which else finds it
     bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
+    // Whether a row is known to stay 0 in this pass, one of the first two.
+    bool is_unreached(int64_t row) const {
+        return near_is_known() && !(((pass == 1 ? near : reach)[row >> 6] >> (row & 63)) & 1u);
+    }
     int64_t restart_index(int64_t row) const {
         const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);
         return rank[row >> 6] + __builtin_popcountll(before);

@@ -5,6 +5,8 @@
 
 #include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
+#include "ppr_rows.h"
+#include "threads.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -48,7 +50,8 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
 #pragma omp parallel for schedule(static) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
+            const int64_t row = block.graph.row_of_node(node);
             const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), least);
             sum = D<L>::fma(y, node_weight64<L>(block, row), sum);
         }
@@ -62,7 +65,8 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
 #pragma omp parallel for schedule(static) num_threads(q.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
+            const int64_t row = block.graph.row_of_node(node);
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), least);
             double exact[L];
@@ -91,70 +95,138 @@ struct ResidualRows {
           indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
           types_in_scale(block.types_in_scale()), per_type(block.queries.per_type), per_lane(block.per_lane) {}
 
-    [[gnu::always_inline]] D<L> sum(int64_t row) const {
+    HF_MEMBER D<L> add(int64_t e, D<L> acc) const {
+        const int64_t u = indices[e];
+        const int type = edge_type == nullptr ? 0 : edge_type[e];
+        const double w = weight == nullptr ? 1.0 : weight[e];
+        const int64_t at = per_type ? u * types_in_scale + type : u;
+        D<L> factor = per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(scale + at * L)) : D<L>::all(w * scale[at]);
+        if (eta != nullptr) factor = D<L>::mul(factor, D<L>::load(eta + type * L));
+        return D<L>::fma(factor, D<L>::widen(x + u * L), acc);
+    }
+
+    HF_MEMBER D<L> sum(int64_t row) const {
         const int64_t end = indptr[row + 1];
         D<L> acc = D<L>::zero();
-        for (int64_t e = indptr[row]; e < end; ++e) {
-            const int64_t u = indices[e];
-            const int type = edge_type == nullptr ? 0 : edge_type[e];
-            const double w = weight == nullptr ? 1.0 : weight[e];
-            const int64_t at = per_type ? u * types_in_scale + type : u;
-            D<L> factor = per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(scale + at * L)) : D<L>::all(w * scale[at]);
-            if (eta != nullptr) factor = D<L>::mul(factor, D<L>::load(eta + type * L));
-            acc = D<L>::fma(factor, D<L>::widen(x + u * L), acc);
-        }
+        for (int64_t e = indptr[row]; e < end; ++e) acc = add(e, acc);
         return acc;
+    }
+
+    // The sums of `together` rows of one length.
+    template <int together>
+    HF_MEMBER void sums(int64_t row, D<L>* out) const {
+        const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
+        HF_UNROLL for (int i = 0; i < together; ++i) out[i] = D<L>::zero();
+        for (int64_t j = 0; j < length; ++j)
+            HF_UNROLL for (int i = 0; i < together; ++i) out[i] = add(begin + i * length + j, out[i]);
     }
 };
 
-// r = d P' x^ + (1 - d + d m) s - x^ in float64, and the bounds that follow from it. Where `improved` is given it
-// receives fl(x^ + r), which is one power step in float64.
+// r = d P' x^ + (1 - d + d m) s - x^ in float64, row by row.
+template <int L>
+struct Residual {
+    const PprBlock<L> block;
+    const ResidualRows<L> rows;
+    const D<L> d, back;
+    const bool masked_type;
+    const double slack;
+    float* const improved;  // or null: receives fl(x^ + r), one power step in float64
+    D<L> largest = D<L>::zero();
+
+    Residual(const PprBlock<L>& shared, const double* restart_factor, double rounding, float* step)
+        : block(shared), rows(block), d(D<L>::load(block.damping)), back(D<L>::load(restart_factor)),
+          masked_type(block.queries.per_type && block.per_lane), slack(rounding), improved(step) {}
+
+    // |r| of a row, from the sum of its entries.
+    HF_MEMBER D<L> of(int64_t row, D<L> sum) {
+        D<L> walked = D<L>::mul(d, sum);
+        // Edges into nodes that may not hold mass do not exist.
+        if (masked_type) walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
+        if (!block.queries.per_type && block.per_lane) {
+            double open[L];
+            for (int lane = 0; lane < L; ++lane) open[lane] = block.unscale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
+            walked = D<L>::mul(walked, D<L>::load(open));
+        }
+        const D<L> x = D<L>::widen(block.result + row * L);
+        D<L> r = D<L>::sub(walked, x);
+        if (block.has_restart(row)) r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
+        if (improved != nullptr) {
+            double step[L];
+            D<L>::store(step, D<L>::add(x, r));
+            for (int lane = 0; lane < L; ++lane) improved[row * L + lane] = static_cast<float>(step[lane]);
+        }
+        r = D<L>::abs(r);
+        if (block.chebyshev) {
+            const D<L> grown = D<L>::fma(D<L>::all(2.0 * slack), x, r);
+            largest = D<L>::max(largest, D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane)));
+        }
+        return r;
+    }
+};
+
+// Rows begin .. end as they are stored, those of one length together: take(row, |r|).
+template <int L, class Take>
+HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, const Take& take) {
+    constexpr int together = rows_together<L>;
+    for (int64_t row = begin; row < end;) {
+        if (row + together <= end && have_one_length(residual.rows.indptr, row, together)) {
+            D<L> sums[together];
+            residual.rows.template sums<together>(row, sums);
+            HF_UNROLL for (int i = 0; i < together; ++i) take(row + i, residual.of(row + i, sums[i]));
+            row += together;
+        } else {
+            take(row, residual.of(row, residual.rows.sum(row)));
+            ++row;
+        }
+    }
+}
+
+// Each tile's sum of |r|, in internal order, and largest bound, in tile64.
+template <int L>
+void residual_tiles(PprBlock<L>& block, const Residual<L>& shared) {
+#pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
+        Residual<L> residual = shared;
+        D<L> sum = D<L>::zero();
+        residual_rows<L>(residual, block.tile_begin(tile), block.tile_end(tile),
+                         [&](int64_t, D<L> r) { sum = D<L>::add(sum, r); });
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
+        D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);
+    }
+}
+
+// The same where windows have an order of their own.
+template <int L>
+void residual_windows(PprBlock<L>& block, const Residual<L>& shared) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(block.queries.threads)
+    for (int64_t window = 0; window < block.num_windows(); ++window) {
+        Residual<L> residual = shared;
+        const int64_t begin = window * PPR_WINDOW, end = block.window_end(window);
+        double* const residuals = block.scratch_of(thread_index()) - begin * L;
+        residual_rows<L>(residual, begin, end, [&](int64_t row, D<L> r) { D<L>::store(residuals + row * L, r); });
+        for (int64_t tile = begin / PPR_TILE; tile * PPR_TILE < end; ++tile) {
+            D<L> sum = D<L>::zero();
+            for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node)
+                sum = D<L>::add(sum, D<L>::load(residuals + block.graph.row_of_node(node) * L));
+            D<L>::store(block.tile64 + tile * 2 * L, sum);
+            D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);  // of the window: the same in the end
+        }
+    }
+}
+
+// The bounds that follow from r. Where `improved` is given it receives fl(x^ + r).
 template <int L>
 PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improved) {
-    const PprQueries& q = block.queries;
-    const int64_t tiles = block.num_tiles;
     double restart_factor[L];
     for (int lane = 0; lane < L; ++lane)
         restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
     const double slack = ppr_slack(block.graph.longest_row, PPR_TILE);
-    const D<L> d = D<L>::load(block.damping), back = D<L>::load(restart_factor);
-    const bool masked_type = q.per_type && block.per_lane;
-    const ResidualRows<L> shared(block);
-#pragma omp parallel for schedule(dynamic, 8) num_threads(q.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-        const ResidualRows<L> rows = shared;
-        D<L> sum = D<L>::zero(), largest = D<L>::zero();
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            D<L> walked = D<L>::mul(d, rows.sum(row));
-            // Edges into nodes that may not hold mass do not exist.
-            if (masked_type) walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
-            if (!q.per_type && block.per_lane) {
-                double open[L];
-                for (int lane = 0; lane < L; ++lane) open[lane] = block.unscale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
-                walked = D<L>::mul(walked, D<L>::load(open));
-            }
-            D<L> r = D<L>::sub(walked, D<L>::widen(block.result + row * L));
-            if (block.has_restart(row))
-                r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
-            if (improved != nullptr) {
-                double step[L];
-                D<L>::store(step, D<L>::add(D<L>::widen(block.result + row * L), r));
-                for (int lane = 0; lane < L; ++lane) improved[row * L + lane] = static_cast<float>(step[lane]);
-            }
-            r = D<L>::abs(r);
-            sum = D<L>::add(sum, r);
-            if (block.chebyshev) {
-                const D<L> grown = D<L>::fma(D<L>::all(2.0 * slack), D<L>::widen(block.result + row * L), r);
-                largest = D<L>::max(largest, D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane)));
-            }
-        }
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
-        D<L>::store(block.tile64 + tile * 2 * L + L, largest);
-    }
+    const Residual<L> residual(block, restart_factor, slack, improved);
+    block.graph.place == nullptr ? residual_tiles<L>(block, residual) : residual_windows<L>(block, residual);
     PprCertificate<L> out;
     double largest[L];
-    sum_tiles<L, D<L>>(block.tile64, tiles, 0, out.residual);
-    max_tiles<L, D<L>>(block.tile64, tiles, 1, largest);
+    sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, out.residual);
+    max_tiles<L, D<L>>(block.tile64, block.num_tiles, 1, largest);
     for (int lane = 0; lane < L; ++lane) {
         out.bound[lane] = ppr_bound(out.residual[lane], slack, block.damping[lane]);
         const bool holds = block.chebyshev && lost[lane] == 0.0;
@@ -170,8 +242,10 @@ void lost_mass(PprBlock<L>& block, double* lost) {
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
+            const int64_t row = block.graph.row_of_node(node);
             sum = D<L>::fma(D<L>::widen(block.result + row * L), lost_share<L>(block, row), sum);
+        }
         D<L>::store(block.tile64 + tile * 2 * L, sum);
     }
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);

@@ -156,14 +156,14 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
 template <int L>
 void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
     const int64_t n = block.graph.num_nodes;
-    const int32_t* internal_of = block.graph.internal_of;
+    const int32_t* row_of = block.graph.row_of;
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
     for (int64_t tile = 0; tile < block.num_tiles; ++tile)
         for (int lane = 0; lane < L; ++lane) {
             if (!write[lane]) continue;
             float* row = scores + block.query[lane] * n;
             for (int64_t v = block.tile_begin(tile); v < block.tile_end(tile); ++v)
-                row[v] = block.result[int64_t{internal_of[v]} * L + lane];
+                row[v] = block.result[int64_t{row_of[v]} * L + lane];
         }
 }
 
@@ -258,17 +258,20 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
 
 Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
                    const Query* query, int64_t count, Stage* stage) {
+    const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
     while (count > 0) {
         const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
         Status status;
         if (taken > 16) {
             status = solve<32>(graph, queries, out, work, query, taken, stage);
-        } else if (taken > 8) {
+        } else if (taken > PPR_FEW_LANES) {
             status = solve<16>(graph, queries, out, work, query, taken, stage);
         } else if (taken > 4) {
-            status = solve<8>(graph, queries, out, work, query, taken, stage);
+            status = solve<8>(few, queries, out, work, query, taken, stage);
+        } else if (taken > 1) {
+            status = solve<4>(few, queries, out, work, query, taken, stage);
         } else {
-            status = solve<4>(graph, queries, out, work, query, taken, stage);
+            status = solve<1>(few, queries, out, work, query, taken, stage);
         }
         if (status != Status::ok) return status;
         query += taken, count -= taken;

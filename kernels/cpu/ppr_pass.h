@@ -2,6 +2,8 @@
 #pragma once
 
 #include "ppr_block.h"
+#include "ppr_rows.h"
+#include "threads.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -126,74 +128,153 @@ HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const
     return total;
 }
 
+// The sums of `together` rows of `length` entries each, at most a segment: their chains of additions are independent,
+// and the loops' ends are foreseen since rows of a length are stored side by side.
+template <int L, int together, class Edges>
+HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, const Edges& edges, int64_t begin,
+                              int64_t length, F<L>* sums) {
+    F<L> acc[together];
+    HF_UNROLL for (int i = 0; i < together; ++i) acc[i] = F<L>::zero();
+    for (int64_t j = 0; j < length; ++j) {
+        HF_UNROLL for (int i = 0; i < together; ++i) {
+            const int64_t e = begin + i * length + j;
+            const int32_t u = indices[e];
+            acc[i] = edges(e, current + int64_t{u} * L, u, acc[i]);
+        }
+    }
+    HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = acc[i];
+}
+
 // How a pass reads the rows: the first two, whatever the masks; later ones, with masks or without.
 enum class Rows { sparse, masked, dense };
 
-// Reads `current` (pass 1: b) and, for Chebyshev, the iterate before it in `next` (pass 1: 0, pass 2: b), writes
-// `next`, and leaves the tiles' L1 residuals and largest |z - y| in tile32 when `measure` is set. Pass 1 also marks
-// the rows that are not 0 from then on.
+// What a pass measures of a chunk of rows.
+template <int L>
+struct PassSums {
+    F<L> residual = F<L>::zero(), largest = F<L>::zero();
+    uint64_t near = 0;  // the rows that are not 0 after the pass, found by the first where they are not known before
+};
+
+// A chunk of rows, in the order that they are stored in. Reads `current` (pass 1: b) and, for Chebyshev, the iterate
+// before it in `next` (pass 1: 0, pass 2: b), and writes `next`. With `measure`, |z - y| is summed or, where `gaps` is
+// given, kept: row v's at gaps + v L.
 template <int L, class Edges, Rows rows>
-void pass_tile(const PprBlock<L>& shared, const float* damping, const float* omega, bool measure, int64_t tile) {
+PassSums<L> pass_rows(const PprBlock<L>& shared, const float* damping, const float* omegas, bool measure, float* gaps,
+                      int64_t begin, int64_t end) {
     const PprBlock<L> block = shared;  // no store of a row can change a local copy
     const Edges edges(block);
     const int64_t* indptr = block.graph.indptr;
+    const int32_t* indices = block.graph.indices;
     // fl(g_v fl(d)); for per_type g is 1, or 0 in lanes that may not hold mass here.
     const float* g = block.queries.per_type ? block.unscale32 : block.scale32;
-    const F<L> d = F<L>::load(damping), om = F<L>::load(omega);
+    const F<L> d = F<L>::load(damping), omega = F<L>::load(omegas);
     F<L> sum = F<L>::zero(), largest = F<L>::zero();
     uint64_t near_rows = 0;
-    const int64_t end = block.tile_end(tile);
-    constexpr int64_t ahead = 24;
-    const int32_t* later = block.graph.indices + (indptr[end] + ahead <= block.graph.num_stored ? ahead : 0);
-    for (int64_t row = block.tile_begin(tile); row < end; ++row) {
+    const auto finish = [&](int64_t row, F<L> s, bool is_empty) __attribute__((always_inline)) {
         float* target = block.next + row * L;
-        if (rows == Rows::sparse && block.pass == 1 && block.near_is_known() && !block.is_near(row)) {
-            F<L>::store(target, F<L>::zero());
-            continue;
-        }
         const bool restarts = block.has_restart(row);
-        const int64_t first = indptr[row], last = indptr[row + 1];
-        F<L> s;
-        bool near = restarts;
-        if (rows != Rows::dense && block.mask32 != nullptr && last - first > PPR_SEGMENT) {
-            s = masked_row_sum<L, Edges>(block, edges, first, last, near);
-        } else if (rows == Rows::sparse) {
-            s = sparse_row_sum<L, Edges>(block, edges, first, last, near);
-        } else {
-            s = dense_row_sum<L, Edges>(block.current, block.graph.indices, later, edges, first, last);
-        }
-        if (rows == Rows::sparse) near_rows |= uint64_t{near ? 1u : 0u} << (row & 63);
         const F<L> gd = g == nullptr ? d : F<L>::mul(lanes32<L>(g, row, block.per_lane), d);
         const F<L> b = restarts ? F<L>::load(block.restart32 + block.restart_index(row) * L) : F<L>::zero();
         const F<L> z = F<L>::fma(gd, s, b);
         if (measure) {
             const F<L> y = block.pass == 1 ? b : F<L>::load(block.current + row * L);
             const F<L> gap = F<L>::abs(F<L>::sub(z, y));
-            sum = F<L>::fma(node_weight32<L>(block, row), gap, sum);
+            if (gaps != nullptr) F<L>::store(gaps + row * L, gap);
+            else sum = F<L>::fma(node_weight32<L>(block, row), gap, sum);
             largest = F<L>::max(largest, gap);
         }
-        if (block.chebyshev && first != last) {
+        if (block.chebyshev && !is_empty) {
             const F<L> before = block.pass == 1 ? F<L>::zero() : block.pass == 2 ? b : F<L>::load(target);
-            F<L>::store(target, F<L>::fma(om, F<L>::sub(z, before), before));
+            F<L>::store(target, F<L>::fma(omega, F<L>::sub(z, before), before));
         } else {
             F<L>::store(target, z);
         }
+    };
+    constexpr int64_t ahead = 24;
+    constexpr int together = rows_together<L>;
+    const int32_t* later = indices + (indptr[end] + ahead <= block.graph.num_stored ? ahead : 0);
+    for (int64_t row = begin; row < end; ++row) {
+        const int64_t first = indptr[row], last = indptr[row + 1];
+        if (rows == Rows::sparse && block.is_unreached(row)) {
+            F<L>::store(block.next + row * L, F<L>::zero());
+            if (gaps != nullptr) F<L>::store(gaps + row * L, F<L>::zero());
+            continue;
+        }
+        if constexpr (rows == Rows::dense && together > 1) {
+            if (row + together <= end && have_one_length(indptr, row, together)) {
+                F<L> sums[together];
+                dense_rows_sum<L, together>(block.current, indices, edges, first, last - first, sums);
+                HF_UNROLL for (int i = 0; i < together; ++i) finish(row + i, sums[i], first == last);
+                row += together - 1;
+                continue;
+            }
+        }
+        F<L> s;
+        bool near = block.has_restart(row);
+        if (rows != Rows::dense && block.mask32 != nullptr && last - first > PPR_SEGMENT) {
+            s = masked_row_sum<L, Edges>(block, edges, first, last, near);
+        } else if (rows == Rows::sparse) {
+            s = sparse_row_sum<L, Edges>(block, edges, first, last, near);
+        } else {
+            s = dense_row_sum<L, Edges>(block.current, indices, later, edges, first, last);
+        }
+        if (rows == Rows::sparse) near_rows |= uint64_t{near ? 1u : 0u} << (row & 63);
+        finish(row, s, first == last);
     }
-    if (block.pass == 1 && !block.near_is_known()) block.near[tile] = near_rows;
-    if (measure) {
-        F<L>::store(block.tile32 + tile * 2 * L, sum);
-        F<L>::store(block.tile32 + tile * 2 * L + L, largest);
+    return {sum, largest, near_rows};
+}
+
+// Leaves the tiles' L1 residuals, deg |z - y| summed in internal order, and largest |z - y| in tile32 when `measure` is set.
+template <int L, class Edges, Rows rows>
+void pass_tiles(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
+#pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
+        const PassSums<L> sums = pass_rows<L, Edges, rows>(block, damping, omega, measure, nullptr,
+                                                           block.tile_begin(tile), block.tile_end(tile));
+        if (block.pass == 1 && !block.near_is_known()) block.near[tile] = sums.near;
+        if (!measure) continue;
+        F<L>::store(block.tile32 + tile * 2 * L, sums.residual);
+        F<L>::store(block.tile32 + tile * 2 * L + L, sums.largest);
     }
+}
+
+// The same where windows have an order of their own, and the pass measures.
+template <int L, class Edges, Rows rows>
+void pass_windows(const PprBlock<L>& block, const float* damping, const float* omega) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(block.queries.threads)
+    for (int64_t window = 0; window < block.num_windows(); ++window) {
+        const int64_t begin = window * PPR_WINDOW, end = block.window_end(window);
+        float* gaps = reinterpret_cast<float*>(block.scratch_of(thread_index())) - begin * L;
+        F<L> largest = F<L>::zero();
+        for (int64_t chunk = begin / PPR_TILE; chunk * PPR_TILE < end; ++chunk) {
+            const PassSums<L> sums = pass_rows<L, Edges, rows>(block, damping, omega, true, gaps,
+                                                               block.tile_begin(chunk), block.tile_end(chunk));
+            if (block.pass == 1 && !block.near_is_known()) block.near[chunk] = sums.near;
+            largest = F<L>::max(largest, sums.largest);
+        }
+        for (int64_t tile = begin / PPR_TILE; tile * PPR_TILE < end; ++tile) {
+            F<L> sum = F<L>::zero();
+            for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
+                const int64_t row = block.graph.row_of_node(node);
+                sum = F<L>::fma(node_weight32<L>(block, row), F<L>::load(gaps + row * L), sum);
+            }
+            F<L>::store(block.tile32 + tile * 2 * L, sum);
+            F<L>::store(block.tile32 + tile * 2 * L + L, largest);  // of the window: the same in the end
+        }
+    }
+}
+
+template <int L, class Edges, Rows rows>
+void pass_as(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
+    if (measure && block.graph.place != nullptr) return pass_windows<L, Edges, rows>(block, damping, omega);
+    pass_tiles<L, Edges, rows>(block, damping, omega, measure);
 }
 
 template <int L, class Edges>
 void pass_with(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
-    const auto tile_of = block.pass <= 2           ? pass_tile<L, Edges, Rows::sparse>
-                         : block.mask32 != nullptr ? pass_tile<L, Edges, Rows::masked>
-                                                   : pass_tile<L, Edges, Rows::dense>;
-    const int64_t tiles = block.num_tiles;
-#pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile) tile_of(block, damping, omega, measure, tile);
+    if (block.pass <= 2) return pass_as<L, Edges, Rows::sparse>(block, damping, omega, measure);
+    if (block.mask32 != nullptr) return pass_as<L, Edges, Rows::masked>(block, damping, omega, measure);
+    return pass_as<L, Edges, Rows::dense>(block, damping, omega, measure);
 }
 
 template <int L>

@@ -36,7 +36,8 @@ void spread_mask(const PprBlock<L>& block, float* mask) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             for (int lane = 0; lane < L; ++lane) {
                 const int64_t b = q.allowed_shared ? 0 : block.query[lane];
-                const bool allowed = q.allowed == nullptr || (block.query[lane] >= 0 && q.allowed[b * n + row] != 0);
+                const int64_t node = block.graph.node_of_row(row);
+                const bool allowed = q.allowed == nullptr || (block.query[lane] >= 0 && q.allowed[b * n + node] != 0);
                 mask[row * L + lane] = allowed ? 1.0f : 0.0f;
             }
 }
@@ -128,7 +129,8 @@ bool setup_degrees(PprBlock<L>& block) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64);
     D<L> volume = D<L>::zero();  // in node order, as the volume of a whole graph
-    for (int64_t row = 0; row < g.num_nodes && !q.per_type; ++row) {
+    for (int64_t node = 0; node < g.num_nodes && !q.per_type; ++node) {
+        const int64_t row = g.row_of_node(node);
         double walks[L];
         for (int lane = 0; lane < L; ++lane) walks[lane] = scale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
         volume = D<L>::fma(D<L>::load(walks), D<L>::load(unscale64 + row * L), volume);
@@ -147,12 +149,15 @@ bool setup_restart(PprBlock<L>& block) {
     block.words = block.work.template reserve<uint64_t>(slot_words, size_t(words) + 1);
     block.rank = block.work.template reserve<int32_t>(slot_rank, size_t(words) + 1);
     block.near = block.work.template reserve<uint64_t>(slot_near, size_t(words) + 1);
-    if (!block.words || !block.rank || !block.near) return false;
+    block.reach = block.work.template reserve<uint64_t>(slot_reach, size_t(words) + 1);
+    if (!block.words || !block.rank || !block.near || !block.reach) return false;
     std::memset(block.words, 0, size_t(words) * sizeof(uint64_t));
     for (int lane = 0; lane < L; ++lane) {
         if (block.query[lane] < 0) continue;
-        for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i)
-            block.words[q.restart_node[i] >> 6] |= uint64_t{1} << (q.restart_node[i] & 63);
+        for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
+            const int64_t row = block.graph.row_of_node(q.restart_node[i]);
+            block.words[row >> 6] |= uint64_t{1} << (row & 63);
+        }
     }
     int64_t rows = 0;
     for (int64_t w = 0; w < words; ++w) {
@@ -171,7 +176,7 @@ bool setup_restart(PprBlock<L>& block) {
         for (int64_t i = begin; i < end; ++i) sum.push(q.restart_value[i]);
         const double total = sum.result();
         for (int64_t i = begin; i < end; ++i) {
-            const int64_t row = q.restart_node[i], at = block.restart_index(row) * L + lane;
+            const int64_t row = block.graph.row_of_node(q.restart_node[i]), at = block.restart_index(row) * L + lane;
             const double s = q.restart_value[i] / total;
             const double inverse = block.queries.per_type ? 0.0 : block.scale64[block.per_lane ? row * L + lane : row];
             block.restart64[at] = s;
@@ -181,18 +186,23 @@ bool setup_restart(PprBlock<L>& block) {
     return true;
 }
 
-// Marks the rows that pass 1 makes other than 0. Where edges go both ways they are the restarts' own entries.
-template <int L>
-void setup_near(PprBlock<L>& block) {
-    const PprGraph& g = block.graph;
-    if (!block.near_is_known()) return;
-    std::memcpy(block.near, block.words, size_t(block.num_tiles) * sizeof(uint64_t));
-    for (int64_t word = 0; word < block.num_tiles; ++word)
-        for (uint64_t rows = block.words[word]; rows != 0; rows &= rows - 1) {
+// Adds the entries of marked rows to the marks.
+inline void spread_marks(const PprGraph& g, int64_t words, const uint64_t* from, uint64_t* marks) {
+    std::memcpy(marks, from, size_t(words) * sizeof(uint64_t));
+    for (int64_t word = 0; word < words; ++word)
+        for (uint64_t rows = from[word]; rows != 0; rows &= rows - 1) {
             const int64_t row = word * 64 + __builtin_ctzll(rows);
             for (int64_t e = g.indptr[row]; e < g.indptr[row + 1]; ++e)
-                block.near[g.indices[e] >> 6] |= uint64_t{1} << (g.indices[e] & 63);
+                marks[g.indices[e] >> 6] |= uint64_t{1} << (g.indices[e] & 63);
         }
+}
+
+// Marks the rows that passes 1 and 2 make other than 0. Where edges go both ways they are the entries of marked rows.
+template <int L>
+void setup_near(PprBlock<L>& block) {
+    if (!block.near_is_known()) return;
+    spread_marks(block.graph, block.num_tiles, block.words, block.near);
+    spread_marks(block.graph, block.num_tiles, block.near, block.reach);
 }
 
 template <int L>
@@ -201,9 +211,11 @@ bool setup_block(PprBlock<L>& block) {
     block.current = block.work.template reserve<float>(slot_current, state);
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
+    block.scratch = block.work.template reserve<double>(slot_scratch, size_t(block.queries.threads) * PPR_WINDOW * L);
     block.tile32 = block.work.template reserve<float>(slot_tile32, partials);
     block.tile64 = block.work.template reserve<double>(slot_tile64, partials);
-    if (!block.current || !block.next || !block.result || !block.tile32 || !block.tile64) return false;
+    if (!block.current || !block.next || !block.result || !block.scratch || !block.tile32 || !block.tile64)
+        return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
     setup_near<L>(block);
     return true;
@@ -215,7 +227,7 @@ double restart_norm(const PprBlock<L>& block, int lane) {
     const PprQueries& q = block.queries;
     TreeSum<double> sum;
     for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
-        const int64_t row = q.restart_node[i];
+        const int64_t row = block.graph.row_of_node(q.restart_node[i]);
         const double s = block.restart64[block.restart_index(row) * L + lane];
         sum.push(s * s * block.scale64[block.per_lane ? row * L + lane : row]);
     }
@@ -229,7 +241,7 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     const PprQueries& q = block.queries;
     if (!block.chebyshev) return false;
     for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
-        const int64_t row = q.restart_node[i];
+        const int64_t row = block.graph.row_of_node(q.restart_node[i]);
         if (!(block.scale64[block.per_lane ? row * L + lane : row] > 0.0)) return false;
     }
     return true;

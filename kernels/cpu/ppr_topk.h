@@ -28,7 +28,9 @@ inline int64_t candidate_count(const PprGraph& graph, const PprTopk& top) {
     return top.among == nullptr ? graph.num_nodes : top.num_among;
 }
 
-inline int64_t candidate_row(const PprTopk& top, int64_t i) { return top.among == nullptr ? i : top.among[i]; }
+inline int64_t candidate_row(const PprGraph& graph, const PprTopk& top, int64_t i) {
+    return top.among == nullptr ? i : graph.row_of_node(top.among[i]);
+}
 
 // Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,).
 template <int L>
@@ -56,7 +58,7 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
             }
             const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
             for (int64_t i = begin; i < end; ++i) {
-                const int64_t row = candidate_row(top, i);
+                const int64_t row = candidate_row(block.graph, top, i);
                 const F<L> x = ranked_scores<L>(block, ranking, row);
                 uint32_t hits = F<L>::ge(x, F<L>::load(threshold));
                 if (hits == 0) continue;
@@ -110,7 +112,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
         F<L> mine = F<L>::zero();
         for (int64_t i = begin; i < end; ++i) {
-            const int64_t row = candidate_row(top, i);
+            const int64_t row = candidate_row(block.graph, top, i);
             const F<L> x = ranked_scores<L>(block, ranking, row);
             const F<L> reach =
                 F<L>::add(F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x), F<L>::load(flat));
@@ -146,7 +148,7 @@ struct RankedList {
 
     float score(int64_t i) const { return list[i].score; }
     double degree(int64_t i) const {
-        const int64_t row = block.graph.internal_of[list[i].id];
+        const int64_t row = block.graph.row_of[list[i].id];
         return block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
     }
 };

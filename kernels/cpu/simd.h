@@ -15,6 +15,13 @@
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 #define HF_INLINE [[gnu::always_inline]] static inline
+#define HF_MEMBER [[gnu::always_inline]] inline
+// Before a loop over a few vectors, which then live in registers.
+#if defined(__clang__)
+#define HF_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define HF_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 template <int N>
 struct F {
@@ -47,6 +54,39 @@ struct D {
     HF_INLINE D fma(D a, D b, D c) { return {D<N / 2>::fma(a.lo, b.lo, c.lo), D<N / 2>::fma(a.hi, b.hi, c.hi)}; }
     HF_INLINE D max(D a, D b) { return {D<N / 2>::max(a.lo, b.lo), D<N / 2>::max(a.hi, b.hi)}; }
     HF_INLINE D abs(D a) { return {D<N / 2>::abs(a.lo), D<N / 2>::abs(a.hi)}; }
+};
+
+// One lane. Without an instruction set that is all there is, and fma comes from the C library.
+template <>
+struct F<1> {
+    float v;
+    HF_INLINE F zero() { return {0.0f}; }
+    HF_INLINE F all(float s) { return {s}; }
+    HF_INLINE F load(const float* p) { return {*p}; }
+    HF_INLINE void store(float* p, F a) { *p = a.v; }
+    HF_INLINE F add(F a, F b) { return {a.v + b.v}; }
+    HF_INLINE F sub(F a, F b) { return {a.v - b.v}; }
+    HF_INLINE F mul(F a, F b) { return {a.v * b.v}; }
+    HF_INLINE F fma(F a, F b, F c) { return {std::fma(a.v, b.v, c.v)}; }
+    HF_INLINE F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
+    HF_INLINE F abs(F a) { return {std::fabs(a.v)}; }
+    HF_INLINE uint32_t ge(F a, F b) { return a.v >= b.v ? 1u : 0u; }
+};
+
+template <>
+struct D<1> {
+    double v;
+    HF_INLINE D zero() { return {0.0}; }
+    HF_INLINE D all(double s) { return {s}; }
+    HF_INLINE D load(const double* p) { return {*p}; }
+    HF_INLINE D widen(const float* p) { return {static_cast<double>(*p)}; }
+    HF_INLINE void store(double* p, D a) { *p = a.v; }
+    HF_INLINE D add(D a, D b) { return {a.v + b.v}; }
+    HF_INLINE D sub(D a, D b) { return {a.v - b.v}; }
+    HF_INLINE D mul(D a, D b) { return {a.v * b.v}; }
+    HF_INLINE D fma(D a, D b, D c) { return {std::fma(a.v, b.v, c.v)}; }
+    HF_INLINE D max(D a, D b) { return {a.v > b.v ? a.v : b.v}; }
+    HF_INLINE D abs(D a) { return {std::fabs(a.v)}; }
 };
 
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
@@ -136,40 +176,6 @@ struct D<2> {
     HF_INLINE D fma(D a, D b, D c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
     HF_INLINE D max(D a, D b) { return {vmaxq_f64(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {vabsq_f64(a.v)}; }
-};
-
-#else  // baseline: one lane at a time, fma from the C library
-
-template <>
-struct F<1> {
-    float v;
-    HF_INLINE F zero() { return {0.0f}; }
-    HF_INLINE F all(float s) { return {s}; }
-    HF_INLINE F load(const float* p) { return {*p}; }
-    HF_INLINE void store(float* p, F a) { *p = a.v; }
-    HF_INLINE F add(F a, F b) { return {a.v + b.v}; }
-    HF_INLINE F sub(F a, F b) { return {a.v - b.v}; }
-    HF_INLINE F mul(F a, F b) { return {a.v * b.v}; }
-    HF_INLINE F fma(F a, F b, F c) { return {std::fma(a.v, b.v, c.v)}; }
-    HF_INLINE F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
-    HF_INLINE F abs(F a) { return {std::fabs(a.v)}; }
-    HF_INLINE uint32_t ge(F a, F b) { return a.v >= b.v ? 1u : 0u; }
-};
-
-template <>
-struct D<1> {
-    double v;
-    HF_INLINE D zero() { return {0.0}; }
-    HF_INLINE D all(double s) { return {s}; }
-    HF_INLINE D load(const double* p) { return {*p}; }
-    HF_INLINE D widen(const float* p) { return {static_cast<double>(*p)}; }
-    HF_INLINE void store(double* p, D a) { *p = a.v; }
-    HF_INLINE D add(D a, D b) { return {a.v + b.v}; }
-    HF_INLINE D sub(D a, D b) { return {a.v - b.v}; }
-    HF_INLINE D mul(D a, D b) { return {a.v * b.v}; }
-    HF_INLINE D fma(D a, D b, D c) { return {std::fma(a.v, b.v, c.v)}; }
-    HF_INLINE D max(D a, D b) { return {a.v > b.v ? a.v : b.v}; }
-    HF_INLINE D abs(D a) { return {std::fabs(a.v)}; }
 };
 
 #endif

@@ -57,21 +57,30 @@
 
 namespace hopfuse {
 
-constexpr int PPR_SEGMENT = 64;  // entries summed sequentially; the GPU's unit of work
-constexpr int PPR_TILE = 64;     // rows per partial sum
+constexpr int PPR_SEGMENT = 64;   // entries summed sequentially; the GPU's unit of work
+constexpr int PPR_TILE = 64;      // rows per partial sum
+constexpr int PPR_WINDOW = 1024;  // a CPU may store the rows of so many nodes in an order of its own
+constexpr int PPR_FEW_LANES = 8;  // at most so many queries at once profit from that
 
 struct PprGraph {
     int64_t num_nodes;
     int64_t num_stored;
     int32_t num_types;
     bool directed;
-    const int64_t* indptr;       // (N + 1,)
-    const int32_t* indices;      // (nnz,) internal source node, ascending in a row
-    const float* weight;         // (nnz,) or null: all 1
-    const uint8_t* edge_type;    // (nnz,) or null: one type
-    const double* degree;        // (N, T) weight out of each node, by type
-    const int32_t* node_of;      // (N,) the caller's id of each internal node
-    const int32_t* internal_of;  // (N,) internal node of each of the caller's ids
+    const int64_t* indptr;     // (N + 1,)
+    const int32_t* indices;    // (nnz,) the stored row of each entry's source
+    const float* weight;       // (nnz,) or null: all 1
+    const uint8_t* edge_type;  // (nnz,) or null: one type
+    const double* degree;      // (N, T) weight out of each node, by type
+    const int32_t* node_of;    // (N,) the caller's id of each stored row
+    const int32_t* row_of;     // (N,) the stored row of each of the caller's ids
+    // Rows may be stored in any order within each window of PPR_WINDOW: what is summed row by row is summed in internal
+    // order all the same. Every table of nodes, and `indices`, is by stored row; entries of a row stand in ascending
+    // internal order of their sources. Both null: rows are stored in internal order.
+    const int32_t* place;     // (N,) the stored row of each internal node
+    const int32_t* internal;  // (N,) the internal node of each stored row
+    // The same graph stored so that rows of one length stand side by side, for few lanes on a CPU; or null.
+    const PprGraph* by_length;
     // Derived from degree, once per graph. T' is 1 for joint (types added up in order), T for per_type.
     const double* scale64;    // (N, T') 1 / degree, 0 where the degree is 0
     const float* scale32;     // (N, T') the same rounded; joint: 1 where the degree is 0
@@ -84,6 +93,9 @@ struct PprGraph {
     const int32_t* out_indices;
     const float* out_weight;
     const uint8_t* out_edge_type;
+
+    int64_t row_of_node(int64_t node) const { return place == nullptr ? node : place[node]; }
+    int64_t node_of_row(int64_t row) const { return internal == nullptr ? row : internal[row]; }
 };
 
 struct PprQueries {

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Corpus, Graph
 from .arguments import Evidence, PprQueries, thread_count
-from .graph_arrays import Degrees, longest_row, out_rows
+from .graph_arrays import Arrays, Degrees, Layout, longest_row, out_rows
+
+MANY_LANES = 32
+"""Queries that walk together where there are enough."""
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
@@ -65,41 +68,56 @@ def _record(op: str, threads: int, **more: Any) -> None:
 # ---- Personalized PageRank -----------------------------------------------------------------------------------
 
 
-def _graph_view(graph: Graph, per_type: bool, masked: bool) -> _native.GraphView:
-    """The kernels' view of a graph, made once per meaning of edge types (and once with out-rows)."""
-    with_rows = masked and graph.directed
-    key = f"cpu:{'per_type' if per_type else 'joint'}{':out' if with_rows else ''}"
+def _graph_view(graph: Graph, queries: PprQueries) -> _native.GraphView:
+    """The kernels' view of a graph: made once per meaning of edge types, once with out-rows, once for few queries."""
+    with_rows = queries.allowed is not None and graph.directed
+    is_few = 0 < queries.damping.size % MANY_LANES <= _native.PPR_FEW_LANES
+    key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
     if key not in graph._prepared:
-        derived = Degrees.of(graph, per_type)
-        rows = (
-            out_rows(graph)
-            if with_rows
-            else dict.fromkeys(("out_indptr", "out_indices", "out_weight", "out_edge_type"))
-        )
-        arrays: dict[str, Any] = {
-            "indptr": graph.indptr,
-            "indices": graph.indices,
-            "weight": graph.weight,
-            "edge_type": graph.edge_type,
-            "degree": graph.degree,
-            "node_of": graph.node_of,
-            "internal_of": graph.internal_of,
-            "scale64": derived.scale64,
-            "scale32": derived.scale32,
-            "unscale64": derived.unscale64,
-            "unscale32": derived.unscale32,
-            **rows,
-        }
-        graph._prepared[key] = _native.GraphView.make(
-            owner=arrays,
-            directed=graph.directed,
-            num_types=graph.num_edge_types,
-            volume=derived.volume,
-            longest_row=longest_row(graph),
-            **arrays,
-        )
-    view: _native.GraphView = graph._prepared[key]
+        graph._prepared[key] = _make_view(graph, queries.per_type, with_rows, None, None)
+    if is_few and f"{key}:few" not in graph._prepared:
+        if "cpu:layout" not in graph._prepared:
+            graph._prepared["cpu:layout"] = Layout.of(graph)
+        by_length = _make_view(graph, queries.per_type, with_rows, graph._prepared["cpu:layout"], None)
+        graph._prepared[f"{key}:few"] = _make_view(graph, queries.per_type, with_rows, None, by_length)
+    view: _native.GraphView = graph._prepared[f"{key}:few" if is_few else key]
     return view
+
+
+def _make_view(
+    graph: Graph, per_type: bool, with_rows: bool, layout: Layout | None, by_length: _native.GraphView | None
+) -> _native.GraphView:
+    derived = Degrees.of(graph, per_type)
+    rows: Arrays = {
+        "indptr": graph.indptr,
+        "indices": graph.indices,
+        "weight": graph.weight,
+        "edge_type": graph.edge_type,
+    }
+    outgoing: Arrays = out_rows(graph) if with_rows else {f"out_{name}": None for name in rows}
+    nodes: Arrays = {
+        "degree": graph.degree,
+        "node_of": graph.node_of,
+        "scale64": derived.scale64,
+        "scale32": derived.scale32,
+        "unscale64": derived.unscale64,
+        "unscale32": derived.unscale32,
+    }
+    arrays: dict[str, Any] = {**rows, **outgoing, **nodes, "row_of": graph.internal_of, "place": None, "internal": None}
+    if layout is not None:
+        arrays |= layout.rows(rows) | layout.nodes(nodes) | layout._asdict()
+        arrays["row_of"] = layout.place[graph.internal_of]
+        if with_rows:
+            arrays |= layout.rows(outgoing)
+    return _native.GraphView.make(
+        owner=(arrays, by_length),
+        directed=graph.directed,
+        num_types=graph.num_edge_types,
+        volume=derived.volume,
+        longest_row=longest_row(graph),
+        by_length=by_length,
+        **arrays,
+    )
 
 
 def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
@@ -121,7 +139,7 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
     """Write (B, N) scores; return the evidence."""
     evidence = Evidence.empty(queries.damping.size)
     if queries.damping.size:
-        view = _graph_view(graph, queries.per_type, queries.allowed is not None)
+        view = _graph_view(graph, queries)
         _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
     _record("ppr_f32", queries.threads, queries=queries.damping.size)
     return evidence
@@ -141,7 +159,7 @@ def ppr_topk(
         "proven": np.zeros(batch, np.uint8),
     }
     if batch:
-        view = _graph_view(graph, queries.per_type, queries.allowed is not None)
+        view = _graph_view(graph, queries)
         _native.ppr_topk(
             view,
             **_ppr_arguments(queries),

@@ -1,0 +1,24 @@
+// Rows of one length, stored side by side: summed together their additions overlap, and no loop ends by surprise.
+// Included once per instruction set.
+#pragma once
+
+#include "hopfuse/ppr.h"
+#include "simd.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// How many rows of one length are summed together: what their sums take of the registers.
+template <int L>
+constexpr int rows_together = L >= 32  ? 2
+                              : L >= 8 ? 4
+                                       : 8;
+
+HF_INLINE bool have_one_length(const int64_t* indptr, int64_t row, int count) {
+    const int64_t length = indptr[row + 1] - indptr[row];
+    if (length > PPR_SEGMENT || indptr[row + count] - indptr[row] != count * length) return false;
+    for (int i = 1; i < count; ++i)
+        if (indptr[row + i + 1] - indptr[row + i] != length) return false;
+    return true;
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS
