@@ -20,13 +20,18 @@ HF_INLINE float half_to_float(uint16_t h) {
     return bits_to_float(sign | exponent | (magnitude >= 0x7c00u ? (magnitude & 0x3ffu) << 13 : 0u));
 }
 
+// bfloat16 to float32, exact: its bits are the upper half of the float's.
+HF_INLINE float bfloat_to_float(uint16_t b) { return bits_to_float(uint32_t{b} << 16); }
+
 struct Float32Row {
     using Element = float;
+    HF_INLINE float widen(float x) { return x; }
     HF_INLINE F<16> load(const float* p) { return F<16>::load(p); }
 };
 
 struct Float16Row {
     using Element = uint16_t;
+    HF_INLINE float widen(uint16_t x) { return half_to_float(x); }
     HF_INLINE F<16> load(const uint16_t* p) {
 #if defined(HOPFUSE_ISA_AVX512)
         return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
@@ -39,6 +44,31 @@ struct Float16Row {
         return F<16>::load(wide);
 #endif
     }
+};
+
+struct BFloat16Row {
+    using Element = uint16_t;
+    HF_INLINE float widen(uint16_t x) { return bfloat_to_float(x); }
+    HF_INLINE F<16> load(const uint16_t* p) {
+#if defined(HOPFUSE_ISA_AVX512)
+        const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+        return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+#elif defined(HOPFUSE_ISA_AVX2)
+        const __m128i* bits = reinterpret_cast<const __m128i*>(p);
+        return {{wide(_mm_loadu_si128(bits))}, {wide(_mm_loadu_si128(bits + 1))}};
+#else
+        float wide[16];
+        for (int j = 0; j < 16; ++j) wide[j] = bfloat_to_float(p[j]);
+        return F<16>::load(wide);
+#endif
+    }
+
+private:
+#if defined(HOPFUSE_ISA_AVX2)
+    HF_INLINE __m256 wide(__m128i bits) {
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+    }
+#endif
 };
 
 HF_INLINE float add_tree(F<16> acc) {

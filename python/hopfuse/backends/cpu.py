@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..types import Corpus, Graph
-from .arguments import Evidence, PprQueries, thread_count
+from .arguments import DENSE_SUFFIXES, Evidence, PprQueries, thread_count
 from .graph_arrays import Degrees, longest_row, out_rows
 
+_DENSE_TYPES = _native.dense_types()
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
 _last: dict[str, dict[str, Any]] = {}
@@ -157,27 +158,48 @@ def ppr_topk(
 # ---- Dense top-k ---------------------------------------------------------------------------------------------
 
 
+_CODED_ROWS = _native.DENSE_TILE * _native.DENSE_STEP
+
+
+def _padded(corpus: Corpus, rows: int) -> tuple[int, int]:
+    """Rows and columns of the codes of so many rows of a corpus."""
+    width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
+    return -(-rows // _CODED_ROWS) * _CODED_ROWS, width
+
+
+def code_bytes(corpus: Corpus) -> int:
+    """Bytes that a corpus's codes take, with the scales and norms that bound what they leave out."""
+    rows, width = _padded(corpus, corpus.num_vectors)
+    return rows * (width + 3 * 4) + 4 * corpus.num_vectors
+
+
 def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, Any]:
-    """The 8-bit codes of a corpus (a quarter of float32's bytes), made at its first search."""
+    """The 8-bit codes of a corpus (a quarter of float32's bytes), made part by part at its first search."""
     if "cpu" not in corpus._prepared:
-        step = _native.DENSE_TILE * _native.DENSE_STEP
-        rows = -(-corpus.num_vectors // step) * step
-        width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
+        padded, width = _padded(corpus, corpus.num_vectors)
         codes: dict[str, Any] = {
-            "codes": np.empty(rows * width, np.uint8),
-            "scale": np.empty(rows, np.float32),
-            "error": np.empty(rows, np.float32),
-            "norm_code": np.empty(rows, np.float32),
+            "codes": np.empty((padded, width), np.uint8),
+            "scale": np.empty(padded, np.float32),
+            "error": np.empty(padded, np.float32),
+            "norm_code": np.empty(padded, np.float32),
             "norm": np.empty(corpus.num_vectors, np.float32),
         }
-        _native.dense_encode(_vector_bits(corpus), cosine=corpus.metric == "cosine", threads=threads, **codes)
+        vectors, how = _vector_bits(corpus), _how_stored(corpus)
+        for rows in corpus.parts(_CODED_ROWS):
+            end = rows.start + _padded(corpus, rows.stop - rows.start)[0]
+            part = {name: array[rows.start : end] for name, array in codes.items()}
+            _native.dense_encode(vectors[rows], **how, threads=threads, **part)
         corpus._prepared["cpu"] = codes
     prepared: dict[str, Any] = corpus._prepared["cpu"]
     return prepared
 
 
 def _vector_bits(corpus: Corpus) -> NDArray[Any]:
-    return corpus.vectors.view(np.uint16) if corpus.storage == "float16" else corpus.vectors
+    return corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
+
+
+def _how_stored(corpus: Corpus) -> dict[str, Any]:
+    return {"type": _DENSE_TYPES[corpus.precision], "cosine": corpus.metric == "cosine"}
 
 
 def dense_topk(
@@ -202,7 +224,7 @@ def dense_topk(
     if batch and k and corpus.num_vectors:
         _native.dense_topk(
             _vector_bits(corpus),
-            cosine=corpus.metric == "cosine",
+            **_how_stored(corpus),
             queries=queries,
             k=k,
             allow_mask=mask,
@@ -214,8 +236,8 @@ def dense_topk(
             **_corpus_codes(corpus, threads),
             **hits,
         )
-    name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
-    _record(name, threads, queries=batch, rescored_rows=int(rescored.sum()))
+    name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
+    _record(name, threads, storage=corpus.storage, queries=batch, rescored_rows=int(rescored.sum()))
     return hits
 
 
