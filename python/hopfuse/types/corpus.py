@@ -171,7 +171,6 @@ class Corpus:
     def __repr__(self) -> str:
         return f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
 
-
     def _checked(self) -> Corpus:
         """The corpus itself, if every row can be scored."""
         for rows in self.parts():
@@ -180,7 +179,9 @@ class Corpus:
             bad = ~(norms <= np.finfo(np.float32).max / 2)
             if bad.any():
                 row = rows.start + int(np.flatnonzero(bad)[0])
-                raise InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
+                raise InputError(
+                    f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32"
+                )
             if self.metric == "cosine" and (norms < np.finfo(np.float32).tiny).any():
                 row = rows.start + int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
                 raise InputError(
