@@ -73,7 +73,7 @@ def memory_estimate(
     >>> corpus = hf.Corpus.from_array(np.zeros((10_000, 384), np.float32))
     >>> estimate = hf.memory_estimate(corpus=corpus)
     >>> estimate.corpus, estimate.host_vectors, estimate.host_codes
-    (15400448, 15360000, 4035136)
+    (15400448, 15360000, 4069696)
     """
     asked = {"batch": batch, "k": k, "seeds": seeds}
     if graph is None and corpus is None:

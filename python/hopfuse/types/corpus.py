@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from .mapped import give_pages_back
 Metric = Literal["ip", "cosine"]
 Storage = Literal["float32", "float16", "bfloat16", "int8"]
 Precision = Literal["float32", "float16", "bfloat16"]
-METRICS = ("ip", "cosine")
-STORAGES = ("float32", "float16", "bfloat16", "int8")
+METRICS: tuple[Metric, ...] = ("ip", "cosine")
+STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "int8")
 _PART_BYTES = 1 << 24
 _PRECISIONS: dict[str, Precision] = {"float32": "float32", "float16": "float16", "uint16": "bfloat16"}
 
@@ -114,7 +114,8 @@ class Corpus:
         """
         _check_options(metric, storage)
         precision = _PRECISIONS.get(vectors.dtype.name)
-        is_right = precision is not None and storage in ("int8", precision) and vectors.flags.c_contiguous
+        is_right = precision is not None and storage in ("int8", precision)
+        is_right = is_right and vectors.flags.c_contiguous and vectors.dtype.isnative
         if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
             raise InputError(
                 f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} holds C-contiguous "
@@ -209,7 +210,7 @@ def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str)
 def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
     """Originals of an int8 corpus, as they are; other numbers as float32."""
     if not is_bfloat16 and array.dtype not in (np.float32, np.float16):
-        return cast(NDArray[Any], _rounded(array, None, "float32"))
+        return _rounded(array, None, "float32")
     if not array.flags.c_contiguous:
         raise InputError(
             f"X is a {array.dtype}{array.shape} that is not C-contiguous; storage 'int8' references its originals and "
