@@ -236,6 +236,7 @@ def dense_topk(
             **_corpus_codes(corpus, threads),
             **hits,
         )
+        corpus.give_back()
     name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
     _record(name, threads, storage=corpus.storage, queries=batch, rescored_rows=int(rescored.sum()))
     return hits

@@ -70,9 +70,9 @@ class Corpus:
         The CPU searches by 8-bit codes under every storage (N d bytes, made at the first search), and reads the
         originals of rows that the codes cannot rule out; so answers under ``"int8"`` are those under the
         originals' own precision, bit for bit. What ``"int8"`` adds: float16 and bfloat16 files are not widened,
-        nothing is copied, and pages of a mapped file are given back as it is checked and encoded. Both read it
-        from end to end, as do searches that score every row: k of N / 8 and more. Id lists below N / 8 read the
-        rows that they name. A GPU holds the originals, in their own precision, under every storage.
+        nothing is copied, and pages of a mapped file are given back as it is checked and encoded and after each
+        search. The check and the codes read it from end to end, as does a search that scores every row: k of
+        N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU holds the originals, in their own precision, under every storage.
 
         Examples
         --------
@@ -147,14 +147,18 @@ class Corpus:
     def parts(self, step: int = 1) -> Iterator[slice]:
         """Slices of some MiB that cover the rows in order, each a multiple of ``step`` rows but the last.
 
-        Under ``storage="int8"`` a mapped file's pages are given back behind the reader.
+        What was read is given back behind the reader: see :meth:`give_back`.
         """
         size = max(1, _PART_BYTES // (self.vectors.itemsize * self.dim * step)) * step
         for start in range(0, self.num_vectors, size):
             rows = slice(start, min(start + size, self.num_vectors))
             yield rows
-            if self.storage == "int8":
-                give_pages_back(self.vectors[rows])
+            self.give_back(rows)
+
+    def give_back(self, rows: slice = slice(None)) -> None:
+        """Under ``storage="int8"``, let go of a mapped file's pages; reading them again costs time, and no more."""
+        if self.storage == "int8":
+            give_pages_back(self.vectors[rows])
 
     @property
     def num_vectors(self) -> int:
