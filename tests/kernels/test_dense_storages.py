@@ -192,6 +192,38 @@ def test_pages_are_given_back_of_read_only_mappings_alone(tmp_path: Path) -> Non
     give_pages_back(x)
 
 
+def test_what_the_host_has_of_a_corpus(tmp_path: Path) -> None:
+    x = np.ones((1000, 30), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    for array in (x, np.load(tmp_path / "x.npy", mmap_mode="r")):
+        for storage, size in (("float32", 4), ("float16", 2), ("bfloat16", 2), ("int8", 4)):
+            corpus = hf.Corpus.from_array(array, storage=storage)  # type: ignore[arg-type]
+            is_mapped = array is not x and storage in ("float32", "int8")
+            estimate = hf.memory_estimate(corpus=corpus)
+            assert estimate.host_vectors == (0 if is_mapped else size * x.size)
+            assert estimate.host_codes == 1152 * (32 + 12) + 4 * 1000  # padded to 6 x 192 rows and 8 x 4 dimensions
+            hf.dense_topk(x[:1], corpus, 3)
+            assert sum(part.nbytes for part in corpus._prepared["cpu"].values()) == estimate.host_codes
+            assert size * x.size <= estimate.corpus <= size * x.size + 4 * 1000 + 1024
+    graph = hf.memory_estimate(hf.Graph.from_edges([0], [1]))
+    assert (graph.host_vectors, graph.host_codes) == (0, 0)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(variants.missing("simt") is not None, reason=str(variants.missing("simt")))
+def test_explain_says_what_a_device_has_of_an_int8_corpus() -> None:
+    variants.simt_runtime()
+    rng = np.random.default_rng(11)
+    corpus, q = hf.Corpus.from_array(normal(rng, 60, 8).astype(np.float16), storage="int8"), normal(rng, 2, 8)
+    assert_hits_equal(hf.dense_topk(q, corpus, 5, backend="simt"), hf.dense_topk(q, corpus, 5))
+    said = hf.explain()["backends"]["simt"]["last_calls"]["dense_topk_f16"]
+    assert (said["kernel"], said["storage"]) == ("dense_topk_f16_simt", "int8")
+    assert said["resident"] == "the originals, in float16; 8-bit codes are the CPU's alone"
+    hf.dense_topk(q, corpus, 5)
+    said = calls()["dense_topk_f16"]
+    assert (said["storage"], said["queries"]) == ("int8", 2)
+
+
 # ---- Large k with filters --------------------------------------------------------------------------------------------
 
 

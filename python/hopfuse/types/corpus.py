@@ -72,7 +72,8 @@ class Corpus:
         originals' own precision, bit for bit. What ``"int8"`` adds: float16 and bfloat16 files are not widened,
         nothing is copied, and pages of a mapped file are given back as it is checked and encoded and after each
         search. The check and the codes read it from end to end, as does a search that scores every row: k of
-        N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU holds the originals, in their own precision, under every storage.
+        N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU holds the originals, in their own
+        precision, under every storage.
 
         Examples
         --------
@@ -216,8 +217,9 @@ def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
     if not is_bfloat16 and array.dtype not in (np.float32, np.float16):
         return _rounded(array, None, "float32")
     if not array.flags.c_contiguous:
+        dtype = "bfloat16" if is_bfloat16 else array.dtype
         raise InputError(
-            f"X is a {array.dtype}{array.shape} that is not C-contiguous; storage 'int8' references its originals and "
-            "copies none: give it np.ascontiguousarray(X), or use another storage, which copies"
+            f"X is {dtype}{array.shape} and not C-contiguous; storage 'int8' references its originals and copies none: "
+            "give it np.ascontiguousarray(X), or use another storage, which copies"
         )
     return array.view(np.ndarray)
