@@ -149,6 +149,39 @@ void code_dots(const uint8_t* codes, int32_t groups, const int8_t* queries, int6
         }
 }
 
+#elif defined(HOPFUSE_ISA_NEON)
+
+// Signed bytes multiply to 16 bits and add in pairs to 32, exactly; what the + 128 of the codes adds comes at the end.
+template <int T, int Q>
+void code_dots(const uint8_t* codes, int32_t groups, const int8_t* queries, int64_t query_stride, int32_t* dots) {
+    const int64_t tile_bytes = int64_t{groups} * DENSE_TILE * DENSE_GROUP;
+    int32_t offset[Q];
+    for (int j = 0; j < Q; ++j) {
+        int32_t sum = 0;
+        for (int64_t i = 0; i < int64_t{groups} * DENSE_GROUP; ++i) sum += queries[j * query_stride + i];
+        offset[j] = 128 * sum;
+    }
+    for (int t = 0; t < T; ++t)
+        for (int quarter = 0; quarter < 4; ++quarter) {
+            int32x4_t acc[Q][2];  // two sums of two dimensions for each of four rows
+            for (int j = 0; j < Q; ++j) acc[j][0] = acc[j][1] = vdupq_n_s32(0);
+            const uint8_t* base = codes + t * tile_bytes + quarter * 16;
+            for (int32_t g = 0; g < groups; ++g) {
+                const int8x16_t x = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(base + int64_t{g} * 64), vdupq_n_u8(0x80)));
+                for (int j = 0; j < Q; ++j) {
+                    int32_t four;
+                    std::memcpy(&four, queries + j * query_stride + int64_t{g} * 4, 4);
+                    const int8x8_t q = vreinterpret_s8_s32(vdup_n_s32(four));
+                    acc[j][0] = vpadalq_s16(acc[j][0], vmull_s8(vget_low_s8(x), q));
+                    acc[j][1] = vpadalq_s16(acc[j][1], vmull_s8(vget_high_s8(x), q));
+                }
+            }
+            for (int j = 0; j < Q; ++j)
+                vst1q_s32(dots + (t * Q + j) * 16 + quarter * 4,
+                          vaddq_s32(vpaddq_s32(acc[j][0], acc[j][1]), vdupq_n_s32(offset[j])));
+        }
+}
+
 #else
 
 template <int T, int Q>
