@@ -302,3 +302,16 @@ def test_lists_of_every_length_in_one_batch(
     assert_hits_equal(hits, reference.dense_topk_canonical(q, corpus, k, allow=masks))
     shared = hf.dense_topk(q, corpus, k, allow=lists[0], threads=threads)
     assert_hits_equal(shared, reference.dense_topk_canonical(q, corpus, k, allow=masks[0]))
+
+
+def test_more_long_lists_than_there_is_room_for_masks() -> None:
+    """2^20 rows: 64 MiB hold the masks of 64 queries, so the batch is searched in two groups."""
+    rng = np.random.default_rng(12)
+    n, batch = 1 << 20, 70
+    corpus, q = hf.Corpus.from_array(normal(rng, n, 2)), normal(rng, batch, 2)
+    lists = [np.arange(b % 8, n, 8) for b in range(batch)]
+    hits = hf.dense_topk(q, corpus, 3, allow=lists)
+    assert int(calls()["dense_topk_f32"]["rescored_rows"]) < batch * n // 16
+    for b in (0, 1, 63, 64, 69):
+        assert hits.row(b) == hf.dense_topk(q[b], corpus, 3, allow=lists[b]).row(0)
+        assert (hits.ids[b] % 8 == b % 8).all()
