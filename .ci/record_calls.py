@@ -152,7 +152,7 @@ def dense_calls(rng: np.random.Generator) -> None:
     for dim, rows in ((1, 50), (7, 400), (16, 400), (100, 1500), (387, 900)):
         x = rng.standard_normal((rows, dim)).astype(np.float32)
         x[rows // 3 : rows // 2] = x[0]  # ties
-        for storage in ("float32", "float16"):
+        for storage in ("float32", "float16", "bfloat16"):
             for metric in ("ip", "cosine"):
                 corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
                 for batch, k in ((1, 1), (3, 10), (7, 10), (25, 10), (4, rows)):

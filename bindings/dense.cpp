@@ -1,3 +1,8 @@
+#include <map>
+#include <string>
+
+#include <nanobind/stl/map.h>
+
 #include "common.h"
 
 namespace {
@@ -9,27 +14,37 @@ using hopfuse::DenseQueries;
 using hopfuse::DenseType;
 using hopfuse::DenseVectors;
 
-// Rows as stored: float32, or float16 seen as its 16-bit patterns.
-DenseVectors view_of(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& vectors, bool cosine, int32_t threads) {
-    const DenseType type = vectors.dtype() == nb::dtype<float>() ? DenseType::float32 : DenseType::float16;
+using Vectors = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+// The number of each precision of originals.
+std::map<std::string, int> dense_types() {
+    return {{"float32", int(DenseType::float32)},
+            {"float16", int(DenseType::float16)},
+            {"bfloat16", int(DenseType::bfloat16)}};
+}
+
+// Rows as stored: float32, or float16 and bfloat16 seen as their 16-bit patterns.
+DenseVectors view_of(const Vectors& vectors, int type, bool cosine, int32_t threads) {
+    const DenseType known = static_cast<DenseType>(type);
+    const bool is_wide = known == DenseType::float32;
+    if (vectors.dtype() != (is_wide ? nb::dtype<float>() : nb::dtype<uint16_t>()) || vectors.ndim() != 2)
+        throw std::invalid_argument("vectors are (count, dim), float32 or 16-bit patterns as their type says");
     return {static_cast<int64_t>(vectors.shape(0)),
             static_cast<int32_t>(vectors.shape(1)),
-            type,
+            known,
             cosine,
             vectors.data(),
             threads};
 }
-
-using Vectors = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 DenseCodes codes_of(const Out<uint8_t>& codes, const Out<float>& scale, const Out<float>& error,
                     const Out<float>& norm_code, const Out<float>& norm) {
     return {codes.data(), scale.data(), error.data(), norm_code.data(), norm.data()};
 }
 
-void encode(Vectors vectors, bool cosine, int32_t threads, Out<uint8_t> codes, Out<float> scale, Out<float> error,
-            Out<float> norm_code, Out<float> norm) {
-    const DenseVectors view = view_of(vectors, cosine, threads);
+void encode(Vectors vectors, int type, bool cosine, int32_t threads, Out<uint8_t> codes, Out<float> scale,
+            Out<float> error, Out<float> norm_code, Out<float> norm) {
+    const DenseVectors view = view_of(vectors, type, cosine, threads);
     hopfuse::Status status;
     {
         nb::gil_scoped_release release;
@@ -38,11 +53,11 @@ void encode(Vectors vectors, bool cosine, int32_t threads, Out<uint8_t> codes, O
     raise_unless_ok(status);
 }
 
-void topk(Vectors vectors, bool cosine, Out<uint8_t> codes, Out<float> scale, Out<float> error, Out<float> norm_code,
-          Out<float> norm, In<float> queries, int64_t k, std::optional<In<uint8_t>> allow_mask,
+void topk(Vectors vectors, int type, bool cosine, Out<uint8_t> codes, Out<float> scale, Out<float> error,
+          Out<float> norm_code, Out<float> norm, In<float> queries, int64_t k, std::optional<In<uint8_t>> allow_mask,
           std::optional<In<int64_t>> allow_indptr, std::optional<In<int64_t>> allow_ids, bool allow_shared,
           int32_t threads, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<int64_t> rescored) {
-    const DenseCorpus corpus{view_of(vectors, cosine, threads), codes_of(codes, scale, error, norm_code, norm)};
+    const DenseCorpus corpus{view_of(vectors, type, cosine, threads), codes_of(codes, scale, error, norm_code, norm)};
     const DenseQueries q{static_cast<int64_t>(queries.shape(0)),
                          queries.data(),
                          k,
@@ -66,10 +81,12 @@ void bind_dense(nb::module_& m) {
     m.attr("DENSE_TILE") = hopfuse::DENSE_TILE;
     m.attr("DENSE_GROUP") = hopfuse::DENSE_GROUP;
     m.attr("DENSE_STEP") = hopfuse::DENSE_STEP;
-    m.def("dense_encode", &encode, nb::arg("vectors"), nb::kw_only(), nb::arg("cosine"), nb::arg("threads"),
-          nb::arg("codes"), nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"));
-    m.def("dense_topk", &topk, nb::arg("vectors"), nb::kw_only(), nb::arg("cosine"), nb::arg("codes"), nb::arg("scale"),
-          nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"), nb::arg("queries"), nb::arg("k"),
+    m.def("dense_types", &dense_types, "The number of each precision of originals.");
+    m.def("dense_encode", &encode, nb::arg("vectors"), nb::kw_only(), nb::arg("type"), nb::arg("cosine"),
+          nb::arg("threads"), nb::arg("codes"), nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"),
+          nb::arg("norm"));
+    m.def("dense_topk", &topk, nb::arg("vectors"), nb::kw_only(), nb::arg("type"), nb::arg("cosine"), nb::arg("codes"),
+          nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"), nb::arg("queries"), nb::arg("k"),
           nb::arg("allow_mask").none(), nb::arg("allow_indptr").none(), nb::arg("allow_ids").none(),
           nb::arg("allow_shared"), nb::arg("threads"), nb::arg("ids"), nb::arg("scores"), nb::arg("counts"),
           nb::arg("rescored"));

@@ -173,7 +173,7 @@ def drawn_vectors(
         x, q = np.round(x * grid) / grid, np.round(q * grid) / grid
     if metric == "cosine" or grid:
         x[:, 0], q[:, 0] = 1.0, 1.0
-    if dtype == "float32":
+    if dtype in ("float32", "bfloat16"):  # float16 has no room
         x *= 10.0 ** rng.uniform(-spread, spread, (count, 1))
     q *= 10.0 ** rng.uniform(-spread / 2, spread / 2, (batch, 1))
     return x, q

@@ -20,13 +20,18 @@ HF_INLINE float half_to_float(uint16_t h) {
     return bits_to_float(sign | exponent | (magnitude >= 0x7c00u ? (magnitude & 0x3ffu) << 13 : 0u));
 }
 
+// bfloat16 to float32, exact: its bits are the upper half of the float's.
+HF_INLINE float bfloat_to_float(uint16_t b) { return bits_to_float(uint32_t{b} << 16); }
+
 struct Float32Row {
     using Element = float;
+    HF_INLINE float widen(float x) { return x; }
     HF_INLINE F<16> load(const float* p) { return F<16>::load(p); }
 };
 
 struct Float16Row {
     using Element = uint16_t;
+    HF_INLINE float widen(uint16_t x) { return half_to_float(x); }
     HF_INLINE F<16> load(const uint16_t* p) {
 #if defined(HOPFUSE_ISA_AVX512)
         return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
@@ -39,6 +44,31 @@ struct Float16Row {
         return F<16>::load(wide);
 #endif
     }
+};
+
+struct BFloat16Row {
+    using Element = uint16_t;
+    HF_INLINE float widen(uint16_t x) { return bfloat_to_float(x); }
+    HF_INLINE F<16> load(const uint16_t* p) {
+#if defined(HOPFUSE_ISA_AVX512)
+        const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+        return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+#elif defined(HOPFUSE_ISA_AVX2)
+        const __m128i* bits = reinterpret_cast<const __m128i*>(p);
+        return {{wide(_mm_loadu_si128(bits))}, {wide(_mm_loadu_si128(bits + 1))}};
+#else
+        float wide[16];
+        for (int j = 0; j < 16; ++j) wide[j] = bfloat_to_float(p[j]);
+        return F<16>::load(wide);
+#endif
+    }
+
+private:
+#if defined(HOPFUSE_ISA_AVX2)
+    HF_INLINE __m256 wide(__m128i bits) {
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+    }
+#endif
 };
 
 HF_INLINE float add_tree(F<16> acc) {
@@ -116,6 +146,39 @@ void code_dots(const uint8_t* codes, int32_t groups, const int8_t* queries, int6
             }
             for (int j = 0; j < Q; ++j)
                 _mm256_storeu_si256(reinterpret_cast<__m256i*>(dots + (t * Q + j) * 16 + half * 8), acc[j]);
+        }
+}
+
+#elif defined(HOPFUSE_ISA_NEON)
+
+// Signed bytes multiply to 16 bits and add in pairs to 32, exactly; what the + 128 of the codes adds comes at the end.
+template <int T, int Q>
+void code_dots(const uint8_t* codes, int32_t groups, const int8_t* queries, int64_t query_stride, int32_t* dots) {
+    const int64_t tile_bytes = int64_t{groups} * DENSE_TILE * DENSE_GROUP;
+    int32_t offset[Q];
+    for (int j = 0; j < Q; ++j) {
+        int32_t sum = 0;
+        for (int64_t i = 0; i < int64_t{groups} * DENSE_GROUP; ++i) sum += queries[j * query_stride + i];
+        offset[j] = 128 * sum;
+    }
+    for (int t = 0; t < T; ++t)
+        for (int quarter = 0; quarter < 4; ++quarter) {
+            int32x4_t acc[Q][2];  // two sums of two dimensions for each of four rows
+            for (int j = 0; j < Q; ++j) acc[j][0] = acc[j][1] = vdupq_n_s32(0);
+            const uint8_t* base = codes + t * tile_bytes + quarter * 16;
+            for (int32_t g = 0; g < groups; ++g) {
+                const int8x16_t x = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(base + int64_t{g} * 64), vdupq_n_u8(0x80)));
+                for (int j = 0; j < Q; ++j) {
+                    int32_t four;
+                    std::memcpy(&four, queries + j * query_stride + int64_t{g} * 4, 4);
+                    const int8x8_t q = vreinterpret_s8_s32(vdup_n_s32(four));
+                    acc[j][0] = vpadalq_s16(acc[j][0], vmull_s8(vget_low_s8(x), q));
+                    acc[j][1] = vpadalq_s16(acc[j][1], vmull_s8(vget_high_s8(x), q));
+                }
+            }
+            for (int j = 0; j < Q; ++j)
+                vst1q_s32(dots + (t * Q + j) * 16 + quarter * 4,
+                          vaddq_s32(vpaddq_s32(acc[j][0], acc[j][1]), vdupq_n_s32(offset[j])));
         }
 }
 

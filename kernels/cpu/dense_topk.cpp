@@ -26,6 +26,14 @@ struct Code {
     int8_t value;
 };
 
+struct Flag {
+    uint8_t value;
+};
+
+struct Query {
+    int64_t number;  // in the batch
+};
+
 int32_t group_count(int32_t dim) { return (dim + DENSE_GROUP - 1) / DENSE_GROUP; }
 
 int64_t tile_count(int64_t rows) {
@@ -41,10 +49,7 @@ const typename Row::Element* row_of(const DenseVectors& v, int64_t row) {
 template <class Row>
 void widen_row(const DenseVectors& v, int64_t row, float* out) {
     const typename Row::Element* x = row_of<Row>(v, row);
-    for (int32_t i = 0; i < v.dim; ++i) {
-        if constexpr (sizeof(*x) == 4) out[i] = x[i];
-        else out[i] = half_to_float(x[i]);
-    }
+    for (int32_t i = 0; i < v.dim; ++i) out[i] = Row::widen(x[i]);
 }
 
 template <class Row>
@@ -103,6 +108,22 @@ struct Search {
         if (queries.allow_mask == nullptr) return nullptr;
         return queries.allow_mask + (queries.allow_shared ? 0 : b * corpus.vectors.count);
     }
+    bool has_list() const { return queries.allow_indptr != nullptr; }
+    const int64_t* list(int64_t b) const {
+        return queries.allow_ids + queries.allow_indptr[queries.allow_shared ? 0 : b];
+    }
+    int64_t list_length(int64_t b) const {
+        const int64_t at = queries.allow_shared ? 0 : b;
+        return queries.allow_indptr[at + 1] - queries.allow_indptr[at];
+    }
+
+    // Whether a query's rows are found by codes. k, the corpus and the query's own list decide.
+    bool is_scanned(int64_t b) const {
+        constexpr int32_t most = 1 << 16;  // dimensions: beyond, a dot product of codes could leave int32
+        const int64_t n = corpus.vectors.count;
+        return queries.k < n / 8 && corpus.codes.codes != nullptr && corpus.vectors.dim <= most &&
+               (!has_list() || list_length(b) >= n / DENSE_SHORT_LIST);
+    }
 
     void write(int64_t b, const Ranked* ranked, int64_t count, int64_t rescored) const {
         const int64_t k = queries.k;
@@ -134,23 +155,21 @@ int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t
 // Every allowed row is scored: small corpora, large k, short id lists. Threads share a query's rows where
 // there are fewer queries than threads.
 template <class Row>
-void exhaustive(const Search& search) {
+void exhaustive(const Search& search, const std::vector<Query>& chosen) {
     const DenseQueries& q = search.queries;
-    const int64_t n = search.corpus.vectors.count, batch = q.batch;
+    const int64_t n = search.corpus.vectors.count, batch = int64_t(chosen.size());
     const int threads = q.threads;
     const int64_t room = TopkBuffer::room(q.k, n);
     std::vector<Ranked> memory(size_t(room) * size_t(threads));
     const auto rows = [&](int64_t b, const int64_t** ids) {
-        *ids = nullptr;
-        if (q.allow_indptr == nullptr) return n;
-        const int64_t at = q.allow_shared ? 0 : b;
-        *ids = q.allow_ids + q.allow_indptr[at];
-        return q.allow_indptr[at + 1] - q.allow_indptr[at];
+        *ids = search.has_list() ? search.list(b) : nullptr;
+        return search.has_list() ? search.list_length(b) : n;
     };
     const float least = -std::numeric_limits<float>::infinity();
     if (batch >= threads) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-        for (int64_t b = 0; b < batch; ++b) {
+        for (int64_t i = 0; i < batch; ++i) {
+            const int64_t b = chosen[size_t(i)].number;
             const int64_t* ids;
             const int64_t count = rows(b, &ids);
             Ranked* mine = memory.data() + room * thread_index();
@@ -161,7 +180,8 @@ void exhaustive(const Search& search) {
         return;
     }
     std::vector<Count> sizes(size_t(threads) * 2);
-    for (int64_t b = 0; b < batch; ++b) {
+    for (const Query query : chosen) {
+        const int64_t b = query.number;
         const int64_t* ids;
         const int64_t count = rows(b, &ids);
 #pragma omp parallel for schedule(static) num_threads(threads)
@@ -211,13 +231,15 @@ void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
     search.write(b, best.data(), int64_t(best.size()), scored);
 }
 
-// Codes of all queries; for cosine, of q / ||q||.
-void encode_queries(const Search& search, std::vector<Code>& codes, std::vector<QueryCode>& out) {
+// Codes of queries; for cosine, of q / ||q||.
+void encode_queries(const Search& search, const std::vector<Query>& chosen, std::vector<Code>& codes,
+                    std::vector<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
     const int64_t stride = int64_t{group_count(v.dim)} * DENSE_GROUP;
-    codes.assign(size_t(stride * search.queries.batch), Code{0});
-    for (int64_t b = 0; b < search.queries.batch; ++b) {
-        int8_t* mine = &codes[size_t(stride * b)].value;
+    codes.assign(size_t(stride) * chosen.size(), Code{0});
+    for (const Query query : chosen) {
+        const int64_t b = query.number;
+        int8_t* mine = &codes[size_t(stride) * out.size()].value;
         int32_t sum = 0;
         const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
             mine[i] = int8_t(c);
@@ -229,39 +251,56 @@ void encode_queries(const Search& search, std::vector<Code>& codes, std::vector<
     }
 }
 
+// Id lists as masks of the scan: one that all share, or one for each query.
+void mask_lists(const Search& search, const std::vector<Query>& chosen, std::vector<Flag>& masks,
+                std::vector<QueryCode>& queries) {
+    const int64_t n = search.corpus.vectors.count;
+    const size_t lists = search.queries.allow_shared ? 1 : chosen.size();
+    masks.assign(size_t(n) * lists, Flag{0});
+    for (size_t i = 0; i < chosen.size(); ++i) {
+        Flag* mine = masks.data() + size_t(n) * (i < lists ? i : 0);
+        queries[i].mask = &mine->value;
+        if (i >= lists) continue;
+        const int64_t* ids = search.list(chosen[i].number);
+        for (int64_t j = 0; j < search.list_length(chosen[i].number); ++j) mine[ids[j]].value = 1;
+    }
+}
+
 template <class Row>
-void scan(const Search& search) {
+void scan(const Search& search, const std::vector<Query>& chosen) {
     const DenseQueries& q = search.queries;
     const int32_t groups = group_count(search.corpus.vectors.dim);
     const int64_t tiles = tile_count(search.corpus.vectors.count), stride = int64_t{groups} * DENSE_GROUP;
+    const int64_t batch = int64_t(chosen.size());
     constexpr int64_t block = 5 * DENSE_STEP;
     std::vector<Code> codes;
+    std::vector<Flag> masks;
     std::vector<QueryCode> queries;
-    encode_queries(search, codes, queries);
-    std::vector<Candidates> candidates(size_t(q.threads) * size_t(q.batch), Candidates(q.k));
+    encode_queries(search, chosen, codes, queries);
+    if (search.has_list()) mask_lists(search, chosen, masks, queries);
+    std::vector<Candidates> candidates(size_t(q.threads) * size_t(batch), Candidates(q.k));
     bool failed = false;
 #pragma omp parallel num_threads(q.threads)
     {
-        Candidates* mine = &candidates[size_t(thread_index()) * size_t(q.batch)];
+        Candidates* mine = &candidates[size_t(thread_index()) * size_t(batch)];
 #pragma omp for schedule(dynamic, 1)
         for (int64_t tile = 0; tile < tiles; tile += block) {
             try {
                 const int64_t end = tile + block < tiles ? tile + block : tiles;
-                scan_block(search.corpus, queries.data(), q.batch, stride, tile, end, groups, mine);
+                scan_block(search.corpus, queries.data(), batch, stride, tile, end, groups, mine);
             } catch (const std::bad_alloc&) {
 #pragma omp atomic write
                 failed = true;
             }
         }
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t b = 0; b < q.batch; ++b) {
+        for (int64_t i = 0; i < batch; ++i) {
             try {
                 Candidates all(q.k);
                 for (int part = 0; part < q.threads; ++part)
-                    for (const Candidate& c : candidates[size_t(part) * size_t(q.batch) + size_t(b)].rows())
-                        all.push(c);
+                    for (const Candidate& c : candidates[size_t(part) * size_t(batch) + size_t(i)].rows()) all.push(c);
                 all.prune();
-                rescore<Row>(search, b, all.rows());
+                rescore<Row>(search, chosen[size_t(i)].number, all.rows());
             } catch (const std::bad_alloc&) {
 #pragma omp atomic write
                 failed = true;
@@ -271,23 +310,37 @@ void scan(const Search& search) {
     if (failed) throw std::bad_alloc();
 }
 
+// Scanned queries go together, as many as there is room for masks of their lists.
 template <class Row>
 void search_with(const Search& search) {
-    const DenseQueries& q = search.queries;
-    const int64_t n = search.corpus.vectors.count;
-    constexpr int32_t most = 1 << 16;  // dimensions: beyond, a dot product of codes could leave int32
-    if (q.allow_indptr != nullptr || q.k >= n / 8 || search.corpus.codes.codes == nullptr ||
-        search.corpus.vectors.dim > most)
-        return exhaustive<Row>(search);
-    scan<Row>(search);
+    constexpr int64_t mask_bytes = 1 << 26;
+    const int64_t n = search.corpus.vectors.count, batch = search.queries.batch;
+    const bool has_masks = search.has_list() && !search.queries.allow_shared;
+    const int64_t most = !has_masks ? batch : n < mask_bytes ? mask_bytes / n : 1;
+    std::vector<Query> scanned, others;
+    for (int64_t b = 0; b < batch; ++b) {
+        if (!search.is_scanned(b)) {
+            others.push_back({b});
+            continue;
+        }
+        scanned.push_back({b});
+        if (int64_t(scanned.size()) < most) continue;
+        scan<Row>(search, scanned);
+        scanned.clear();
+    }
+    if (!scanned.empty()) scan<Row>(search, scanned);
+    if (!others.empty()) exhaustive<Row>(search, others);
 }
 
 }  // namespace
 
 Status dense_encode(const DenseVectors& vectors, DenseCodes codes) {
     try {
-        if (vectors.type == DenseType::float32) encode_all<Float32Row>(vectors, codes);
-        else encode_all<Float16Row>(vectors, codes);
+        switch (vectors.type) {
+            case DenseType::float32: encode_all<Float32Row>(vectors, codes); break;
+            case DenseType::float16: encode_all<Float16Row>(vectors, codes); break;
+            case DenseType::bfloat16: encode_all<BFloat16Row>(vectors, codes); break;
+        }
         return Status::ok;
     } catch (const std::bad_alloc&) {
         return Status::out_of_memory;
@@ -298,8 +351,11 @@ Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const 
     if (queries.k < 1 || queries.threads < 1) return Status::bad_argument;
     try {
         const Search search{corpus, queries, hits};
-        if (corpus.vectors.type == DenseType::float32) search_with<Float32Row>(search);
-        else search_with<Float16Row>(search);
+        switch (corpus.vectors.type) {
+            case DenseType::float32: search_with<Float32Row>(search); break;
+            case DenseType::float16: search_with<Float16Row>(search); break;
+            case DenseType::bfloat16: search_with<BFloat16Row>(search); break;
+        }
         return Status::ok;
     } catch (const std::bad_alloc&) {
         return Status::out_of_memory;

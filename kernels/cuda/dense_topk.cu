@@ -3,7 +3,7 @@
 // approximate scores is derived.
 //
 // A canonical dot product is made by 16 threads: thread j is accumulator j, and shuffles are the tree. Rows are float32,
-// or float16 by their bits.
+// or float16 and bfloat16 by their bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
@@ -14,17 +14,30 @@ namespace hopfuse {
 constexpr int LANES = 16;
 constexpr int QUERIES_PER_ROW = 4;  // a row that is read once meets so many queries
 
-HOPFUSE_DEVICE float widen(float value) { return value; }
-HOPFUSE_DEVICE float widen(unsigned short bits) { return half_bits_to_float(bits); }
+struct Float32Row {
+    using Element = float;
+    __device__ static float widen(float value) { return value; }
+};
+
+struct Float16Row {
+    using Element = unsigned short;
+    __device__ static float widen(unsigned short bits) { return half_bits_to_float(bits); }
+};
+
+struct BFloat16Row {
+    using Element = unsigned short;
+    __device__ static float widen(unsigned short bits) { return bfloat_bits_to_float(bits); }
+};
 
 // Accumulator `lane` of Q dot products with one row. Lanes beyond the end multiply zeros, as the padding of the contract
 // does: it turns an accumulator of -0 into +0.
-template <int Q, class Element>
-HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const Element* row, int dim, int lane, float (&sum)[Q]) {
+template <class Row, int Q>
+HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const typename Row::Element* row, int dim, int lane,
+                               float (&sum)[Q]) {
     for (int t = 0; t < Q; ++t) sum[t] = 0.0f;
     for (int64_t i = lane; i - lane < dim; i += LANES) {
         const bool is_inside = i < dim;
-        const float x = is_inside ? widen(row[i]) : 0.0f;
+        const float x = is_inside ? Row::widen(row[i]) : 0.0f;
 #pragma unroll
         for (int t = 0; t < Q; ++t) sum[t] = fmaf(is_inside ? query[t][i] : 0.0f, x, sum[t]);
     }
@@ -40,14 +53,14 @@ HOPFUSE_DEVICE float score_of(float dot, int cosine, float query_norm, float row
     return cosine != 0 ? dot / (query_norm * row_norm) : dot;
 }
 
-template <class Element>
-HOPFUSE_DEVICE void make_norms(const Element* rows, int64_t count, int dim, float* norm) {
+template <class Row>
+HOPFUSE_DEVICE void make_norms(const typename Row::Element* rows, int64_t count, int dim, float* norm) {
     const int64_t group = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
     const int lane = static_cast<int>(threadIdx.x) % LANES;
-    const Element* const row = rows + (group < count ? group : 0) * dim;
+    const typename Row::Element* const row = rows + (group < count ? group : 0) * dim;
     float sum = 0.0f;
     for (int64_t i = lane; i - lane < dim; i += LANES) {
-        const float x = i < dim ? widen(row[i]) : 0.0f;
+        const float x = i < dim ? Row::widen(row[i]) : 0.0f;
         sum = fmaf(x, x, sum);
     }
     const float square = add_tree(sum);
@@ -100,9 +113,9 @@ struct KeyColumns {
 };
 
 // One row of the tile against up to QUERIES_PER_ROW queries.
-template <class Element>
-HOPFUSE_DEVICE void score_row(const Element* tile, const float* row_norm, int rows, int64_t first_row, const Queries& q,
-                              const Mask& mask, const KeyColumns& out) {
+template <class Row>
+HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* row_norm, int rows, int64_t first_row,
+                              const Queries& q, const Mask& mask, const KeyColumns& out) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
     const int64_t query_groups = (q.batch + QUERIES_PER_ROW - 1) / QUERIES_PER_ROW;
     const int64_t first_query = blockIdx.x % query_groups * QUERIES_PER_ROW;
@@ -120,7 +133,7 @@ HOPFUSE_DEVICE void score_row(const Element* tile, const float* row_norm, int ro
         sum[t] = 0.0f;
     }
     if (__any_sync(0xffffffffu, is_any_wanted)) {
-        accumulate(query, tile + (is_row ? column : 0) * q.dim, q.dim, lane, sum);
+        accumulate<Row>(query, tile + (is_row ? column : 0) * q.dim, q.dim, lane, sum);
         for (int t = 0; t < QUERIES_PER_ROW; ++t) sum[t] = add_tree(sum[t]);
     }
     if (lane != 0 || column >= out.columns) return;
@@ -156,9 +169,9 @@ struct Listed {
     }
 };
 
-template <class Element>
-HOPFUSE_DEVICE void score_listed(const Element* corpus, const float* row_norm, const Queries& q, const Listed& listed,
-                                 const KeyColumns& out) {
+template <class Row>
+HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const float* row_norm, const Queries& q,
+                                 const Listed& listed, const KeyColumns& out) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
     const int64_t column_blocks = (out.columns + groups - 1) / groups;
     const int64_t b = blockIdx.x / column_blocks;
@@ -167,7 +180,7 @@ HOPFUSE_DEVICE void score_listed(const Element* corpus, const float* row_norm, c
     const float* const query[1] = {q.data + b * q.dim};
     float sum[1] = {0.0f};
     if (__any_sync(0xffffffffu, row >= 0)) {
-        accumulate(query, corpus + (row >= 0 ? row : 0) * q.dim, q.dim, lane, sum);
+        accumulate<Row>(query, corpus + (row >= 0 ? row : 0) * q.dim, q.dim, lane, sum);
         sum[0] = add_tree(sum[0]);
     }
     if (lane != 0 || column >= out.columns) return;
@@ -180,13 +193,15 @@ HOPFUSE_DEVICE void score_listed(const Element* corpus, const float* row_norm, c
 
 // dense_norms_TYPE: canonical sqrt(x . x) of every row.
 // Grid: 16 rows a block. Block: 256. Registers: <= 40 (occupancy 75 %). Moved: a row's bytes and 4.
-#define HOPFUSE_DENSE_NORMS(name, Element)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) name(const Element* rows, int64_t count, int dim, float* norm) { \
-        hopfuse::make_norms(rows, count, dim, norm);                                                                   \
+#define HOPFUSE_DENSE_NORMS(name, Row)                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                  \
+        name(const hopfuse::Row::Element* rows, int64_t count, int dim, float* norm) { \
+        hopfuse::make_norms<hopfuse::Row>(rows, count, dim, norm);                     \
     }
 
-HOPFUSE_DENSE_NORMS(dense_norms_f32, float)
-HOPFUSE_DENSE_NORMS(dense_norms_f16, unsigned short)
+HOPFUSE_DENSE_NORMS(dense_norms_f32, Float32Row)
+HOPFUSE_DENSE_NORMS(dense_norms_f16, Float16Row)
+HOPFUSE_DENSE_NORMS(dense_norms_bf16, BFloat16Row)
 
 // dense_queries_f32: the same norms of queries, and their status.
 // Grid: 16 queries a block. Block: 256. Registers: <= 48 (occupancy 75 %). Moved: a query's bytes and 8.
@@ -195,13 +210,16 @@ extern "C" __global__ void __launch_bounds__(256)
     hopfuse::check_queries(queries, count, dim, cosine, norm, status);
 }
 
-// dense_widen_f16: float16 rows as float32, for a matrix product with float32 queries.
+// dense_widen_TYPE: rows of 16 bits as float32, for a matrix product with float32 queries.
 // Grid: 256 values a block. Block: 256. Registers: <= 16 (occupancy 100 %). Moved: 6 bytes a value.
-extern "C" __global__ void __launch_bounds__(256)
-    dense_widen_f16(const unsigned short* bits, int64_t count, float* out) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < count) out[i] = hopfuse::half_bits_to_float(bits[i]);
-}
+#define HOPFUSE_DENSE_WIDEN(name, Row)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) name(const unsigned short* bits, int64_t count, float* out) { \
+        const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                              \
+        if (i < count) out[i] = hopfuse::Row::widen(bits[i]);                                                       \
+    }
+
+HOPFUSE_DENSE_WIDEN(dense_widen_f16, Float16Row)
+HOPFUSE_DENSE_WIDEN(dense_widen_bf16, BFloat16Row)
 
 // dense_mask_ids: ascending id lists as a mask (lists, rows) of the rows first_row .. first_row + rows.
 // Grid: one block a list. Block: 256. Registers: <= 32 (occupancy 75 %). Moved: a byte a row, 8 bytes an id in the tile.
@@ -224,31 +242,34 @@ extern "C" __global__ void __launch_bounds__(256)
 // dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for others and for columns beyond the rows.
 // Grid: ceil(columns / 16) * ceil(batch / 4) blocks, the queries of one tile side by side. Block: 256. Registers: <= 64
 // (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 8 bytes a key.
-#define HOPFUSE_DENSE_SCORE(name, Element)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        name(const Element* tile, const float* row_norm, int rows, int64_t first_row, const float* queries,     \
-             const float* query_norm, int batch, int dim, int cosine, const uint8_t* mask, int64_t mask_stride, \
-             int64_t mask_first, uint64_t* keys, int64_t key_stride, int64_t key_first, int columns) {          \
-        hopfuse::score_row(tile, row_norm, rows, first_row, {queries, query_norm, batch, dim, cosine},          \
-                           {mask, mask_stride, mask_first}, {keys, key_stride, key_first, columns});            \
+#define HOPFUSE_DENSE_SCORE(name, Row)                                                                               \
+    extern "C" __global__ void __launch_bounds__(256) name(                                                          \
+        const hopfuse::Row::Element* tile, const float* row_norm, int rows, int64_t first_row, const float* queries, \
+        const float* query_norm, int batch, int dim, int cosine, const uint8_t* mask, int64_t mask_stride,           \
+        int64_t mask_first, uint64_t* keys, int64_t key_stride, int64_t key_first, int columns) {                    \
+        hopfuse::score_row<hopfuse::Row>(tile, row_norm, rows, first_row, {queries, query_norm, batch, dim, cosine}, \
+                                         {mask, mask_stride, mask_first}, {keys, key_stride, key_first, columns});   \
     }
 
-HOPFUSE_DENSE_SCORE(dense_score_f32, float)
-HOPFUSE_DENSE_SCORE(dense_score_f16, unsigned short)
+HOPFUSE_DENSE_SCORE(dense_score_f32, Float32Row)
+HOPFUSE_DENSE_SCORE(dense_score_f16, Float16Row)
+HOPFUSE_DENSE_SCORE(dense_score_bf16, BFloat16Row)
 
 // dense_rescore_TYPE: keys of the canonical scores of listed rows: candidates, whose keys hold their rows, or positions
 // first .. first + columns of id lists. 0 beyond a list's end.
 // Grid: batch * ceil(columns / 16) blocks. Block: 256. Registers: <= 64 (occupancy 50 %). Moved: a row's bytes, 8 of an
 // id or a key, 8 of the key made; queries come from the cache.
-#define HOPFUSE_DENSE_RESCORE(name, Element)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        name(const Element* corpus, const float* row_norm, const float* queries, const float* query_norm, int batch, \
-             int dim, int cosine, const uint64_t* candidates, int width, const int64_t* indptr, const int64_t* ids,  \
-             int shared, int64_t first, uint64_t* keys, int64_t key_stride, int64_t key_first, int columns) {        \
-        hopfuse::score_listed(corpus, row_norm, {queries, query_norm, batch, dim, cosine},                           \
-                              {candidates, width, indptr, ids, shared, first},                                       \
-                              {keys, key_stride, key_first, columns});                                               \
+#define HOPFUSE_DENSE_RESCORE(name, Row)                                                                               \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        name(const hopfuse::Row::Element* corpus, const float* row_norm, const float* queries,                         \
+             const float* query_norm, int batch, int dim, int cosine, const uint64_t* candidates, int width,           \
+             const int64_t* indptr, const int64_t* ids, int shared, int64_t first, uint64_t* keys, int64_t key_stride, \
+             int64_t key_first, int columns) {                                                                         \
+        hopfuse::score_listed<hopfuse::Row>(corpus, row_norm, {queries, query_norm, batch, dim, cosine},               \
+                                            {candidates, width, indptr, ids, shared, first},                           \
+                                            {keys, key_stride, key_first, columns});                                   \
     }
 
-HOPFUSE_DENSE_RESCORE(dense_rescore_f32, float)
-HOPFUSE_DENSE_RESCORE(dense_rescore_f16, unsigned short)
+HOPFUSE_DENSE_RESCORE(dense_rescore_f32, Float32Row)
+HOPFUSE_DENSE_RESCORE(dense_rescore_f16, Float16Row)
+HOPFUSE_DENSE_RESCORE(dense_rescore_bf16, BFloat16Row)

@@ -94,6 +94,64 @@ def test_fused_and_calibrated_hits_stay_in_their_library(library: Any) -> None:
     assert_bitwise(fused.scores.array, hf.fuse([plain, plain], k=4).scores)
 
 
+class BFloat16:
+    """As torch has it: NumPy cannot read it, but another view of its bits."""
+
+    dtype = types.SimpleNamespace()
+
+    def __init__(self, bits: Any) -> None:
+        self.bits = bits
+        self.shape = bits.shape
+
+    def view(self, dtype: Any) -> Any:
+        assert dtype == "the module's int16"
+        return Tensor(self.bits.view(np.int16))
+
+
+def check_bfloat16(x: Any, q: Any, values: Any) -> None:
+    """A bfloat16 array is read exactly under every storage, in place where bfloat16 is kept, and as queries."""
+    expected = hf.dense_topk(q, values, 5)
+    for storage in ("bfloat16", "int8", "float32"):
+        corpus = hf.Corpus.from_array(x, storage=storage)  # type: ignore[arg-type]
+        assert corpus.precision == ("float32" if storage == "float32" else "bfloat16")
+        assert_bitwise(corpus.as_float32(), values)
+        assert_bitwise(hf.dense_topk(q, corpus, 5).scores, expected.scores)
+    found = hf.dense_topk(x, values, 2)
+    assert_bitwise(np.asarray(found.scores), hf.dense_topk(values, values, 2).scores)
+
+
+def bfloat16_values(rng: np.random.Generator) -> Any:
+    return hf.Corpus.from_array(rng.standard_normal((40, 6)), storage="bfloat16").as_float32()
+
+
+def test_bfloat16_of_ml_dtypes_is_read_in_place() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(3)
+    values, q = bfloat16_values(rng), rng.standard_normal((2, 6)).astype(np.float32)
+    x = values.astype(ml_dtypes.bfloat16)
+    check_bfloat16(x, q, values)
+    for storage in ("bfloat16", "int8"):
+        assert np.shares_memory(hf.Corpus.from_array(x, storage=storage).vectors, x)  # type: ignore[arg-type]
+    says = ["bfloat16", "(6, 40)", "C-contiguous"]
+    refused(lambda: hf.Corpus.from_array(x.T, storage="int8"), says)
+    x[3] = np.inf
+    refused(lambda: hf.Corpus.from_array(x, storage="bfloat16"), ["row 3", "infinite"])
+
+
+def test_bfloat16_of_torch_is_read_by_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    values, q = bfloat16_values(rng), rng.standard_normal((2, 6)).astype(np.float32)
+    module = types.SimpleNamespace(int16="the module's int16")
+    monkeypatch.setitem(sys.modules, "torch", module)  # type: ignore[arg-type]
+    monkeypatch.setattr(BFloat16, "dtype", type("dtype", (), {"__str__": lambda self: "torch.bfloat16"})())
+    check_bfloat16(BFloat16(hf.Corpus.from_array(values, storage="bfloat16").vectors), q, values)
+
+
+def test_bfloat16_tensors(torch: Any) -> None:
+    x, q = torch.randn(40, 6).to(torch.bfloat16), torch.randn(2, 6).numpy()
+    check_bfloat16(x, q, x.float().numpy())
+
+
 def test_arrays_that_are_not_on_the_cpu_are_refused_and_not_copied(library: Any) -> None:
     away = library(np.ones((1, 5)), device=2)
     says = ["Tensor", "move it"]

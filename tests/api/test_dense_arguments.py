@@ -32,7 +32,16 @@ BAD_CORPORA: list[tuple[Any, dict[str, Any], list[str]]] = [
     ([[1.0], [1e-9]], {"metric": "cosine", "storage": "float16"}, ["row 1"]),
     ([[1.0]], {"metric": "l2"}, ["metric", "'l2'", "ip", "cosine"]),
     ([[1.0]], {"metric": None}, ["metric", "None"]),
-    ([[1.0]], {"storage": "int8"}, ["storage", "'int8'", "float32", "float16"]),
+    ([[1.0], [3.4e38]], {"storage": "bfloat16"}, ["row 1", "infinite"]),
+    ([[1.0], [1e39]], {"storage": "bfloat16"}, ["row 1"]),
+    ([[1.0], [np.nan]], {"storage": "bfloat16"}, ["row 1", "NaN"]),
+    ([[1.0], [1e-42]], {"metric": "cosine", "storage": "bfloat16"}, ["row 1"]),
+    ([[1.0], [np.nan]], {"storage": "int8"}, ["row 1", "NaN"]),
+    (np.array([[1.0], [np.inf]], np.float16), {"storage": "int8"}, ["row 1", "infinite"]),
+    (np.array([[1.0], [0.0]], np.float16), {"storage": "int8", "metric": "cosine"}, ["row 1", "zero vector"]),
+    (np.ones((4, 6), np.float32)[:, ::2], {"storage": "int8"}, ["(4, 3)", "C-contiguous", "ascontiguousarray"]),
+    (np.asfortranarray(np.ones((4, 6), np.float16)), {"storage": "int8"}, ["float16", "C-contiguous"]),
+    ([[1.0]], {"storage": "int4"}, ["storage", "'int4'", "float32", "float16", "bfloat16", "int8"]),
     ([[1.0]], {"storage": np.float32}, ["storage"]),
 ]
 

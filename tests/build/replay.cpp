@@ -178,12 +178,8 @@ struct Replay {
     // Encodes with this variant first: the codes need not be the recording machine's.
     Status dense_topk(const Call& c) const {
         const Field& vectors = c.field("vectors");
-        const DenseVectors rows{vectors.shape[0],
-                                int32_t(vectors.shape[1]),
-                                vectors.itemsize == 4 ? DenseType::float32 : DenseType::float16,
-                                c.whole("cosine") != 0,
-                                vectors.bytes.get(),
-                                threads};
+        const DenseVectors rows{vectors.shape[0],       int32_t(vectors.shape[1]), DenseType(c.whole("type")),
+                                c.whole("cosine") != 0, vectors.bytes.get(),       threads};
         const DenseCodes codes{c.array<uint8_t>("codes"), c.array<float>("scale"), c.array<float>("error"),
                                c.array<float>("norm_code"), c.array<float>("norm")};
         const Status status = kernels.dense_encode(rows, codes);

@@ -37,6 +37,13 @@ def test_build_embeds_with_an_encoder(files, tmp_path):
     assert (built.metric, built.storage) == ("cosine", "float16")
 
 
+@pytest.mark.parametrize("storage", ["bfloat16", "int8"])
+def test_build_takes_every_storage(files, tmp_path, storage):
+    done = hopfuse(*build_args(files), "--storage", storage, "--out", tmp_path / "index")
+    assert storage in done.stdout
+    assert Index.open(tmp_path / "index", verify="full").corpus.storage == storage
+
+
 def test_info_of_an_index(index):
     assert json.loads(hopfuse("info", index, "--json").stdout) == json.loads(
         json.dumps(Index.open(index).info(), default=list)

@@ -102,7 +102,7 @@ class Forge:
     def array(self, name: str) -> np.ndarray:
         """A writable view of a section's payload."""
         _, code, ndim, rows, columns, offset, length = self.row(name)
-        dtype = ("u1", "<i4", "<i8", "<f2", "<f4", "<f8")[code]
+        dtype = ("u1", "<i4", "<i8", "<f2", "<f4", "<f8", "<u2")[code]
         flat = np.frombuffer(self.data, dtype, length // np.dtype(dtype).itemsize, offset)
         return flat.reshape((rows, columns)[:ndim])
 

@@ -159,7 +159,7 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
     ("change", "message"),
     [
         (_header(0, b"\x89HOPFUSf"), "not a hopfuse index"),
-        (_header(1, 2), "format version 2"),
+        (_header(1, 3), "format version 3"),
         (_header(1, 0), "format version 0"),
         (_header(2, 0x04030201), "byte-order"),
         (_header(3, 2**63), "torn"),
@@ -170,8 +170,9 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
         (_header(6, 2**32 - 1), "checksums need"),
         (_header(6, 0), r"checksum"),
         (_header(7, 2), "unknown settings"),
-        (_header(8, 2), "unknown settings"),
+        (_header(8, 4), "unknown settings"),
         (_header(8, 1), "must be float16"),
+        (_header(8, 2), "must be bfloat16"),
         (_header(9, 2), "unknown settings"),
         (_header(10, b"\0" * 12 + b"\1"), "reserved"),
     ],
@@ -179,6 +180,55 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
 def test_a_header_that_lies_is_refused(saved: Path, change: Callable[[Forge], None], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         Index.open(forged(saved, change))
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_an_index_of_version_1_is_read_and_saved_as_the_newest(tmp_path: Path, storage: str) -> None:
+    built = full_index(storage=storage)
+    built.save(tmp_path)
+    old = Index.open(forged(tmp_path, _header(1, 1)), verify="full")
+    assert old.info()["format_version"] == 1
+    assert old.vectors is not None
+    assert np.array_equal(old.vectors, built.vectors)
+    old.save(tmp_path / "new")
+    assert_same(built, Index.open(tmp_path / "new", verify="full"))
+
+
+@pytest.mark.parametrize(
+    ("storage", "change", "message"),
+    [
+        ("bfloat16", _header(1, 1), "unknown settings"),
+        ("int8", _header(1, 1), "unknown settings"),
+        ("bfloat16", _header(8, 3), None),  # any precision may be the originals'
+        ("bfloat16", _header(8, 1), "is bfloat16.*must be float16"),
+        ("int8", _header(8, 2), "must be bfloat16"),
+    ],
+)
+def test_storages_that_a_version_or_a_header_does_not_have(
+    tmp_path: Path, storage: str, change: Callable[[Forge], None], message: str | None
+) -> None:
+    full_index(storage=storage).save(tmp_path)
+    if message is None:
+        assert Index.open(forged(tmp_path, change), verify="full").storage == "int8"
+        return
+    with pytest.raises(FormatError, match=message):
+        Index.open(forged(tmp_path, change))
+
+
+def test_version_1_has_no_bfloat16_sections(saved: Path) -> None:
+    def change(forge: Forge) -> None:
+        forge.header[1] = 1
+        forge.row("passage.vectors")[1] = 6
+
+    with pytest.raises(FormatError, match="dtype code 6; 0 to 5 are known"):
+        Index.open(forged(saved, change))
+
+
+def test_originals_of_int8_are_checked_when_a_corpus_is_made_of_them(tmp_path: Path) -> None:
+    full_index(storage="int8").save(tmp_path)
+    index = Index.open(forged(tmp_path, _poke("passage.vectors", (1, 1), np.nan)))
+    with pytest.raises(FormatError, match=r"passage\.vectors.*row 1"):
+        _ = index.corpus
 
 
 def _row(name: str, field: int, value: object) -> Callable[[Forge], None]:
@@ -199,7 +249,7 @@ def _row(name: str, field: int, value: object) -> Callable[[Forge], None]:
         (0, b"passage.length"),
         (0, b"a\0b"),
         (0, b"\xff" * 32),
-        (1, 6),
+        (1, 7),
         (1, 2**32 - 1),
         (1, 0),
         (2, 0),

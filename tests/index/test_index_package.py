@@ -49,7 +49,7 @@ def test_public_names_and_codes() -> None:
     assert hopfuse.index.__all__ == ["Index"]
     assert hopfuse.index.Index is Index
     assert set(format.METRICS) == set(corpus.METRICS)
-    assert set(format.STORAGES) <= set(corpus.STORAGES)
+    assert set(format.STORAGES) == set(corpus.STORAGES)
     assert build_module.METRICS is format.METRICS
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import hopfuse as hf
 import hopfuse.index.format as format_module
 import numpy as np
 import pytest
+from compare import assert_hits_equal
 from hopfuse import Graph
 from hopfuse.errors import InputError
 from hopfuse.index import Index
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 from index.index_files import ALIASES, ENTITIES, PASSAGES, assert_same, full_index, typed_graph, vectors
 
 
-@pytest.mark.parametrize("storage", ["float32", "float16"])
+@pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16", "int8"])
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_everything_round_trips(tmp_path: Path, storage: str, metric: str, directed: bool) -> None:
@@ -25,7 +28,9 @@ def test_everything_round_trips(tmp_path: Path, storage: str, metric: str, direc
     opened = Index.open(tmp_path, verify="full")
     assert_same(built, opened)
     assert opened.vectors is not None
-    assert opened.vectors.dtype == np.dtype(storage)
+    assert opened.vectors.dtype == {"float16": np.float16, "bfloat16": np.uint16}.get(storage, np.float32)
+    assert opened.corpus is not None
+    assert (opened.corpus.storage, opened.corpus.metric) == (storage, metric)
     assert (opened.metric, opened.storage) == (metric, storage)
 
 
@@ -165,7 +170,7 @@ def test_info_says_what_there_is(tmp_path: Path) -> None:
     built.save(tmp_path)
     built.save(tmp_path)
     info = Index.open(tmp_path).info()
-    assert info["format_version"] == 1
+    assert info["format_version"] == 2
     assert info["generation"] == 2
     assert (info["num_passages"], info["num_entities"], info["num_aliases"]) == (3, 4, 4)
     assert (info["dim"], info["entity_dim"], info["metric"], info["storage"]) == (5, 2, "ip", "float16")
@@ -178,6 +183,34 @@ def test_info_says_what_there_is(tmp_path: Path) -> None:
     }
     assert info["sections"]["passage.vectors"] == {"dtype": "float16", "shape": (3, 5), "bytes": 30}
     assert info["bytes"] == sum(s["bytes"] for s in info["sections"].values())
+
+
+def test_info_names_bfloat16_and_the_originals_of_int8(tmp_path: Path) -> None:
+    bfloat16 = full_index(storage="bfloat16")
+    assert bfloat16.info()["sections"]["passage.vectors"] == {"dtype": "bfloat16", "shape": (3, 5), "bytes": 30}
+    assert bfloat16.corpus is not None
+    assert np.allclose(bfloat16.corpus.as_float32(), vectors(3), rtol=2**-8)
+    np.save(tmp_path / "p.npy", vectors(3).astype(np.float16))
+    built = full_index(storage="int8", vectors=tmp_path / "p.npy", entity_vectors=vectors(4, 2).astype(np.float64))
+    built.save(tmp_path / "index")
+    opened = Index.open(tmp_path / "index", verify="full")
+    assert_same(built, opened)
+    sections = opened.info()["sections"]
+    assert (sections["passage.vectors"]["dtype"], sections["entity.vectors"]["dtype"]) == ("float16", "float32")
+    assert opened.storage == "int8"
+    assert opened.corpus is not None
+    assert opened.corpus.precision == "float16"
+
+
+def test_hits_of_an_opened_index_are_those_of_its_vectors(tmp_path: Path) -> None:
+    rows, queries = vectors(300, 12), vectors(4, 12, seed=5)
+    passages = [{"text": str(i)} for i in range(300)]
+    for storage in ("float32", "float16", "bfloat16", "int8"):
+        given: Any = rows.astype(np.float16) if storage == "int8" else rows
+        Index.build(passages=passages, vectors=given, storage=storage).save(tmp_path / storage)  # type: ignore[arg-type]
+        corpus = Index.open(tmp_path / storage).corpus
+        expected = hf.Corpus.from_array(rows, storage="float16" if storage == "int8" else storage)  # type: ignore[arg-type]
+        assert_hits_equal(hf.dense_topk(queries, corpus, 5), hf.dense_topk(queries, expected, 5))
 
 
 def test_an_index_cannot_be_changed(tmp_path: Path) -> None:

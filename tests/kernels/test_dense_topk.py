@@ -18,16 +18,21 @@ DIMS = [1, 3, 4, 15, 16, 17, 64, 384]
 COUNTS = [1, 15, 16, 17, 191, 192, 193, 2000]  # around a tile of 16 rows and a step of 12 tiles
 
 
-def check(x: NDArray[Any], q: NDArray[np.float32], k: int, metric: str = "ip", **options: Any) -> hf.Hits:
-    corpus = hf.Corpus.from_array(x, metric=metric, storage=str(x.dtype))
+PRECISIONS = ["float32", "float16", "bfloat16"]
+
+
+def check(
+    x: NDArray[Any], q: NDArray[np.float32], k: int, metric: Any = "ip", storage: Any = "float32", **options: Any
+) -> hf.Hits:
+    corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
     hits = hf.dense_topk(q, corpus, k, **options)
     allow = options.get("allow")
     assert_hits_equal(hits, reference.dense_topk_canonical(q, corpus, k, allow=allow))
     return hits
 
 
-def normal(rng: np.random.Generator, *shape: int, dtype: str = "float32") -> NDArray[Any]:
-    return rng.standard_normal(shape).astype(dtype)
+def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
+    return rng.standard_normal(shape).astype(np.float32)
 
 
 @pytest.mark.parametrize("dim", DIMS)
@@ -38,8 +43,8 @@ def test_random_rows_of_every_shape(isa: str, dim: int, count: int) -> None:
     rng = np.random.default_rng([dim, count])
     q = normal(rng, 3, dim)
     for metric in ("ip", "cosine"):
-        for dtype in ("float32", "float16"):
-            check(normal(rng, count, dim, dtype=dtype), q, 5, metric)
+        for storage in PRECISIONS:
+            check(normal(rng, count, dim), q, 5, metric, storage)
 
 
 @pytest.mark.parametrize("batch", [*range(1, 15), 32])
@@ -77,6 +82,7 @@ def test_adversarial_rows(isa: str, name: str) -> None:
             queries = q[np.square(q, dtype=np.float64).sum(axis=1) > 1e-37]
         for k in (1, 4, 30):
             check(rows, queries, k, metric)
+            check(rows, queries, k, metric, "bfloat16")
 
 
 def test_zero_rows_score_zero_under_inner_product(isa: str) -> None:
@@ -123,7 +129,33 @@ def test_float16_extremes(isa: str) -> None:
     q = normal(rng, 7, 20) * scale
     for metric in ("ip", "cosine"):
         for k in (1, 10, 60):
-            check(x, q, k, metric)
+            check(x, q, k, metric, "float16")
+
+
+def test_bfloat16_extremes(isa: str) -> None:
+    """Subnormal bfloat16 numbers are subnormal in float32 too; the largest that can be scored beside them."""
+    rng = np.random.default_rng(17)
+    tiny, largest = 2.0**-133, 2.0**60
+    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 2.0**-126, 1.0, -1.0, largest, -largest, 0.333])
+    x = rng.choice(levels, (400, 20))
+    x[:, 0] = 1.0
+    q = normal(rng, 7, 20) * np.float32([[1], [1], [1], [1e-15], [1e-15], [1e10], [1e10]])
+    for metric in ("ip", "cosine"):
+        for k in (1, 10, 60):
+            check(x, q, k, metric, "bfloat16")
+    check(np.where(np.arange(400)[:, None] % 3 == 0, -tiny, tiny) * np.ones(20), q, 9, "ip", "bfloat16")
+
+
+def test_every_bfloat16_value_is_read_exactly(isa: str) -> None:
+    bits = np.arange(2**16, dtype=np.uint16)
+    values = (bits.astype(np.uint32) << 16).view(np.float32)
+    can_be_scored = np.abs(values) < 1e19  # False for NaN
+    bits, values = bits[can_be_scored], values[can_be_scored]
+    corpus = hf.Corpus.from_stored(bits[:, None], storage="bfloat16")
+    hits = hf.dense_topk(np.ones((1, 1), np.float32), corpus, values.size)
+    order = np.lexsort((np.arange(values.size), -values))
+    assert hits.ids[0].tolist() == order.tolist()
+    assert (hits.scores[0] == values[order]).all()
 
 
 def test_every_float16_value_is_read_exactly(isa: str) -> None:
@@ -182,7 +214,7 @@ def test_an_empty_corpus_and_an_empty_batch(isa: str) -> None:
     batch=st.integers(1, 8),
     k=st.sampled_from([1, 2, 5, 24, 25, 26, 400]),
     metric=st.sampled_from(["ip", "cosine"]),
-    dtype=st.sampled_from(["float32", "float16"]),
+    storage=st.sampled_from(PRECISIONS),
     grid=st.sampled_from([0, 1, 3]),
     spread=st.sampled_from([0.0, 2.0, 12.0]),
     some=st.booleans(),
@@ -195,16 +227,17 @@ def test_drawn_corpora(
     batch: int,
     k: int,
     metric: str,
-    dtype: str,
+    storage: str,
     grid: int,
     spread: float,
     some: bool,
 ) -> None:
     """Rows and queries on a grid (ties), with outliers, with norms that spread."""
     rng = np.random.default_rng(seed)
-    x, q = drawn_vectors(rng, count, dim, batch, metric, dtype, grid, spread)
+    x, q = drawn_vectors(rng, count, dim, batch, metric, storage, grid, spread)
     x[rng.random(x.shape) < 0.02] *= 50.0
-    check(x.astype(dtype), q.astype(np.float32), k, metric, allow=rng.random((batch, count)) < 0.5 if some else None)
+    allow = rng.random((batch, count)) < 0.5 if some else None
+    check(x, q.astype(np.float32), k, metric, storage, allow=allow)
 
 
 @pytest.mark.parametrize("metric", ["ip", "cosine"])

@@ -66,8 +66,11 @@ def runtime(compiled: Runtime) -> Runtime:
     return compiled
 
 
-def normal(rng: np.random.Generator, *shape: int, dtype: str = "float32") -> NDArray[Any]:
-    return rng.standard_normal(shape).astype(dtype)
+PRECISIONS = ["float32", "float16", "bfloat16"]
+
+
+def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
+    return rng.standard_normal(shape).astype(np.float32)
 
 
 def search(
@@ -87,9 +90,10 @@ def check(
     metric: Any = "ip",
     allow: Any = None,
     sizes: Sizes = SMALL,
+    storage: Any = "float32",
 ) -> hf.Hits:
     """The device's hits, which are the CPU's."""
-    corpus = hf.Corpus.from_array(x, metric=metric, storage="float16" if x.dtype == np.float16 else "float32")
+    corpus = hf.Corpus.from_array(x, metric=metric, storage=storage)
     hits, _ = search(runtime, q, corpus, k, allow, sizes)
     assert_hits_equal(hits, hf.dense_topk(q, corpus, k, allow=allow, threads=1))
     return hits
@@ -104,8 +108,8 @@ def test_random_rows_of_every_shape(runtime: Runtime, dim: int, count: int) -> N
     rng = np.random.default_rng([dim, count])
     q = normal(rng, 2, dim)
     for metric in ("ip", "cosine"):
-        for dtype in ("float32", "float16"):
-            check(runtime, normal(rng, count, dim, dtype=dtype), q, 5, metric)
+        for storage in PRECISIONS:
+            check(runtime, normal(rng, count, dim), q, 5, metric, storage=storage)
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 54, 55, 56, 57, 95, 96, 97, 249, 250, 251, 1000])
@@ -189,7 +193,29 @@ def test_float16_extremes(runtime: Runtime) -> None:
     x[:, 0] = 1.0
     q = normal(rng, 4, 20) * np.float32([[1], [1], [1e-15], [1e10]])
     for metric in ("ip", "cosine"):
-        check(runtime, x, q, 5, metric)
+        check(runtime, x, q, 5, metric, storage="float16")
+
+
+def test_bfloat16_extremes(runtime: Runtime) -> None:
+    rng = np.random.default_rng(27)
+    tiny, largest = 2.0**-133, 2.0**60
+    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 2.0**-126, 1.0, -1.0, largest, -largest, 0.333])
+    x = rng.choice(levels, (200, 20))
+    x[:, 0] = 1.0
+    q = normal(rng, 4, 20) * np.float32([[1], [1], [1e-15], [1e10]])
+    for metric in ("ip", "cosine"):
+        check(runtime, x, q, 5, metric, storage="bfloat16")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_an_int8_corpus_is_its_originals_there(runtime: Runtime, precision: str) -> None:
+    rng = np.random.default_rng(28)
+    x, q = normal(rng, 200, 20), normal(rng, 3, 20)
+    originals = hf.Corpus.from_array(x, storage=precision)  # type: ignore[arg-type]
+    coded = hf.Corpus.from_stored(originals.vectors, storage="int8")
+    hits, _ = search(runtime, q, coded, 5)
+    assert_hits_equal(hits, hf.dense_topk(q, originals, 5))
+    assert runtime.ran("dense_rescore_" + {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}[precision])
 
 
 # ---- What is proven, and what is not ------------------------------------------------------------------------------
@@ -327,7 +353,8 @@ def test_any_order_of_threads_and_blocks(runtime: Runtime, order: str, seed: int
     runtime.order, runtime.seed = order, seed
     rng = np.random.default_rng(16)
     x, q = normal(rng, 230, 18).round(1), normal(rng, 3, 18).round(1)
-    check(runtime, x.astype(np.float16), q, 5, "cosine", rng.random((3, 230)) < 0.8)
+    check(runtime, x, q, 5, "cosine", rng.random((3, 230)) < 0.8, storage="float16")
+    check(runtime, x, q, 5, "cosine", rng.random((3, 230)) < 0.8, storage="bfloat16")
     check(runtime, x, q, 5, allow=np.arange(0, 230, 2))
     check(runtime, adversarial_rows("many duplicates", rng, 220, 20), normal(rng, 3, 20), 5)
     check(runtime, x, q, 130)
@@ -346,7 +373,8 @@ def sanitized(request: pytest.FixtureRequest) -> Iterator[Runtime]:
 def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     rng = np.random.default_rng(17)
     x, q = normal(rng, 38, 3), normal(rng, 1, 3)
-    check(sanitized, x.astype(np.float16), q, 1, "cosine", np.arange(1, 38), TINY)  # by the bound
+    for storage in ("float16", "bfloat16"):
+        check(sanitized, x, q, 1, "cosine", np.arange(1, 38), TINY, storage)  # by the bound
     check(sanitized, x[:30], q, 2, sizes=TINY)  # every row, past lists
     check(
         sanitized,
@@ -356,7 +384,8 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
         allow=rng.random(10) < 0.8,
         sizes=Sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8),
     )  # sorted
-    kernels = set(sanitized.module.kernels) - {"dense_norms_f16", "dense_score_f16", "dense_rescore_f32"}
+    alike = {"dense_norms_f16", "dense_norms_bf16", "dense_score_f16", "dense_score_bf16", "dense_rescore_f32"}
+    kernels = set(sanitized.module.kernels) - alike
     assert kernels <= {name for name, _, _ in sanitized.launches}
 
 
@@ -370,7 +399,7 @@ def test_sanitizers_find_nothing(sanitized: Runtime) -> None:
     batch=st.integers(1, 5),
     k=st.sampled_from([1, 2, 5, 24, 60, 100, 400]),
     metric=st.sampled_from(["ip", "cosine"]),
-    dtype=st.sampled_from(["float32", "float16"]),
+    storage=st.sampled_from(PRECISIONS),
     grid=st.sampled_from([0, 1, 3]),
     spread=st.sampled_from([0.0, 2.0, 12.0]),
     allow=st.sampled_from(["all", "mask", "masks", "ids", "lists"]),
@@ -385,7 +414,7 @@ def test_drawn_corpora(
     batch: int,
     k: int,
     metric: str,
-    dtype: str,
+    storage: str,
     grid: int,
     spread: float,
     allow: str,
@@ -394,7 +423,7 @@ def test_drawn_corpora(
 ) -> None:
     """Rows and queries on a grid (ties), with outliers, with norms that spread, with every kind of filter."""
     rng = np.random.default_rng(seed)
-    x, q = drawn_vectors(rng, count, dim, batch, metric, dtype, grid, spread)
+    x, q = drawn_vectors(rng, count, dim, batch, metric, storage, grid, spread)
     masks = rng.random((batch, count)) < share
     filters: dict[str, Any] = {
         "all": None,
@@ -407,4 +436,4 @@ def test_drawn_corpora(
     sizes = Sizes(
         tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64
     )
-    check(compiled, x.astype(dtype), q.astype(np.float32), k, metric, filters[allow], sizes)
+    check(compiled, x, q.astype(np.float32), k, metric, filters[allow], sizes, storage)

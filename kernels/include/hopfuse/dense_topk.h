@@ -4,8 +4,8 @@
 //
 // ORDER OF OPERATIONS (law 2)  Every returned score is canonical float32: 16 accumulators from +0,
 //   vectors as if zero-padded to a multiple of 16, a_j = fma(q[16 i + j], x[16 i + j], a_j) in
-//   ascending i, then a_j += a_{j + h} for h = 8, 4, 2, 1. float16 originals are converted to float32
-//   first, which is exact. cosine takes both square roots, multiplies them, and divides.
+//   ascending i, then a_j += a_{j + h} for h = 8, 4, 2, 1. float16 and bfloat16 originals are converted to
+//   float32 first, which is exact. cosine takes both square roots, multiplies them, and divides.
 //
 // CANDIDATES  may be found by any cheaper arithmetic with a proven bound. Here: rows as 8-bit codes
 //   c_x = round(x / s_x), s_x = max|x| / 127, queries likewise, x~ = s_x c_x, e = x - x~:
@@ -14,6 +14,9 @@
 //   the rounding of the canonical score itself. A row whose upper bound is below the k-th best lower bound
 //   cannot be a hit; every other row is rescored canonically. So the answer is that of an exhaustive
 //   canonical scan, whatever the codes.
+//
+// FILTERS   A mask, or id lists. A query whose list has less than 1/DENSE_SHORT_LIST of the rows scores them one by one;
+//   a longer list becomes a mask of the scan. The rule reads the list and the corpus alone, and either way is exact.
 //
 // TIES      higher score, then lower id.
 // PADDING   id -1, score -inf after counts[b] hits.
@@ -29,8 +32,9 @@ namespace hopfuse {
 constexpr int DENSE_TILE = 16;  // rows per tile of codes
 constexpr int DENSE_GROUP = 4;  // dimensions that stand together in a tile
 constexpr int DENSE_STEP = 12;  // tiles are padded to a multiple of this
+constexpr int DENSE_SHORT_LIST = 8;
 
-enum class DenseType : int { float32 = 0, float16 = 1 };
+enum class DenseType : int { float32 = 0, float16 = 1, bfloat16 = 2 };  // the latter two by their bits
 
 struct DenseVectors {
     int64_t count;

@@ -42,6 +42,11 @@ HOPFUSE_DEVICE float half_bits_to_float(unsigned short bits) {
 #endif
 }
 
+// bfloat16 as its 16 bits, which are the upper half of the float's: exact.
+HOPFUSE_DEVICE float bfloat_bits_to_float(unsigned short bits) {
+    return __uint_as_float(static_cast<unsigned>(bits) << 16);
+}
+
 HOPFUSE_DEVICE unsigned short float_to_half_bits(float value) {
 #if defined(__CUDACC__)
     unsigned short bits;

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
+#: How names of dense kernels say the precision of the originals.
+DENSE_SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+
 
 def thread_count(threads: int | None) -> int:
     """``threads=``, else HOPFUSE_NUM_THREADS, else the processors that this process may use."""

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..types import Corpus, Graph
-from .arguments import Evidence, PprQueries, thread_count
-from .graph_arrays import Arrays, Degrees, Layout, longest_row, out_rows
+from .arguments import DENSE_SUFFIXES, Evidence, PprQueries, thread_count
+from .cpu_graph import graph_view
 
-MANY_LANES = 32
-"""Queries that walk together where there are enough."""
-
+_DENSE_TYPES = _native.dense_types()
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
 _last: dict[str, dict[str, Any]] = {}
@@ -68,58 +66,6 @@ def _record(op: str, threads: int, **more: Any) -> None:
 # ---- Personalized PageRank -----------------------------------------------------------------------------------
 
 
-def _graph_view(graph: Graph, queries: PprQueries) -> _native.GraphView:
-    """The kernels' view of a graph: made once per meaning of edge types, once with out-rows, once for few queries."""
-    with_rows = queries.allowed is not None and graph.directed
-    is_few = 0 < queries.damping.size % MANY_LANES <= _native.PPR_FEW_LANES
-    key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
-    if key not in graph._prepared:
-        graph._prepared[key] = _make_view(graph, queries.per_type, with_rows, None, None)
-    if is_few and f"{key}:few" not in graph._prepared:
-        if "cpu:layout" not in graph._prepared:
-            graph._prepared["cpu:layout"] = Layout.of(graph)
-        by_length = _make_view(graph, queries.per_type, with_rows, graph._prepared["cpu:layout"], None)
-        graph._prepared[f"{key}:few"] = _make_view(graph, queries.per_type, with_rows, None, by_length)
-    view: _native.GraphView = graph._prepared[f"{key}:few" if is_few else key]
-    return view
-
-
-def _make_view(
-    graph: Graph, per_type: bool, with_rows: bool, layout: Layout | None, by_length: _native.GraphView | None
-) -> _native.GraphView:
-    derived = Degrees.of(graph, per_type)
-    rows: Arrays = {
-        "indptr": graph.indptr,
-        "indices": graph.indices,
-        "weight": graph.weight,
-        "edge_type": graph.edge_type,
-    }
-    outgoing: Arrays = out_rows(graph) if with_rows else {f"out_{name}": None for name in rows}
-    nodes: Arrays = {
-        "degree": graph.degree,
-        "node_of": graph.node_of,
-        "scale64": derived.scale64,
-        "scale32": derived.scale32,
-        "unscale64": derived.unscale64,
-        "unscale32": derived.unscale32,
-    }
-    arrays: dict[str, Any] = {**rows, **outgoing, **nodes, "row_of": graph.internal_of, "place": None, "internal": None}
-    if layout is not None:
-        arrays |= layout.rows(rows) | layout.nodes(nodes) | layout._asdict()
-        arrays["row_of"] = layout.place[graph.internal_of]
-        if with_rows:
-            arrays |= layout.rows(outgoing)
-    return _native.GraphView.make(
-        owner=(arrays, by_length),
-        directed=graph.directed,
-        num_types=graph.num_edge_types,
-        volume=derived.volume,
-        longest_row=longest_row(graph),
-        by_length=by_length,
-        **arrays,
-    )
-
-
 def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
     return {
         "restart_indptr": q.indptr,
@@ -139,7 +85,7 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
     """Write (B, N) scores; return the evidence."""
     evidence = Evidence.empty(queries.damping.size)
     if queries.damping.size:
-        view = _graph_view(graph, queries)
+        view = graph_view(graph, queries)
         _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
     _record("ppr_f32", queries.threads, queries=queries.damping.size)
     return evidence
@@ -159,7 +105,7 @@ def ppr_topk(
         "proven": np.zeros(batch, np.uint8),
     }
     if batch:
-        view = _graph_view(graph, queries)
+        view = graph_view(graph, queries)
         _native.ppr_topk(
             view,
             **_ppr_arguments(queries),
@@ -175,27 +121,48 @@ def ppr_topk(
 # ---- Dense top-k ---------------------------------------------------------------------------------------------
 
 
+_CODED_ROWS = _native.DENSE_TILE * _native.DENSE_STEP
+
+
+def _padded(corpus: Corpus, rows: int) -> tuple[int, int]:
+    """Rows and columns of the codes of so many rows of a corpus."""
+    width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
+    return -(-rows // _CODED_ROWS) * _CODED_ROWS, width
+
+
+def code_bytes(corpus: Corpus) -> int:
+    """Bytes that a corpus's codes take, with the scales and norms that bound what they leave out."""
+    rows, width = _padded(corpus, corpus.num_vectors)
+    return rows * (width + 3 * 4) + 4 * corpus.num_vectors
+
+
 def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, Any]:
-    """The 8-bit codes of a corpus (a quarter of float32's bytes), made at its first search."""
+    """The 8-bit codes of a corpus (a quarter of float32's bytes), made part by part at its first search."""
     if "cpu" not in corpus._prepared:
-        step = _native.DENSE_TILE * _native.DENSE_STEP
-        rows = -(-corpus.num_vectors // step) * step
-        width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
+        padded, width = _padded(corpus, corpus.num_vectors)
         codes: dict[str, Any] = {
-            "codes": np.empty(rows * width, np.uint8),
-            "scale": np.empty(rows, np.float32),
-            "error": np.empty(rows, np.float32),
-            "norm_code": np.empty(rows, np.float32),
+            "codes": np.empty((padded, width), np.uint8),
+            "scale": np.empty(padded, np.float32),
+            "error": np.empty(padded, np.float32),
+            "norm_code": np.empty(padded, np.float32),
             "norm": np.empty(corpus.num_vectors, np.float32),
         }
-        _native.dense_encode(_vector_bits(corpus), cosine=corpus.metric == "cosine", threads=threads, **codes)
+        vectors, how = _vector_bits(corpus), _how_stored(corpus)
+        for rows in corpus.parts(_CODED_ROWS):
+            end = rows.start + _padded(corpus, rows.stop - rows.start)[0]
+            part = {name: array[rows.start : end] for name, array in codes.items()}
+            _native.dense_encode(vectors[rows], **how, threads=threads, **part)
         corpus._prepared["cpu"] = codes
     prepared: dict[str, Any] = corpus._prepared["cpu"]
     return prepared
 
 
 def _vector_bits(corpus: Corpus) -> NDArray[Any]:
-    return corpus.vectors.view(np.uint16) if corpus.storage == "float16" else corpus.vectors
+    return corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
+
+
+def _how_stored(corpus: Corpus) -> dict[str, Any]:
+    return {"type": _DENSE_TYPES[corpus.precision], "cosine": corpus.metric == "cosine"}
 
 
 def dense_topk(
@@ -220,7 +187,7 @@ def dense_topk(
     if batch and k and corpus.num_vectors:
         _native.dense_topk(
             _vector_bits(corpus),
-            cosine=corpus.metric == "cosine",
+            **_how_stored(corpus),
             queries=queries,
             k=k,
             allow_mask=mask,
@@ -232,8 +199,9 @@ def dense_topk(
             **_corpus_codes(corpus, threads),
             **hits,
         )
-    name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
-    _record(name, threads, queries=batch, rescored_rows=int(rescored.sum()))
+        corpus.give_back()
+    name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
+    _record(name, threads, storage=corpus.storage, queries=batch, rescored_rows=int(rescored.sum()))
     return hits
 
 

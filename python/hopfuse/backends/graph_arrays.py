@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
 from ..types import Graph
 
 Arrays = dict[str, NDArray[Any] | None]
@@ -58,48 +57,6 @@ def out_rows(graph: Graph) -> Arrays:
         "out_weight": None if graph.weight is None else np.ascontiguousarray(graph.weight[order]),
         "out_edge_type": None if graph.edge_type is None else np.ascontiguousarray(graph.edge_type[order]),
     }
-
-
-class Layout(NamedTuple):
-    """An order in which rows are stored: in every window of nodes the longest first.
-
-    So rows of one length stand side by side, and a row is still near its neighbours in the internal order.
-    """
-
-    place: NDArray[np.int32]
-    """(N,) where each internal node's row is stored."""
-    internal: NDArray[np.int32]
-    """(N,) the internal node of each stored row."""
-
-    @classmethod
-    def of(cls, graph: Graph) -> Layout:
-        node = np.arange(graph.num_nodes)
-        internal = np.lexsort((node, -np.diff(graph.indptr), node // _native.PPR_WINDOW)).astype(np.int32)
-        place = np.empty_like(internal)
-        place[internal] = np.arange(internal.size, dtype=np.int32)
-        return cls(place, internal)
-
-    def nodes(self, tables: Arrays) -> Arrays:
-        """Tables by internal node, by stored row."""
-        return {
-            name: None if table is None else np.ascontiguousarray(table[self.internal])
-            for name, table in tables.items()
-        }
-
-    def rows(self, arrays: Arrays) -> Arrays:
-        """Rows (indptr, indices, then what each entry has) in this order; the entries of a row keep theirs."""
-        (indptr_name, indptr), (indices_name, indices), *more = arrays.items()
-        assert indptr is not None
-        assert indices is not None
-        length = np.diff(indptr)[self.internal]
-        stored = np.zeros_like(indptr)
-        np.cumsum(length, out=stored[1:])
-        entry = np.arange(indices.size) + np.repeat(indptr[self.internal] - stored[:-1], length)
-        return {
-            indptr_name: stored,
-            indices_name: self.place[indices[entry]],
-            **{name: None if array is None else array[entry] for name, array in more},
-        }
 
 
 def longest_row(graph: Graph) -> int:

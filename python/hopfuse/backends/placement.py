@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..types import Corpus, Graph
 from ..types.arrays import is_on_device
-from . import _automatic, _backends, resolve
+from ..types.mapped import mapping_of
+from . import _automatic, _backends, cpu, resolve
 
 if TYPE_CHECKING:  # loaded where a device is used, so that ``import hopfuse`` stays fast
     from .cuda import DeviceOps, Recordings
 
-__all__ = ["device_for", "device_of", "estimate", "recordings", "release"]
+__all__ = ["device_for", "device_of", "estimate", "on_host", "recordings", "release"]
 
 
 def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
@@ -51,6 +52,14 @@ def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, 
     from .cuda.estimate import estimate
 
     return estimate(graph, corpus, batch=batch, k=k, seeds=seeds)
+
+
+def on_host(corpus: Corpus | None) -> dict[str, int]:
+    """Bytes that a corpus takes in the host's memory by what takes them."""
+    if corpus is None:
+        return {"host_vectors": 0, "host_codes": 0}
+    is_mapped = mapping_of(corpus.vectors) is not None
+    return {"host_vectors": 0 if is_mapped else corpus.vectors.nbytes, "host_codes": cpu.code_bytes(corpus)}
 
 
 def release(device: DeviceOps, held: Graph | Corpus) -> None:

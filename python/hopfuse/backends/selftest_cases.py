@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..types import Corpus, Graph
+from ..types.corpus import STORAGES, Metric, Storage
 from . import Backend
 from .arguments import DeviceSeeds, PprQueries
 from .seed_hits import seed_hits
@@ -36,7 +37,7 @@ def quick_cases() -> Iterator[Case]:
     batch = BATCHES[0]
     yield ppr_case("ppr typed, masked", batch, types=_TYPES, masks=batch)
     yield topk_case("ppr_topk", batch, weighted=True)
-    for storage in ("float32", "float16"):
+    for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
@@ -159,7 +160,7 @@ def _walk(
 
 
 def _dense_cases() -> Iterator[Case]:
-    for storage in ("float32", "float16"):
+    for storage in STORAGES:
         for metric in ("ip", "cosine"):
             yield dense_case(f"dense_topk {storage}, {metric}", storage=storage, metric=metric)
         for shared in (True, False):
@@ -175,8 +176,8 @@ def _dense_cases() -> Iterator[Case]:
 def dense_case(
     name: str,
     *,
-    storage: str,
-    metric: str = "ip",
+    storage: Storage,
+    metric: Metric = "ip",
     rows: int = 300,
     k: int = 5,
     allow: str | None = None,
@@ -189,7 +190,7 @@ def dense_case(
         vectors, queries = rng.standard_normal((rows, 24)), rng.standard_normal((batch, 24))
         if levels is not None:  # few values, so many equal scores
             vectors, queries = np.sign(vectors) * levels, np.sign(queries)
-        corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)  # type: ignore[arg-type]
+        corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)
         allowed = _filter(rng, allow, batch, rows, shared)
         hits = backend.dense_topk(queries.astype(np.float32), corpus, k, **allowed, shared=shared, threads=1)
         return [hits["ids"], hits["scores"], hits["counts"]]

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from .. import Index
 from ..errors import InputError
+from ..types.corpus import METRICS, STORAGES
 from .info import index_table
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
 
@@ -23,8 +24,8 @@ from .options import DIRECTORY, FILE, encoder_option, make_encoder
 @click.option("--entities", type=FILE, help="Rows of name: .jsonl, .tsv or .parquet.")
 @click.option("--aliases", type=FILE, help="Other names: .jsonl with entity (name or number) and aliases (a list).")
 @click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
-@click.option("--metric", type=click.Choice(["ip", "cosine"]), default="ip", show_default=True)
-@click.option("--storage", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
+@click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True)
+@click.option("--storage", type=click.Choice(STORAGES), default="float32", show_default=True)
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made where absent.")
 def build(
     passages: Path,

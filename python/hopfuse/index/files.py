@@ -14,7 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from .format import BLOCK, Entry, Head, Settings, file_bytes, head_bytes, pack_head, parse_head, place
+from .format import (
+    BLOCK,
+    Entry,
+    Head,
+    Settings,
+    dtype_of,
+    file_bytes,
+    head_bytes,
+    name_of,
+    pack_head,
+    parse_head,
+    place,
+)
 from .sections import Section
 
 
@@ -53,7 +65,7 @@ def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[
     arrays : mapping of str to ndarray
         The sections, in file order.
     """
-    entries = place([Entry(name, array.dtype.name, array.shape) for name, array in arrays.items()])
+    entries = place([Entry(name, name_of(array.dtype), array.shape) for name, array in arrays.items()])
     checksums: list[int] = []
     with open(path, "xb") as file:
         for entry in entries:
@@ -71,7 +83,7 @@ def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[
 
 
 def _stored_dtype(entry: Entry) -> np.dtype[Any]:
-    return np.dtype(entry.dtype).newbyteorder("<")
+    return dtype_of(entry.dtype).newbyteorder("<")
 
 
 def _check_padding(data: mmap.mmap, head: Head) -> None:

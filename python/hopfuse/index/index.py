@@ -16,7 +16,7 @@ from ..errors import FormatError, InputError
 from ..types import Corpus, Graph
 from ..types.corpus import Metric, Storage
 from .files import open_file, write_file
-from .format import VERSION, Settings
+from .format import VERSION, Settings, name_of
 from .generations import open_current, publish
 from .loading import graph_info, load_corpus, load_graph
 from .schema import check_schema
@@ -46,13 +46,14 @@ class Index:
     num_passages, num_entities : int
         P and E.
     metric : {"ip", "cosine"}
-    storage : {"float32", "float16"}
-        What ``corpus`` scores with, and the dtype of the vectors.
+    storage : {"float32", "float16", "bfloat16", "int8"}
+        How ``corpus`` holds its vectors, and their precision but for ``"int8"``.
     """
 
     _sections: Mapping[str, Section]
     _settings: Settings
     _generation: int | None = None
+    _version: int = VERSION
     _made: dict[str, Any] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -80,7 +81,8 @@ class Index:
             without one the columns are id, text, title) or ``.parquet``; that and an Arrow table
             need the extra ``arrow``. May be empty.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
-            An array of the dtype ``storage`` is referenced, not copied: do not change it.
+            An array of the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, float32
+            and float16 files are, and are saved as they are.
         graph : Graph, or an edge table (as ``passages``), optional
             N = P + E nodes; 0 .. P-1 are the passages in their order, P .. N-1 the entities. A table
             has ``src`` and ``dst`` (nodes) and, optionally, ``type`` (str) and ``weight`` (>= 0), no
@@ -93,8 +95,9 @@ class Index:
             Other names of an entity, by its index 0 .. E-1 or its name.
         entity_vectors : array_like of float, shape (E, d2), or path of an .npy file, optional
         metric : {"ip", "cosine"}
-        storage : {"float32", "float16"}
-            Precision of both kinds of vectors; values are rounded to it here, once.
+        storage : {"float32", "float16", "bfloat16", "int8"}
+            Precision of both kinds of vectors; values are rounded to it here, once. ``"int8"`` keeps each kind in
+            its own precision, for vectors that memory has no room for: see ``Corpus.from_array``.
 
         Returns
         -------
@@ -143,7 +146,7 @@ class Index:
         settings = build.settings_of(metric, storage, made_graph)
         check_schema(sections, settings)
         made = {"graph": made_graph, "corpus": corpus, "entity_corpus": entity_corpus}
-        return cls(sections, settings, None, made)
+        return cls(sections, settings, _made=made)
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], *, verify: Literal["lazy", "full"] = "lazy") -> Index:
@@ -235,9 +238,9 @@ class Index:
         Returns
         -------
         dict
-            ``format_version``, ``generation`` (None for an index that was not opened from a
-            directory), ``num_passages``, ``num_entities``, ``num_aliases``, ``dim``, ``entity_dim``
-            (None without vectors), ``metric``, ``storage``, ``graph`` (None, or a dict with
+            ``format_version`` (:meth:`save` writes the newest), ``generation`` (None for an index that
+            was not opened from a directory), ``num_passages``, ``num_entities``, ``num_aliases``,
+            ``dim``, ``entity_dim`` (None without vectors), ``metric``, ``storage``, ``graph`` (None, or a dict with
             ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
             type, an undirected one once), ``bytes`` (of all sections) and ``sections`` (dtype,
             shape and bytes of each).
@@ -251,7 +254,7 @@ class Index:
         """
         entity_vectors = self._sections.get("entity.vectors")
         return {
-            "format_version": VERSION,
+            "format_version": self._version,
             "generation": self._generation,
             "num_passages": self.num_passages,
             "num_entities": self.num_entities,
@@ -263,7 +266,8 @@ class Index:
             "graph": graph_info(self._sections, self._settings),
             "bytes": sum(s.nbytes for s in self._sections.values()),
             "sections": {
-                name: {"dtype": s.dtype.name, "shape": s.shape, "bytes": s.nbytes} for name, s in self._sections.items()
+                name: {"dtype": name_of(s.dtype), "shape": s.shape, "bytes": s.nbytes}
+                for name, s in self._sections.items()
             },
         }
 
@@ -290,7 +294,7 @@ class Index:
 
     @property
     def storage(self) -> Storage:
-        """The dtype of the vectors: ``"float32"`` or ``"float16"``."""
+        """How vectors are held: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``."""
         return cast(Storage, self._settings.storage)
 
     @property
@@ -330,12 +334,12 @@ class Index:
 
     @property
     def vectors(self) -> NDArray[Any] | None:
-        """The passages' vectors: dtype ``storage``, shape (P, d); None where there are none."""
+        """The passages' vectors as ``corpus`` holds them, bfloat16 by its bits: (P, d); None where there are none."""
         return self._array("passage.vectors")
 
     @property
     def entity_vectors(self) -> NDArray[Any] | None:
-        """The entities' vectors: dtype ``storage``, shape (E, d2); None where there are none."""
+        """The entities' vectors, likewise: (E, d2); None where there are none."""
         return self._array("entity.vectors")
 
     @property
@@ -381,7 +385,7 @@ class Index:
             check_schema(sections, head.settings)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
-        return cls(sections, head.settings, generation)
+        return cls(sections, head.settings, generation, head.version)
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:

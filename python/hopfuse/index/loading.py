@@ -23,7 +23,7 @@ def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | N
         return None
     metric, storage = cast(Metric, settings.metric), cast(Storage, settings.storage)
     try:
-        return Corpus.from_array(sections[name].whole(), metric=metric, storage=storage)
+        return Corpus.from_stored(sections[name].whole(), metric=metric, storage=storage)
     except InputError as error:
         raise FormatError(f"{sections[name].label}: {error}") from None
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import FormatError
 from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
-from .format import Settings
+from .format import Settings, name_of
 
-VECTOR = "storage"  # the dtype that the header's storage names
+VECTOR = "storage"  # a dtype that holds what the header's storage names
+_VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
 class Rule(NamedTuple):
@@ -78,11 +77,13 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
     sizes: dict[str, int] = {}
     for name, section in sections.items():
         rule = RULES[name]
-        dtype = settings.storage if rule.dtype is VECTOR else rule.dtype
-        if section.dtype != np.dtype(dtype) or len(section.shape) != len(rule.shape):
+        dtypes: tuple[str, ...] = (rule.dtype,)
+        if rule.dtype is VECTOR:
+            dtypes = _VECTOR_DTYPES.get(settings.storage, (settings.storage,))
+        if name_of(section.dtype) not in dtypes or len(section.shape) != len(rule.shape):
             raise FormatError(
-                f"section {name!r} is {section.dtype}{section.shape}; "
-                f"it must be {dtype} with {len(rule.shape)} dimensions"
+                f"section {name!r} is {name_of(section.dtype)}{section.shape}; "
+                f"it must be {' or '.join(dtypes)} with {len(rule.shape)} dimensions"
             )
         for (letter, more), size in zip(rule.shape, section.shape, strict=True):
             if letter is not None and sizes.setdefault(letter, size - more) != size - more:

@@ -14,6 +14,7 @@ from ..backends.placement import device_for
 from ..errors import InputError
 from ..types import Corpus, Hits
 from ..types.arrays import to_numpy
+from ..types.bfloat16 import bfloat16_bits, bfloat16_to_float32
 from ._arrays import same_library
 from ._captured import refuse_per_query
 from ._checks import check_ids, check_k, check_real, mask_or_ids
@@ -104,7 +105,8 @@ class _Allow(NamedTuple):
 
 
 def _read_queries(queries: Any, corpus: Corpus) -> NDArray[np.float32]:
-    array = to_numpy(queries, "queries")
+    bits = bfloat16_bits(queries, "queries")
+    array = to_numpy(queries, "queries") if bits is None else bfloat16_to_float32(bits)
     check_real(array, "queries")
     if array.ndim not in (1, 2) or array.shape[-1] != corpus.dim:
         raise InputError(f"queries have shape {array.shape}; the corpus needs (B, {corpus.dim}) or ({corpus.dim},)")

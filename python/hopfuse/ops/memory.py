@@ -15,30 +15,39 @@ MOST = 2**24
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes on a device.
+    """Bytes on a device, and what the host has of a corpus.
 
     Attributes
     ----------
     graph, corpus : int
-        Stay there from the first call until :func:`release`, or as long as the object lives.
+        Stay on the device from the first call until :func:`release`, or as long as the object lives; of a corpus,
+        the originals in their own precision, whatever its storage.
     workspace : int
         The most that a call takes beside, and gives back to the pool at its end.
+    host_vectors : int
+        The originals of the corpus in the host's memory: 0 where they are in a mapped file, whose pages the system
+        keeps while it has room.
+    host_codes : int
+        The 8-bit codes of the corpus with their bounds, in the host's memory from its first search on the CPU on,
+        whatever its storage.
     """
 
     graph: int
     corpus: int
     workspace: int
+    host_vectors: int
+    host_codes: int
 
     @property
     def total(self) -> int:
-        """All of it at once."""
+        """All of it on the device at once."""
         return self.graph + self.corpus + self.workspace
 
 
 def memory_estimate(
     graph: Graph | None = None, corpus: Corpus | None = None, *, batch: int = 32, k: int = 100, seeds: int = 8
 ) -> MemoryEstimate:
-    """What a graph and a corpus, and searches of them, will take on a GPU. Needs none.
+    """What a graph and a corpus, and searches of them, will take on a GPU, and a corpus on the host. Needs no GPU.
 
     The calls are gone through without a device, and their allocations counted; what cuBLAS takes for itself and what
     the pool cannot use again is not in it.
@@ -62,8 +71,9 @@ def memory_estimate(
     --------
     >>> import numpy as np, hopfuse as hf
     >>> corpus = hf.Corpus.from_array(np.zeros((10_000, 384), np.float32))
-    >>> hf.memory_estimate(corpus=corpus).corpus
-    15400448
+    >>> estimate = hf.memory_estimate(corpus=corpus)
+    >>> estimate.corpus, estimate.host_vectors, estimate.host_codes
+    (15400448, 15360000, 4069696)
     """
     asked = {"batch": batch, "k": k, "seeds": seeds}
     if graph is None and corpus is None:
@@ -72,7 +82,7 @@ def memory_estimate(
         if held is not None and not isinstance(held, kind):
             raise InputError(f"{name} is a {type(held).__name__}; it must be a {kind.__name__}")
     numbers = {name: check_whole(number, name, MOST) for name, number in asked.items()}
-    return MemoryEstimate(**placement.estimate(graph, corpus, **numbers))
+    return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
 
 
 def release(held: Graph | Corpus, *, backend: str = "auto") -> None:

@@ -39,9 +39,8 @@ def fold(name: str) -> str:
 
 def _cosine_corpus(index: Index) -> Corpus | None:
     """Entity vectors to compare by cosine, whatever metric the passages have."""
-    if index.entity_vectors is None or index.metric == "cosine":
-        return index.entity_corpus
-    return Corpus.from_array(index.entity_vectors, metric="cosine", storage=index.storage)
+    corpus = index.entity_corpus
+    return None if corpus is None else corpus.with_metric("cosine")
 
 
 class EntitySeeder:

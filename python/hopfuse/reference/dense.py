@@ -78,7 +78,7 @@ def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray
     if own is not None and kind != own:
         raise InputError(f"metric is {metric!r}, but the corpus was built for {own!r}; leave metric out")
     q = np.atleast_2d(np.asarray(queries))
-    x = corpus.vectors if isinstance(corpus, Corpus) else np.asarray(corpus)
+    x = corpus.as_float32() if isinstance(corpus, Corpus) else np.asarray(corpus)
     if q.ndim != 2 or x.ndim != 2 or q.shape[1] != x.shape[1] or x.shape[1] < 1:
         raise InputError(f"queries have shape {q.shape} and vectors {x.shape}; they must be (B, d) and (N, d), d >= 1")
     for name, rows in (("queries", q), ("vectors", x)):

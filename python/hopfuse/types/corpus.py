@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .arrays import to_numpy
+from .bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
+from .mapped import give_pages_back
 
 Metric = Literal["ip", "cosine"]
-Storage = Literal["float32", "float16"]
-METRICS = ("ip", "cosine")
-STORAGES = ("float32", "float16")
-_CHUNK_BYTES = 1 << 26
+Storage = Literal["float32", "float16", "bfloat16", "int8"]
+Precision = Literal["float32", "float16", "bfloat16"]
+METRICS: tuple[Metric, ...] = ("ip", "cosine")
+STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "int8")
+_PART_BYTES = 1 << 24
+_PRECISIONS: dict[str, Precision] = {"float32": "float32", "float16": "float16", "uint16": "bfloat16"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +29,12 @@ class Corpus:
 
     Attributes
     ----------
-    vectors : ndarray of float32 or float16, shape (N, d)
-        The originals that define every score, C-contiguous. An array that already has the wanted
-        dtype and layout is referenced, not copied (it may be memory-mapped): do not change it.
+    vectors : ndarray of float32, float16 or uint16, shape (N, d)
+        The originals that define every score, C-contiguous; bfloat16 by its bits, as uint16. An array that
+        already has the wanted dtype and layout is referenced, not copied (it may be memory-mapped): do not
+        change it.
     metric : {"ip", "cosine"}
-    storage : {"float32", "float16"}
+    storage : {"float32", "float16", "bfloat16", "int8"}
     """
 
     vectors: NDArray[Any]
@@ -43,36 +49,117 @@ class Corpus:
         Parameters
         ----------
         X : array_like of float, shape (N, d), d >= 1
-            Finite vectors. NumPy, or any CPU array that speaks DLPack.
+            Finite vectors. NumPy, or any CPU array that speaks DLPack; bfloat16 as ml_dtypes or torch have it.
         metric : {"ip", "cosine"}
             Inner product, or cosine similarity (vectors need not be normalised).
-        storage : {"float32", "float16"}
-            Precision of the originals. Values are rounded to it here, once; scores are defined on
-            the rounded values.
+        storage : {"float32", "float16", "bfloat16", "int8"}
+            Precision of the originals. Values are rounded to it here, once, to nearest even; scores are defined
+            on the rounded values. ``"int8"`` is for a corpus larger than memory: float32, float16 and bfloat16
+            arrays, usually memory-mapped, stay where they are in their own precision (others become float32),
+            and only their 8-bit codes are held; see Notes.
 
         Raises
         ------
         InputError
             NaN or infinite entries, values outside the storage's range, a zero vector under
-            ``metric="cosine"``; the message names the row.
+            ``metric="cosine"``; the message names the row. Under ``storage="int8"``, an array that could only
+            be referenced by copying it.
+
+        Notes
+        -----
+        The CPU searches by 8-bit codes under every storage (N d bytes, made at the first search), and reads the
+        originals of rows that the codes cannot rule out; so answers under ``"int8"`` are those under the
+        originals' own precision, bit for bit. What ``"int8"`` adds: float16 and bfloat16 files are not widened,
+        nothing is copied, and pages of a mapped file are given back as it is checked and encoded and after each
+        search. The check and the codes read it from end to end, as does a search that scores every row: k of
+        N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU holds the originals, in their own
+        precision, under every storage.
 
         Examples
         --------
         >>> import numpy as np, hopfuse as hf
         >>> hf.Corpus.from_array(np.eye(3), metric="cosine")
         Corpus(vectors=3, dim=3, metric='cosine', storage='float32')
+        >>> hf.Corpus.from_array(np.eye(3, dtype=np.float16), storage="int8").precision
+        'float16'
         """
-        if metric not in METRICS:
-            raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
-        if storage not in STORAGES:
-            raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
-        array = to_numpy(X, "X")
+        _check_options(metric, storage)
+        bits = bfloat16_bits(X, "X")
+        array = to_numpy(X, "X") if bits is None else bits
         if array.ndim != 2 or array.dtype.kind not in "fiu" or array.shape[1] < 1:
             raise InputError(f"X is {array.dtype}{array.shape}; it must be real numbers of shape (N, d), d >= 1")
-        with np.errstate(over="ignore"):
-            vectors = np.ascontiguousarray(array, dtype=np.dtype(storage))
-        _check_rows(vectors, metric)
-        return cls(vectors, metric, storage)
+        vectors = _referenced(array, bits is not None) if storage == "int8" else _rounded(array, bits, storage)
+        return cls(vectors, metric, storage)._checked()
+
+    @classmethod
+    def from_stored(cls, vectors: NDArray[Any], *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
+        """Check originals that are as ``vectors`` of a corpus holds them, and wrap them.
+
+        Parameters
+        ----------
+        vectors : ndarray of float32, float16 or uint16, shape (N, d), d >= 1
+            C-contiguous; uint16 is bfloat16 by its bits.
+        metric, storage
+            As in :meth:`from_array`; a storage other than ``"int8"`` must be the vectors' precision.
+
+        Raises
+        ------
+        InputError
+            As :meth:`from_array`, or the vectors are not as the storage holds them.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> hf.Corpus.from_stored(np.array([[0x3F80, 0xC000]], np.uint16), storage="bfloat16").as_float32()
+        array([[ 1., -2.]], dtype=float32)
+        """
+        _check_options(metric, storage)
+        precision = _PRECISIONS.get(vectors.dtype.name)
+        is_right = precision is not None and storage in ("int8", precision)
+        is_right = is_right and vectors.flags.c_contiguous and vectors.dtype.isnative
+        if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
+            raise InputError(
+                f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} holds C-contiguous "
+                f"{'float32, float16 or uint16 (bfloat16)' if storage == 'int8' else storage} of shape (N, d), d >= 1"
+            )
+        return cls(vectors, metric, storage)._checked()
+
+    def with_metric(self, metric: Metric) -> Corpus:
+        """The same originals, compared by another metric; nothing is copied.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> hf.Corpus.from_array(np.eye(3)).with_metric("cosine")
+        Corpus(vectors=3, dim=3, metric='cosine', storage='float32')
+        """
+        return self if metric == self.metric else Corpus.from_stored(self.vectors, metric=metric, storage=self.storage)
+
+    @property
+    def precision(self) -> Precision:
+        """Of the originals, which is the storage's but for ``"int8"``: "float32", "float16" or "bfloat16"."""
+        return _PRECISIONS[self.vectors.dtype.name]
+
+    def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
+        """Rows start .. stop-1 as float32, exactly; a view where they are float32."""
+        rows = self.vectors[start:stop]
+        return bfloat16_to_float32(rows) if self.precision == "bfloat16" else rows.astype(np.float32, copy=False)
+
+    def parts(self, step: int = 1) -> Iterator[slice]:
+        """Slices of some MiB that cover the rows in order, each a multiple of ``step`` rows but the last.
+
+        What was read is given back behind the reader: see :meth:`give_back`.
+        """
+        size = max(1, _PART_BYTES // (self.vectors.itemsize * self.dim * step)) * step
+        for start in range(0, self.num_vectors, size):
+            rows = slice(start, min(start + size, self.num_vectors))
+            yield rows
+            self.give_back(rows)
+
+    def give_back(self, rows: slice = slice(None)) -> None:
+        """Under ``storage="int8"``, let go of a mapped file's pages; reading them again costs time, and no more."""
+        if self.storage == "int8":
+            give_pages_back(self.vectors[rows])
 
     @property
     def num_vectors(self) -> int:
@@ -90,19 +177,49 @@ class Corpus:
     def __repr__(self) -> str:
         return f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
 
+    def _checked(self) -> Corpus:
+        """The corpus itself, if every row can be scored."""
+        for rows in self.parts():
+            with np.errstate(over="ignore"):
+                norms = np.square(self.as_float32(rows.start, rows.stop), dtype=np.float64).sum(axis=1)
+            bad = ~(norms <= np.finfo(np.float32).max / 2)
+            if bad.any():
+                row = rows.start + int(np.flatnonzero(bad)[0])
+                raise InputError(
+                    f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32"
+                )
+            if self.metric == "cosine" and (norms < np.finfo(np.float32).tiny).any():
+                row = rows.start + int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
+                raise InputError(
+                    f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
+                    "drop it or use metric='ip'"
+                )
+        return self
 
-def _check_rows(vectors: NDArray[Any], metric: str) -> None:
-    step = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
-    for start in range(0, vectors.shape[0], step):
-        with np.errstate(over="ignore"):
-            norms = np.square(vectors[start : start + step], dtype=np.float64).sum(axis=1)
-        bad = ~(norms <= np.finfo(np.float32).max / 2)
-        if bad.any():
-            row = start + int(np.flatnonzero(bad)[0])
-            raise InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
-        if metric == "cosine" and (norms < np.finfo(np.float32).tiny).any():
-            row = start + int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
-            raise InputError(
-                f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
-                "drop it or use metric='ip'"
-            )
+
+def _check_options(metric: str, storage: str) -> None:
+    if metric not in METRICS:
+        raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
+    if storage not in STORAGES:
+        raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
+
+
+def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str) -> NDArray[Any]:
+    if storage == "bfloat16":
+        return np.ascontiguousarray(round_to_bfloat16(array) if bits is None else bits)
+    numbers = array if bits is None else bfloat16_to_float32(bits)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(numbers, dtype=np.dtype(storage))
+
+
+def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
+    """Originals of an int8 corpus, as they are; other numbers as float32."""
+    if not is_bfloat16 and array.dtype not in (np.float32, np.float16):
+        return _rounded(array, None, "float32")
+    if not array.flags.c_contiguous:
+        dtype = "bfloat16" if is_bfloat16 else array.dtype
+        raise InputError(
+            f"X is {dtype}{array.shape} and not C-contiguous; storage 'int8' references its originals and copies none: "
+            "give it np.ascontiguousarray(X), or use another storage, which copies"
+        )
+    return array.view(np.ndarray)

@@ -30,6 +30,6 @@ def no_room(asked: int, free: int, total: int) -> BackendError:
     """The device refused an allocation."""
     return BackendError(
         f"the device has no room for {asked:,} bytes; {free:,} of its {total:,} are free. Ask for fewer queries at a "
-        "time, keep vectors with storage='float16', give back what other libraries hold there "
+        "time, keep vectors with storage='float16' or 'bfloat16', give back what other libraries hold there "
         "(cupy.get_default_memory_pool().free_all_blocks(), torch.cuda.empty_cache()), or use backend='cpu'"
     )

@@ -262,7 +262,7 @@ class _Search:
         return rescored
 
     def _tiles_as_float32(self, tile_rows: int) -> _TileReader:
-        """Slices of a float32 corpus, or copies of a float16 one: a matrix product takes one type."""
+        """Slices of a float32 corpus, or copies of one of 16 bits: a matrix product takes one type."""
         corpus, runtime = self.corpus, self.runtime
         if corpus.suffix == "f32":
             return lambda first, rows: corpus.vectors[first : first + rows]
@@ -271,7 +271,7 @@ class _Search:
         def widen(first: int, rows: int) -> DeviceArray:
             count = rows * corpus.dim
             arguments = [corpus.vectors[first : first + rows], np.int64(count), wide]
-            runtime.launch("dense_widen_f16", blocks(count, THREADS), THREADS, arguments)
+            runtime.launch(f"dense_widen_{corpus.suffix}", blocks(count, THREADS), THREADS, arguments)
             return wide[:rows]
 
         return widen

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...types import Corpus
+from ..arguments import DENSE_SUFFIXES
 from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime, blocks
 
@@ -60,7 +61,7 @@ class Resident(NamedTuple):
     """A corpus on a device."""
 
     runtime: Runtime  # held, so that no other runtime gets its id
-    vectors: DeviceArray  # (N, d) float32, or float16 by its bits
+    vectors: DeviceArray  # (N, d) float32, or float16 and bfloat16 by their bits
     norms: DeviceArray  # (N,) canonical
     rows: int
     dim: int
@@ -74,11 +75,10 @@ def resident(runtime: Runtime, corpus: Corpus) -> Resident:
     if key not in corpus._prepared:
         if corpus.num_vectors > MOST_ROWS:
             raise InputError(f"the corpus has {corpus.num_vectors} rows; a device searches up to {MOST_ROWS}")
-        is_half = corpus.storage == "float16"
-        suffix = "f16" if is_half else "f32"
+        suffix = DENSE_SUFFIXES[corpus.precision]
         require(runtime, corpus.vectors.nbytes + 4 * corpus.num_vectors, "the corpus")
         with runtime.resident():
-            vectors = runtime.upload(corpus.vectors.view(np.uint16) if is_half else corpus.vectors)
+            vectors = runtime.upload(corpus.vectors if suffix == "f32" else corpus.vectors.view(np.uint16))
             norms = runtime.empty(corpus.num_vectors, np.float32)
             arguments = [vectors, np.int64(corpus.num_vectors), np.int32(corpus.dim), norms]
             runtime.launch(f"dense_norms_{suffix}", blocks(corpus.num_vectors, ROWS_PER_BLOCK), THREADS, arguments)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...types import Corpus, Graph
-from ..arguments import PprQueries
+from ..arguments import DENSE_SUFFIXES, PprQueries
 from . import dense, fusion, ppr
 from .ppr_topk import Answers
 from .residents import residents
@@ -109,8 +109,11 @@ class DeviceOps:
         hits, rescored = dense.dense_topk(self.runtime, queries, corpus, k, **allowed)
         self._keep(corpus)
         self.settle(hits.status)
-        name = f"dense_topk_{'f32' if corpus.storage == 'float32' else 'f16'}"
-        self.record(name, queries=int(queries.shape[0]), rescored_rows=rescored)
+        how: dict[str, Any] = {"storage": corpus.storage}
+        if corpus.storage == "int8":
+            how["resident"] = f"the originals, in {corpus.precision}; 8-bit codes are the CPU's alone"
+        name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
+        self.record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
         return {"ids": hits.ids, "scores": hits.scores, "counts": hits.counts}
 
     def calibrate(self, scores: DeviceArray, counts: DeviceArray, *, method: str, ties: str) -> DeviceArray:

@@ -20,7 +20,7 @@ def require(runtime: Runtime, nbytes: int, what: str) -> None:
     if nbytes > free:
         raise BackendError(
             f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: release "
-            "others (hopfuse.release), store vectors as float16, or use backend='cpu'"
+            "others (hopfuse.release), store vectors as float16 or bfloat16, or use backend='cpu'"
         )
 
 
