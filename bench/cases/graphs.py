@@ -61,7 +61,9 @@ def generated(stored: int, quick: bool) -> WalkGraph:
     return WalkGraph("generated", graph, passages)
 
 
-def _edges(count: int, passages: int, entities: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+def _edges(
+    count: int, passages: int, entities: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
     """Half of the edges name an entity in a passage, half relate two entities; popular ones come up far more often.
 
     They are drawn in chunks, each from a seed of its own, into arrays of 32 bits: no more is held than these.

@@ -20,7 +20,9 @@ class RanxFusion(Peer):
 
     packages = ("ranx", "numba")
     modules = ("ranx",)
-    remark = "lists as Run objects beforehand, a Run of all documents, unsorted, as the answer; compiled before it is timed"
+    remark = (
+        "lists as Run objects beforehand, a Run of all documents, unsorted, as the answer; compiled before it is timed"
+    )
 
     def __init__(self, workload: Fusion, threads: int) -> None:
         self.workload = workload
