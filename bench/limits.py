@@ -1,7 +1,7 @@
 """What this machine's caches and memory give: the ceilings that measured walks and searches are held against.
 
-Two accesses, by all threads at once, in the loops of limits.cpp: rows of 128 bytes (a node for 32 queries) read in order,
-and at random, as a pass of a walk gathers them. No call of hopfuse is timed here.
+Two accesses, by all threads at once, in the loops of limits.cpp: rows of 128 bytes (a node for 32 queries) read in
+order, and at random, as a pass of a walk gathers them. No call of hopfuse is timed here.
 """
 
 from __future__ import annotations

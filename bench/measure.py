@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from . import machine
@@ -75,7 +76,7 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
             "peer_note": peer.note(batch),
         }
     return row | {
-        "moved": None if moved is None else moved._asdict(),
+        "moved": None if moved is None else asdict(moved),
         "pass": workload.probe(batch, settings),
         "kernels": machine.kernels(workload.ops),
         "load": {"average_before": average, "other_cores": others},

@@ -39,7 +39,7 @@ def throughput(rows: Sequence[Row]) -> Lines:
 
 
 def passes(rows: Sequence[Row]) -> list[Point]:
-    """Every measured pass, the last one where there are several of a case and batch: two operations a gathered value."""
+    """Every measured pass, the last one of a case and batch: two operations for a gathered value."""
     found = {}
     for row in timed(rows):
         taken = row.get("pass")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from . import limits
-from .text import COLUMNS, ceiling_cells, cells, CEILING_COLUMNS
+from .text import CEILING_COLUMNS, COLUMNS, ceiling_cells, cells
 
 #: Columns of characters where the output is not a terminal.
 WIDTH = 180

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import hopfuse as hf
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from .roofline import Size, lane_blocks, pass_bytes
 
 
-class Moved(NamedTuple):
+@dataclass(frozen=True)
+class Moved:
     """Bytes that are gathered by row and that are read or written in order, and what they are spread over.
 
     ``state`` bytes are what rows are gathered from, ``touched`` what is gone through in order.

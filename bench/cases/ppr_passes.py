@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from .graphs import generated
 from .ppr import Ppr
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-#: Two walks of so many passes at most: both are past the passes that skip most of the graph, and none measures residuals.
+#: Two walks of so many passes: both go on after those that skip most of the graph, neither measures residuals.
 PASSES = (4, 8)
 
 
@@ -24,7 +25,7 @@ class PprPasses(Ppr):
     def probe(self, batch: int, settings: Settings) -> dict[str, Any]:
         turns = settings.repeats if settings.quick else max(settings.repeats, 9)
         seconds = [self._pass_seconds(batch) for _ in range(turns)]
-        return {"seconds": float(f"{np.median(seconds):.4g}"), "moved": traffic.of_pass(self.graph, batch)._asdict()}
+        return {"seconds": float(f"{np.median(seconds):.4g}"), "moved": asdict(traffic.of_pass(self.graph, batch))}
 
     def _pass_seconds(self, batch: int) -> float:
         ends = []

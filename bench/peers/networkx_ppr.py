@@ -14,7 +14,7 @@ from .walk import adjacency
 class NetworkxPpr(Peer):
     """Power iteration over a SciPy matrix in float64, which each call makes of the graph anew.
 
-    It stops where the L1 change of a pass is below N tol; a dangling node's mass returns to the seeds, as hopfuse's does.
+    It stops where the L1 change of a pass is below N tol; a dangling node's mass returns to the seeds.
     """
 
     packages = ("networkx", "scipy")
