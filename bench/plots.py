@@ -55,7 +55,7 @@ def _roofline(ceilings: Ceilings, points: Sequence[series.Point]) -> Figure:
     """A line for what each level and access allows, a point for each measured pass."""
     figure, axes = _axes("A float32 pass", "operations per byte", "GFLOP/s")
     ends = [0.5 * min(p.intensity for p in points), 1.5 * max(p.intensity for p in points)]
-    for (level, access), rate in ceilings.items():
+    for (level, access), rate in ceilings.rates.items():
         style = "-" if access == "read" else "--"
         axes.plot(ends, [rate * x for x in ends], style, label=f"{level}, {ACCESS[access]}: {rate:.3g} GB/s")
     for point in points:

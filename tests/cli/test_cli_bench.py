@@ -16,7 +16,7 @@ def bench(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command("bench", *args), cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("folder", [".", "docs", "python/hopfuse"])
+@pytest.mark.parametrize("folder", [".", "docs", "tests/bench"])
 def test_arguments_go_to_the_bench_of_the_checkout(folder: str) -> None:
     done = bench(ROOT / folder, "--", "--help")
     assert done.returncode == 0, done.stderr

@@ -34,7 +34,7 @@ def bench(arguments: tuple[str, ...]) -> None:
             "change to one, pip install -e '.[bench]' there, and start hopfuse bench again"
         )
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
-    command = (sys.executable, "-m", "bench", *arguments)
+    command = (sys.executable, "-P", "-m", "bench", *arguments)  # -P: nothing of this folder shadows a module
     sys.exit(subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False).returncode)
 
 
