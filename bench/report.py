@@ -48,7 +48,8 @@ lists once from where they fit; arithmetic is not in it).
 
 CEILINGS = """\
 `python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
-a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in.
+a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in;
+with fewer queries the rows are shorter, and come slower than that.
 """
 
 DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine; a quiet one gives others:**
