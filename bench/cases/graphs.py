@@ -18,8 +18,8 @@ STORED_PER_NODE, NODES_PER_PASSAGE = 8, 8
 SKEW = 3.0
 #: Edges that are drawn at a time.
 CHUNK = 2_000_000
-#: Bytes for each stored entry that building a graph and walking on it takes at its most.
-BYTES_PER_STORED = 130
+#: Bytes for each stored entry that building a graph, walking on it and proving the answer takes at its most.
+BYTES_PER_STORED = 100
 
 
 def musique(quick: bool) -> WalkGraph:

@@ -17,6 +17,8 @@ from .ppr import Ppr
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 #: Two walks of so many passes: both go on after those that skip most of the graph, neither measures residuals.
 PASSES = (4, 8)
+#: Walks of large graphs are not repeated further after as many seconds, but measured at least a few times.
+ENOUGH, FEWEST = 5.0, 3
 
 
 class PprPasses(Ppr):
@@ -24,7 +26,10 @@ class PprPasses(Ppr):
 
     def probe(self, batch: int, settings: Settings) -> dict[str, Any]:
         turns = settings.repeats if settings.quick else max(settings.repeats, 9)
-        seconds = [self._pass_seconds(batch) for _ in range(turns)]
+        seconds: list[float] = []
+        start = time.perf_counter()
+        while len(seconds) < turns and (len(seconds) < FEWEST or time.perf_counter() - start < ENOUGH):
+            seconds.append(self._pass_seconds(batch))
         return {"seconds": float(f"{np.median(seconds):.4g}"), "moved": asdict(traffic.of_pass(self.graph, batch))}
 
     def _pass_seconds(self, batch: int) -> float:
