@@ -43,13 +43,15 @@ are on the CPU but for those whose remark says *on the GPU*.
 BARS = """\
 What hopfuse is held to, computed from the rows. *At the machine's limit* is what the ratio would be if hopfuse took no
 longer than the bytes that it moves take at the ceilings below (for dense vectors and fusion: to read the codes or the
-lists once from where they fit; arithmetic is not in it).
+lists once from where they fit; arithmetic is not in it). A walk counts as full passes, though its first ones skip most
+of the graph.
 """
 
 CEILINGS = """\
 `python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
-a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in;
-with fewer queries the rows are shorter, and come slower than that.
+a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in. Here every row is as
+likely as another; a graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. With fewer
+queries the rows are shorter, and come slower.
 """
 
 DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine; a quiet one gives others:**
