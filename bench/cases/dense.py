@@ -16,8 +16,8 @@ from .data import unit_vectors
 K = 10
 #: Of a float32 dot product of unit vectors, summed in any order.
 TOLERANCE = 2e-6
-#: Vectors as float32 twice (a peer's copy too), as codes of 8 bits, and while they are made.
-BYTES_PER_VALUE = 4 * 2 + 1 + 4
+#: Vectors as float32 four times at most (while they are made, hopfuse's, a peer's), and as codes of 8 bits.
+BYTES_PER_VALUE = 4 * 4 + 1
 
 
 class Dense(Workload):
