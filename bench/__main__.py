@@ -1,4 +1,4 @@
-"""``python -m bench``: prove, time, tabulate; or write the report of recorded rows."""
+"""``python -m bench``: prove, time, tabulate; or write the report or the plots of recorded rows."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .cases import CASES
+from .machine import ROOT
 from .report import render
-from .runner import Launch, launch, run
+from .runner import DEFAULT, NAMES, Launch, launch, run
 from .settings import BACKENDS, Settings
 from .table import show
+
+#: Where ``--report`` writes unasked.
+PAGE = ROOT / "docs" / "performance.md"
 
 
 def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
     """Exit status 1 where an answer was wrong."""
     options = _parser().parse_args(argv)
     if options.report:
-        recorded = [json.loads(line) for file in options.report for line in file.read_text().splitlines()]
-        page = render(recorded, *(file.name for file in options.report))
-        (options.out or Path("docs/performance.md")).write_text(page)
+        page = render(_recorded(options.report), *(file.name for file in options.report))
+        (options.out or PAGE).write_text(page)
         return 0
+    if options.plots:
+        return _plot(*options.plots)
     settings = Settings(options.quick, options.repeats, options.threads, options.backend)
     rows: list[dict[str, Any]] = []
     if options.out:
         options.out.write_text("")
-    for row in run(options.case or list(CASES), settings, options.retries, options.wait, start):
+    for row in run(options.case or DEFAULT, settings, options.retries, options.wait, start):
         rows.append(row)
         print(f"{row['case']} / {row['peer'] or 'alone'}: {row['status']} {row.get('reason', '')}", file=sys.stderr)
         if options.out:
@@ -41,7 +45,11 @@ def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--case", nargs="+", choices=CASES, metavar="NAME", help=f"of: {', '.join(CASES)}; all if absent"
+        "--case",
+        nargs="+",
+        choices=NAMES,
+        metavar="NAME",
+        help=f"of: {', '.join(NAMES)}; all if absent, but {', '.join(n for n in NAMES if n not in DEFAULT)}",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write rows as JSON lines (with --report: the page)")
     parser.add_argument("--repeats", type=_positive, default=15, help="interleaved repetitions (default 15)")
@@ -58,7 +66,37 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--report", type=Path, nargs="+", metavar="FILE", help="write docs/performance.md from recorded rows"
     )
+    parser.add_argument(
+        "--plots",
+        type=Path,
+        nargs="+",
+        action=_DirectoryAndFiles,
+        metavar=("DIR", "FILE"),
+        help="draw recorded rows into DIR: latency by batch, throughput by size, the roofline (needs matplotlib)",
+    )
     return parser
+
+
+class _DirectoryAndFiles(argparse.Action):
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if len(values) < 2:
+            parser.error(f"{option} needs a directory and at least one file of rows")
+        setattr(namespace, self.dest, values)
+
+
+def _recorded(files: Sequence[Path]) -> list[dict[str, Any]]:
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def _plot(folder: Path, *files: Path) -> int:
+    try:
+        from .plots import draw
+    except ImportError as absent:
+        print(f"plots need matplotlib, of the extra bench: {absent}", file=sys.stderr)
+        return 2
+    for file in draw(_recorded(files), folder):
+        print(file)
+    return 0
 
 
 def _positive(text: str) -> int:

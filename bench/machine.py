@@ -75,6 +75,13 @@ def backend() -> dict[str, Any]:
     return {"backend": name, "device": {key: about[key] for key in DEVICE if key in about} or None}
 
 
+def require_memory(needed: int) -> None:
+    """Raise UnavailableError where less memory than ``needed`` bytes is free; where the system does not say, it is."""
+    free = _available_memory()
+    if free is not None and free < needed:
+        raise UnavailableError(f"it needs {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are available")
+
+
 class OtherLoad:
     """Cores that other programs took (stolen time included) while this object was measuring.
 
@@ -107,6 +114,14 @@ class OtherLoad:
 def load_average() -> float | None:
     """Average number of runnable processes over the last minute."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def _available_memory() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from . import machine
@@ -41,7 +42,10 @@ def measure(case: str, peer: str | None, settings: Settings) -> Iterator[dict[st
 
 
 def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: Settings) -> dict[str, Any]:
-    gate = _gate(workload, peer, batch)
+    ours = workload.run(batch, 0)
+    gate = _gate(workload, peer, batch, ours)
+    moved = workload.moved(batch, ours)
+    del ours
     sides: list[Callable[[int], Any]] = [lambda turn: workload.run(batch, turn)]
     scale = 1.0
     if peer is not None:
@@ -72,6 +76,8 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
             "peer_note": peer.note(batch),
         }
     return row | {
+        "moved": None if moved is None else asdict(moved),
+        "pass": workload.probe(batch, settings),
         "kernels": machine.kernels(workload.ops),
         "load": {"average_before": average, "other_cores": others},
         "machine": machine.machine(),
@@ -81,12 +87,11 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
     }
 
 
-def _gate(workload: Workload, peer: Peer | None, batch: int) -> dict[str, Any]:
-    """Prove hopfuse against the oracle, then the peer against hopfuse. Its calls are the first warm-up."""
-    ours = workload.run(batch, 0)
+def _gate(workload: Workload, peer: Peer | None, batch: int, ours: Any) -> dict[str, Any]:
+    """Prove hopfuse against the oracle, then the peer against hopfuse. These calls are the first warm-up."""
     gate: dict[str, Any] = {"oracle": workload.check(batch, ours), "peer": None}
     if peer is not None:
-        gate["peer"] = workload.compare(batch, ours, peer.run(batch))
+        gate["peer"] = workload.compare(batch, ours, peer.answer(peer.run(batch)))
     return gate
 
 

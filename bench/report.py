@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from . import bars, limits
 from .machine import QUIET_CORES
-from .text import COLUMNS, cells, place
+from .text import CEILING_COLUMNS, COLUMNS, ceiling_cells, cells, place
 
 Row = dict[str, Any]
 
 INTRODUCTION = """# Performance
 
 Written by `python -m bench --report {files}` from the rows there; do not edit it here.
-To measure on your machine, from the root of a checkout with the extra `dev` installed:
+To measure on your machine, from a checkout with the extra `bench` installed:
 
 ```
-python -m bench --out rows.jsonl
-python -m bench --report rows.jsonl
+hopfuse bench --out rows.jsonl             # or, from its root: python -m bench --out rows.jsonl
+hopfuse bench --report rows.jsonl          # writes docs/performance.md
+hopfuse bench --plots plots rows.jsonl     # draws them into the folder plots
 ```
 
 Every case first proves its answers: hopfuse against the float64 oracle, then the peer against hopfuse; a wrong answer
@@ -38,6 +40,20 @@ Rows on a GPU take NumPy arrays and give NumPy arrays: the copies there and back
 are on the CPU but for those whose remark says *on the GPU*.
 """
 
+BARS = """\
+What hopfuse is held to, computed from the rows. *At the machine's limit* is what the ratio would be if hopfuse took no
+longer than the bytes that it moves take at the ceilings below (for dense vectors and fusion: to read the codes or the
+lists once from where they fit; arithmetic is not in it). A walk counts as full passes, though its first ones skip most
+of the graph.
+"""
+
+CEILINGS = """\
+`python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
+a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in. Here every row is as
+likely as another; a graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. With fewer
+queries the rows are shorter, and come slower.
+"""
+
 DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine; a quiet one gives others:**
 threads that meet at barriers lose far more to other programs than a single thread does.
 """
@@ -45,16 +61,22 @@ threads that meet at barriers lose far more to other programs than a single thre
 
 def render(rows: Sequence[Row], *names: str) -> str:
     """The page, from the rows of the files ``names`` in bench/results."""
-    measured = [row for row in rows if row["status"] == "ok"]
+    ok = [row for row in rows if row["status"] == "ok"]
+    ceilings = [row for row in ok if row["case"] == limits.CASE]
+    measured = [row for row in ok if row["case"] != limits.CASE]
     absent = [row for row in rows if row["status"] != "ok"]
     parts = [INTRODUCTION.format(files=" ".join(f"bench/results/{name}" for name in names))]
     parts.append(GPU if any(row.get("device") for row in measured) else NO_GPU)
-    if any(row["quick"] for row in measured):
+    if any(row["quick"] for row in ok):
         parts.append("**These rows are of the quick mode: tiny inputs, times without meaning.**\n")
-    if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in measured):
+    if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
+    parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
     for setting in _distinct(_setting(row) for row in measured):
         parts.append(f"## Measured on\n\n{setting}\n")
+    if ceilings:
+        said = CEILINGS.format(threads=ceilings[0]["threads"])
+        parts.append(f"## Ceilings\n\n{said}\n{_table(CEILING_COLUMNS, map(ceiling_cells, ceilings))}\n")
     parts.extend(_case(*key, measured) for key in dict.fromkeys((row["case"], place(row)) for row in measured))
     if absent:
         lines = [f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}" for row in absent]
@@ -98,9 +120,7 @@ def _case(case: str, where: str, measured: Sequence[Row]) -> str:
         f"{first['data']} data: {sizes}. `python -m bench --case {case}{on_device}`, "
         f"{first['hopfuse']['n']} turns; kernels {', '.join(f'`{name}`' for name in first['kernels'])}.",
         "",
-        _line(COLUMNS[1:]),
-        _line(["---"] * (len(COLUMNS) - 1)),
-        *(_line(cells(row)[1:]) for row in rows),
+        _table(COLUMNS[1:], (cells(row)[1:] for row in rows)),
         "",
         *_distinct(_remark(row) for row in rows if row["peer"]),
         *_distinct(_proof(row) for row in rows),
@@ -126,6 +146,10 @@ def _proof(row: Row) -> str:
 
 def _found(proof: dict[str, Any]) -> str:
     return f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {proof['queries']} queries"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(map(_line, [columns, ["---"] * len(columns), *rows]))
 
 
 def _line(parts: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from . import limits
 from .cases import CASES
 from .machine import QUIET_CORES, ROOT, OtherLoad
 from .settings import BACKEND_VARIABLE, THREAD_VARIABLES, Settings
@@ -33,9 +34,15 @@ def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
     return rows
 
 
+#: Everything that can be asked for, and what is measured unasked.
+NAMES = (limits.CASE, *CASES)
+DEFAULT = (limits.CASE, *(name for name, case in CASES.items() if not case.by_name))
+
+
 def pairs(names: Sequence[str], backend: str = "cpu") -> list[tuple[str, str | None]]:
     """(case, peer) of the named cases; a case without peers is measured alone. The CPU has no peer on a GPU."""
-    return [(name, peer) for name in names for peer in CASES[name].beside(backend) or (None,)]
+    beside = {name: case.beside(backend) for name, case in CASES.items()}
+    return [(name, peer) for name in names for peer in beside.get(name) or (None,)]
 
 
 def run(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
-from .text import COLUMNS, cells
+from . import limits
+from .text import CEILING_COLUMNS, COLUMNS, ceiling_cells, cells
 
 #: Columns of characters where the output is not a terminal.
 WIDTH = 180
@@ -19,14 +20,15 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-    table = Table(title="hopfuse bench")
-    for name in COLUMNS:
-        table.add_column(name, no_wrap=True)
-    for row in rows:
-        if row["status"] == "ok":
-            table.add_row(*cells(row))
-    if table.row_count:
-        console.print(table)
+    measured = [row for row in rows if row["status"] == "ok"]
+    ceilings = [ceiling_cells(row) for row in measured if row["case"] == limits.CASE]
+    timed = [cells(row) for row in measured if row["case"] != limits.CASE]
+    for title, columns, lines in (("limits", CEILING_COLUMNS, ceilings), ("hopfuse bench", COLUMNS, timed)):
+        if lines:
+            table = Table(*(Column(name, no_wrap=True) for name in columns), title=title)
+            for line in lines:
+                table.add_row(*line)
+            console.print(table)
     for row in rows:
         if row["status"] != "ok":
             console.print(f"{row['status']}: {row['case']} / {row['peer'] or 'alone'}: {row['reason']}", markup=False)

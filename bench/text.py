@@ -7,6 +7,9 @@ from typing import Any
 COLUMNS = ("case", "on", "peer", "B", "hopfuse", "quartiles", "peer's time", "quartiles", "ratio", "of pairs", "load")
 
 
+CEILING_COLUMNS = ("level", "access", "array", "GB/s", "quartiles", "load")
+
+
 def cells(row: dict[str, Any]) -> list[str]:
     """A measured row in the order of COLUMNS."""
     ours, theirs, ratio = row["hopfuse"], row["peer_time"], row["ratio"]
@@ -21,6 +24,19 @@ def cells(row: dict[str, Any]) -> list[str]:
         f"{seconds(theirs['q1'])} – {seconds(theirs['q3'])}" if theirs else "-",
         times(ratio["of_medians"]) if ratio else "-",
         times(ratio["of_pairs"]) if ratio else "-",
+        "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
+    ]
+
+
+def ceiling_cells(row: dict[str, Any]) -> list[str]:
+    """A measured limit of the machine in the order of CEILING_COLUMNS."""
+    rate = row["rate"]
+    return [
+        row["level"],
+        {"read": "in order", "gather": "rows of 128 bytes at random"}[row["access"]],
+        f"{row['sizes']['array'] / 2**20:.3g} MiB",
+        _three(rate["median"]),
+        f"{_three(rate['q1'])} – {_three(rate['q3'])}",
         "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
     ]
 

@@ -1,23 +1,45 @@
 """The cases by name."""
 
+from functools import partial
+
 from .base import Case
 from .dense import Dense
-from .fusion import Fusion
+from .fusion import Fusion, MinMaxSum, ReciprocalRanks
+from .graphs import atlas, musique
+from .hipporag import HippoRag
 from .phase_graph import PhaseGraphWhole
 from .ppr import Ppr
+from .ppr_dense import DenseRestarts
+from .ppr_passes import PprBatches, PprStored
 from .ppr_topk import PprTopk
 
-WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank")
-SEARCHES = ("faiss", "numpy-matmul", "usearch", "scikit-learn")
+WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank", "networkx", "graphblas", "torch-sparse")
+FEW_WALKS = ("igraph", "scipy")
+SEARCHES = ("faiss", "numpy-matmul", "usearch", "scikit-learn", "torch-matmul")
+FEW_SEARCHES = ("faiss", "numpy-matmul")
 WALKS_ON_GPU = ("cugraph", "cupy-spmm")
+SEARCHES_ON_GPU = ("faiss-gpu", "torch-cuda", "cuvs")
 
 CASES: dict[str, Case] = {
     "ppr-hotpotqa": Case(WALKS, Ppr, WALKS_ON_GPU),
-    "ppr-topk-hotpotqa": Case(("igraph", "scipy"), PprTopk, WALKS_ON_GPU),
-    "dense-200k": Case(
-        ("faiss", "numpy-matmul", "usearch", "scikit-learn"), Dense, ("faiss-gpu", "torch-cuda", "cuvs")
-    ),
+    "ppr-hotpotqa-085": Case(FEW_WALKS, partial(Ppr, damping=0.85)),
+    "ppr-topk-hotpotqa": Case(FEW_WALKS, PprTopk, WALKS_ON_GPU),
+    "ppr-dense-restarts": Case(FEW_WALKS, DenseRestarts),
+    "ppr-musique": Case(FEW_WALKS, partial(Ppr, load=musique)),
+    "ppr-atlas": Case(FEW_WALKS, partial(Ppr, load=atlas)),
+    "ppr-batches": Case(("scipy",), PprBatches),
+    "ppr-1e4": Case(FEW_WALKS, partial(PprStored, stored=10**4)),
+    "ppr-1e5": Case(FEW_WALKS, partial(PprStored, stored=10**5)),
+    "ppr-1e6": Case(FEW_WALKS, partial(PprStored, stored=10**6)),
+    "ppr-1e7": Case(FEW_WALKS, partial(PprStored, stored=10**7)),
+    "ppr-1e8": Case((), partial(PprStored, stored=10**8, batches=(1, 8)), by_name=True),
+    "dense-200k": Case(SEARCHES, Dense, SEARCHES_ON_GPU),
+    "dense-11k-4096": Case((*FEW_SEARCHES, "torch-matmul"), partial(Dense, count=11_656, dim=4096), SEARCHES_ON_GPU),
+    "dense-1m": Case(FEW_SEARCHES, partial(Dense, count=1_000_000, batches=(1, 32)), SEARCHES_ON_GPU),
     "fusion": Case(("numpy-fusion", "oracle-fusion"), Fusion),
+    "fusion-rrf": Case(("ranx",), ReciprocalRanks),
+    "fusion-min-max": Case(("ranx",), MinMaxSum),
+    "hipporag-hotpotqa": Case(("hipporag-igraph",), HippoRag),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..settings import Settings
+from ..traffic import Moved
 
 
 class Workload(ABC):
@@ -41,6 +42,14 @@ class Workload(ABC):
         """The gate for a peer: its answer against hopfuse's, on the queries it answered."""
         raise NotImplementedError
 
+    def moved(self, batch: int, ours: Any) -> Moved | None:
+        """What the call moved, by formula; None where there is none."""
+        return None
+
+    def probe(self, batch: int, settings: Settings) -> dict[str, Any] | None:
+        """What is measured besides, of hopfuse alone: the seconds of one ``pass`` of a walk, and what it moves."""
+        return None
+
     def turns(self, batch: int, settings: Settings) -> int:
         """Repetitions of a batch size."""
         return settings.repeats
@@ -56,6 +65,8 @@ class Case:
     peers: tuple[str, ...]
     load: Callable[[Settings], Workload]
     gpu_peers: tuple[str, ...] = ()
+    #: Only measured where it is asked for by its name.
+    by_name: bool = False
 
     def beside(self, backend: str) -> tuple[str, ...]:
         """The peers to measure beside hopfuse on a backend."""

@@ -1,4 +1,4 @@
-"""Inputs: the hotpotqa folder where it is present, and deterministic synthetic ones."""
+"""Inputs with questions: the hotpotqa folder where it is present, and a deterministic synthetic one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,20 @@ QUICK_GRAPH = (120, 480, 6)
 
 
 @dataclass(frozen=True)
-class KnowledgeGraph:
-    """Passages 0 .. P-1 and entities P .. N-1, with undirected, weighted, untyped edges.
-
-    ``names`` are the entities'; ``vectors`` (P, d), ``query_vectors`` (Q, d) and ``mentions`` (Q lists of
-    names) belong to its questions.
-    """
+class WalkGraph:
+    """Passages 0 .. P-1 and entities P .. N-1, with undirected, weighted edges, and where they come from."""
 
     source: str
     graph: hf.Graph
     num_passages: int
+
+
+@dataclass(frozen=True)
+class KnowledgeGraph(WalkGraph):
+    """``names`` are the entities'; ``vectors`` (P, d), ``query_vectors`` (Q, d) and ``mentions`` (Q lists of
+    names) belong to its questions.
+    """
+
     names: list[str]
     vectors: NDArray[Any]
     query_vectors: NDArray[Any]
@@ -41,24 +45,35 @@ def knowledge_graph(quick: bool) -> KnowledgeGraph:
     return _synthetic_graph() if quick else _hotpotqa()
 
 
-def _hotpotqa() -> KnowledgeGraph:
-    folder = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data")) / "hotpotqa"
+def data_folder(name: str) -> Path:
+    """The folder of a data set; UnavailableError where it is absent."""
+    folder = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data")) / name
     if not (folder / "graph" / "edges.tsv").is_file():
-        raise UnavailableError("the hotpotqa data is absent; set HOPFUSE_DATA to the folder that holds hotpotqa/")
+        raise UnavailableError(f"the {name} data is absent; set HOPFUSE_DATA to the folder that holds {name}/")
+    return folder
+
+
+def read_graph(folder: Path) -> tuple[hf.Graph, list[str]]:
+    """A folder's graph, its edge types merged, and the names of its entities."""
     nodes = [line.split("\t") for line in (folder / "graph" / "nodes.tsv").read_text("utf-8").splitlines()]
     edges = [line.split("\t") for line in (folder / "graph" / "edges.tsv").read_text("utf-8").splitlines()]
-    names = [name for _, kind, name in nodes if kind == "entity"]
     graph = hf.Graph.from_edges(
         np.array([int(edge[0]) for edge in edges]),
         np.array([int(edge[1]) for edge in edges]),
         np.array([float(edge[3]) for edge in edges]),
         num_nodes=len(nodes),
     )
+    return graph, [node[2] for node in nodes if node[1] == "entity"]
+
+
+def _hotpotqa() -> KnowledgeGraph:
+    folder = data_folder("hotpotqa")
+    graph, names = read_graph(folder)
     questions = [json.loads(line) for line in (folder / "query_entities.jsonl").read_text("utf-8").splitlines()]
     return KnowledgeGraph(
         "hotpotqa",
         graph,
-        len(nodes) - len(names),
+        graph.num_nodes - len(names),
         names,
         np.load(folder / "passage_emb.f16.npy"),
         np.load(folder / "query_emb.f16.npy"),
@@ -88,8 +103,9 @@ def seeds(graph: hf.Graph, queries: int, per_query: int, first: int) -> list[dic
     """Restarts: distinct nodes from ``first`` on that have an edge, with weights in [0.1, 1)."""
     rng = np.random.default_rng(11)
     src, dst, _, _ = graph.edges()
-    linked = np.unique(np.concatenate([src, dst]))
-    linked = linked[linked >= first]
+    has_edge = np.zeros(graph.num_nodes, bool)
+    has_edge[src] = has_edge[dst] = True
+    linked = first + np.flatnonzero(has_edge[first:])
     rows = []
     for _ in range(queries):
         nodes = rng.choice(linked, per_query, replace=False).tolist()

@@ -7,7 +7,8 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 
-from .. import gate
+from .. import gate, traffic
+from ..machine import require_memory
 from ..settings import Settings
 from .base import Workload, ends, proof
 from .data import unit_vectors
@@ -15,6 +16,8 @@ from .data import unit_vectors
 K = 10
 #: Of a float32 dot product of unit vectors, summed in any order.
 TOLERANCE = 2e-6
+#: Vectors as float32 four times at most (while they are made, hopfuse's, a peer's), and as codes of 8 bits.
+BYTES_PER_VALUE = 4 * 4 + 1
 
 
 class Dense(Workload):
@@ -23,9 +26,12 @@ class Dense(Workload):
     ops = ("dense_topk_f32",)
     data = "synthetic"
 
-    def __init__(self, settings: Settings) -> None:
-        count, dim = (2_000, 48) if settings.quick else (200_000, 384)
-        self.batches = (1, 4) if settings.quick else (1, 32, 256)
+    def __init__(
+        self, settings: Settings, count: int = 200_000, dim: int = 384, batches: tuple[int, ...] = (1, 32, 256)
+    ) -> None:
+        count, dim = (2_000, 48) if settings.quick else (count, dim)
+        require_memory(BYTES_PER_VALUE * count * dim)
+        self.batches = (1, 4) if settings.quick else batches
         self.threads, self.k = settings.threads, K
         self.vectors = unit_vectors(count, dim, seed=1)
         mixed = self.vectors[: max(self.batches)] + unit_vectors(max(self.batches), dim, seed=2)
@@ -48,3 +54,7 @@ class Dense(Workload):
         expected = gate.Rankings(ours.ids, ours.scores)
         error = gate.rankings("the peer against hopfuse", theirs, expected, 2 * TOLERANCE, 2 * TOLERANCE)
         return proof(batch, error, 2 * TOLERANCE)
+
+    def moved(self, batch: int, ours: Any) -> traffic.Moved:
+        """Every vector's codes of 8 bits, once for the whole batch."""
+        return traffic.in_order(self.vectors.size)

@@ -1,39 +1,49 @@
-"""Boltzmann fusion of two lists a query."""
+"""Fusion of two lists a query."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import hopfuse as hf
 import numpy as np
 
-from .. import gate
+from .. import gate, traffic
 from ..settings import Settings
 from .base import Workload, proof
 
 K = 10
-WEIGHTS = (0.7, 0.3)
-#: Scores are sums of float32 probabilities of a list of 1,000: about 1e-3 each.
-TOLERANCE = 1e-8
 ORACLE_QUERIES = 20
+#: An id and a score.
+ENTRY_BYTES = 8 + 4
 
 
 class Fusion(Workload):
-    """Percentile ranks, automatic temperature, weights (0.7, 0.3), top 10; two lists share a third of their ids."""
+    """Two lists share a third of their ids; Boltzmann: percentile ranks, automatic temperature, weights (0.7, 0.3).
+
+    Attributes
+    ----------
+    how : dict
+        The arguments of ``hf.fuse``.
+    tolerance : float
+        For scores: sums of float32 probabilities of a list of 1,000, about 1e-3 each.
+    """
 
     ops = ("fuse_f32",)
     data = "synthetic"
+    how: ClassVar[dict[str, Any]] = {"method": "boltzmann", "weights": (0.7, 0.3)}
+    tolerance = 1e-8
+    queries = 1_000
 
     def __init__(self, settings: Settings) -> None:
-        queries, length = (20, 50) if settings.quick else (1_000, 1_000)
+        queries, length = (20, 50) if settings.quick else (self.queries, 1_000)
         self.batches, self.threads = (queries,), settings.threads
-        self.k, self.weights = K, WEIGHTS
+        self.k, self.weights = K, self.how["weights"]
         rng = np.random.default_rng(3)
-        self.lists = [_lists(rng, queries, length) for _ in WEIGHTS]
-        self.sizes = {"lists": len(WEIGHTS), "documents_in_a_list": length, "k": K}
+        self.lists = [_lists(rng, queries, length) for _ in self.weights]
+        self.sizes = {"lists": len(self.weights), "documents_in_a_list": length, "k": K}
 
     def run(self, batch: int, turn: int) -> Any:
-        return hf.fuse(self.lists, weights=WEIGHTS, k=K, threads=self.threads)
+        return hf.fuse(self.lists, **self.how, k=K, threads=self.threads)
 
     def first(self, queries: int) -> list[hf.Hits]:
         """Both lists of the first queries."""
@@ -41,16 +51,35 @@ class Fusion(Workload):
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
         n = min(batch, ORACLE_QUERIES)
-        exact = hf.reference.fuse(self.first(n), weights=WEIGHTS, k=K)
+        exact = hf.reference.fuse(self.first(n), **self.how, k=K)
         return self._agree("hopfuse against the oracle", ours, gate.Rankings(exact.ids, exact.scores))
 
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
         return self._agree("the peer against hopfuse", ours, theirs)
 
+    def moved(self, batch: int, ours: Any) -> traffic.Moved:
+        """Every entry of every list is read."""
+        return traffic.in_order(sum(ENTRY_BYTES * hits.ids.size for hits in self.lists))
+
     def _agree(self, what: str, ours: Any, expected: gate.Rankings) -> dict[str, Any]:
         n = len(expected.ids)
         found = gate.Rankings(ours.ids[:n], ours.scores[:n])
-        return proof(n, gate.rankings(what, found, expected, TOLERANCE, TOLERANCE), TOLERANCE)
+        return proof(n, gate.rankings(what, found, expected, self.tolerance, self.tolerance), self.tolerance)
+
+
+class ReciprocalRanks(Fusion):
+    """Reciprocal ranks, constant 60."""
+
+    how: ClassVar[dict[str, Any]] = {"method": "rrf", "weights": (1.0, 1.0)}
+    queries = 10_000
+
+
+class MinMaxSum(Fusion):
+    """The sum of min-max scaled scores, which are up to 1 each."""
+
+    how: ClassVar[dict[str, Any]] = {"method": "linear", "calibration": "min_max", "weights": (1.0, 1.0)}
+    tolerance = 1e-6
+    queries = 10_000
 
 
 def _lists(rng: np.random.Generator, queries: int, length: int) -> hf.Hits:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import gate
 from ..settings import Settings
 from .base import ends, proof
-from .ppr import DAMPING, PEER_TOLERANCE, TOL, Ppr
+from .ppr import PEER_TOLERANCE, TOL, Ppr
 from .ranked import top_k
 
 
@@ -27,11 +27,11 @@ class PprTopk(Ppr):
     def run(self, batch: int, turn: int) -> Any:
         return hf.ppr_topk(
             self.graph,
-            self.restarts[:batch],
+            self.restart(batch),
             self.k,
             among=self.passages,
-            damping=DAMPING,
-            tol=TOL,
+            damping=self.damping,
+            tol=self.tol,
             threads=self.threads,
         )
 

@@ -7,14 +7,20 @@ from .cuvs_brute_force import CuvsBruteForce
 from .faiss_flat import FaissFlat
 from .faiss_gpu import FaissGpu
 from .fast_pagerank_ppr import FastPagerankPpr
+from .graphblas_ppr import GraphblasPpr
+from .hipporag_igraph import HippoRagIgraph
 from .igraph_ppr import IgraphPpr
+from .networkx_ppr import NetworkxPpr
 from .numba_ppr import NumbaPpr
 from .numpy_fusion import NumpyFusion
 from .numpy_matmul import NumpyMatmul
 from .oracle_fusion import OracleFusion
+from .ranx_fusion import RanxFusion
 from .scipy_ppr import ScipyPpr
 from .sklearn_brute import SklearnBrute
 from .sknetwork_ppr import SknetworkPpr
+from .torch_matmul import TorchMatmul
+from .torch_sparse import TorchSparse
 from .torch_topk import TorchTopk
 from .usearch_exact import UsearchExact
 
@@ -25,15 +31,21 @@ PEERS: dict[str, type[Peer]] = {
     "faiss": FaissFlat,
     "faiss-gpu": FaissGpu,
     "fast-pagerank": FastPagerankPpr,
+    "graphblas": GraphblasPpr,
+    "hipporag-igraph": HippoRagIgraph,
     "igraph": IgraphPpr,
+    "networkx": NetworkxPpr,
     "numba": NumbaPpr,
     "numpy-fusion": NumpyFusion,
     "numpy-matmul": NumpyMatmul,
     "oracle-fusion": OracleFusion,
+    "ranx": RanxFusion,
     "scipy": ScipyPpr,
     "scikit-learn": SklearnBrute,
     "scikit-network": SknetworkPpr,
     "torch-cuda": TorchTopk,
+    "torch-matmul": TorchMatmul,
+    "torch-sparse": TorchSparse,
     "usearch": UsearchExact,
 }
 

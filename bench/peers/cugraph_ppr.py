@@ -46,7 +46,7 @@ class CugraphPpr(CupyPeer):
 
         damping, tol = self.workload.damping, self.workload.tol
         scores = cupy.empty((batch, self.workload.graph.num_nodes), np.float32)
-        for row, seeds in enumerate(self.workload.restarts[:batch]):
+        for row, seeds in enumerate(self.workload.seeds[:batch]):
             node, share = map(cupy.asarray, shares(seeds))
             vertices, values = self.cugraph.personalized_pagerank(
                 self.handle, self.graph, None, None, None, None, node, share, alpha=damping,

@@ -31,7 +31,7 @@ class CupySpmm(CupyPeer):
         import cupy
 
         workload = self.workload
-        rows = [shares(seeds) for seeds in workload.restarts[:batch]]
+        rows = [shares(seeds) for seeds in workload.seeds[:batch]]
         column = np.repeat(np.arange(batch), [len(node) for node, _ in rows])
         node, share = (cupy.asarray(np.concatenate(parts)) for parts in zip(*rows, strict=True))
         restart = cupy.zeros((workload.graph.num_nodes, batch), np.float32, order="F")

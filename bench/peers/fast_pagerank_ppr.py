@@ -29,8 +29,8 @@ class FastPagerankPpr(Peer):
 
         n, workload = self.timed_queries(batch), self.workload
         rows = np.empty((n, workload.graph.num_nodes))
-        for row, seeds in enumerate(workload.restarts[:n]):
+        for row, (nodes, values) in enumerate(workload.seeds[:n]):
             restart = np.zeros(rows.shape[1])
-            restart[list(seeds)] = list(seeds.values())
+            restart[nodes] = values
             rows[row] = pagerank_power(self.matrix, p=workload.damping, personalize=restart, tol=1e-2 * workload.tol)
         return workload.finish(rows)

@@ -9,6 +9,9 @@ import numpy as np
 from ..cases.ppr import Ppr
 from .base import Peer
 
+#: Stored entries from which on a query takes a second or so.
+LARGE = 5_000_000
+
 
 class IgraphPpr(Peer):
     """PRPACK solves to 1e-10 or so, in float64; it has no batched call and no tolerance to set."""
@@ -26,16 +29,15 @@ class IgraphPpr(Peer):
         self.weights = weight.astype(np.float64).tolist()
 
     def timed_queries(self, batch: int) -> int:
-        return min(batch, 8)
+        return min(batch, 8 if self.workload.graph.num_stored < LARGE else 1)
 
     def run(self, batch: int) -> Any:
         n = self.timed_queries(batch)
         scores = np.empty((n, self.workload.graph.num_nodes), np.float64)
-        for row, seeds in enumerate(self.workload.restarts[:n]):
-            reset = [0.0] * scores.shape[1]
-            for node, value in seeds.items():
-                reset[node] = value
+        for row, (nodes, values) in enumerate(self.workload.seeds[:n]):
+            reset = np.zeros(scores.shape[1])
+            reset[nodes] = values
             scores[row] = self.graph.personalized_pagerank(
-                damping=self.workload.damping, reset=reset, weights=self.weights, implementation="prpack"
+                damping=self.workload.damping, reset=reset.tolist(), weights=self.weights, implementation="prpack"
             )
         return self.workload.finish(scores)

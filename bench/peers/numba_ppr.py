@@ -8,7 +8,7 @@ import numpy as np
 
 from ..cases.ppr import Ppr
 from .base import Peer
-from .walk import damped_operator, shares
+from .walk import damped_operator, most_passes, restart_columns
 
 
 class NumbaPpr(Peer):
@@ -27,18 +27,16 @@ class NumbaPpr(Peer):
 
     def run(self, batch: int) -> Any:
         workload, operator = self.workload, self.operator
-        n, least = workload.graph.num_nodes, (1 - workload.damping) * workload.tol
-        restart = np.zeros((n, batch), np.float32)
-        for column, seeds in enumerate(workload.restarts[:batch]):
-            node, share = shares(seeds)
-            restart[node, column] = np.float32(1 - workload.damping) * share
-        x, following = restart / np.float32(1 - workload.damping), np.empty_like(restart)
+        least = (1 - workload.damping) * workload.tol
+        x = restart_columns(workload, batch)
+        restart, following = np.float32(1 - workload.damping) * x, np.empty_like(x)
         change = np.empty_like(restart)
-        while True:
+        for _ in range(most_passes(workload.damping, workload.tol)):
             self.one_pass(operator.indptr, operator.indices, operator.data, restart, x, following, change)
             x, following = following, x
             if (change.sum(axis=0) <= least).all():
-                return workload.finish(x.T)
+                break
+        return workload.finish(x.T)
 
 
 def _compiled() -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..cases.ppr import Ppr
 from .base import Peer
-from .walk import damped_operator, power_iteration, shares
+from .walk import damped_operator, power_iteration, restart_columns
+
+#: Stored entries from which on a product takes a second or so.
+LARGE = 5_000_000
 
 
 class ScipyPpr(Peer):
@@ -22,10 +23,10 @@ class ScipyPpr(Peer):
         self.workload = workload
         self.operator = damped_operator(workload)
 
+    def timed_queries(self, batch: int) -> int:
+        return batch if self.workload.graph.num_stored < LARGE else min(batch, 16)
+
     def run(self, batch: int) -> Any:
         workload = self.workload
-        restart = np.zeros((workload.graph.num_nodes, batch), np.float32)
-        for column, seeds in enumerate(workload.restarts[:batch]):
-            node, share = shares(seeds)
-            restart[node, column] = share
+        restart = restart_columns(workload, self.timed_queries(batch))
         return workload.finish(power_iteration(self.operator, restart, workload.damping, workload.tol).T)

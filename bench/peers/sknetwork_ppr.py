@@ -30,5 +30,8 @@ class SknetworkPpr(Peer):
 
     def run(self, batch: int) -> Any:
         n = self.timed_queries(batch)
-        rows = [self.solver.fit_predict(self.matrix, weights=seeds) for seeds in self.workload.restarts[:n]]
+        rows = [
+            self.solver.fit_predict(self.matrix, weights=dict(zip(nodes.tolist(), values.tolist(), strict=True)))
+            for nodes, values in self.workload.seeds[:n]
+        ]
         return self.workload.finish(np.stack(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, log
 from typing import Any
 
 import numpy as np
@@ -41,23 +42,39 @@ def damped_operator(workload: Ppr) -> Any:
     return operator
 
 
-def shares(seeds: dict[int, float]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def shares(seeds: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """A restart's nodes, and their values scaled to sum 1."""
-    values = np.array(list(seeds.values()))
-    return np.array(list(seeds), np.int32), (values / values.sum()).astype(np.float32)
+    nodes, values = seeds
+    return nodes.astype(np.int32), (values / values.sum()).astype(np.float32)
+
+
+def restart_columns(workload: Ppr, batch: int) -> NDArray[np.float32]:
+    """The restarts of the first queries (N, batch), each scaled to sum 1."""
+    restart = np.zeros((workload.graph.num_nodes, batch), np.float32)
+    for column, seeds in enumerate(workload.seeds[:batch]):
+        node, share = shares(seeds)
+        restart[node, column] = share
+    return restart
+
+
+def most_passes(damping: float, tol: float) -> int:
+    """After as many no exact pass changes more than (1 - d) tol; float32 may go on doing so, in its last digits."""
+    return ceil(log((1 - damping) * tol / 2) / log(damping))
 
 
 def power_iteration(operator: Any, restart: Any, damping: float, tol: float) -> Any:
     """X <- d P'X + (1 - d) S until every column's L1 residual is at most (1 - d) tol; changes ``restart``.
 
+    It ends after ``most_passes`` at the latest, as good as float32 gets; the gate looks at what it gives.
     NumPy's functions take CuPy's arrays too, and then the comparison waits for the device in each pass.
     """
     x, restart = restart, (1 - damping) * restart
-    while True:
+    for _ in range(most_passes(damping, tol)):
         step = operator @ x
         step += restart
         np.subtract(step, x, out=x)
         residual = np.abs(x, out=x).sum(axis=0)
         x = step
         if (residual <= (1 - damping) * tol).all():
-            return x
+            break
+    return x

@@ -12,14 +12,16 @@ import pytest
 
 from bench import __main__ as command
 from bench import gate, runner, worker
-from bench.cases import CASES
+from bench.cases import CASES, ppr
 from bench.cases.base import Case
 from bench.cases.dense import Dense
 from bench.cases.ppr import Ppr
 from bench.errors import GateError
 from bench.peers import PEERS
+from bench.peers.hipporag_igraph import HippoRagIgraph
 from bench.peers.numpy_matmul import NumpyMatmul
 from bench.peers.oracle_fusion import OracleFusion
+from bench.peers.ranx_fusion import RanxFusion
 from bench.peers.scipy_ppr import ScipyPpr
 from bench.runner import run
 from bench.settings import Settings
@@ -63,6 +65,33 @@ class NotANumber(ScipyPpr):
         return exact
 
 
+class AnotherPassage(HippoRagIgraph):
+    """The best passage of a question is another one."""
+
+    def run(self, batch: int) -> gate.Rankings:
+        found = super().run(batch)
+        found.ids[0, 0] = found.ids[0, -1] + 1
+        return found
+
+
+class LostDocument(RanxFusion):
+    """A fused list whose best document is missing."""
+
+    def answer(self, found: Any) -> gate.Rankings:
+        ranked = super().answer(found)
+        return gate.Rankings(np.roll(ranked.ids, -1, axis=1), np.roll(ranked.scores, -1, axis=1))
+
+
+class AnswerIsCounted(NumpyMatmul):
+    """Counts how often its answer is read."""
+
+    reads = 0
+
+    def answer(self, found: Any) -> Any:
+        type(self).reads += 1
+        return found
+
+
 class Absent(NumpyMatmul):
     """A peer that is not installed."""
 
@@ -76,11 +105,15 @@ class Absent(NumpyMatmul):
         ("fusion", WrongScore, "off by"),
         ("ppr-hotpotqa", StoppedEarly, "in L1"),
         ("ppr-hotpotqa", NotANumber, "not finite"),
+        ("hipporag-hotpotqa", AnotherPassage, "rank 1"),
+        ("fusion-rrf", LostDocument, "rank"),
     ],
 )
 def test_a_wrong_peer_stops_its_case_untimed(
     case: str, wrong: type, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module in wrong.modules:
+        pytest.importorskip(module)
     monkeypatch.setitem(PEERS, "wrong", wrong)
     (row,) = worker.rows(case, "wrong", QUICK)
     assert row["status"] == "error"
@@ -100,6 +133,27 @@ def test_a_wrong_answer_of_hopfuse_stops_the_case(monkeypatch: pytest.MonkeyPatc
     (row,) = worker.rows("dense-200k", "numpy-matmul", QUICK)
     assert row["status"] == "error"
     assert "hopfuse against the oracle" in row["reason"]
+
+
+def test_an_answer_is_read_for_the_gate_and_never_while_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PEERS, "counted", AnswerIsCounted)
+    rows = list(worker.rows("dense-200k", "counted", Settings(quick=True, repeats=3, threads=1)))
+    assert [row["status"] for row in rows] == ["ok"] * len(rows)
+    assert AnswerIsCounted.reads == len(rows)
+
+
+def test_scores_that_the_oracles_residual_refutes_stop_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(Ppr):
+        def run(self, batch: int, turn: int) -> Any:
+            r = super().run(batch, turn)
+            return SimpleNamespace(scores=r.scores[:, ::-1], bound=r.bound, converged=r.converged)
+
+    monkeypatch.setattr(ppr, "SOLVED_STORED", 0)
+    assert [row["status"] for row in worker.rows("ppr-hotpotqa", None, QUICK)] == ["ok", "ok"]
+    monkeypatch.setitem(CASES, "ppr-hotpotqa", Case((), Wrong))
+    (row,) = worker.rows("ppr-hotpotqa", None, QUICK)
+    assert row["status"] == "error"
+    assert "in L1" in row["reason"]
 
 
 def test_an_unconverged_result_stops_the_case(monkeypatch: pytest.MonkeyPatch) -> None:

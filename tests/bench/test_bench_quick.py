@@ -11,13 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from bench import limits
 from bench.cases import CASES
 from bench.peers import PEERS
-from bench.runner import pairs
+from bench.runner import DEFAULT, NAMES, pairs
 
 FIELDS = {
     "case", "peer", "status", "data", "sizes", "threads", "quick", "gate", "hopfuse", "peer_time", "ratio",
-    "peer_timed_queries", "peer_note", "kernels", "load", "machine", "backend", "device", "commit",
+    "peer_timed_queries", "peer_note", "moved", "pass", "kernels", "load", "machine", "backend", "device", "commit",
+    "modified", "versions",
+}  # fmt: skip
+LIMIT_FIELDS = {
+    "case", "peer", "status", "level", "access", "sizes", "rate", "threads", "quick", "load", "machine", "commit",
     "modified", "versions",
 }  # fmt: skip
 SUMMARY = {"n", "min", "q1", "median", "q3", "p95", "max"}
@@ -49,14 +54,14 @@ def quick(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[di
 
 def test_every_pair_is_measured_or_skipped_for_a_missing_peer(quick: tuple[list[dict], str]) -> None:
     rows, _ = quick
-    assert {(row["case"], row["peer"]) for row in rows} == set(pairs(list(CASES)))
-    for row in rows:
+    assert {(row["case"], row["peer"]) for row in rows} == set(pairs(DEFAULT))
+    for row in (r for r in rows if r["case"] != limits.CASE):
         present = row["peer"] is None or all(find_spec(m.split(".")[0]) for m in PEERS[row["peer"]].modules)
         assert row["status"] == ("ok" if present else "skip"), row
 
 
 def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
-    for row in (r for r in quick[0] if r["status"] == "ok"):
+    for row in (r for r in quick[0] if r["status"] == "ok" and r["case"] != limits.CASE):
         assert set(row) == FIELDS
         assert row["quick"] is True
         assert row["threads"] == 2
@@ -76,6 +81,24 @@ def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
             assert row["ratio"]["of_pairs"] > 0
             assert row["gate"]["peer"]["error"] <= row["gate"]["peer"]["tolerance"]
             assert set(PEERS[row["peer"]].packages) <= set(row["versions"])
+
+
+def test_limits_are_measured_for_every_level_or_skipped_with_a_reason(quick: tuple[list[dict], str]) -> None:
+    rows = [row for row in quick[0] if row["case"] == limits.CASE]
+    assert rows
+    if rows[0]["status"] == "skip":
+        assert "cache" in rows[0]["reason"] or "compiler" in rows[0]["reason"]
+        return
+    assert {"L2", "L3", "memory"} <= {row["level"] for row in rows}
+    assert {row["access"] for row in rows} == {"read", "gather"}
+    for row in rows:
+        assert set(row) == LIMIT_FIELDS
+        assert row["rate"]["min"] > 0
+
+
+def test_what_takes_a_hundred_million_entries_runs_only_by_its_name() -> None:
+    assert set(NAMES) - set(DEFAULT) == {"ppr-1e8"}
+    assert set(NAMES) == {limits.CASE, *CASES}
 
 
 def test_rows_name_no_folder_and_no_host(quick: tuple[list[dict], str], root: Path) -> None:

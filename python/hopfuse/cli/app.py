@@ -9,6 +9,7 @@ import click
 
 from .. import __version__
 from ..errors import HopfuseError
+from .bench import bench
 from .build import build
 from .demo import demo
 from .explain import explain
@@ -23,7 +24,7 @@ def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-for command in (demo, build, score, explain, info, selftest):
+for command in (demo, build, score, explain, info, selftest, bench):
     app.add_command(command)
 
 

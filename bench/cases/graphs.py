@@ -1,0 +1,84 @@
+"""Graphs to walk on that have no questions: MuSiQue's, the demo's atlas, and generated ones of any size."""
+
+from __future__ import annotations
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.errors import MissingExtraError
+from hopfuse.extract.atlas import build_atlas
+from numpy.typing import NDArray
+
+from ..errors import UnavailableError
+from ..machine import require_memory
+from .data import WalkGraph, data_folder, knowledge_graph, read_graph
+
+#: Of the generated graphs, as in the hotpotqa graph: stored entries for each node, nodes for each passage.
+STORED_PER_NODE, NODES_PER_PASSAGE = 8, 8
+#: An entity of rank r is drawn as often as r to the power 1 / SKEW - 1, so that degrees fall off with exponent 2.5.
+SKEW = 3.0
+#: Edges that are drawn at a time.
+CHUNK = 2_000_000
+#: Bytes for each stored entry that building a graph, walking on it and proving the answer takes at its most.
+BYTES_PER_STORED = 100
+
+
+def musique(quick: bool) -> WalkGraph:
+    """The musique-train graph, its edge types merged."""
+    if quick:
+        return knowledge_graph(True)
+    folder = data_folder("musique-train")
+    graph, names = read_graph(folder)
+    return WalkGraph("musique-train", graph, graph.num_nodes - len(names))
+
+
+def atlas(quick: bool) -> WalkGraph:
+    """The typed graph that ``hopfuse demo`` builds from installed packages."""
+    if quick:
+        return knowledge_graph(True)
+    try:
+        made = build_atlas()
+    except MissingExtraError as absent:
+        raise UnavailableError(str(absent)) from absent
+    graph = hf.Graph.from_edges(
+        made.src,
+        made.dst,
+        made.weight,
+        num_nodes=made.num_nodes,
+        edge_type=made.edge_type,
+        edge_type_names=made.edge_type_names,
+    )
+    return WalkGraph("atlas", graph, made.num_passages)
+
+
+def generated(stored: int, quick: bool) -> WalkGraph:
+    """A graph with the degrees of an entity graph and about as many stored entries (repeated edges are merged)."""
+    stored = min(stored, 4_000) if quick else stored
+    require_memory(BYTES_PER_STORED * stored)
+    nodes = stored // STORED_PER_NODE
+    passages = nodes // NODES_PER_PASSAGE
+    src, dst, weight = _edges(stored // 2, passages, nodes - passages)
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=nodes)
+    return WalkGraph("generated", graph, passages)
+
+
+def _edges(
+    count: int, passages: int, entities: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+    """Half of the edges name an entity in a passage, half relate two entities; popular ones come up far more often.
+
+    They are drawn in chunks, each from a seed of its own, into arrays of 32 bits: no more is held than these.
+    """
+    src, dst, weight = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.float32)
+    order = np.random.default_rng(17).permutation(entities).astype(np.int32)  # popular entities lie anywhere
+    for chunk, first in enumerate(range(0, count, CHUNK)):
+        rng = np.random.default_rng((19, chunk))
+        part = slice(first, min(first + CHUNK, count))
+        size = part.stop - part.start
+        popular = np.minimum(entities * rng.random(size) ** SKEW, entities - 1).astype(np.int32)
+        mentions = np.arange(part.start, part.stop) < count // 2
+        named, partner = order[popular], rng.integers(0, entities, size)
+        partner[partner == named] = (partner[partner == named] + 1) % entities  # igraph counts a loop twice
+        src[part] = np.where(mentions, rng.integers(0, passages, size), passages + partner)
+        dst[part] = passages + named
+        weight[part] = np.where(mentions, 1.0, rng.uniform(0.8, 3.0, size))
+    return src, dst, weight

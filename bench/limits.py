@@ -1,0 +1,136 @@
+"""What this machine's caches and memory give: the ceilings that measured walks and searches are held against.
+
+Two accesses, by all threads at once, in the loops of limits.cpp: rows of 128 bytes (a node for 32 queries) read in
+order, and at random, as a pass of a walk gathers them. No call of hopfuse is timed here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import machine
+from .errors import UnavailableError
+from .settings import Settings
+from .stats import summary
+
+CASE = "limits"
+#: Adds an array's rows in an order, so many times.
+Loop = Callable[[Any, Any, int], float]
+SOURCE = Path(__file__).with_suffix(".cpp")
+#: float32 numbers of a gathered row: 128 bytes.
+ROW = 32
+#: Bytes that a thread reads in one measurement.
+AMOUNT, QUICK_AMOUNT = 1 << 29, 1 << 22
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+class Level(NamedTuple):
+    """A level of memory: what it holds (a core's share of a private cache), and the bytes of the array in it."""
+
+    name: str
+    holds: int
+    array: int
+
+
+def measure(settings: Settings) -> Iterator[dict[str, Any]]:
+    """A row for each level and access: GB/s of all threads together.
+
+    Raises
+    ------
+    UnavailableError
+        The system does not say what its caches hold, or no compiler is here.
+    """
+    found = levels(cache_sizes(), settings)
+    with _compiled() as loops:
+        for level in found:
+            for access, loop in loops.items():
+                yield _row(level, access, loop, settings)
+
+
+def _row(level: Level, access: str, loop: Loop, settings: Settings) -> dict[str, Any]:
+    average, load = machine.load_average(), machine.OtherLoad()
+    rates = _rates(loop, level, settings)
+    return {
+        "case": CASE,
+        "peer": None,
+        "status": "ok",
+        "level": level.name,
+        "access": access,
+        "sizes": {"holds": level.holds, "array": level.array},
+        "rate": summary(rates),
+        "threads": settings.threads,
+        "quick": settings.quick,
+        "load": {"average_before": average, "other_cores": load.stop()},
+        "machine": machine.machine(),
+        **machine.commit(),
+        "versions": machine.versions(),
+    }
+
+
+def levels(caches: dict[int, int], settings: Settings) -> list[Level]:
+    """Arrays that take half of a cache, and one eight times as large as all of them for memory."""
+    if not {2, 3} <= set(caches):
+        raise UnavailableError(f"the system does not say what its caches of level 2 and 3 hold ({CACHES})")
+    last = caches[max(caches)]
+    beyond = last if settings.quick else 8 * last
+    found = [Level(f"L{level}", size, size // 2) for level, size in sorted(caches.items()) if level > 1]
+    return [*found, Level("memory", 0, beyond)]
+
+
+def cache_sizes(folder: Path = CACHES) -> dict[int, int]:
+    """Bytes of the data caches of the first core, by level."""
+    sizes = {}
+    for cache in sorted(folder.glob("index*")):
+        if (cache / "type").read_text().strip() != "Instruction":
+            sizes[int((cache / "level").read_text())] = 1024 * int((cache / "size").read_text().strip().rstrip("K"))
+    return sizes
+
+
+def _rates(loop: Loop, level: Level, settings: Settings) -> list[float]:
+    """GB/s, measurement by measurement. A private cache holds an array of each thread; the others share one."""
+    rng = np.random.default_rng(23)
+    shape, threads = (level.array // (4 * ROW), ROW), settings.threads
+    private = level.name == "L2"
+    arrays = [np.ones(shape, np.float32) for _ in range(threads if private else 1)]
+    order = [rng.permutation(shape[0]).astype(np.int32) for _ in range(threads)]
+    turns = max(1, (QUICK_AMOUNT if settings.quick else AMOUNT) // level.array)
+    work = [(arrays[at if private else 0], order[at], turns) for at in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        rates = []
+        for _ in range(settings.repeats + 1):
+            start = time.perf_counter()
+            list(pool.map(lambda task: loop(*task), work))
+            rates.append(1e-9 * threads * turns * shape[0] * 4 * ROW / (time.perf_counter() - start))
+    return rates[1:]
+
+
+@contextmanager
+def _compiled() -> Iterator[dict[str, Loop]]:
+    """The loops of limits.cpp by access, built for this processor."""
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++"))), None)
+    if compiler is None:
+        raise UnavailableError("it needs a C++ compiler: none of $CXX, c++, g++, clang++ is there")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "limits.so"
+        flags = ("-O3", "-march=native", "-ffast-math", "-funroll-loops", "-shared", "-fPIC")
+        subprocess.run((compiler, *flags, str(SOURCE), "-o", str(library)), check=True)
+        loaded = ctypes.CDLL(str(library))
+        yield {"read": _loop(loaded.read_rows), "gather": _loop(loaded.gather_rows)}
+
+
+def _loop(function: Any) -> Loop:
+    function.restype = ctypes.c_float
+    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return lambda table, order, turns: function(table.ctypes.data, order.ctypes.data, len(table), turns)

@@ -1,0 +1,46 @@
+"""networkx's ``pagerank``, called for each query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cases.ppr import Ppr
+from .base import Peer
+from .walk import adjacency
+
+
+class NetworkxPpr(Peer):
+    """Power iteration over a SciPy matrix in float64, which each call makes of the graph anew.
+
+    It stops where the L1 change of a pass is below N tol; a dangling node's mass returns to the seeds.
+    """
+
+    packages = ("networkx", "scipy")
+    modules = ("networkx", "scipy.sparse")
+    remark = "one call a query, which also makes the matrix; one thread"
+
+    def __init__(self, workload: Ppr, threads: int) -> None:
+        import networkx
+
+        self.workload = workload
+        self.graph = networkx.from_scipy_sparse_array(adjacency(workload))
+
+    def timed_queries(self, batch: int) -> int:
+        return 1
+
+    def run(self, batch: int) -> Any:
+        import networkx
+
+        workload = self.workload
+        nodes, values = workload.seeds[0]
+        least = (1 - workload.damping) * workload.tol / workload.graph.num_nodes
+        ranks = networkx.pagerank(
+            self.graph,
+            alpha=workload.damping,
+            personalization=dict(zip(nodes.tolist(), values.tolist(), strict=True)),
+            max_iter=1000,
+            tol=least,
+        )
+        return workload.finish(np.array([[ranks[node] for node in range(workload.graph.num_nodes)]]))

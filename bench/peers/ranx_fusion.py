@@ -1,0 +1,57 @@
+"""ranx's fusion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+
+from ..cases.fusion import Fusion
+from ..gate import Rankings
+from .base import Peer
+
+#: ranx's names for the methods and the scalings; reciprocal ranks read no scores.
+METHODS = {"rrf": ("rrf", None), "linear": ("sum", "min-max")}
+
+
+class RanxFusion(Peer):
+    """``ranx.fuse`` over ``Run`` objects: dictionaries of strings, which are made, and read again, untimed."""
+
+    packages = ("ranx", "numba")
+    modules = ("ranx",)
+    remark = (
+        "lists as Run objects beforehand, a Run of all documents, unsorted, as the answer; compiled before it is timed"
+    )
+
+    def __init__(self, workload: Fusion, threads: int) -> None:
+        self.workload = workload
+        self.method, self.norm = METHODS[workload.how["method"]]
+        self.lists = workload.first(self.timed_queries(max(workload.batches)))
+        self.runs = [_run(hits) for hits in self.lists]
+
+    def timed_queries(self, batch: int) -> int:
+        return min(batch, 250)
+
+    def run(self, batch: int) -> Any:
+        import ranx
+
+        return ranx.fuse(self.runs, norm=self.norm, method=self.method)
+
+    def answer(self, found: Any) -> Rankings:
+        fused = found.to_dict()
+        ids = np.empty((len(fused), self.workload.k), np.int64)
+        scores = np.empty(ids.shape)
+        for row in range(len(fused)):
+            best = sorted((-score, int(document)) for document, score in fused[f"{row:06d}"].items())[: ids.shape[1]]
+            ids[row], scores[row] = [document for _, document in best], [-score for score, _ in best]
+        return Rankings(ids, scores)
+
+
+def _run(hits: hf.Hits) -> Any:
+    import ranx
+
+    rows = zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)
+    return ranx.Run(
+        {f"{row:06d}": dict(zip(map(str, ids), scores, strict=True)) for row, (ids, scores) in enumerate(rows)}
+    )

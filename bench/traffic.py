@@ -1,0 +1,55 @@
+"""What a call moves on a CPU, by formula: docs/gpu.md's pass, with the lanes that the kernels make of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import hopfuse as hf
+import numpy as np
+from numpy.typing import NDArray
+
+from .roofline import Size, lane_blocks, pass_bytes
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes that are gathered by row and that are read or written in order, and what they are spread over.
+
+    ``state`` bytes are what rows are gathered from, ``touched`` what is gone through in order.
+    """
+
+    gathered: int
+    streamed: int
+    state: int
+    touched: int
+
+
+def of_block(graph: hf.Graph, lanes: int) -> Moved:
+    """A pass of one block of lanes: a row of the state for each stored entry; the graph and two states in order."""
+    size = Size("", graph.num_nodes, graph.num_stored, 0, 0)
+    gathered, state = 4 * graph.num_stored * lanes, 4 * graph.num_nodes * lanes
+    streamed = int(pass_bytes(size, lanes, gathers_miss=True)) - gathered
+    return Moved(gathered, streamed, state, streamed)
+
+
+def of_pass(graph: hf.Graph, batch: int) -> Moved:
+    """A pass of every block of a batch, one after the other."""
+    blocks = [of_block(graph, lanes) for lanes in lane_blocks(batch)]
+    return Moved(sum(b.gathered for b in blocks), sum(b.streamed for b in blocks), blocks[0].state, blocks[0].touched)
+
+
+def of_walk(graph: hf.Graph, iterations: NDArray[np.int64]) -> Moved:
+    """All passes of all blocks: a block makes as many as the longest walk in it."""
+    first, total = 0, Moved(0, 0, 0, 0)
+    for lanes in lane_blocks(len(iterations)):
+        block = of_block(graph, lanes)
+        passes = int(iterations[first : first + lanes].max())
+        gathered, streamed = total.gathered + passes * block.gathered, total.streamed + passes * block.streamed
+        total = Moved(gathered, streamed, max(total.state, block.state), max(total.touched, block.touched))
+        first += lanes
+    return total
+
+
+def in_order(amount: int) -> Moved:
+    """Bytes that are only gone through."""
+    return Moved(0, amount, 0, amount)

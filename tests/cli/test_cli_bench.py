@@ -1,0 +1,51 @@
+"""``hopfuse bench`` hands over to the bench of the checkout that it is started in."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli.cli_files import command, said_error
+from hopfuse.cli.bench import checkout
+
+ROOT = Path(__file__).parents[2]
+
+
+def bench(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command("bench", *args), cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("folder", [".", "docs", "tests/bench"])
+def test_arguments_go_to_the_bench_of_the_checkout(folder: str) -> None:
+    done = bench(ROOT / folder, "--", "--help")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: python -m bench ")
+    assert "--repeats" in done.stdout
+
+
+def test_its_exit_code_and_messages_are_the_benchs() -> None:
+    done = bench(ROOT, "--case", "no-such-case")
+    assert done.returncode == 2
+    assert "no-such-case" in done.stderr
+
+
+def test_files_are_named_from_where_it_is_started(tmp_path: Path) -> None:
+    rows = ROOT / "bench" / "results" / "epyc-2-cores.jsonl"
+    done = bench(ROOT / "docs", "--report", f"../bench/results/{rows.name}", "--out", str(tmp_path / "page.md"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "performance.md").read_text()
+
+
+def test_elsewhere_one_line_says_what_to_do(tmp_path: Path) -> None:
+    line = said_error(bench(tmp_path, "--quick"))
+    assert "checkout" in line
+    assert "pip install -e '.[bench]'" in line
+    assert str(tmp_path) not in line
+
+
+def test_a_folder_named_bench_is_no_checkout(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "__main__.py").write_text("raise SystemExit('another program')")
+    assert checkout(tmp_path) is None
+    assert checkout(ROOT / "docs") == ROOT
