@@ -14,73 +14,157 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-struct EntryBefore {
-    bool operator()(const Entry& a, const Entry& b) const { return entry_before(a, b); }
-};
-
 struct Number {
     float value;
 };
 
-// A thread's own room for one query, made before the loop so that nothing allocates inside it.
-struct Scratch {
-    std::vector<Entry> entries;
-    std::vector<Ranked> documents;
-    std::vector<Number> value;
-
-    explicit Scratch(const FuseArgs& args) {
-        int64_t total = 0, widest = 1;
-        for (int32_t l = 0; l < args.num_lists; ++l) {
-            total += args.lists[l].width;
-            widest = args.lists[l].width > widest ? args.lists[l].width : widest;
-        }
-        entries.resize(size_t(total)), documents.reserve(size_t(total)), value.resize(size_t(widest));
-    }
+struct Count {
+    int32_t value;
 };
 
-// The entries of all lists of query b, by document; returns how many there are.
+// Where a document's number is looked up by its id: open addressing, at most half full. A slot counts only where its
+// stamp is the query's own, so nothing is cleared between queries.
+class Documents {
+public:
+    explicit Documents(size_t most) {
+        size_t slots = 16;
+        while (slots < 2 * most) slots *= 2;
+        slots_.resize(slots);
+        ids_.resize(most);
+        mask_ = slots - 1;
+    }
+
+    void clear() {
+        count_ = 0;
+        if (++stamp_ != 0) return;
+        std::fill(slots_.begin(), slots_.end(), Slot{});
+        stamp_ = 1;
+    }
+
+    // The number of a document, in the order of their first entries; `is_new` where this is the first.
+    int32_t find(int64_t id, bool& is_new) {
+        size_t at = mix(static_cast<uint64_t>(id)) & mask_;
+        while (slots_[at].stamp == stamp_) {
+            const int32_t document = slots_[at].document;
+            if (ids_[size_t(document)].value == id) {
+                is_new = false;
+                return document;
+            }
+            at = (at + 1) & mask_;
+        }
+        slots_[at] = {stamp_, count_};
+        ids_[size_t(count_)].value = id;
+        is_new = true;
+        return count_++;
+    }
+
+    int32_t count() const { return count_; }
+    int64_t id(int32_t document) const { return ids_[size_t(document)].value; }
+
+private:
+    struct Slot {
+        uint32_t stamp = 0;
+        int32_t document = 0;
+    };
+    struct Id {
+        int64_t value;
+    };
+
+    // Stafford's variant 13 of MurmurHash3's finaliser (as in SplitMix64): no pattern of ids that occurs meets in it.
+    static uint64_t mix(uint64_t x) {
+        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+        x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+        return x ^ (x >> 31);
+    }
+
+    std::vector<Slot> slots_;
+    std::vector<Id> ids_;
+    size_t mask_;
+    uint32_t stamp_ = 0;
+    int32_t count_ = 0;
+};
+
+// A thread's own room for one query, made before the loop so that nothing allocates inside it.
+struct Scratch {
+    Documents documents;
+    std::vector<Count> document, held;  // of each entry, and of each document
+    std::vector<Number> value;          // of each entry, list after list
+    std::vector<Entry> entries;         // document after document, each in list order
+    std::vector<Ranked> ranked;
+
+    explicit Scratch(size_t most)
+        : documents(most), document(most), held(most + 1), value(most), entries(most), ranked(most) {}
+};
+
+size_t most_entries(const FuseArgs& args) {
+    size_t total = 1;
+    for (int32_t l = 0; l < args.num_lists; ++l) total += size_t(args.lists[l].width);
+    return total;
+}
+
+// The entries of all lists of query b, grouped by document: document i's end at held[i].
 template <class Method>
-int64_t gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
-    Entry* const entries = scratch.entries.data();
-    float* const value = &scratch.value[0].value;
-    int64_t used = 0;
+void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
+    Documents& documents = scratch.documents;
+    documents.clear();
+    size_t used = 0;
     for (int32_t l = 0; l < args.num_lists; ++l) {
         const FuseList& list = args.lists[l];
         const int64_t row = b * list.width, n = list.counts[b];
-        list_values<Method>(Alone{}, list.scores + row, n, args.calibration, args.ties, args.option, value);
-        for (int64_t i = 0; i < n; ++i) entries[used++] = {list.ids[row + i], l, value[i]};
+        list_values<Method>(Alone{}, list.scores + row, n, args.calibration, args.ties, args.option,
+                            &scratch.value[used].value);
+        for (int64_t i = 0; i < n; ++i) {
+            bool is_new;
+            const int32_t document = documents.find(list.ids[row + i], is_new);
+            scratch.document[used++].value = document;
+            int32_t& held = scratch.held[size_t(document)].value;
+            held = is_new ? 1 : held + 1;
+        }
     }
-    std::sort(entries, entries + used, EntryBefore{});
-    return used;
+    int32_t begin = 0;
+    for (int32_t document = 0; document < documents.count(); ++document) {
+        const int32_t held = scratch.held[size_t(document)].value;
+        scratch.held[size_t(document)].value = begin;
+        begin += held;
+    }
+    size_t at = 0;
+    for (int32_t l = 0; l < args.num_lists; ++l) {
+        const FuseList& list = args.lists[l];
+        const int64_t row = b * list.width, n = list.counts[b];
+        for (int64_t i = 0; i < n; ++i, ++at) {
+            int32_t& place = scratch.held[size_t(scratch.document[at].value)].value;
+            scratch.entries[size_t(place++)] = {list.ids[row + i], l, scratch.value[at].value};
+        }
+    }
 }
 
 template <class Method>
 void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
-    const int64_t used = gather_entries<Method>(args, b, scratch);
-    const Entry* const entries = scratch.entries.data();
+    gather_entries<Method>(args, b, scratch);
     const float* const weights = args.weights_shared ? args.weights : args.weights + b * args.num_lists;
-    std::vector<Ranked>& documents = scratch.documents;
-    documents.clear();
-    for (int64_t i = 0; i < used;) {
-        int held = 1;
-        while (i + held < used && entries[i + held].id == entries[i].id) ++held;
-        const float score = fused_score<Method>(entries + i, held, weights, args.option, args.consensus);
-        documents.push_back({score, entries[i].id});
-        i += held;
+    const int32_t found = scratch.documents.count();
+    Ranked* const ranked = scratch.ranked.data();
+    int32_t begin = 0;
+    for (int32_t document = 0; document < found; ++document) {
+        const int32_t end = scratch.held[size_t(document)].value;
+        const Entry* const entries = scratch.entries.data() + begin;
+        const float score = fused_score<Method>(entries, end - begin, weights, args.option, args.consensus);
+        ranked[document] = {score, scratch.documents.id(document)};
+        begin = end;
     }
-    const int64_t count = rank_best(documents.data(), int64_t(documents.size()), args.k);
-    args.counts[b] = count;
+    const int64_t count = rank_best(ranked, found, args.k);
     for (int64_t i = 0; i < args.k; ++i) {
-        args.ids[b * args.k + i] = i < count ? documents[size_t(i)].id : -1;
-        args.scores[b * args.k + i] = i < count ? documents[size_t(i)].score : -std::numeric_limits<float>::infinity();
+        args.ids[b * args.k + i] = i < count ? ranked[i].id : -1;
+        args.scores[b * args.k + i] = i < count ? ranked[i].score : -std::numeric_limits<float>::infinity();
     }
+    args.counts[b] = count;
 }
 
 template <class Method>
 Status fuse_with(const FuseArgs& args) {
     std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
     scratch.reserve(size_t(args.threads));
-    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(args);
+    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(most_entries(args));
 #pragma omp parallel num_threads(args.threads)
     {
         Scratch& mine = scratch[size_t(thread_index())];
@@ -113,6 +197,7 @@ Status calibrate_f32(const CalibrateArgs& args) {
 
 Status fuse_f32(const FuseArgs& args) {
     if (args.num_lists < 1 || args.threads < 1) return Status::bad_argument;
+    if (most_entries(args) > size_t{0x7fffffff}) return Status::bad_argument;  // of one query: they are counted in int32
     try {
         return fuse(args);
     } catch (const std::bad_alloc&) {
