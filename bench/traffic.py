@@ -8,7 +8,7 @@ import hopfuse as hf
 import numpy as np
 from numpy.typing import NDArray
 
-from .roofline import Size, lane_blocks, pass_bytes
+from .roofline import Size, pass_bytes
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,18 @@ class Moved:
     streamed: int
     state: int
     touched: int
+
+
+def lane_blocks(batch: int) -> list[int]:
+    """Lanes of each block of queries, as kernels/cpu/ppr_f32.cpp makes them."""
+    lanes = [32] * (batch // 32)
+    left = batch % 32
+    if left > 16:
+        lanes.append(16)
+        left -= 16
+    if left:
+        lanes.append(next(width for width in (1, 4, 8, 16) if width >= left))
+    return lanes
 
 
 def of_block(graph: hf.Graph, lanes: int) -> Moved:
