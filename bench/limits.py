@@ -7,10 +7,6 @@ order, and at random, as a pass of a walk gathers them. No call of hopfuse is ti
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import machine
+from .compiled import library
 from .errors import UnavailableError
 from .settings import Settings
 from .stats import summary
@@ -28,7 +25,6 @@ from .stats import summary
 CASE = "limits"
 #: Adds an array's rows in an order, so many times.
 Loop = Callable[[Any, Any, int], float]
-SOURCE = Path(__file__).with_suffix(".cpp")
 #: float32 numbers of a gathered row: 128 bytes.
 ROW = 32
 #: Bytes that a thread reads in one measurement.
@@ -118,15 +114,8 @@ def _rates(loop: Loop, level: Level, settings: Settings) -> list[float]:
 
 @contextmanager
 def _compiled() -> Iterator[dict[str, Loop]]:
-    """The loops of limits.cpp by access, built for this processor."""
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++"))), None)
-    if compiler is None:
-        raise UnavailableError("it needs a C++ compiler: none of $CXX, c++, g++, clang++ is there")
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "limits.so"
-        flags = ("-O3", "-march=native", "-ffast-math", "-funroll-loops", "-shared", "-fPIC")
-        subprocess.run((compiler, *flags, str(SOURCE), "-o", str(library)), check=True)
-        loaded = ctypes.CDLL(str(library))
+    """The loops of limits.cpp by access."""
+    with library("limits.cpp", "-ffast-math", "-funroll-loops") as loaded:
         yield {"read": _loop(loaded.read_rows), "gather": _loop(loaded.gather_rows)}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import bars, limits
+from . import bars
 from .machine import QUIET_CORES
-from .text import CEILING_COLUMNS, COLUMNS, ceiling_cells, cells, place
+from .text import COLUMNS, SECTIONS, cells, place
 
 Row = dict[str, Any]
 
@@ -54,6 +54,15 @@ likely as another; a graph's popular nodes stay in nearer caches, so that a walk
 queries the rows are shorter, and come slower.
 """
 
+TRIED = """\
+`python -m bench --case variants`: a plain pass over the hotpotqa graph written in several ways, in turns, {threads}
+threads; *of the first* is the median over turns. hopfuse has the ways that are marked *kept*. A 16-bit state takes half
+of the bytes, but with its three digits a walk does not come to a tol of 1e-6, so there is no such option.
+"""
+
+#: Sections of what is measured without a call of hopfuse: name, heading, text.
+PROBED = (("limits", "Ceilings", CEILINGS), ("variants", "What was tried", TRIED))
+
 DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine; a quiet one gives others:**
 threads that meet at barriers lose far more to other programs than a single thread does.
 """
@@ -62,8 +71,7 @@ threads that meet at barriers lose far more to other programs than a single thre
 def render(rows: Sequence[Row], *names: str) -> str:
     """The page, from the rows of the files ``names`` in bench/results."""
     ok = [row for row in rows if row["status"] == "ok"]
-    ceilings = [row for row in ok if row["case"] == limits.CASE]
-    measured = [row for row in ok if row["case"] != limits.CASE]
+    measured = [row for row in ok if SECTIONS["hopfuse bench"][2](row)]
     absent = [row for row in rows if row["status"] != "ok"]
     parts = [INTRODUCTION.format(files=" ".join(f"bench/results/{name}" for name in names))]
     parts.append(GPU if any(row.get("device") for row in measured) else NO_GPU)
@@ -74,9 +82,12 @@ def render(rows: Sequence[Row], *names: str) -> str:
     parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
     for setting in _distinct(_setting(row) for row in measured):
         parts.append(f"## Measured on\n\n{setting}\n")
-    if ceilings:
-        said = CEILINGS.format(threads=ceilings[0]["threads"])
-        parts.append(f"## Ceilings\n\n{said}\n{_table(CEILING_COLUMNS, map(ceiling_cells, ceilings))}\n")
+    for name, heading, said in PROBED:
+        columns, shown, of_section = SECTIONS[name]
+        found = [row for row in ok if of_section(row)]
+        if found:
+            said = said.format(threads=found[0]["threads"])
+            parts.append(f"## {heading}\n\n{said}\n{_table(columns, map(shown, found))}\n")
     parts.extend(_case(*key, measured) for key in dict.fromkeys((row["case"], place(row)) for row in measured))
     if absent:
         lines = [f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}" for row in absent]

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import limits
 from .cases import CASES
 from .machine import QUIET_CORES, ROOT, OtherLoad
+from .probes import PROBES
 from .settings import BACKEND_VARIABLE, THREAD_VARIABLES, Settings
 
 Row = dict[str, Any]
@@ -35,8 +35,8 @@ def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
 
 
 #: Everything that can be asked for, and what is measured unasked.
-NAMES = (limits.CASE, *CASES)
-DEFAULT = (limits.CASE, *(name for name, case in CASES.items() if not case.by_name))
+NAMES = (*PROBES, *CASES)
+DEFAULT = (*PROBES, *(name for name, case in CASES.items() if not case.by_name))
 
 
 def pairs(names: Sequence[str], backend: str = "cpu") -> list[tuple[str, str | None]]:

@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
-from . import limits
-from .text import CEILING_COLUMNS, COLUMNS, ceiling_cells, cells
+from .text import SECTIONS
 
 #: Columns of characters where the output is not a terminal.
 WIDTH = 180
@@ -21,9 +20,8 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     measured = [row for row in rows if row["status"] == "ok"]
-    ceilings = [ceiling_cells(row) for row in measured if row["case"] == limits.CASE]
-    timed = [cells(row) for row in measured if row["case"] != limits.CASE]
-    for title, columns, lines in (("limits", CEILING_COLUMNS, ceilings), ("hopfuse bench", COLUMNS, timed)):
+    for title, (columns, cells, of_section) in SECTIONS.items():
+        lines = [cells(row) for row in measured if of_section(row)]
         if lines:
             table = Table(*(Column(name, no_wrap=True) for name in columns), title=title)
             for line in lines:

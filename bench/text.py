@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from . import limits, variants
+from .probes import PROBES
 
 COLUMNS = ("case", "on", "peer", "B", "hopfuse", "quartiles", "peer's time", "quartiles", "ratio", "of pairs", "load")
 
 
 CEILING_COLUMNS = ("level", "access", "array", "GB/s", "quartiles", "load")
+VARIANT_COLUMNS = ("lanes", "a pass with", "a pass", "quartiles", "of the first", "load")
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -39,6 +44,27 @@ def ceiling_cells(row: dict[str, Any]) -> list[str]:
         f"{_three(rate['q1'])} – {_three(rate['q3'])}",
         "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
     ]
+
+
+def variant_cells(row: dict[str, Any]) -> list[str]:
+    """A way to write a pass in the order of VARIANT_COLUMNS."""
+    taken = row["pass"]
+    return [
+        str(row["sizes"]["lanes"]),
+        row["variant"] + (" (kept)" if row["kept"] else ""),
+        seconds(taken["median"]),
+        f"{seconds(taken['q1'])} – {seconds(taken['q3'])}",
+        times(row["of_kept"]),
+        "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
+    ]
+
+
+#: Parts of a table of rows: columns, what a row shows in them, and which rows they are.
+SECTIONS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], list[str]], Callable[[dict[str, Any]], bool]]] = {
+    "limits": (CEILING_COLUMNS, ceiling_cells, lambda row: row["case"] == limits.CASE),
+    "variants": (VARIANT_COLUMNS, variant_cells, lambda row: row["case"] == variants.CASE),
+    "hopfuse bench": (COLUMNS, cells, lambda row: row["case"] not in PROBES),
+}
 
 
 def place(row: dict[str, Any]) -> str:

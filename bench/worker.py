@@ -9,16 +9,16 @@ from typing import Any
 
 import hopfuse as hf
 
-from . import limits
 from .errors import GateError, UnavailableError
 from .measure import measure
+from .probes import PROBES
 from .settings import Settings
 
 
 def rows(case: str, peer: str | None, settings: Settings) -> Iterator[dict[str, Any]]:
     """Measured rows; what prevents one is itself a row, with status "skip" or "error" and no timing."""
     try:
-        yield from limits.measure(settings) if case == limits.CASE else measure(case, peer, settings)
+        yield from PROBES[case](settings) if case in PROBES else measure(case, peer, settings)
     except (UnavailableError, ImportError) as reason:
         yield {"case": case, "peer": peer, "status": "skip", "reason": str(reason)}
     except (GateError, hf.errors.BackendError) as wrong:

@@ -231,23 +231,47 @@ void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
     search.write(b, best.data(), int64_t(best.size()), scored);
 }
 
-// Codes of queries; for cosine, of q / ||q||.
+// Codes of queries; for cosine, of q / ||q||. The more dimensions, the less do scores differ and the more rows does a
+// bound of one width let through: from DENSE_FINE_DIM on a second code of the query takes its half of the bound away.
 void encode_queries(const Search& search, const std::vector<Query>& chosen, std::vector<Code>& codes,
                     std::vector<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
-    const int64_t stride = int64_t{group_count(v.dim)} * DENSE_GROUP;
-    codes.assign(size_t(stride) * chosen.size(), Code{0});
+    const bool is_fine = v.dim >= DENSE_FINE_DIM;
+    const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP, plane = stride * chosen.size();
+    codes.assign(is_fine ? 2 * plane : plane, Code{0});
+    std::vector<Number> left(is_fine ? size_t(v.dim) : 0);
     for (const Query query : chosen) {
         const int64_t b = query.number;
-        int8_t* mine = &codes[size_t(stride) * out.size()].value;
-        int32_t sum = 0;
-        const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
+        const float* const q = search.query(b);
+        int8_t* mine = &codes[stride * out.size()].value;
+        int32_t sum = 0, fine_sum = 0;
+        const CodeNorms norms = encode_vector(q, v.dim, [&](int32_t i, int c) {
             mine[i] = int8_t(c);
             sum += c;
         });
         const double unit = v.cosine ? double(search.query_norm(b)) : 1.0;
-        out.push_back({mine, static_cast<float>(double(norms.scale) / unit), round_up(double(norms.norm) / unit),
-                       round_up(double(norms.error) / unit), 128 * sum, search.mask(b)});
+        QueryCode code{mine,
+                       static_cast<float>(double(norms.scale) / unit),
+                       round_up(double(norms.norm) / unit),
+                       round_up(double(norms.error) / unit),
+                       128 * sum,
+                       search.mask(b),
+                       nullptr,
+                       0.0f,
+                       0};
+        if (is_fine) {
+            for (int32_t i = 0; i < v.dim; ++i)
+                left[size_t(i)].value = static_cast<float>(double(q[i]) - double(norms.scale) * mine[i]);
+            int8_t* fine = mine + plane;
+            const CodeNorms rest = encode_vector(&left[0].value, v.dim, [&](int32_t i, int c) {
+                fine[i] = int8_t(c);
+                fine_sum += c;
+            });
+            code.fine_codes = fine, code.fine_offset = 128 * fine_sum;
+            code.fine_scale = static_cast<float>(double(rest.scale) / unit);
+            code.error = round_up((double(rest.error) + 1e-7 * double(rest.norm)) / unit);  // what is left was rounded
+        }
+        out.push_back(code);
     }
 }
 

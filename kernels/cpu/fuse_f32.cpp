@@ -197,7 +197,8 @@ Status calibrate_f32(const CalibrateArgs& args) {
 
 Status fuse_f32(const FuseArgs& args) {
     if (args.num_lists < 1 || args.threads < 1) return Status::bad_argument;
-    if (most_entries(args) > size_t{0x7fffffff}) return Status::bad_argument;  // of one query: they are counted in int32
+    if (most_entries(args) > size_t{0x7fffffff})
+        return Status::bad_argument;  // of one query: they are counted in int32
     try {
         return fuse(args);
     } catch (const std::bad_alloc&) {

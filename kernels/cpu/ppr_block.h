@@ -11,6 +11,14 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
+// Where an internal node's row is stored, and the node of a stored row.
+HF_INLINE int64_t row_of_node(const PprGraph& graph, int64_t node) {
+    return graph.place == nullptr ? node : graph.place[node];
+}
+HF_INLINE int64_t node_of_row(const PprGraph& graph, int64_t row) {
+    return graph.internal == nullptr ? row : graph.internal[row];
+}
+
 // Slots of the workspace.
 enum PprSlot {
     slot_current,

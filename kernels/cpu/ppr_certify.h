@@ -51,7 +51,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = block.graph.row_of_node(node);
+            const int64_t row = row_of_node(block.graph, node);
             const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), least);
             sum = D<L>::fma(y, node_weight64<L>(block, row), sum);
         }
@@ -66,7 +66,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = block.graph.row_of_node(node);
+            const int64_t row = row_of_node(block.graph, node);
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), least);
             double exact[L];
@@ -86,6 +86,7 @@ struct ResidualRows {
     const double *scale, *eta;
     const int64_t* indptr;
     const int32_t* indices;
+    const int32_t* later = nullptr;  // `indices`, some entries on
     const uint8_t* edge_type;
     int64_t types_in_scale;
     bool per_type, per_lane;
@@ -108,7 +109,13 @@ struct ResidualRows {
     HF_MEMBER D<L> sum(int64_t row) const {
         const int64_t end = indptr[row + 1];
         D<L> acc = D<L>::zero();
-        for (int64_t e = indptr[row]; e < end; ++e) acc = add(e, acc);
+        for (int64_t e = indptr[row]; e < end; ++e) {
+            if constexpr (L >= 16) {  // asked for early, as in a pass
+                const float* soon = x + int64_t{later[e]} * L;
+                for (int line = 0; line < L; line += 16) __builtin_prefetch(soon + line);
+            }
+            acc = add(e, acc);
+        }
         return acc;
     }
 
@@ -126,7 +133,7 @@ struct ResidualRows {
 template <int L>
 struct Residual {
     const PprBlock<L> block;
-    const ResidualRows<L> rows;
+    ResidualRows<L> rows;
     const D<L> d, back;
     const bool masked_type;
     const double slack;
@@ -187,6 +194,7 @@ void residual_tiles(PprBlock<L>& block, const Residual<L>& shared) {
 #pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
     for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
         Residual<L> residual = shared;
+        residual.rows.later = block.graph.indices + entries_ahead(block.graph, block.tile_end(tile));
         D<L> sum = D<L>::zero();
         residual_rows<L>(residual, block.tile_begin(tile), block.tile_end(tile),
                          [&](int64_t, D<L> r) { sum = D<L>::add(sum, r); });
@@ -202,12 +210,13 @@ void residual_windows(PprBlock<L>& block, const Residual<L>& shared) {
     for (int64_t window = 0; window < block.num_windows(); ++window) {
         Residual<L> residual = shared;
         const int64_t begin = window * PPR_WINDOW, end = block.window_end(window);
+        residual.rows.later = block.graph.indices + entries_ahead(block.graph, end);
         double* const residuals = block.scratch_of(thread_index()) - begin * L;
         residual_rows<L>(residual, begin, end, [&](int64_t row, D<L> r) { D<L>::store(residuals + row * L, r); });
         for (int64_t tile = begin / PPR_TILE; tile * PPR_TILE < end; ++tile) {
             D<L> sum = D<L>::zero();
             for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node)
-                sum = D<L>::add(sum, D<L>::load(residuals + block.graph.row_of_node(node) * L));
+                sum = D<L>::add(sum, D<L>::load(residuals + row_of_node(block.graph, node) * L));
             D<L>::store(block.tile64 + tile * 2 * L, sum);
             D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);  // of the window: the same in the end
         }
@@ -243,7 +252,7 @@ void lost_mass(PprBlock<L>& block, double* lost) {
     for (int64_t tile = 0; tile < tiles; ++tile) {
         D<L> sum = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = block.graph.row_of_node(node);
+            const int64_t row = row_of_node(block.graph, node);
             sum = D<L>::fma(D<L>::widen(block.result + row * L), lost_share<L>(block, row), sum);
         }
         D<L>::store(block.tile64 + tile * 2 * L, sum);

@@ -152,19 +152,37 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
     return true;
 }
 
+// Scores of the caller's nodes begin .. end - 1.
+template <int L>
+void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int64_t end, float* scores) {
+    const int64_t n = block.graph.num_nodes;
+    const int32_t* row_of = block.graph.row_of;
+    int64_t v = begin;
+    if constexpr (L >= 16) {  // by squares of 16 nodes and 16 lanes; lanes that are not written go to a spare row
+        for (; v + 16 <= end; v += 16)
+            for (int first = 0; first < L; first += 16) {
+                float spare[16];
+                const float* from[16];
+                float* to[16];
+                for (int i = 0; i < 16; ++i) {
+                    const int lane = first + i;
+                    from[i] = block.result + int64_t{row_of[v + i]} * L + first;
+                    to[i] = write[lane] ? scores + block.query[lane] * n + v : spare;
+                }
+                transpose_16(from, to);
+            }
+    }
+    for (; v < end; ++v)
+        for (int lane = 0; lane < L; ++lane)
+            if (write[lane]) scores[block.query[lane] * n + v] = block.result[int64_t{row_of[v]} * L + lane];
+}
+
 // Rows of `scores` from the block's lanes, in the caller's node order.
 template <int L>
 void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
-    const int64_t n = block.graph.num_nodes;
-    const int32_t* row_of = block.graph.row_of;
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
     for (int64_t tile = 0; tile < block.num_tiles; ++tile)
-        for (int lane = 0; lane < L; ++lane) {
-            if (!write[lane]) continue;
-            float* row = scores + block.query[lane] * n;
-            for (int64_t v = block.tile_begin(tile); v < block.tile_end(tile); ++v)
-                row[v] = block.result[int64_t{row_of[v]} * L + lane];
-        }
+        write_nodes<L>(block, write, block.tile_begin(tile), block.tile_end(tile), scores);
 }
 
 template <int L>
@@ -256,6 +274,20 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     return Status::ok;
 }
 
+// Threads that a block of some lanes is worth: a meeting of all costs as much as many entries.
+int32_t worthwhile_threads(const PprGraph& graph, int lanes, int32_t threads) {
+    constexpr int64_t grain = 1 << 16;
+    const int64_t work = 1 + (graph.num_stored + graph.num_nodes) * (lanes > 8 ? lanes / 8 : 1) / grain;
+    return work < threads ? static_cast<int32_t>(work) : threads;
+}
+
+template <int L>
+Status solve_with(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const Query* query,
+                  int count, Stage* stage) {
+    queries.threads = worthwhile_threads(graph, L, queries.threads);
+    return solve<L>(graph, queries, out, work, query, count, stage);
+}
+
 Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
                    const Query* query, int64_t count, Stage* stage) {
     const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
@@ -263,15 +295,15 @@ Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outpu
         const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
         Status status;
         if (taken > 16) {
-            status = solve<32>(graph, queries, out, work, query, taken, stage);
+            status = solve_with<32>(graph, queries, out, work, query, taken, stage);
         } else if (taken > PPR_FEW_LANES) {
-            status = solve<16>(graph, queries, out, work, query, taken, stage);
+            status = solve_with<16>(graph, queries, out, work, query, taken, stage);
         } else if (taken > 4) {
-            status = solve<8>(few, queries, out, work, query, taken, stage);
+            status = solve_with<8>(few, queries, out, work, query, taken, stage);
         } else if (taken > 1) {
-            status = solve<4>(few, queries, out, work, query, taken, stage);
+            status = solve_with<4>(few, queries, out, work, query, taken, stage);
         } else {
-            status = solve<1>(few, queries, out, work, query, taken, stage);
+            status = solve_with<1>(few, queries, out, work, query, taken, stage);
         }
         if (status != Status::ok) return status;
         query += taken, count -= taken;

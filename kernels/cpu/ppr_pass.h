@@ -190,9 +190,8 @@ PassSums<L> pass_rows(const PprBlock<L>& shared, const float* damping, const flo
             F<L>::store(target, z);
         }
     };
-    constexpr int64_t ahead = 24;
     constexpr int together = rows_together<L>;
-    const int32_t* later = indices + (indptr[end] + ahead <= block.graph.num_stored ? ahead : 0);
+    const int32_t* later = indices + entries_ahead(block.graph, end);
     for (int64_t row = begin; row < end; ++row) {
         const int64_t first = indptr[row], last = indptr[row + 1];
         if (rows == Rows::sparse && block.is_unreached(row)) {
@@ -255,7 +254,7 @@ void pass_windows(const PprBlock<L>& block, const float* damping, const float* o
         for (int64_t tile = begin / PPR_TILE; tile * PPR_TILE < end; ++tile) {
             F<L> sum = F<L>::zero();
             for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-                const int64_t row = block.graph.row_of_node(node);
+                const int64_t row = row_of_node(block.graph, node);
                 sum = F<L>::fma(node_weight32<L>(block, row), F<L>::load(gaps + row * L), sum);
             }
             F<L>::store(block.tile32 + tile * 2 * L, sum);

@@ -21,4 +21,10 @@ HF_INLINE bool have_one_length(const int64_t* indptr, int64_t row, int count) {
     return true;
 }
 
+// How far ahead of an entry the state of another is asked for, where all up to row `end` have one so far ahead: else 0.
+HF_INLINE int64_t entries_ahead(const PprGraph& graph, int64_t end) {
+    constexpr int64_t ahead = 24;
+    return graph.indptr[end] + ahead <= graph.num_stored ? ahead : 0;
+}
+
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -36,7 +36,7 @@ void spread_mask(const PprBlock<L>& block, float* mask) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             for (int lane = 0; lane < L; ++lane) {
                 const int64_t b = q.allowed_shared ? 0 : block.query[lane];
-                const int64_t node = block.graph.node_of_row(row);
+                const int64_t node = node_of_row(block.graph, row);
                 const bool allowed = q.allowed == nullptr || (block.query[lane] >= 0 && q.allowed[b * n + node] != 0);
                 mask[row * L + lane] = allowed ? 1.0f : 0.0f;
             }
@@ -130,7 +130,7 @@ bool setup_degrees(PprBlock<L>& block) {
             degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64);
     D<L> volume = D<L>::zero();  // in node order, as the volume of a whole graph
     for (int64_t node = 0; node < g.num_nodes && !q.per_type; ++node) {
-        const int64_t row = g.row_of_node(node);
+        const int64_t row = row_of_node(g, node);
         double walks[L];
         for (int lane = 0; lane < L; ++lane) walks[lane] = scale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
         volume = D<L>::fma(D<L>::load(walks), D<L>::load(unscale64 + row * L), volume);
@@ -155,7 +155,7 @@ bool setup_restart(PprBlock<L>& block) {
     for (int lane = 0; lane < L; ++lane) {
         if (block.query[lane] < 0) continue;
         for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
-            const int64_t row = block.graph.row_of_node(q.restart_node[i]);
+            const int64_t row = row_of_node(block.graph, q.restart_node[i]);
             block.words[row >> 6] |= uint64_t{1} << (row & 63);
         }
     }
@@ -176,7 +176,7 @@ bool setup_restart(PprBlock<L>& block) {
         for (int64_t i = begin; i < end; ++i) sum.push(q.restart_value[i]);
         const double total = sum.result();
         for (int64_t i = begin; i < end; ++i) {
-            const int64_t row = block.graph.row_of_node(q.restart_node[i]), at = block.restart_index(row) * L + lane;
+            const int64_t row = row_of_node(block.graph, q.restart_node[i]), at = block.restart_index(row) * L + lane;
             const double s = q.restart_value[i] / total;
             const double inverse = block.queries.per_type ? 0.0 : block.scale64[block.per_lane ? row * L + lane : row];
             block.restart64[at] = s;
@@ -227,7 +227,7 @@ double restart_norm(const PprBlock<L>& block, int lane) {
     const PprQueries& q = block.queries;
     TreeSum<double> sum;
     for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
-        const int64_t row = block.graph.row_of_node(q.restart_node[i]);
+        const int64_t row = row_of_node(block.graph, q.restart_node[i]);
         const double s = block.restart64[block.restart_index(row) * L + lane];
         sum.push(s * s * block.scale64[block.per_lane ? row * L + lane : row]);
     }
@@ -241,7 +241,7 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     const PprQueries& q = block.queries;
     if (!block.chebyshev) return false;
     for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
-        const int64_t row = block.graph.row_of_node(q.restart_node[i]);
+        const int64_t row = row_of_node(block.graph, q.restart_node[i]);
         if (!(block.scale64[block.per_lane ? row * L + lane : row] > 0.0)) return false;
     }
     return true;

@@ -29,7 +29,7 @@ inline int64_t candidate_count(const PprGraph& graph, const PprTopk& top) {
 }
 
 inline int64_t candidate_row(const PprGraph& graph, const PprTopk& top, int64_t i) {
-    return top.among == nullptr ? i : graph.row_of_node(top.among[i]);
+    return top.among == nullptr ? i : row_of_node(graph, top.among[i]);
 }
 
 // Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,).

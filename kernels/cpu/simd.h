@@ -216,4 +216,37 @@ struct D<8> {
 
 #endif
 
+// Sixteen rows of 16 floats: columns[j][i] = rows[i][j].
+HF_INLINE void transpose_16(const float* const rows[16], float* const columns[16]) {
+#if defined(HOPFUSE_ISA_AVX512)
+    __m512 a[16], b[16];
+    HF_UNROLL for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_ps(rows[i]);
+    HF_UNROLL for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    HF_UNROLL for (int i = 0; i < 16; i += 4) {
+        a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    HF_UNROLL for (int i = 0; i < 4; ++i) {
+        b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
+        b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
+        b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
+        b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd);
+    }
+    HF_UNROLL for (int i = 0; i < 4; ++i) {
+        _mm512_storeu_ps(columns[i], _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88));
+        _mm512_storeu_ps(columns[i + 8], _mm512_shuffle_f32x4(b[i], b[i + 8], 0xdd));
+        _mm512_storeu_ps(columns[i + 4], _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0x88));
+        _mm512_storeu_ps(columns[i + 12], _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd));
+    }
+#else
+    for (int j = 0; j < 16; ++j)
+        for (int i = 0; i < 16; ++i) columns[j][i] = rows[i][j];
+#endif
+}
+
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -14,6 +14,7 @@ import pytest
 from bench import limits
 from bench.cases import CASES
 from bench.peers import PEERS
+from bench.probes import PROBES
 from bench.runner import DEFAULT, NAMES, pairs
 
 FIELDS = {
@@ -55,13 +56,13 @@ def quick(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[di
 def test_every_pair_is_measured_or_skipped_for_a_missing_peer(quick: tuple[list[dict], str]) -> None:
     rows, _ = quick
     assert {(row["case"], row["peer"]) for row in rows} == set(pairs(DEFAULT))
-    for row in (r for r in rows if r["case"] != limits.CASE):
+    for row in (r for r in rows if r["case"] not in PROBES):
         present = row["peer"] is None or all(find_spec(m.split(".")[0]) for m in PEERS[row["peer"]].modules)
         assert row["status"] == ("ok" if present else "skip"), row
 
 
 def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
-    for row in (r for r in quick[0] if r["status"] == "ok" and r["case"] != limits.CASE):
+    for row in (r for r in quick[0] if r["status"] == "ok" and r["case"] not in PROBES):
         assert set(row) == FIELDS
         assert row["quick"] is True
         assert row["threads"] == 2
@@ -98,7 +99,7 @@ def test_limits_are_measured_for_every_level_or_skipped_with_a_reason(quick: tup
 
 def test_what_takes_a_hundred_million_entries_runs_only_by_its_name() -> None:
     assert set(NAMES) - set(DEFAULT) == {"ppr-1e8"}
-    assert set(NAMES) == {limits.CASE, *CASES}
+    assert set(NAMES) == {*PROBES, *CASES}
 
 
 def test_rows_name_no_folder_and_no_host(quick: tuple[list[dict], str], root: Path) -> None:

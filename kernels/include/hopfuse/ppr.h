@@ -93,9 +93,6 @@ struct PprGraph {
     const int32_t* out_indices;
     const float* out_weight;
     const uint8_t* out_edge_type;
-
-    int64_t row_of_node(int64_t node) const { return place == nullptr ? node : place[node]; }
-    int64_t node_of_row(int64_t row) const { return internal == nullptr ? row : internal[row]; }
 };
 
 struct PprQueries {

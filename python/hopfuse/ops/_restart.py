@@ -42,7 +42,10 @@ def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Rest
     _check_values(row, node, value)
     keep = value > 0
     row, internal, value = row[keep], graph.internal_of[node[keep]], value[keep]
-    order = np.lexsort((internal, row))
+    position = row * graph.num_nodes + internal
+    if (position[1:] <= position[:-1]).any():
+        order = np.argsort(position, kind="stable")
+        internal, value = internal[order], value[order]
     counts = np.bincount(row, minlength=batch)
     empty = np.flatnonzero(counts == 0)
     if empty.size and not may_be_empty:
@@ -52,12 +55,12 @@ def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Rest
         )
     indptr = np.zeros(batch + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
-    value = np.ascontiguousarray(value[order])
+    value = np.ascontiguousarray(value)
     with np.errstate(over="ignore"):
         sums = np.add.reduceat(np.append(value, 0.0), indptr[:-1]) if batch else np.zeros(0)
     if not np.isfinite(sums).all():
         raise InputError(f"restart row {int(np.flatnonzero(~np.isfinite(sums))[0])} sums beyond float64; scale it down")
-    return Restart(indptr, np.ascontiguousarray(internal[order], np.int32), value)
+    return Restart(indptr, np.ascontiguousarray(internal, np.int32), value)
 
 
 Entries = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]

@@ -1,0 +1,164 @@
+"""What was tried for a pass of a walk: other ways to write it, timed in turns with the one that hopfuse has.
+
+The loops are variants.cpp's, not the library's kernels: each differs from the first of its lanes in one thing. Their
+sums are compared before they are timed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import gate, machine
+from .cases.data import knowledge_graph
+from .compiled import library
+from .settings import Settings
+from .stats import summary
+
+CASE = "variants"
+WINDOW = 1024
+#: Entries that a loop may ask for beyond the last.
+BEYOND = 64
+
+
+class Variant(NamedTuple):
+    """A loop of variants.cpp by its number there, and the order of rows that it is given."""
+
+    which: int
+    lanes: int
+    order: str
+    what: str
+    kept: bool
+
+
+VARIANTS = (
+    Variant(0, 32, "given", "state asked for 24 entries ahead", True),
+    Variant(1, 32, "given", "nothing asked for ahead", False),
+    Variant(2, 32, "given", "48 entries ahead", False),
+    Variant(3, 32, "length", "rows by length, two at a time", False),
+    Variant(4, 32, "given", "two blocks of 16 lanes", False),
+    Variant(5, 32, "given", "16-bit state (bfloat16), float32 sums", False),
+    Variant(7, 1, "length", "rows by length in windows, eight at a time", True),
+    Variant(6, 1, "given", "rows as they come", False),
+    Variant(8, 1, "length", "16-bit column numbers", False),
+    Variant(9, 1, "length", "16-bit column numbers, 16-bit codes of weights", False),
+)
+
+
+class Rows(NamedTuple):
+    """A graph's rows in an order, and where each node's row is."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    indices16: NDArray[np.uint16]
+    weight: NDArray[np.float32]
+    code: NDArray[np.uint16]
+    table: NDArray[np.float32]
+    place: NDArray[np.int64]
+
+
+def measure(settings: Settings) -> Iterator[dict[str, Any]]:
+    """A row for each variant: the time of a pass, and what it is of the pass that hopfuse has for as many lanes.
+
+    Raises
+    ------
+    UnavailableError
+        No compiler is here.
+    """
+    orders = {name: _rows(settings, name) for name in ("given", "length")}
+    with library("variants.cpp", "-fopenmp") as loaded:
+        run = loaded.run_pass
+        run.argtypes = (ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 8, ctypes.c_int)
+        for lanes in dict.fromkeys(variant.lanes for variant in VARIANTS):
+            yield from _beside(run, [v for v in VARIANTS if v.lanes == lanes], orders, settings)
+
+
+def _beside(run: Any, variants: list[Variant], orders: dict[str, Rows], settings: Settings) -> Iterator[dict[str, Any]]:
+    nodes, lanes = orders["given"].place.size, variants[0].lanes
+    average, load = machine.load_average(), machine.OtherLoad()
+    start = np.random.default_rng(29).random((nodes, lanes), dtype=np.float32)
+    states = [_State(run, variant, orders[variant.order], start, settings.threads) for variant in variants]
+    for state in states[1:]:
+        gate.rows_l1(state.variant.what, state.result(), states[0].result(), 2e-2 * nodes)
+    times: list[list[float]] = [[] for _ in variants]
+    for _ in range(settings.repeats * (1 if settings.quick else 5)):
+        for state, taken in zip(states, times, strict=True):
+            state.seconds()
+            taken.append(state.seconds())
+    for variant, taken in zip(variants, times, strict=True):
+        yield {
+            "case": CASE,
+            "peer": None,
+            "status": "ok",
+            "variant": variant.what,
+            "kept": variant.kept,
+            "sizes": {"nodes": nodes, "stored_entries": orders["given"].indices16.size, "lanes": lanes},
+            "pass": summary(taken),
+            "of_kept": float(np.median(np.array(taken) / np.array(times[0]))),
+            "threads": settings.threads,
+            "quick": settings.quick,
+            "load": {"average_before": average, "other_cores": load.stop()},
+            "machine": machine.machine(),
+            **machine.commit(),
+            "versions": machine.versions(),
+        }
+
+
+class _State:
+    """Two states of a variant, and a pass from the one to the other."""
+
+    def __init__(self, run: Any, variant: Variant, rows: Rows, start: NDArray[np.float32], threads: int) -> None:
+        self.run, self.variant, self.rows, self.threads = run, variant, rows, threads
+        laid = np.empty_like(start)
+        laid[rows.place] = start
+        if "two blocks" in variant.what:
+            laid = np.ascontiguousarray(np.stack([laid[:, :16], laid[:, 16:]]))
+        self.is_half = "bfloat16" in variant.what
+        self.states = [np.ascontiguousarray(laid.view(np.uint32) >> 16, np.uint16) if self.is_half else laid]
+        self.states.append(np.zeros_like(self.states[0]))
+
+    def seconds(self) -> float:
+        rows, (source, target) = self.rows, self.states
+        arrays = (rows.indptr, rows.indices, rows.indices16, rows.weight, rows.code, rows.table, source, target)
+        start = time.perf_counter()
+        self.run(self.variant.which, rows.place.size, *(array.ctypes.data for array in arrays), self.threads)
+        return time.perf_counter() - start
+
+    def result(self) -> NDArray[np.float32]:
+        """A pass from the start, by node: (lanes, nodes)."""
+        self.states[1][:] = 0
+        self.seconds()
+        found = self.states[1]
+        if self.is_half:
+            found = (found.astype(np.uint32) << 16).view(np.float32)
+        if found.ndim == 3:
+            found = np.concatenate(list(found), axis=1)
+        return found[self.rows.place].T
+
+
+def _rows(settings: Settings, order: str) -> Rows:
+    graph = knowledge_graph(settings.quick).graph
+    length, node = np.diff(graph.indptr), np.arange(graph.num_nodes)
+    stored = node if order == "given" else np.lexsort((node, -length, node // WINDOW))
+    place = np.empty_like(stored)
+    place[stored] = node
+    indptr = np.concatenate([[0], np.cumsum(length[stored])])
+    entry = np.arange(indptr[-1]) + np.repeat(graph.indptr[stored] - indptr[:-1], length[stored])
+    indices = place[graph.indices[entry]]
+    weight = (np.ones(entry.size, np.float32) if graph.weight is None else graph.weight)[entry]
+    table, code = np.unique(weight, return_inverse=True)
+    beyond = np.zeros(BEYOND, np.int32)
+    return Rows(
+        indptr,
+        np.concatenate([indices.astype(np.int32), beyond]),
+        indices.astype(np.uint16),
+        weight,
+        code.astype(np.uint16),
+        table,
+        place,
+    )

@@ -1,0 +1,52 @@
+"""Other ways to write a pass: measured beside what hopfuse has, after their sums are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench import variants, worker
+from bench.errors import GateError
+from bench.report import render
+from bench.settings import Settings
+
+QUICK = Settings(quick=True, repeats=2)
+
+
+def test_every_variant_is_a_row_beside_the_one_that_was_kept() -> None:
+    rows = list(worker.rows(variants.CASE, None, QUICK))
+    if rows[0]["status"] == "skip":
+        pytest.skip(rows[0]["reason"])
+    assert [(row["variant"], row["sizes"]["lanes"]) for row in rows] == [(v.what, v.lanes) for v in variants.VARIANTS]
+    for lanes in (1, 32):
+        first, *others = (row for row in rows if row["sizes"]["lanes"] == lanes)
+        assert first["kept"]
+        assert first["of_kept"] == 1.0
+        assert not any(row["kept"] for row in others)
+        assert all(row["of_kept"] > 0 for row in others)
+    page = render(rows, "rows.jsonl")
+    assert "## What was tried" in page
+    assert all(variant.what in page for variant in variants.VARIANTS)
+
+
+def test_a_variant_with_other_sums_stops_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = variants._State.result
+    monkeypatch.setattr(
+        variants._State, "result", lambda self: right(self) * np.float32(1.0 if self.variant.kept else 1.5)
+    )
+    (row,) = worker.rows(variants.CASE, None, QUICK)
+    if row["status"] == "skip":
+        pytest.skip(row["reason"])
+    assert row["status"] == "error"
+    assert isinstance(GateError(row["reason"]), AssertionError)
+
+
+def test_rows_by_length_are_the_same_graph() -> None:
+    given, by_length = variants._rows(QUICK, "given"), variants._rows(QUICK, "length")
+    assert (np.diff(np.diff(by_length.indptr)) <= 0).all()  # one window holds the quick graph
+    for node in (0, 5, given.place.size - 1):
+        at = by_length.place[node]
+        laid = by_length.indices[by_length.indptr[at] : by_length.indptr[at + 1]]
+        plain = given.indices[given.indptr[node] : given.indptr[node + 1]]
+        assert (laid == by_length.place[plain]).all()
+    assert (by_length.table[by_length.code] == by_length.weight).all()

@@ -1,0 +1,97 @@
+"""``proven`` and ``score_bounds`` against dense solves in float64, on many small graphs: no certificate may be false.
+
+48,000 queries, 10^6 with ``HOPFUSE_TESTS=full``, on the instruction set in use: the others give the same bits
+(test_one_answer.py). Among them are weights that differ in their last bits, hubs, ties, dangling nodes and dampings
+near 1.
+"""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph
+from numpy.typing import NDArray
+
+QUERIES = 1_008_000 if os.environ.get("HOPFUSE_TESTS") == "full" else 48_000
+BATCH = 1_000
+#: Of a dense solve of so few unknowns, relative to the largest score.
+SOLVED = 1e-13
+
+
+def draw_graph(rng: np.random.Generator, turn: int) -> hf.Graph:
+    """In turn: any weights, weights in few steps (ties), and weights equal but for their last bits."""
+    n, edges = int(rng.integers(8, 60)), int(rng.integers(10, 240))
+    if turn % 3 == 0:
+        return random_graph(rng, n, edges, hub=int(rng.integers(n)) if turn % 2 else None)
+    src, dst = rng.integers(0, n, edges), rng.integers(0, n, edges)
+    steps = rng.integers(1, 3, edges).astype(np.float64)
+    weight = steps if turn % 3 == 1 else 1.0 + 1e-6 * rng.random(edges)
+    return hf.Graph.from_edges(src, dst, weight, num_nodes=n)
+
+
+def draw_restarts(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+    restart = np.where(rng.random((BATCH, n)) < 2.5 / n, rng.random((BATCH, n)), 0.0)
+    restart[np.arange(BATCH), rng.integers(0, n, BATCH)] += 0.1
+    return restart
+
+
+def solve(graph: hf.Graph, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
+    """x (I - d P) = (1 - d) s, and what dangling nodes lose given back in proportion."""
+    n = graph.num_nodes
+    src, dst, weight, _ = graph.edges()
+    walks = np.zeros((n, n))
+    np.add.at(walks, (src, dst), weight)
+    apart = src != dst
+    np.add.at(walks, (dst[apart], src[apart]), weight[apart])
+    degree = walks.sum(axis=1, keepdims=True)
+    walks = np.divide(walks, degree, out=np.zeros_like(walks), where=degree > 0)
+    x: NDArray[np.float64] = np.linalg.solve(np.eye(n) - damping * walks.T, restart.T).T
+    return x / x.sum(axis=1, keepdims=True)
+
+
+def false_certificates(hits: Any, exact: NDArray[np.float64]) -> tuple[int, int]:
+    """Proven queries that have another set or order than the exact scores, and scores that leave their bounds."""
+    order = np.argsort(-exact, axis=1, kind="stable")[:, : hits.ids.shape[1]]
+    is_hit = np.arange(hits.ids.shape[1]) < hits.counts[:, None]
+    wrong = hits.proven & ((hits.ids != order) & is_hit).any(axis=1)
+    found = np.take_along_axis(exact, np.where(is_hit, hits.ids, 0), axis=1)
+    error = np.abs(np.where(is_hit, hits.scores - found, 0.0))
+    return int(wrong.sum()), int((error > hits.score_bounds + SOLVED).sum())
+
+
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+def test_no_certificate_is_false(stop: str) -> None:
+    rng = np.random.default_rng(7)
+    proven = early = 0
+    for turn in range(QUERIES // BATCH):
+        graph = draw_graph(rng, turn)
+        restart = draw_restarts(rng, graph.num_nodes)
+        damping, tol = (0.1, 0.5, 0.85, 0.98)[turn % 4], (1e-3, 1e-5, 1e-7)[turn // 4 % 3]
+        k = min(graph.num_nodes, (1, 3, 10)[turn // 12 % 3])
+        hits = hf.ppr_topk(graph, restart, k, damping=damping, tol=tol, stop=stop)
+        assert false_certificates(hits, solve(graph, restart, damping)) == (0, 0), f"turn {turn}"
+        proven += int(hits.proven.sum())
+        early += int((hits.proven & ~hits.converged).sum())
+    assert proven > 0.3 * QUERIES
+    assert stop == "tol" or early > 0.1 * QUERIES
+
+
+def test_a_false_certificate_is_counted() -> None:
+    rng = np.random.default_rng(8)
+    graph = draw_graph(rng, 0)
+    restart = draw_restarts(rng, graph.num_nodes)
+    exact = solve(graph, restart, 0.5)
+    hits = hf.ppr_topk(graph, restart, 3)
+    swapped, moved = hits.ids.copy(), hits.scores.copy()
+    swapped[:, :2] = hits.ids[:, 1::-1]
+    moved[:, 0] += 2 * hits.score_bounds[:, 0] + 1e-6
+    same = {name: getattr(hits, name) for name in ("ids", "scores", "counts", "score_bounds", "proven")}
+    wrong = SimpleNamespace(**(same | {"ids": swapped, "proven": np.ones(BATCH, bool)}))
+    off = SimpleNamespace(**(same | {"scores": moved}))
+    assert false_certificates(wrong, exact)[0] > 0.9 * BATCH
+    assert false_certificates(off, exact)[1] > 0.9 * BATCH

@@ -1,0 +1,104 @@
+"""Few queries walk over rows stored by length, window by window; many over rows in internal order: the same bits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph, random_restart
+from compare import assert_bitwise
+from hopfuse import _native
+from hopfuse.backends.cpu_graph import MANY_LANES, Layout
+from variants import use
+
+NAMES = ("scores", "iterations", "residual", "bound", "converged")
+FEW = (1, 2, 3, 4, 5, 7, 8)
+
+
+def wide_graph(directed: bool, types: int, weights: str = "random") -> hf.Graph:
+    """More than two windows, the last not full; rows longer than a segment, and rows without entries."""
+    n = 2 * _native.PPR_WINDOW + 700
+    return random_graph(np.random.default_rng(3), n, 4 * n, directed=directed, types=types, weights=weights, hub=17)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("types", [1, 3])
+def test_a_layout_keeps_windows_rows_and_the_order_of_entries(directed: bool, types: int) -> None:
+    graph = wide_graph(directed, types)
+    layout = Layout.of(graph)
+    window = _native.PPR_WINDOW
+    assert (layout.place // window == np.arange(graph.num_nodes) // window).all()
+    assert (layout.place[layout.internal] == np.arange(graph.num_nodes)).all()
+    rows = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "edge_type": graph.edge_type}
+    stored = layout.rows(rows)
+    length = np.diff(stored["indptr"])
+    for begin in range(0, graph.num_nodes, window):
+        assert (np.diff(length[begin : begin + window]) <= 0).all()
+    for node in (0, 17, 1500, graph.num_nodes - 1):
+        at, given = layout.place[node], slice(graph.indptr[node], graph.indptr[node + 1])
+        laid = slice(stored["indptr"][at], stored["indptr"][at + 1])
+        assert (layout.internal[stored["indices"][laid]] == graph.indices[given]).all()
+        assert_bitwise(stored["weight"][laid], graph.weight[given], "weight")
+        if types > 1:
+            assert (stored["edge_type"][laid] == graph.edge_type[given]).all()
+
+
+@pytest.mark.parametrize("weights", ["ones", "random"])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("types", "norm"), [(1, "joint"), (3, "joint"), (3, "per_type")])
+@pytest.mark.parametrize("masked", [False, True])
+def test_few_queries_get_the_bits_that_they_get_among_many(
+    every_isa: list[str], directed: bool, types: int, norm: str, masked: bool, weights: str
+) -> None:
+    graph = wide_graph(directed, types, weights)
+    rng = np.random.default_rng(4)
+    masks = rng.random((MANY_LANES, graph.num_nodes)) < 0.8 if masked else None
+    restart = random_restart(rng, graph.num_nodes, MANY_LANES, masks)
+    damping = rng.choice([0.0, 0.5, 0.85], MANY_LANES)
+    eta = rng.random((MANY_LANES, types)) / types if types > 1 else None
+
+    def walk(rows: slice, threads: int) -> Any:
+        options: dict[str, Any] = {"edge_type_norm": norm, "damping": damping[rows], "threads": threads}
+        if masks is not None:
+            options["allowed_nodes"] = masks[rows]
+        if eta is not None:
+            options["edge_type_weights"] = eta[rows]
+        return hf.ppr(graph, restart[rows], **options)
+
+    use(every_isa[0])
+    together = walk(slice(0, MANY_LANES), 2)
+    fast = [name for name in every_isa if name != "baseline"] or every_isa
+    for isa, (turn, count) in itertools.product(fast, enumerate(FEW)):
+        use(isa)
+        rows = slice(turn, turn + count)
+        few = walk(rows, 1 + turn % 3)
+        for name in NAMES:
+            assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({isa}, {count} queries)")
+
+
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_few_queries_get_the_hits_that_they_get_among_many(every_isa: list[str], stop: str, directed: bool) -> None:
+    graph = wide_graph(directed, 1)
+    rng = np.random.default_rng(5)
+    restart = random_restart(rng, graph.num_nodes, MANY_LANES)
+    among = np.flatnonzero(rng.random(graph.num_nodes) < 0.4)
+    use(every_isa[0])
+    together = hf.ppr_topk(graph, restart, 20, among=among, stop=stop, threads=2)
+    for turn, count in enumerate(FEW):
+        rows = slice(turn, turn + count)
+        few = hf.ppr_topk(graph, restart[rows], 20, among=among, stop=stop, threads=1 + turn % 3)
+        for name in ("ids", "counts", "proven", "score_bounds", *NAMES):
+            assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({count} queries)")
+
+
+def test_queries_left_over_by_blocks_of_many_walk_as_few() -> None:
+    graph = wide_graph(False, 1)
+    restart = random_restart(np.random.default_rng(6), graph.num_nodes, MANY_LANES + 3)
+    together = hf.ppr(graph, restart)
+    alone = hf.ppr(graph, restart[MANY_LANES:])
+    for name in NAMES:
+        assert_bitwise(getattr(alone, name), getattr(together, name)[MANY_LANES:], name)
