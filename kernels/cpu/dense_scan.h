@@ -125,17 +125,26 @@ void scan_group(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
         scan_tiles<T, Q>(corpus, queries, query_stride, tile, groups, candidates);
 }
 
-// Tiles begin .. end (whole steps) against all queries, in groups that fit the registers.
+template <int N>
+struct Fixed {
+    static constexpr int value = N;
+};
+
+// Tiles begin .. end (whole steps) against all queries, in groups that fit the registers: the larger, the fewer times are
+// codes read.
 inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int64_t batch, int64_t query_stride,
                        int64_t begin, int64_t end, int32_t groups, Candidates* candidates) {
     int64_t j = 0;
-    for (; j + 12 <= batch; j += 12)
-        scan_group<2, 12>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
-    for (; j + 6 <= batch; j += 6)
-        scan_group<4, 6>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
-    for (; j + 3 <= batch; j += 3)
-        scan_group<4, 3>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
-    for (; j < batch; ++j) scan_group<4, 1>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+    const auto group = [&](auto tiles, auto count) {
+        constexpr int T = decltype(tiles)::value, Q = decltype(count)::value;
+        for (; j + Q <= batch; j += Q)
+            scan_group<T, Q>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
+    };
+    group(Fixed<2>{}, Fixed<12>{});
+    group(Fixed<2>{}, Fixed<8>{});
+    group(Fixed<4>{}, Fixed<4>{});
+    group(Fixed<4>{}, Fixed<2>{});
+    group(Fixed<4>{}, Fixed<1>{});
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -239,11 +239,14 @@ void encode_queries(const Search& search, const std::vector<Query>& chosen, std:
     const bool is_fine = v.dim >= DENSE_FINE_DIM;
     const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP, plane = stride * chosen.size();
     codes.assign(is_fine ? 2 * plane : plane, Code{0});
-    std::vector<Number> left(is_fine ? size_t(v.dim) : 0);
-    for (const Query query : chosen) {
-        const int64_t b = query.number;
+    const int threads = search.queries.threads;
+    std::vector<Number> left(is_fine ? size_t(threads) * size_t(v.dim) : 0);
+    out.resize(chosen.size());
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (size_t at = 0; at < chosen.size(); ++at) {
+        const int64_t b = chosen[at].number;
         const float* const q = search.query(b);
-        int8_t* mine = &codes[stride * out.size()].value;
+        int8_t* mine = &codes[stride * at].value;
         int32_t sum = 0, fine_sum = 0;
         const CodeNorms norms = encode_vector(q, v.dim, [&](int32_t i, int c) {
             mine[i] = int8_t(c);
@@ -260,10 +263,11 @@ void encode_queries(const Search& search, const std::vector<Query>& chosen, std:
                        0.0f,
                        0};
         if (is_fine) {
+            Number* const rest_of = left.data() + size_t(thread_index()) * size_t(v.dim);
             for (int32_t i = 0; i < v.dim; ++i)
-                left[size_t(i)].value = static_cast<float>(double(q[i]) - double(norms.scale) * mine[i]);
+                rest_of[i].value = static_cast<float>(double(q[i]) - double(norms.scale) * mine[i]);
             int8_t* fine = mine + plane;
-            const CodeNorms rest = encode_vector(&left[0].value, v.dim, [&](int32_t i, int c) {
+            const CodeNorms rest = encode_vector(&rest_of->value, v.dim, [&](int32_t i, int c) {
                 fine[i] = int8_t(c);
                 fine_sum += c;
             });
@@ -271,7 +275,7 @@ void encode_queries(const Search& search, const std::vector<Query>& chosen, std:
             code.fine_scale = static_cast<float>(double(rest.scale) / unit);
             code.error = round_up((double(rest.error) + 1e-7 * double(rest.norm)) / unit);  // what is left was rounded
         }
-        out.push_back(code);
+        out[at] = code;
     }
 }
 
@@ -290,13 +294,20 @@ void mask_lists(const Search& search, const std::vector<Query>& chosen, std::vec
     }
 }
 
+// Tiles that are scanned for all queries before the next: their codes stay in a core's own cache.
+int64_t tiles_in_block(int32_t groups) {
+    constexpr int64_t bytes = 384 << 10, most = 5 * DENSE_STEP, least = 4;
+    const int64_t fit = bytes / (int64_t{groups} * DENSE_TILE * DENSE_GROUP) / least * least;
+    return fit < least ? least : fit > most ? most : fit;
+}
+
 template <class Row>
 void scan(const Search& search, const std::vector<Query>& chosen) {
     const DenseQueries& q = search.queries;
     const int32_t groups = group_count(search.corpus.vectors.dim);
     const int64_t tiles = tile_count(search.corpus.vectors.count), stride = int64_t{groups} * DENSE_GROUP;
     const int64_t batch = int64_t(chosen.size());
-    constexpr int64_t block = 5 * DENSE_STEP;
+    const int64_t block = tiles_in_block(groups);
     std::vector<Code> codes;
     std::vector<Flag> masks;
     std::vector<QueryCode> queries;
