@@ -15,10 +15,6 @@ struct QueryCode {
     float scale, norm, error;
     int32_t offset;       // 128 * sum of the codes: what the + 128 of the rows' codes adds
     const uint8_t* mask;  // rows that may be hits, or null
-    // Codes of what the first leave out, with their own scale and offset, or null; `error` is then what both leave out.
-    const int8_t* fine_codes;
-    float fine_scale;
-    int32_t fine_offset;
 };
 
 struct Candidate {
@@ -84,9 +80,6 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
     const int64_t tile_bytes = int64_t{groups} * DENSE_TILE * DENSE_GROUP;
     const uint8_t* codes = corpus.codes.codes + tile * tile_bytes;
     code_dots<T, Q>(codes, groups, queries[0].codes, query_stride, dots);
-    alignas(64) int32_t fine_dots[T * Q * 16];
-    const bool is_fine = queries[0].fine_codes != nullptr;
-    if (is_fine) code_dots<T, Q>(codes, groups, queries[0].fine_codes, query_stride, fine_dots);
     for (int t = 0; t < T; ++t) {
         const int64_t first = (tile + t) * DENSE_TILE;
         const F<16> scale = F<16>::load(corpus.codes.scale + first);
@@ -95,10 +88,8 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
         for (int j = 0; j < Q; ++j) {
             const QueryCode& q = queries[j];
             const int at = (t * Q + j) * 16;
-            F<16> approx = F<16>::mul(without_offset(dots + at, q.offset), F<16>::mul(scale, F<16>::all(q.scale)));
-            if (is_fine)
-                approx = F<16>::fma(without_offset(fine_dots + at, q.fine_offset),
-                                    F<16>::mul(scale, F<16>::all(q.fine_scale)), approx);
+            const F<16> approx =
+                F<16>::mul(without_offset(dots + (t * Q + j) * 16, q.offset), F<16>::mul(scale, F<16>::all(q.scale)));
             const F<16> width =
                 F<16>::fma(F<16>::all(q.norm), error, F<16>::fma(F<16>::all(q.error), norm_code, F<16>::all(1e-36f)));
             const F<16> upper = F<16>::add(approx, width);

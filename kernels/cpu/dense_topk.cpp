@@ -231,51 +231,29 @@ void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
     search.write(b, best.data(), int64_t(best.size()), scored);
 }
 
-// Codes of queries; for cosine, of q / ||q||. The more dimensions, the less do scores differ and the more rows does a
-// bound of one width let through: from DENSE_FINE_DIM on a second code of the query takes its half of the bound away.
+// Codes of queries; for cosine, of q / ||q||.
 void encode_queries(const Search& search, const std::vector<Query>& chosen, std::vector<Code>& codes,
                     std::vector<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
-    const bool is_fine = v.dim >= DENSE_FINE_DIM;
-    const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP, plane = stride * chosen.size();
-    codes.assign(is_fine ? 2 * plane : plane, Code{0});
-    const int threads = search.queries.threads;
-    std::vector<Number> left(is_fine ? size_t(threads) * size_t(v.dim) : 0);
+    const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP;
+    codes.assign(stride * chosen.size(), Code{0});
     out.resize(chosen.size());
-#pragma omp parallel for schedule(static) num_threads(threads)
+#pragma omp parallel for schedule(static) num_threads(search.queries.threads)
     for (size_t at = 0; at < chosen.size(); ++at) {
         const int64_t b = chosen[at].number;
-        const float* const q = search.query(b);
         int8_t* mine = &codes[stride * at].value;
-        int32_t sum = 0, fine_sum = 0;
-        const CodeNorms norms = encode_vector(q, v.dim, [&](int32_t i, int c) {
+        int32_t sum = 0;
+        const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
             mine[i] = int8_t(c);
             sum += c;
         });
         const double unit = v.cosine ? double(search.query_norm(b)) : 1.0;
-        QueryCode code{mine,
-                       static_cast<float>(double(norms.scale) / unit),
-                       round_up(double(norms.norm) / unit),
-                       round_up(double(norms.error) / unit),
-                       128 * sum,
-                       search.mask(b),
-                       nullptr,
-                       0.0f,
-                       0};
-        if (is_fine) {
-            Number* const rest_of = left.data() + size_t(thread_index()) * size_t(v.dim);
-            for (int32_t i = 0; i < v.dim; ++i)
-                rest_of[i].value = static_cast<float>(double(q[i]) - double(norms.scale) * mine[i]);
-            int8_t* fine = mine + plane;
-            const CodeNorms rest = encode_vector(&rest_of->value, v.dim, [&](int32_t i, int c) {
-                fine[i] = int8_t(c);
-                fine_sum += c;
-            });
-            code.fine_codes = fine, code.fine_offset = 128 * fine_sum;
-            code.fine_scale = static_cast<float>(double(rest.scale) / unit);
-            code.error = round_up((double(rest.error) + 1e-7 * double(rest.norm)) / unit);  // what is left was rounded
-        }
-        out[at] = code;
+        out[at] = {mine,
+                   static_cast<float>(double(norms.scale) / unit),
+                   round_up(double(norms.norm) / unit),
+                   round_up(double(norms.error) / unit),
+                   128 * sum,
+                   search.mask(b)};
     }
 }
 

@@ -10,8 +10,6 @@
 // CANDIDATES  may be found by any cheaper arithmetic with a proven bound. Here: rows as 8-bit codes
 //   c_x = round(x / s_x), s_x = max|x| / 127, queries likewise, x~ = s_x c_x, e = x - x~:
 //     | q . x - s_q s_x (c_q . c_x) |  <=  ||q|| ||e_x|| + ||e_q|| ||x~||
-//   From DENSE_FINE_DIM dimensions on e_q gets 8-bit codes of its own, whose dot product is added; what those leave out
-//   takes the place of e_q in the bound.
 //   c_q . c_x is exact in int32. Norms are rounded up when the codes are made, and the bound is widened by
 //   the rounding of the canonical score itself. A row whose upper bound is below the k-th best lower bound
 //   cannot be a hit; every other row is rescored canonically. So the answer is that of an exhaustive
@@ -34,8 +32,6 @@ namespace hopfuse {
 constexpr int DENSE_TILE = 16;  // rows per tile of codes
 constexpr int DENSE_GROUP = 4;  // dimensions that stand together in a tile
 constexpr int DENSE_STEP = 12;  // tiles are padded to a multiple of this
-constexpr int DENSE_FINE_DIM =
-    1024;  // from so many dimensions on a query has a second code, of what the first leaves out
 constexpr int DENSE_SHORT_LIST = 8;
 
 enum class DenseType : int { float32 = 0, float16 = 1, bfloat16 = 2 };  // the latter two by their bits
