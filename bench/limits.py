@@ -76,12 +76,19 @@ def _row(level: Level, access: str, loop: Loop, settings: Settings) -> dict[str,
 
 
 def levels(caches: dict[int, int], settings: Settings) -> list[Level]:
-    """Arrays that take half of a cache, and one eight times as large as all of them for memory."""
+    """Arrays that take half of a core's own cache and a quarter of a shared one, and one beyond all of them.
+
+    What is shared, virtual machines share too: of the last cache nobody has more than a part.
+    """
     if not {2, 3} <= set(caches):
         raise UnavailableError(f"the system does not say what its caches of level 2 and 3 hold ({CACHES})")
     last = caches[max(caches)]
     beyond = last if settings.quick else 8 * last
-    found = [Level(f"L{level}", size, size // 2) for level, size in sorted(caches.items()) if level > 1]
+    found = [
+        Level(f"L{level}", size, size // (2 if level == 2 else 4))
+        for level, size in sorted(caches.items())
+        if level > 1
+    ]
     return [*found, Level("memory", 0, beyond)]
 
 
