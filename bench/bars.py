@@ -65,11 +65,16 @@ def _ratio(bar: Bar, rows: list[Row | None], ceilings: Ceilings) -> list[str]:
     if len(present) < len(rows):
         return _absent(name)
     nearest = min(present, key=lambda row: row["ratio"]["of_medians"])
-    measured = nearest["ratio"]["of_medians"]
-    limit = "-"
+    measured, limit = nearest["ratio"]["of_medians"], None
     if ceilings and nearest.get("moved"):
-        limit = times(nearest["peer_time"]["median"] / ceilings.seconds(nearest["moved"]))
-    return [*name, times(measured), limit, _verdict(measured >= bar.ratio)]
+        limit = nearest["peer_time"]["median"] / ceilings.seconds(nearest["moved"])
+    proven = nearest["gate"]["oracle"].get("proven")
+    shown = times(measured) if proven is None else f"{times(measured)}, {proven:.0%} of the lists proven"
+    met = measured >= bar.ratio and proven in (None, 1.0)
+    verdict = _verdict(met)
+    if not met and limit is not None and limit < bar.ratio:
+        verdict += f": the limit is below the bar; {measured / limit:.0%} of it"
+    return [*name, shown, "-" if limit is None else times(limit), verdict]
 
 
 def _pass(row: Row | None, ceilings: Ceilings) -> list[str]:

@@ -44,7 +44,7 @@ BARS = """\
 What hopfuse is held to, computed from the rows. *At the machine's limit* is what the ratio would be if hopfuse took no
 longer than the bytes that it moves take at the ceilings below (for dense vectors and fusion: to read the codes or the
 lists once from where they fit; arithmetic is not in it). A walk counts as full passes, though its first ones skip most
-of the graph.
+of the graph. Where the limit itself is below the bar, the last column says how much of it was reached.
 """
 
 CEILINGS = """\
@@ -156,7 +156,8 @@ def _proof(row: Row) -> str:
 
 
 def _found(proof: dict[str, Any]) -> str:
-    return f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {proof['queries']} queries"
+    found = f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {proof['queries']} queries"
+    return found if "proven" not in proof else f"{found}, {proof['proven']:.0%} of all lists proven"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

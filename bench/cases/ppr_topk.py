@@ -1,4 +1,4 @@
-"""The best passages by Personalized PageRank, their order proven."""
+"""The best passages by Personalized PageRank, and whether their set and order are proven."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PprTopk(Ppr):
         tie = np.where(ours.proven[rows], 1e-12, TOL)
         allowed = _bounds(ours)[rows] + 1e-12
         error = gate.rankings("hopfuse against the oracle", found, expected, tie, allowed)
-        return proof(len(rows), error, float(allowed.max()))
+        return proof(len(rows), error, float(allowed.max())) | {"proven": float(ours.proven.mean())}
 
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
         n = len(theirs.ids)

@@ -48,6 +48,22 @@ def test_the_limit_is_the_peers_time_over_that_of_the_bytes() -> None:
     assert line([timed, *LIMITS], "reciprocal")[2:] == ["70.0×", "700×", "met"]  # 7 s over 1e8 bytes at 10 GB/s
 
 
+def test_a_limit_below_the_bar_is_named_with_the_share_that_was_reached() -> None:
+    timed = row("fusion-rrf", "ranx", 10_000, 35.0, ours=0.1)
+    timed["moved"] = {"gathered": 0, "streamed": 700_000_000, "state": 0, "touched": 700_000_000}
+    found = line([timed, *LIMITS], "reciprocal")
+    assert found[2:] == ["35.0×", "50.0×", "missed: the limit is below the bar; 70% of it"]
+
+
+@pytest.mark.parametrize(("proven", "verdict"), [(1.0, "met"), (0.5, "missed")])
+def test_lists_count_as_certified_only_where_all_are(proven: float, verdict: str) -> None:
+    timed = row("ppr-topk-hotpotqa", "igraph", 64, 181.0)
+    timed["gate"]["oracle"]["proven"] = proven
+    found = line([timed], "certified")
+    assert found[2] == f"181×, {proven:.0%} of the lists proven"
+    assert found[-1] == verdict
+
+
 @pytest.mark.parametrize(("seconds", "verdict"), [(0.9 / 0.61, "met"), (0.9 / 0.59, "missed"), (-1.0, "not measured")])
 def test_a_pass_is_held_to_its_share_of_the_bandwidth(seconds: float, verdict: str) -> None:
     timed = row("ppr-batches", "scipy", 64, 9.0)
