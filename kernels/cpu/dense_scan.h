@@ -87,7 +87,6 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
         const F<16> norm_code = F<16>::load(corpus.codes.norm_code + first);
         for (int j = 0; j < Q; ++j) {
             const QueryCode& q = queries[j];
-            const int at = (t * Q + j) * 16;
             const F<16> approx =
                 F<16>::mul(without_offset(dots + (t * Q + j) * 16, q.offset), F<16>::mul(scale, F<16>::all(q.scale)));
             const F<16> width =
