@@ -21,13 +21,18 @@ def library(source: str, *flags: str) -> Iterator[ctypes.CDLL]:
     Raises
     ------
     UnavailableError
-        No compiler is here.
+        No compiler is here, or it does not take the file.
     """
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++"))), None)
+    wanted = os.environ.get("CXX")
+    compiler = next(filter(None, map(shutil.which, (wanted,) if wanted else ("c++", "g++", "clang++"))), None)
     if compiler is None:
-        raise UnavailableError("it needs a C++ compiler: none of $CXX, c++, g++, clang++ is there")
+        here = f"CXX is {wanted!r}, which is not found" if wanted else "none of c++, g++, clang++ is there"
+        raise UnavailableError(f"it needs a C++ compiler: {here}")
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "loops.so"
         command = (compiler, "-std=c++17", "-O3", "-march=native", *flags, "-shared", "-fPIC")
-        subprocess.run((*command, str(Path(__file__).with_name(source)), "-o", str(built)), check=True)
+        command = (*command, str(Path(__file__).with_name(source)), "-o", str(built))
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise UnavailableError(f"{compiler} does not compile {source}: {done.stderr.strip()[-400:]}")
         yield ctypes.CDLL(str(built))

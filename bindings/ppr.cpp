@@ -105,6 +105,7 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
           nb::arg("volume"), nb::arg("norm"));
     m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
+    m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
     m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("tile"));
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),

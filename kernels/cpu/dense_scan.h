@@ -110,7 +110,7 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
 template <int T, int Q>
 void scan_group(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t begin, int64_t end,
                 int32_t groups, Candidates* candidates) {
-    static_assert(DENSE_STEP % T == 0, "blocks of tiles are whole steps");
+    static_assert(DENSE_BLOCK_STEP % T == 0 && DENSE_STEP % DENSE_BLOCK_STEP == 0, "blocks of tiles are whole steps");
     for (int64_t tile = begin; tile < end; tile += T)
         scan_tiles<T, Q>(corpus, queries, query_stride, tile, groups, candidates);
 }
@@ -120,7 +120,7 @@ struct Fixed {
     static constexpr int value = N;
 };
 
-// Tiles begin .. end (whole steps) against all queries, in groups that fit the registers: the larger, the fewer times are
+// Tiles begin .. end (whole block steps) against all queries, in groups that fit the registers: the larger, the fewer times are
 // codes read.
 inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int64_t batch, int64_t query_stride,
                        int64_t begin, int64_t end, int32_t groups, Candidates* candidates) {

@@ -274,7 +274,7 @@ void mask_lists(const Search& search, const std::vector<Query>& chosen, std::vec
 
 // Tiles that are scanned for all queries before the next: their codes stay in a core's own cache.
 int64_t tiles_in_block(int32_t groups) {
-    constexpr int64_t bytes = 384 << 10, most = 5 * DENSE_STEP, least = 4;
+    constexpr int64_t bytes = 384 << 10, most = 5 * DENSE_STEP, least = DENSE_BLOCK_STEP;
     const int64_t fit = bytes / (int64_t{groups} * DENSE_TILE * DENSE_GROUP) / least * least;
     return fit < least ? least : fit > most ? most : fit;
 }
@@ -350,11 +350,11 @@ void search_with(const Search& search) {
 Status dense_encode(const DenseVectors& vectors, DenseCodes codes) {
     try {
         switch (vectors.type) {
-            case DenseType::float32: encode_all<Float32Row>(vectors, codes); break;
-            case DenseType::float16: encode_all<Float16Row>(vectors, codes); break;
-            case DenseType::bfloat16: encode_all<BFloat16Row>(vectors, codes); break;
+            case DenseType::float32: return encode_all<Float32Row>(vectors, codes), Status::ok;
+            case DenseType::float16: return encode_all<Float16Row>(vectors, codes), Status::ok;
+            case DenseType::bfloat16: return encode_all<BFloat16Row>(vectors, codes), Status::ok;
         }
-        return Status::ok;
+        return Status::bad_argument;
     } catch (const std::bad_alloc&) {
         return Status::out_of_memory;
     }
@@ -365,11 +365,11 @@ Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const 
     try {
         const Search search{corpus, queries, hits};
         switch (corpus.vectors.type) {
-            case DenseType::float32: search_with<Float32Row>(search); break;
-            case DenseType::float16: search_with<Float16Row>(search); break;
-            case DenseType::bfloat16: search_with<BFloat16Row>(search); break;
+            case DenseType::float32: return search_with<Float32Row>(search), Status::ok;
+            case DenseType::float16: return search_with<Float16Row>(search), Status::ok;
+            case DenseType::bfloat16: return search_with<BFloat16Row>(search), Status::ok;
         }
-        return Status::ok;
+        return Status::bad_argument;
     } catch (const std::bad_alloc&) {
         return Status::out_of_memory;
     }

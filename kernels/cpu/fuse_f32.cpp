@@ -2,6 +2,7 @@
 // hopfuse/fuse.h.
 #include "hopfuse/fuse.h"
 
+#include <algorithm>
 #include <limits>
 #include <new>
 #include <vector>

@@ -274,17 +274,10 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     return Status::ok;
 }
 
-// Threads that a block of some lanes is worth: a meeting of all costs as much as many entries.
-int32_t worthwhile_threads(const PprGraph& graph, int lanes, int32_t threads) {
-    constexpr int64_t grain = 1 << 16;
-    const int64_t work = 1 + (graph.num_stored + graph.num_nodes) * (lanes > 8 ? lanes / 8 : 1) / grain;
-    return work < threads ? static_cast<int32_t>(work) : threads;
-}
-
 template <int L>
 Status solve_with(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const Query* query,
                   int count, Stage* stage) {
-    queries.threads = worthwhile_threads(graph, L, queries.threads);
+    queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
     return solve<L>(graph, queries, out, work, query, count, stage);
 }
 

@@ -142,7 +142,7 @@ HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, cons
             acc[i] = edges(e, current + int64_t{u} * L, u, acc[i]);
         }
     }
-    HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = acc[i];
+    HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = F<L>::add(F<L>::zero(), acc[i]);  // as one segment
 }
 
 // How a pass reads the rows: the first two, whatever the masks; later ones, with masks or without.

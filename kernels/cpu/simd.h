@@ -67,9 +67,9 @@ struct F<1> {
     HF_INLINE F add(F a, F b) { return {a.v + b.v}; }
     HF_INLINE F sub(F a, F b) { return {a.v - b.v}; }
     HF_INLINE F mul(F a, F b) { return {a.v * b.v}; }
-    HF_INLINE F fma(F a, F b, F c) { return {std::fma(a.v, b.v, c.v)}; }
+    HF_INLINE F fma(F a, F b, F c) { return {__builtin_fmaf(a.v, b.v, c.v)}; }
     HF_INLINE F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
-    HF_INLINE F abs(F a) { return {std::fabs(a.v)}; }
+    HF_INLINE F abs(F a) { return {__builtin_fabsf(a.v)}; }
     HF_INLINE uint32_t ge(F a, F b) { return a.v >= b.v ? 1u : 0u; }
 };
 
@@ -84,9 +84,9 @@ struct D<1> {
     HF_INLINE D add(D a, D b) { return {a.v + b.v}; }
     HF_INLINE D sub(D a, D b) { return {a.v - b.v}; }
     HF_INLINE D mul(D a, D b) { return {a.v * b.v}; }
-    HF_INLINE D fma(D a, D b, D c) { return {std::fma(a.v, b.v, c.v)}; }
+    HF_INLINE D fma(D a, D b, D c) { return {__builtin_fma(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {a.v > b.v ? a.v : b.v}; }
-    HF_INLINE D abs(D a) { return {std::fabs(a.v)}; }
+    HF_INLINE D abs(D a) { return {__builtin_fabs(a.v)}; }
 };
 
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)

@@ -19,19 +19,20 @@ from numpy.typing import NDArray
 
 QUERIES = 1_008_000 if os.environ.get("HOPFUSE_TESTS") == "full" else 48_000
 BATCH = 1_000
-#: Of a dense solve of so few unknowns, relative to the largest score.
+#: What a dense solve of so few unknowns leaves, of scores that sum to 1.
 SOLVED = 1e-13
 
 
 def draw_graph(rng: np.random.Generator, turn: int) -> hf.Graph:
-    """In turn: any weights, weights in few steps (ties), and weights equal but for their last bits."""
-    n, edges = int(rng.integers(8, 60)), int(rng.integers(10, 240))
+    """In turn: any weights, weights in few steps (ties), and weights equal but for their last bits; some directed."""
+    n, edges = int(rng.integers(8, 90)), int(rng.integers(10, 300))
+    directed = turn % 5 == 4
     if turn % 3 == 0:
-        return random_graph(rng, n, edges, hub=int(rng.integers(n)) if turn % 2 else None)
+        return random_graph(rng, n, edges, directed=directed, hub=int(rng.integers(n)) if turn % 2 else None)
     src, dst = rng.integers(0, n, edges), rng.integers(0, n, edges)
     steps = rng.integers(1, 3, edges).astype(np.float64)
     weight = steps if turn % 3 == 1 else 1.0 + 1e-6 * rng.random(edges)
-    return hf.Graph.from_edges(src, dst, weight, num_nodes=n)
+    return hf.Graph.from_edges(src, dst, weight, num_nodes=n, directed=directed)
 
 
 def draw_restarts(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
@@ -46,7 +47,7 @@ def solve(graph: hf.Graph, restart: NDArray[np.float64], damping: float) -> NDAr
     src, dst, weight, _ = graph.edges()
     walks = np.zeros((n, n))
     np.add.at(walks, (src, dst), weight)
-    apart = src != dst
+    apart = (src != dst) & (not graph.directed)
     np.add.at(walks, (dst[apart], src[apart]), weight[apart])
     degree = walks.sum(axis=1, keepdims=True)
     walks = np.divide(walks, degree, out=np.zeros_like(walks), where=degree > 0)
@@ -56,9 +57,11 @@ def solve(graph: hf.Graph, restart: NDArray[np.float64], damping: float) -> NDAr
 
 def false_certificates(hits: Any, exact: NDArray[np.float64]) -> tuple[int, int]:
     """Proven queries that have another set or order than the exact scores, and scores that leave their bounds."""
-    order = np.argsort(-exact, axis=1, kind="stable")[:, : hits.ids.shape[1]]
-    is_hit = np.arange(hits.ids.shape[1]) < hits.counts[:, None]
-    wrong = hits.proven & ((hits.ids != order) & is_hit).any(axis=1)
+    k = hits.ids.shape[1]
+    order = np.argsort(-exact, axis=1, kind="stable")[:, :k]
+    is_hit = np.arange(k) < hits.counts[:, None]
+    missing = hits.counts < np.minimum(k, (exact > SOLVED).sum(axis=1))
+    wrong = hits.proven & (missing | ((hits.ids != order) & is_hit).any(axis=1))
     found = np.take_along_axis(exact, np.where(is_hit, hits.ids, 0), axis=1)
     error = np.abs(np.where(is_hit, hits.scores - found, 0.0))
     return int(wrong.sum()), int((error > hits.score_bounds + SOLVED).sum())
@@ -74,11 +77,31 @@ def test_no_certificate_is_false(stop: str) -> None:
         damping, tol = (0.1, 0.5, 0.85, 0.98)[turn % 4], (1e-3, 1e-5, 1e-7)[turn // 4 % 3]
         k = min(graph.num_nodes, (1, 3, 10)[turn // 12 % 3])
         hits = hf.ppr_topk(graph, restart, k, damping=damping, tol=tol, stop=stop)
-        assert false_certificates(hits, solve(graph, restart, damping)) == (0, 0), f"turn {turn}"
+        exact = solve(graph, restart, damping)
+        few = np.arange(graph.num_nodes) % 3 != turn % 3
+        among = np.flatnonzero(few)
+        some = hf.ppr_topk(graph, restart, min(k, among.size), damping=damping, tol=tol, stop=stop, among=among)
+        assert false_certificates(hits, exact) == (0, 0), f"turn {turn}"
+        assert false_certificates(some, np.where(few, exact, 0.0)) == (0, 0), f"turn {turn}, among some"
         proven += int(hits.proven.sum())
         early += int((hits.proven & ~hits.converged).sum())
     assert proven > 0.3 * QUERIES
     assert stop == "tol" or early > 0.1 * QUERIES
+
+
+def test_no_bound_of_all_scores_is_false() -> None:
+    rng = np.random.default_rng(9)
+    converged = 0
+    for turn in range(QUERIES // BATCH // 4):
+        graph = draw_graph(rng, turn)
+        restart = draw_restarts(rng, graph.num_nodes)
+        damping, tol = (0.1, 0.5, 0.85, 0.98)[turn % 4], (1e-3, 1e-5, 1e-7)[turn // 4 % 3]
+        result = hf.ppr(graph, restart, damping=damping, tol=tol)
+        error = np.abs(result.scores - solve(graph, restart, damping)).sum(axis=1)
+        assert (error <= result.bound + SOLVED).all(), f"turn {turn}"
+        assert (result.converged == (result.bound <= tol)).all()
+        converged += int(result.converged.sum())
+    assert converged > 0.1 * QUERIES
 
 
 def test_a_false_certificate_is_counted() -> None:
@@ -92,6 +115,8 @@ def test_a_false_certificate_is_counted() -> None:
     moved[:, 0] += 2 * hits.score_bounds[:, 0] + 1e-6
     same = {name: getattr(hits, name) for name in ("ids", "scores", "counts", "score_bounds", "proven")}
     wrong = SimpleNamespace(**(same | {"ids": swapped, "proven": np.ones(BATCH, bool)}))
+    short = SimpleNamespace(**(same | {"counts": hits.counts - 1, "proven": np.ones(BATCH, bool)}))
     off = SimpleNamespace(**(same | {"scores": moved}))
+    assert false_certificates(short, exact)[0] > 0.9 * BATCH
     assert false_certificates(wrong, exact)[0] > 0.9 * BATCH
     assert false_certificates(off, exact)[1] > 0.9 * BATCH

@@ -11,7 +11,7 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from hopfuse import _native
-from hopfuse.backends.cpu_graph import MANY_LANES, Layout
+from hopfuse.backends.cpu_graph import MANY_LANES, Layout, lane_blocks
 from variants import use
 
 NAMES = ("scores", "iterations", "residual", "bound", "converged")
@@ -95,10 +95,43 @@ def test_few_queries_get_the_hits_that_they_get_among_many(every_isa: list[str],
             assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({count} queries)")
 
 
-def test_queries_left_over_by_blocks_of_many_walk_as_few() -> None:
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1023, 1024, 1025])
+@pytest.mark.parametrize("directed", [False, True])
+def test_windows_of_every_fill(n: int, directed: bool) -> None:
+    rng = np.random.default_rng(n)
+    graph = random_graph(rng, n, 3 * n, directed=directed)
+    masks = rng.random((MANY_LANES, n)) < 0.8
+    masks[:, 0] = True
+    restart = random_restart(rng, n, MANY_LANES, masks)
+    together = hf.ppr_topk(graph, restart, n + 5, allowed_nodes=masks)
+    for count in (1, 3, 8):
+        few = hf.ppr_topk(graph, restart[:count], n + 5, allowed_nodes=masks[:count])
+        for name in ("ids", "counts", "proven", "score_bounds", *NAMES):
+            assert_bitwise(getattr(few, name), getattr(together, name)[:count], f"{name} ({count} queries)")
+
+
+@pytest.mark.parametrize(
+    ("batch", "lanes"),
+    [(1, [1]), (3, [4]), (8, [8]), (9, [16]), (16, [16]), (17, [16, 1]), (24, [16, 8]), (25, [16, 16]), (35, [32, 4])],
+)
+def test_batches_with_a_block_of_few_lanes_have_rows_by_length(batch: int, lanes: list[int]) -> None:
     graph = wide_graph(False, 1)
-    restart = random_restart(np.random.default_rng(6), graph.num_nodes, MANY_LANES + 3)
-    together = hf.ppr(graph, restart)
-    alone = hf.ppr(graph, restart[MANY_LANES:])
+    restart = random_restart(np.random.default_rng(6), graph.num_nodes, batch)
+    together = hf.ppr(graph, restart, backend="cpu")
+    assert lane_blocks(batch) == lanes
+    assert ("cpu:joint:few" in graph._prepared) == (min(lanes) <= _native.PPR_FEW_LANES)
+    alone = hf.ppr(graph, restart[-1:], backend="cpu")
     for name in NAMES:
-        assert_bitwise(getattr(alone, name), getattr(together, name)[MANY_LANES:], name)
+        assert_bitwise(getattr(alone, name), getattr(together, name)[-1:], name)
+
+
+def test_small_graphs_take_few_threads_and_explain_says_how_many() -> None:
+    def threads(nodes: int, edges: int, batch: int) -> int:
+        rng = np.random.default_rng(7)
+        graph = random_graph(rng, nodes, edges)
+        hf.ppr(graph, random_restart(rng, nodes, batch), threads=3, backend="cpu")
+        return int(hf.explain()["backends"]["cpu"]["last_calls"]["ppr_f32"]["threads"])
+
+    assert threads(50, 100, 1) == 1
+    assert threads(20_000, 200_000, 1) == 3
+    assert threads(5_000, 20_000, 32) == 3

@@ -29,9 +29,10 @@
 
 namespace hopfuse {
 
-constexpr int DENSE_TILE = 16;  // rows per tile of codes
-constexpr int DENSE_GROUP = 4;  // dimensions that stand together in a tile
-constexpr int DENSE_STEP = 12;  // tiles are padded to a multiple of this
+constexpr int DENSE_TILE = 16;       // rows per tile of codes
+constexpr int DENSE_GROUP = 4;       // dimensions that stand together in a tile
+constexpr int DENSE_STEP = 12;       // tiles are padded to a multiple of this
+constexpr int DENSE_BLOCK_STEP = 4;  // tiles of a block that is scanned together are a multiple of this
 constexpr int DENSE_SHORT_LIST = 8;
 
 enum class DenseType : int { float32 = 0, float16 = 1, bfloat16 = 2 };  // the latter two by their bits

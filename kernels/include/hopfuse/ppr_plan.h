@@ -43,4 +43,12 @@ HOPFUSE_FN float ppr_theta(double damping, double tol) {
     return theta < 1e38 ? static_cast<float>(theta) : 1e38f;  // no residual is larger
 }
 
+// Threads that a block of some lanes is worth on a CPU: a meeting of all costs as much as many entries. No answer depends
+// on them.
+HOPFUSE_FN int32_t ppr_threads(int64_t nodes, int64_t stored, int lanes, int32_t most) {
+    constexpr int64_t grain = 1 << 16;
+    const int64_t worth = 1 + (nodes + stored) * (lanes > 8 ? lanes / 8 : 1) / grain;
+    return worth < most ? static_cast<int32_t>(worth) : most;
+}
+
 }  // namespace hopfuse

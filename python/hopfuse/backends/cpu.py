@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Corpus, Graph
 from .arguments import DENSE_SUFFIXES, Evidence, PprQueries, thread_count
-from .cpu_graph import graph_view
+from .cpu_graph import graph_view, threads_used
 
 _DENSE_TYPES = _native.dense_types()
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
@@ -87,7 +87,7 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
     if queries.damping.size:
         view = graph_view(graph, queries)
         _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
-    _record("ppr_f32", queries.threads, queries=queries.damping.size)
+    _record("ppr_f32", threads_used(graph, queries), queries=queries.damping.size)
     return evidence
 
 
@@ -114,7 +114,7 @@ def ppr_topk(
             **hits,
             **evidence._asdict(),
         )
-    _record("ppr_f32", queries.threads, queries=batch, proven=int(hits["proven"].sum()))
+    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(hits["proven"].sum()))
     return hits, evidence
 
 

@@ -58,52 +58,80 @@ class Layout(NamedTuple):
         }
 
 
+def lane_blocks(batch: int) -> list[int]:
+    """Lanes of the blocks in which ppr_f32.cpp solves a batch."""
+    lanes = [MANY_LANES] * (batch // MANY_LANES)
+    left = batch % MANY_LANES
+    if left > MANY_LANES // 2:
+        lanes.append(MANY_LANES // 2)
+        left -= MANY_LANES // 2
+    if left:
+        lanes.append(next(width for width in (1, 4, 8, MANY_LANES // 2) if width >= left))
+    return lanes
+
+
+def threads_used(graph: Graph, queries: PprQueries) -> int:
+    """The most threads that a block of the batch is worth, of those that it may use."""
+    sizes = graph.num_nodes, graph.num_stored
+    blocks = lane_blocks(queries.damping.size)
+    return max((_native.ppr_threads(*sizes, lanes, queries.threads) for lanes in blocks), default=1)
+
+
 def graph_view(graph: Graph, queries: PprQueries) -> _native.GraphView:
-    """The kernels' view of a graph: made once per meaning of edge types, once with out-rows, once for few queries."""
+    """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once with the
+    rows by length too, for batches that have a block of few lanes.
+    """
     with_rows = queries.allowed is not None and graph.directed
-    is_few = 0 < queries.damping.size % MANY_LANES <= _native.PPR_FEW_LANES
+    is_few = min(lane_blocks(queries.damping.size)) <= _native.PPR_FEW_LANES
     key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
     if key not in graph._prepared:
-        graph._prepared[key] = _make_view(graph, queries.per_type, with_rows, None, None)
-    if is_few and f"{key}:few" not in graph._prepared:
-        if "cpu:layout" not in graph._prepared:
-            graph._prepared["cpu:layout"] = Layout.of(graph)
-        by_length = _make_view(graph, queries.per_type, with_rows, graph._prepared["cpu:layout"], None)
-        graph._prepared[f"{key}:few"] = _make_view(graph, queries.per_type, with_rows, None, by_length)
-    view: _native.GraphView = graph._prepared[f"{key}:few" if is_few else key]
-    return view
+        derived = Degrees.of(graph, queries.per_type)
+        arrays = _arrays(graph, derived, with_rows)
+        graph._prepared[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume, None)
+    arrays, volume, view = graph._prepared[key]
+    if is_few:
+        if f"{key}:few" not in graph._prepared:
+            by_length = _make_view(graph, _laid_out(graph, arrays), volume, None)
+            graph._prepared[f"{key}:few"] = _make_view(graph, arrays, volume, by_length)
+        view = graph._prepared[f"{key}:few"]
+    made: _native.GraphView = view
+    return made
+
+
+ROWS = ("indptr", "indices", "weight", "edge_type")
+OUT_ROWS = tuple(f"out_{name}" for name in ROWS)
+NODES = ("degree", "node_of", "scale64", "scale32", "unscale64", "unscale32")
+
+
+def _arrays(graph: Graph, derived: Degrees, with_rows: bool) -> Arrays:
+    """What the kernels read, by internal node."""
+    return {
+        **{name: getattr(graph, name) for name in (*ROWS, "degree", "node_of")},
+        **{name: getattr(derived, name) for name in NODES[2:]},
+        **(out_rows(graph) if with_rows else dict.fromkeys(OUT_ROWS)),
+        "row_of": graph.internal_of,
+        "place": None,
+        "internal": None,
+    }
+
+
+def _laid_out(graph: Graph, arrays: Arrays) -> Arrays:
+    """The same by stored row, rows by length."""
+    layout = Layout.of(graph)
+    laid = layout.rows({name: arrays[name] for name in ROWS}) | layout.nodes({name: arrays[name] for name in NODES})
+    outgoing = {name: arrays[name] for name in OUT_ROWS}
+    laid |= outgoing if outgoing["out_indptr"] is None else layout.rows(outgoing)
+    return laid | layout._asdict() | {"row_of": layout.place[graph.internal_of]}
 
 
 def _make_view(
-    graph: Graph, per_type: bool, with_rows: bool, layout: Layout | None, by_length: _native.GraphView | None
+    graph: Graph, arrays: dict[str, Any], volume: float, by_length: _native.GraphView | None
 ) -> _native.GraphView:
-    derived = Degrees.of(graph, per_type)
-    rows: Arrays = {
-        "indptr": graph.indptr,
-        "indices": graph.indices,
-        "weight": graph.weight,
-        "edge_type": graph.edge_type,
-    }
-    outgoing: Arrays = out_rows(graph) if with_rows else {f"out_{name}": None for name in rows}
-    nodes: Arrays = {
-        "degree": graph.degree,
-        "node_of": graph.node_of,
-        "scale64": derived.scale64,
-        "scale32": derived.scale32,
-        "unscale64": derived.unscale64,
-        "unscale32": derived.unscale32,
-    }
-    arrays: dict[str, Any] = {**rows, **outgoing, **nodes, "row_of": graph.internal_of, "place": None, "internal": None}
-    if layout is not None:
-        arrays |= layout.rows(rows) | layout.nodes(nodes) | layout._asdict()
-        arrays["row_of"] = layout.place[graph.internal_of]
-        if with_rows:
-            arrays |= layout.rows(outgoing)
     return _native.GraphView.make(
         owner=(arrays, by_length),
         directed=graph.directed,
         num_types=graph.num_edge_types,
-        volume=derived.volume,
+        volume=volume,
         longest_row=longest_row(graph),
         by_length=by_length,
         **arrays,

@@ -114,6 +114,10 @@ class Corpus:
         array([[ 1., -2.]], dtype=float32)
         """
         _check_options(metric, storage)
+        if not isinstance(vectors, np.ndarray):
+            raise InputError(
+                f"vectors are a {type(vectors).__name__}; from_stored takes a NumPy array, from_array others"
+            )
         precision = _PRECISIONS.get(vectors.dtype.name)
         is_right = precision is not None and storage in ("int8", precision)
         is_right = is_right and vectors.flags.c_contiguous and vectors.dtype.isnative

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from typing import Any
 
@@ -21,7 +22,7 @@ def give_pages_back(array: NDArray[Any]) -> None:
     """Drop a mapped array's pages from the process; what is read of them again comes from the file or its cache.
 
     Nothing happens to an array that is not mapped, or by a mapping that can be written, whose changes may be in memory
-    alone, or where the system has no such call.
+    alone, or where the system has no such call; pages that are locked in memory stay.
     """
     mapping = mapping_of(array)
     if mapping is None or not memoryview(mapping).readonly or not hasattr(mmap, "MADV_DONTNEED"):
@@ -30,4 +31,5 @@ def give_pages_back(array: NDArray[Any]) -> None:
     first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
     last = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
     if last > first:
-        mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
+        with contextlib.suppress(OSError):  # locked pages stay
+            mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
