@@ -118,7 +118,12 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     hf.calibrate(hits, "max")
     hf.fuse([hits, hits], method="rrf")
     calls = hf.explain()["backends"]["cpu"]["last_calls"]
-    assert calls["ppr_f32"] | {"kernel": f"ppr_f32_{_native.isa()}", "threads": 2, "queries": 3} == calls["ppr_f32"]
+    ran = {
+        "kernel": f"ppr_f32_{_native.isa()}",
+        "threads": 1,
+        "queries": 3,
+    }  # more than one thread is not worth it here
+    assert calls["ppr_f32"] | ran == calls["ppr_f32"]
     assert calls["dense_topk_f32"]["kernel"] == f"dense_topk_f32_{_native.isa()}"
     assert calls["dense_topk_f32"]["queries"] == 1
     assert calls["calibrate_f32"]["method"] == "max"
