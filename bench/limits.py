@@ -70,10 +70,7 @@ def _row(level: Level, access: str, loop: Loop, settings: Settings) -> dict[str,
         "rate": summary(rates),
         "threads": settings.threads,
         "quick": settings.quick,
-        "load": {"average_before": average, "other_cores": load.stop()},
-        "machine": machine.machine(),
-        **machine.commit(),
-        "versions": machine.versions(),
+        **machine.surroundings(average, load.stop()),
     }
 
 

@@ -116,6 +116,16 @@ def load_average() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
+def surroundings(average: float | None, other: float | None) -> dict[str, Any]:
+    """What a row that times no call of hopfuse says of the machine and of what else ran there."""
+    return {
+        "load": {"average_before": average, "other_cores": other},
+        "machine": machine(),
+        **commit(),
+        "versions": versions(),
+    }
+
+
 def _available_memory() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

@@ -108,10 +108,7 @@ def _beside(run: Any, variants: list[Variant], orders: dict[str, Rows], settings
             "of_kept": float(np.median(np.array(taken) / np.array(times[0]))),
             "threads": settings.threads,
             "quick": settings.quick,
-            "load": {"average_before": average, "other_cores": load.stop()},
-            "machine": machine.machine(),
-            **machine.commit(),
-            "versions": machine.versions(),
+            **machine.surroundings(average, load.stop()),
         }
 
 

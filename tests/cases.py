@@ -201,6 +201,19 @@ ADVERSARIAL_ROWS = [
 ]
 
 
+#: The least positive bfloat16.
+BFLOAT16_TINY = 2.0**-133
+
+
+def bfloat16_extremes(rng: np.random.Generator, n: int, d: int) -> NDArray[np.float64]:
+    """Subnormal bfloat16 numbers are subnormal in float32 too; the largest that can be scored beside them."""
+    tiny, largest = BFLOAT16_TINY, 2.0**60
+    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 2.0**-126, 1.0, -1.0, largest, -largest, 0.333])
+    x: NDArray[np.float64] = rng.choice(levels, (n, d))
+    x[:, 0] = 1.0
+    return x
+
+
 def adversarial_rows(name: str, rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
     """One of ADVERSARIAL_ROWS: n rows, at least 124, of d dimensions, at least 8."""
     x = rng.standard_normal((n, d)).astype(np.float32)

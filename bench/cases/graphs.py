@@ -39,15 +39,7 @@ def atlas(quick: bool) -> WalkGraph:
         made = build_atlas()
     except MissingExtraError as absent:
         raise UnavailableError(str(absent)) from absent
-    graph = hf.Graph.from_edges(
-        made.src,
-        made.dst,
-        made.weight,
-        num_nodes=made.num_nodes,
-        edge_type=made.edge_type,
-        edge_type_names=made.edge_type_names,
-    )
-    return WalkGraph("atlas", graph, made.num_passages)
+    return WalkGraph("atlas", made.graph(), made.num_passages)
 
 
 def generated(stored: int, quick: bool) -> WalkGraph:

@@ -8,6 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from bench_rows import LIMITS
+from hopfuse.backends import cpu_graph
 
 from bench import limits, traffic, worker
 from bench.ceilings import Ceilings
@@ -71,6 +72,11 @@ def test_a_pass_moves_what_its_formula_says() -> None:
     assert block.state == 4 * nodes * 8
     both = traffic.of_pass(graph, 40)  # a block of 32 queries and one of 8
     assert both.gathered == 4 * stored * 40
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4, 5, 8, 9, 16, 17, 20, 24, 25, 31, 32, 33, 64, 81])
+def test_blocks_are_those_of_the_library(batch: int) -> None:
+    assert traffic.lane_blocks(batch) == cpu_graph.lane_blocks(batch)
 
 
 def test_a_block_walks_as_long_as_its_longest_query() -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 
-import hopfuse as hf
 import hopfuse.extract.atlas.build
 import hopfuse.extract.atlas.countries
 import hopfuse.extract.atlas.names
@@ -194,14 +193,7 @@ def test_mentions_and_relations_weigh_their_inverse_frequency(atlas, row_of):
 
 
 def test_graph_type_takes_the_edges(atlas):
-    graph = hf.Graph.from_edges(
-        atlas.src,
-        atlas.dst,
-        atlas.weight,
-        num_nodes=atlas.num_nodes,
-        edge_type=atlas.edge_type,
-        edge_type_names=atlas.edge_type_names,
-    )
+    graph = atlas.graph()
     assert graph.num_nodes == atlas.num_nodes
     assert graph.edge_type_names == ("context", "relation", "alias")
 

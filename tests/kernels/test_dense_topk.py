@@ -7,7 +7,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import ADVERSARIAL_ROWS, adversarial_rows, drawn_vectors
+from cases import ADVERSARIAL_ROWS, BFLOAT16_TINY, adversarial_rows, bfloat16_extremes, drawn_vectors
 from compare import assert_hits_close, assert_hits_equal
 from hopfuse import reference
 from hypothesis import given
@@ -133,17 +133,15 @@ def test_float16_extremes(isa: str) -> None:
 
 
 def test_bfloat16_extremes(isa: str) -> None:
-    """Subnormal bfloat16 numbers are subnormal in float32 too; the largest that can be scored beside them."""
     rng = np.random.default_rng(17)
-    tiny, largest = 2.0**-133, 2.0**60
-    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 2.0**-126, 1.0, -1.0, largest, -largest, 0.333])
-    x = rng.choice(levels, (400, 20))
-    x[:, 0] = 1.0
+    x = bfloat16_extremes(rng, 400, 20)
     q = normal(rng, 7, 20) * np.float32([[1], [1], [1], [1e-15], [1e-15], [1e10], [1e10]])
     for metric in ("ip", "cosine"):
         for k in (1, 10, 60):
             check(x, q, k, metric, "bfloat16")
-    check(np.where(np.arange(400)[:, None] % 3 == 0, -tiny, tiny) * np.ones(20), q, 9, "ip", "bfloat16")
+    check(
+        np.where(np.arange(400)[:, None] % 3 == 0, -BFLOAT16_TINY, BFLOAT16_TINY) * np.ones(20), q, 9, "ip", "bfloat16"
+    )
 
 
 def test_every_bfloat16_value_is_read_exactly(isa: str) -> None:

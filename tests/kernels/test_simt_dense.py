@@ -11,7 +11,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 import variants  # puts the emulator on the path
-from cases import ADVERSARIAL_ROWS, adversarial_rows, drawn_vectors
+from cases import ADVERSARIAL_ROWS, adversarial_rows, bfloat16_extremes, drawn_vectors
 from compare import assert_hits_equal
 from hopfuse.backends.cuda.dense import Sizes, dense_topk
 from hopfuse.ops.dense import _read_allow
@@ -198,10 +198,7 @@ def test_float16_extremes(runtime: Runtime) -> None:
 
 def test_bfloat16_extremes(runtime: Runtime) -> None:
     rng = np.random.default_rng(27)
-    tiny, largest = 2.0**-133, 2.0**60
-    levels = np.array([0.0, -0.0, tiny, -tiny, 3 * tiny, 2.0**-126, 1.0, -1.0, largest, -largest, 0.333])
-    x = rng.choice(levels, (200, 20))
-    x[:, 0] = 1.0
+    x = bfloat16_extremes(rng, 200, 20)
     q = normal(rng, 4, 20) * np.float32([[1], [1], [1e-15], [1e10]])
     for metric in ("ip", "cosine"):
         check(runtime, x, q, 5, metric, storage="bfloat16")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from .. import Graph, Index
+from .. import Index
 from ..encoders import Encoder, WordLlamaEncoder
 from ..extract.atlas import Atlas
 from ..recipes import PhaseGraph
@@ -41,14 +41,7 @@ def encode(atlas: Atlas) -> tuple[Encoder, NDArray[np.float32]]:
 
 def make_index(atlas: Atlas, vectors: NDArray[np.float32], directory: Path) -> None:
     """Build the index of an atlas and save it."""
-    graph = Graph.from_edges(
-        atlas.src,
-        atlas.dst,
-        atlas.weight,
-        num_nodes=atlas.num_nodes,
-        edge_type=atlas.edge_type,
-        edge_type_names=atlas.edge_type_names,
-    )
+    graph = atlas.graph()
     rows = zip(atlas.ids, atlas.titles, atlas.texts, strict=True)
     index = Index.build(
         passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],

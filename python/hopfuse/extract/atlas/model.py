@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import Graph
+
 EDGE_TYPES = ("context", "relation", "alias")
 
 
@@ -109,4 +111,15 @@ class Atlas:
         return (
             f"Atlas(passages={self.num_passages}, entities={self.num_entities}, edges={self.src.size}, "
             f"questions={len(self.questions)})"
+        )
+
+    def graph(self) -> Graph:
+        """The typed, undirected graph of the edges."""
+        return Graph.from_edges(
+            self.src,
+            self.dst,
+            self.weight,
+            num_nodes=self.num_nodes,
+            edge_type=self.edge_type,
+            edge_type_names=self.edge_type_names,
         )
