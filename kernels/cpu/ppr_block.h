@@ -42,7 +42,14 @@ enum PprSlot {
     slot_near,
     slot_reach,
     slot_scratch,
+    slot_correction,
+    slot_remainder,
+    slot_every_row,
+    slot_every_rank,
+    slot_columns,
+    num_ppr_slots,
 };
+static_assert(num_ppr_slots <= Workspace::max_slots);
 
 template <int L>
 struct PprBlock {
@@ -59,6 +66,8 @@ struct PprBlock {
     float* next = nullptr;
     int64_t pass = 1;
     float* result = nullptr;
+    const float* remainder = nullptr;  // what `result` lacks of a refined x^, or null
+    float* correction = nullptr;       // receives fl(r / deg) of `result` whenever r is measured, or null
 
     // Degrees: shared by all lanes (stride 0) or a table with a value per lane (stride L).
     bool per_lane = false;
@@ -89,6 +98,13 @@ struct PprBlock {
         : graph(g), queries(q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE),
           chebyshev(!q.per_type && !g.directed) {}
 
+    // Lane i is query[i] of the batch; lanes from `count` on are unused.
+    void take(const int64_t* first, int count) {
+        for (int lane = 0; lane < L; ++lane) {
+            query[lane] = lane < count ? first[lane] : -1;
+            damping[lane] = lane < count ? queries.damping[first[lane]] : 0.0;
+        }
+    }
     int64_t num_windows() const { return (graph.num_nodes + PPR_WINDOW - 1) / PPR_WINDOW; }
     int64_t window_end(int64_t window) const {
         const int64_t end = (window + 1) * PPR_WINDOW;
@@ -111,6 +127,10 @@ struct PprBlock {
     int64_t restart_index(int64_t row) const {
         const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);
         return rank[row >> 6] + __builtin_popcountll(before);
+    }
+
+    bool restarts(int64_t row, int lane) const {
+        return has_restart(row) && restart64[restart_index(row) * L + lane] > 0.0;
     }
 };
 
@@ -148,6 +168,36 @@ HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
 template <int L>
 HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
     return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
+}
+
+// Copies some lanes of one state to another.
+template <int L>
+void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, float* to) {
+    int chosen[L], count = 0;
+    for (int lane = 0; lane < L; ++lane)
+        if (lanes[lane]) chosen[count++] = lane;
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t row = 0; row < block.graph.num_nodes; ++row)
+        for (int i = 0; i < count; ++i) to[row * L + chosen[i]] = from[row * L + chosen[i]];
+}
+
+// Takes the stopping lanes of `from` into `result`. Where no lane goes on, the lanes captured before are copied
+// the other way if they are fewer, and the buffers change places.
+template <int L>
+void capture(PprBlock<L>& block, const bool* stop, const bool* active, float*& from) {
+    bool before[L];
+    int stopping = 0, captured = 0, going = 0;
+    for (int lane = 0; lane < L; ++lane) {
+        before[lane] = block.query[lane] >= 0 && !active[lane];
+        stopping += stop[lane] ? 1 : 0;
+        captured += before[lane] ? 1 : 0;
+        going += active[lane] && !stop[lane] ? 1 : 0;
+    }
+    if (stopping == 0) return;
+    if (going > 0 || captured >= stopping) return copy_lanes<L>(block, stop, from, block.result);
+    if (captured > 0) copy_lanes<L>(block, before, block.result, from);
+    float* swap = from;
+    from = block.result, block.result = swap;
 }
 
 // deg_v, by which a row's state y_v counts in x: for per_type 1, or 0 in lanes that may not hold mass.

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "kernels.h"
+#include "ppr_answers.h"
 #include "ppr_block.h"
 #include "ppr_certify.h"
 #include "ppr_pass.h"
+#include "ppr_refine.h"
 #include "ppr_setup.h"
 #include "ppr_topk.h"
 
@@ -18,46 +20,6 @@ namespace {
 // A query's course: stop when proven (top-k only), else by tol, where the result stands. The second stage starts
 // afresh, so what it gives does not depend on the batch.
 enum Stage { stage_proven, stage_tol, stage_done };
-
-struct Query {
-    int64_t index;
-};
-
-struct Outputs {
-    float* scores;       // (B, N) or null
-    const PprTopk* top;  // or null
-    PprEvidence evidence;
-};
-
-// Copies some lanes of one state to another.
-template <int L>
-void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, float* to) {
-    int chosen[L], count = 0;
-    for (int lane = 0; lane < L; ++lane)
-        if (lanes[lane]) chosen[count++] = lane;
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t row = 0; row < block.graph.num_nodes; ++row)
-        for (int i = 0; i < count; ++i) to[row * L + chosen[i]] = from[row * L + chosen[i]];
-}
-
-// Takes the stopping lanes of `from` into `result`. Where no lane goes on, the lanes captured before are copied
-// the other way if they are fewer, and the buffers change places.
-template <int L>
-void capture(PprBlock<L>& block, const bool* stop, const bool* active, float*& from) {
-    bool before[L];
-    int stopping = 0, captured = 0, going = 0;
-    for (int lane = 0; lane < L; ++lane) {
-        before[lane] = block.query[lane] >= 0 && !active[lane];
-        stopping += stop[lane] ? 1 : 0;
-        captured += before[lane] ? 1 : 0;
-        going += active[lane] && !stop[lane] ? 1 : 0;
-    }
-    if (stopping == 0) return;
-    if (going > 0 || captured >= stopping) return copy_lanes<L>(block, stop, from, block.result);
-    if (captured > 0) copy_lanes<L>(block, before, block.result, from);
-    float* swap = from;
-    from = block.result, block.result = swap;
-}
 
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
 // when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
@@ -152,83 +114,86 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
     return true;
 }
 
-// Scores of the caller's nodes begin .. end - 1.
+// Refines the open lanes; their lists are ranked again, and written.
 template <int L>
-void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int64_t end, float* scores) {
-    const int64_t n = block.graph.num_nodes;
-    const int32_t* row_of = block.graph.row_of;
-    int64_t v = begin;
-    if constexpr (L >= 16) {  // by squares of 16 nodes and 16 lanes; lanes that are not written go to a spare row
-        for (; v + 16 <= end; v += 16)
-            for (int first = 0; first < L; first += 16) {
-                float spare[16];
-                const float* from[16];
-                float* to[16];
-                for (int i = 0; i < 16; ++i) {
-                    const int lane = first + i;
-                    from[i] = block.result + int64_t{row_of[v + i]} * L + first;
-                    to[i] = write[lane] ? scores + block.query[lane] * n + v : spare;
-                }
-                transpose_16(from, to);
-            }
-    }
-    for (; v < end; ++v)
-        for (int lane = 0; lane < L; ++lane)
-            if (write[lane]) scores[block.query[lane] * n + v] = block.result[int64_t{row_of[v]} * L + lane];
-}
-
-// Rows of `scores` from the block's lanes, in the caller's node order.
-template <int L>
-void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
-        write_nodes<L>(block, write, block.tile_begin(tile), block.tile_end(tile), scores);
-}
-
-template <int L>
-void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificate<L>& certificate, const bool* proven,
-                const Ranked* selected, const int64_t* found, const PprTopk& top) {
+Status refine_lists(PprBlock<L>& block, const Outputs& out, const bool* open, const double* lost,
+                    PprCertificate<L>& certificate, RankedLists<L>& lists) {
+    if (!refine<L>(block, open, lost, certificate)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
-        if (!write[lane]) continue;
-        const int64_t b = block.query[lane], count = found[lane] < top.k ? found[lane] : top.k;
-        const RankedList<L> list{block, selected + lane * (top.k + 1), lane};
-        for (int64_t i = 0; i < top.width; ++i) {
-            const int64_t at = b * top.width + i;
-            if (i >= count) {
-                top.ids[at] = -1, top.scores[at] = -std::numeric_limits<float>::infinity();
-                top.score_bounds[at] = 0.0f;
-                continue;
-            }
-            const Ranked& hit = selected[lane * (top.k + 1) + i];
-            double bound = certificate.bound[lane];
-            if (std::isfinite(certificate.per_degree[lane])) {
-                const double local = node_error(NodeError{certificate.per_degree[lane], 0.0}, list.degree(i));
-                bound = local < bound ? local : bound;
-            }
-            top.ids[at] = hit.id, top.scores[at] = hit.score;
-            top.score_bounds[at] = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
-        }
-        top.counts[b] = count;
-        top.proven[b] = proven[lane] ? 1 : 0;
+        if (!open[lane]) continue;
+        lists.error[lane] = ppr_refined_error(certificate.per_degree[lane]);
+        out.evidence.iterations[block.query[lane]] += ppr_refining_passes(block.damping[lane]) + 1;
     }
+    if (!lists.rank(block, *out.top, open)) return Status::out_of_memory;
+    write_evidence<L>(block, open, certificate, out.evidence);
+    write_topk<L>(block, open, certificate, lists, *out.top);
+    return Status::ok;
+}
+
+// The same for x^ of `count` queries, (count, N) by internal node, in a block of their own.
+template <int L>
+Status refine_few(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const int64_t* query,
+                  int count, const float* x) {
+    queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
+    PprBlock<L> block(graph, queries, work);
+    block.take(query, count);
+    if (!setup_block<L>(block)) return Status::out_of_memory;
+    block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
+    if (block.correction == nullptr) return Status::out_of_memory;
+#pragma omp parallel for schedule(static) num_threads(queries.threads)
+    for (int64_t row = 0; row < graph.num_nodes; ++row) {
+        const int64_t node = node_of_row(graph, row);
+        for (int lane = 0; lane < L; ++lane)
+            block.result[row * L + lane] = lane < count ? x[lane * graph.num_nodes + node] : 0.0f;
+    }
+    const double lost[L] = {};
+    bool open[L];
+    for (int lane = 0; lane < L; ++lane) open[lane] = lane < count;
+    PprCertificate<L> certificate = certify<L>(block, lost, nullptr);
+    RankedLists<L> lists(out.top);
+    return refine_lists<L>(block, out, open, lost, certificate, lists);
+}
+
+// Moves the open lanes of a block, at most half of them, to one with fewer lanes.
+template <int L>
+Status refine_apart(const PprBlock<L>& block, const Outputs& out, const bool* open, int count) {
+    const PprGraph& graph = block.graph;
+    const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
+    float* x = block.work.template reserve<float>(slot_columns, size_t(count) * size_t(graph.num_nodes));
+    if (x == nullptr) return Status::out_of_memory;
+    int lanes[L], moved = 0;
+    int64_t query[L];
+    for (int lane = 0; lane < L; ++lane)
+        if (open[lane]) query[moved] = block.query[lane], lanes[moved++] = lane;
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t node = 0; node < graph.num_nodes; ++node) {
+        const float* from = block.result + row_of_node(graph, node) * L;
+        for (int i = 0; i < count; ++i) x[i * graph.num_nodes + node] = from[lanes[i]];
+    }
+    if (count > PPR_FEW_LANES) return refine_few<16>(graph, block.queries, out, block.work, query, count, x);
+    if (count > 4) return refine_few<8>(few, block.queries, out, block.work, query, count, x);
+    if (count > 1) return refine_few<4>(few, block.queries, out, block.work, query, count, x);
+    return refine_few<1>(few, block.queries, out, block.work, query, count, x);
 }
 
 // Solves the block's queries; stage[b] moves on for those that need another attempt.
 template <int L>
-Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work, const Query* query,
-             int count, Stage* stage) {
+Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
+             const int64_t* query, int count, Stage* stage) {
     PprBlock<L> block(graph, queries, work);
-    for (int lane = 0; lane < L; ++lane) {
-        block.query[lane] = lane < count ? query[lane].index : -1;
-        block.damping[lane] = lane < count ? queries.damping[query[lane].index] : 0.0;
-    }
+    block.take(query, count);
     if (!setup_block<L>(block)) return Status::out_of_memory;
-    const Stage now = stage[query[0].index];
+    const Stage now = stage[query[0]];
     int64_t passes[L];
     double lost[L];
     bool by_proof[L];
     if (!walk<L>(block, now, out.top, passes, by_proof)) return Status::out_of_memory;
     normalise<L>(block, by_proof, lost);
+    const bool proves = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
+    if (proves && block.chebyshev) {
+        block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
+        if (block.correction == nullptr) return Status::out_of_memory;
+    }
     PprCertificate<L> certificate = certify<L>(block, lost, nullptr);
     bool open[L];
     for (int lane = 0; lane < L; ++lane) {
@@ -238,51 +203,44 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     }
     polish<L>(block, open, lost, certificate, passes);
 
-    bool proven[L] = {}, used[L], write[L];
-    double shortfall[L];
-    int64_t found[L] = {};
-    std::vector<Ranked> selected;
-    for (int lane = 0; lane < L; ++lane) used[lane] = lane < count;
-    if (out.top != nullptr) {
-        selected.resize(size_t(L) * size_t(out.top->k + 1));
-        NodeError error[L];
-        for (int lane = 0; lane < L; ++lane)
-            error[lane] = std::isfinite(certificate.per_degree[lane]) ? NodeError{certificate.per_degree[lane], 0.0}
-                                                                      : NodeError{0.0, certificate.bound[lane]};
-        const Ranking<L> ranking{block.result, true};
-        if (!select_best<L>(block, *out.top, ranking, used, out.top->k + 1, selected.data(), found))
-            return Status::out_of_memory;
-        measure_proof<L>(block, *out.top, ranking, used, error, selected.data(), found, shortfall);
-        for (int lane = 0; lane < L; ++lane) proven[lane] = shortfall[lane] < 1.0;
-    }
+    bool used[L], write[L];
+    int num_open = 0;
+    RankedLists<L> lists(out.top);
     for (int lane = 0; lane < L; ++lane) {
-        write[lane] = false;
-        if (!used[lane]) continue;
-        const int64_t b = query[lane].index;
-        const bool converged = certificate.bound[lane] <= queries.tol;
-        const bool stands = converged || now == stage_tol || proven[lane] || !by_proof[lane];
-        out.evidence.iterations[b] += passes[lane];
-        stage[b] = stands ? stage_done : stage_tol;
-        if (!stands) continue;
-        write[lane] = true;
-        out.evidence.residual[b] = certificate.residual[lane];
-        out.evidence.bound[b] = certificate.bound[lane];
-        out.evidence.converged[b] = converged ? 1 : 0;
+        used[lane] = lane < count;
+        lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
+    if (out.top != nullptr && !lists.rank(block, *out.top, used)) return Status::out_of_memory;
+    for (int lane = 0; lane < L; ++lane) {
+        write[lane] = open[lane] = false;
+        if (!used[lane]) continue;
+        const int64_t b = query[lane];
+        const bool stands =
+            certificate.bound[lane] <= queries.tol || now == stage_tol || lists.proven[lane] || !by_proof[lane];
+        stage[b] = stands ? stage_done : stage_tol;
+        const bool provable = proves && stands && !lists.proven[lane] && lists.found[lane] >= out.top->k;
+        open[lane] = provable && may_refine<L>(block, lane, passes[lane], certificate.per_degree[lane]);
+        write[lane] = stands && !open[lane];
+        num_open += open[lane] ? 1 : 0;
+        out.evidence.iterations[b] += passes[lane];
+    }
+    write_evidence<L>(block, write, certificate, out.evidence);
     if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
-    if (out.top != nullptr) write_topk<L>(block, write, certificate, proven, selected.data(), found, *out.top);
-    return Status::ok;
+    if (out.top != nullptr) write_topk<L>(block, write, certificate, lists, *out.top);
+    if (num_open == 0) return Status::ok;
+    if (num_open * 2 > L) return refine_lists<L>(block, out, open, lost, certificate, lists);
+    return refine_apart<L>(block, out, open, num_open);
 }
 
 template <int L>
-Status solve_with(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const Query* query,
+Status solve_with(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const int64_t* query,
                   int count, Stage* stage) {
     queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
     return solve<L>(graph, queries, out, work, query, count, stage);
 }
 
 Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
-                   const Query* query, int64_t count, Stage* stage) {
+                   const int64_t* query, int64_t count, Stage* stage) {
     const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
     while (count > 0) {
         const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
@@ -308,12 +266,12 @@ Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out,
     const bool proof = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
     const Stage first = proof ? stage_proven : stage_tol;
     std::vector<Stage> stage(size_t(queries.batch), first);
-    std::vector<Query> group;
+    std::vector<int64_t> group;
     for (int64_t b = 0; b < queries.batch; ++b) out.evidence.iterations[b] = 0;
     for (int now = first; now < stage_done; ++now) {
         group.clear();
         for (int64_t b = 0; b < queries.batch; ++b)
-            if (stage[size_t(b)] == now) group.push_back({b});
+            if (stage[size_t(b)] == now) group.push_back(b);
         const Status status = solve_group(graph, queries, out, work, group.data(), int64_t(group.size()), stage.data());
         if (status != Status::ok) return status;
     }

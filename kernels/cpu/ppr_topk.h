@@ -24,6 +24,13 @@ HF_INLINE F<L> ranked_scores(const PprBlock<L>& block, const Ranking<L>& ranking
     return ranking.final ? value : F<L>::mul(F<L>::max(value, F<L>::zero()), node_weight32<L>(block, row));
 }
 
+template <int L>
+HF_INLINE float ranked_score(const PprBlock<L>& block, const Ranking<L>& ranking, int64_t row, int lane) {
+    float scores[L];
+    F<L>::store(scores, ranked_scores<L>(block, ranking, row));
+    return scores[lane];
+}
+
 inline int64_t candidate_count(const PprGraph& graph, const PprTopk& top) {
     return top.among == nullptr ? graph.num_nodes : top.num_among;
 }
@@ -92,14 +99,33 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
     return true;
 }
 
-// Each lane's largest x_v + 2 e_v over candidates with x_v below its cut.
+// Where a lane's list ends: the score of its last hit, which hit that is, and whether others have that score too.
+struct ListEnd {
+    float score;
+    int64_t id, row;
+    bool tied;
+};
+
+// Whether a row's lane has the entries of another's and neither restarts: their scores are equal.
 template <int L>
-void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const float* cut,
-                     const NodeError* error, double* outside) {
+bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int lane) {
+    const PprGraph& g = block.graph;
+    if (block.restarts(row, lane) || block.restarts(other, lane)) return false;
+    return have_equal_entries(g.indptr, g.indices, g.weight, g.edge_type, row, other);
+}
+
+// Each lane's largest x_v + 2 e_v over candidates with x_v below its list's end, but for 2 relative x_v; infinity where
+// one that is not its twin shares the score of the last hit.
+template <int L>
+void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const ListEnd* list_end,
+                     const NodeError* error, float* outside) {
     const int threads = block.queries.threads;
     const int64_t candidates = candidate_count(block.graph, top);
-    float per_degree[L], flat[L];
+    float cut[L], per_degree[L], flat[L];
+    bool tied = false;
     for (int lane = 0; lane < L; ++lane) {
+        cut[lane] = list_end[lane].score;
+        tied = tied || list_end[lane].tied;
         per_degree[lane] = static_cast<float>(2.0 * error[lane].per_degree);
         flat[lane] = static_cast<float>(2.0 * error[lane].flat);
     }
@@ -123,8 +149,13 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             }
             float values[L];
             F<L>::store(values, reach);
-            for (int lane = 0; lane < L; ++lane)
-                if ((inside >> lane) & 1u) values[lane] = 0.0f;
+            for (int lane = 0; lane < L; ++lane) {
+                if (((inside >> lane) & 1u) == 0) continue;
+                const ListEnd& last = list_end[lane];
+                const bool shares = tied && last.tied && block.graph.node_of[row] > last.id &&
+                                    !(ranked_score<L>(block, ranking, row, lane) > last.score);
+                values[lane] = shares && !rows_are_twins<L>(block, row, last.row, lane) ? infinite32() : 0.0f;
+            }
             mine = F<L>::max(mine, F<L>::load(values));
         }
         F<L>::store(best[size_t(part)].v, mine);
@@ -135,7 +166,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             const float value = best[size_t(part)].v[lane];
             most = value > most ? value : most;
         }
-        outside[lane] = outside_reach(most);
+        outside[lane] = most;
     }
 }
 
@@ -147,10 +178,12 @@ struct RankedList {
     int lane;
 
     float score(int64_t i) const { return list[i].score; }
+    int64_t row(int64_t i) const { return block.graph.row_of[list[i].id]; }
     double degree(int64_t i) const {
-        const int64_t row = block.graph.row_of[list[i].id];
+        const int64_t row = this->row(i);
         return block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
     }
+    bool are_twins(int64_t i) const { return rows_are_twins<L>(block, row(i - 1), row(i), lane); }
 };
 
 // How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven.
@@ -162,27 +195,30 @@ void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
         return;
     }
     const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
-    float cut[L];
+    ListEnd list_end[L];
     NodeError bounded[L];
     bool open[L], any = false;
     for (int lane = 0; lane < L; ++lane) {
         const RankedList<L> list{block, selected + lane * want, lane};
         const ListProof proof = active[lane] ? prove_list(list, top.k, found[lane], candidates, error[lane])
-                                             : ListProof{infinite64(), false};
+                                             : ListProof{infinite64(), false, false};
         shortfall[lane] = proof.shortfall;
         open[lane] = proof.open;
-        cut[lane] = open[lane] ? list.score(top.k - 1) : infinite32();
-        bounded[lane] = open[lane] ? error[lane] : NodeError{0.0, 0.0};
+        list_end[lane] = {infinite32(), 0, 0, false};
+        if (open[lane])
+            list_end[lane] = {list.score(top.k - 1), list.list[top.k - 1].id, list.row(top.k - 1), proof.tied};
+        bounded[lane] = open[lane] ? error[lane] : NodeError{0.0, 0.0, 0.0};
         any = any || open[lane];
     }
     if (!any) return;
-    double outside[L];
-    largest_outside<L>(block, top, ranking, cut, bounded, outside);
+    float outside[L];
+    largest_outside<L>(block, top, ranking, list_end, bounded, outside);
     for (int lane = 0; lane < L; ++lane) {
         if (!open[lane]) continue;
         const RankedList<L> list{block, selected + lane * want, lane};
-        const double last = node_error(error[lane], list.degree(top.k - 1));
-        if (!proven_against(list.score(top.k - 1), last, outside[lane])) shortfall[lane] = PPR_OUTSIDE_SHORTFALL;
+        const double score = list.score(top.k - 1), last = node_error(error[lane], list.degree(top.k - 1), score);
+        if (!proven_against(score, last, outside_reach(outside[lane], error[lane])))
+            shortfall[lane] = PPR_OUTSIDE_SHORTFALL;
     }
 }
 

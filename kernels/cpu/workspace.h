@@ -8,7 +8,7 @@ namespace hopfuse {
 
 class Workspace {
 public:
-    static constexpr int max_slots = 24;
+    static constexpr int max_slots = 32;
 
     Workspace() = default;
     Workspace(const Workspace&) = delete;

@@ -72,6 +72,27 @@ HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, uint6
     return found;
 }
 
+// What says that two nodes have equal scores: the rows' entries, and the restarts.
+struct TwinTables {
+    const int64_t* indptr;
+    const int32_t* indices;
+    const float* weight;
+    const uint8_t* edge_type;
+    RowSet restart_rows;
+    const double* restart;  // (rows, L)
+
+    template <int L>
+    __device__ bool restarts(int64_t row, int lane) const {
+        return restart_rows.holds(row) && restart[restart_rows.index(row) * L + lane] > 0.0;
+    }
+
+    template <int L>
+    __device__ bool are_twins(int64_t row, int64_t other, int lane) const {
+        if (restarts<L>(row, lane) || restarts<L>(other, lane)) return false;
+        return have_equal_entries(indptr, indices, weight, edge_type, row, other);
+    }
+};
+
 // A lane's hits as hopfuse/ppr_proof.h reads them.
 template <int L>
 struct DeviceList {
@@ -80,25 +101,34 @@ struct DeviceList {
     const double* unscale;
     int per_lane;
     int lane;
+    const TwinTables& twins;
 
+    __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
+    __device__ bool are_twins(int64_t i) const { return twins.are_twins<L>(row(i - 1), row(i), lane); }
     __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
     __device__ double degree(int64_t i) const {
-        const int64_t row = internal_of[topk_key_row(keys[i])];
+        const int64_t row = this->row(i);
         return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
     }
 };
 
-// The largest x_v + 2 e_v over candidates with x_v below the cut, by a whole block; thread 0 gets it.
+// The largest x_v + 2 e_v over candidates with x_v below the last hit's, but for 2 relative x_v; infinity where `tied` and
+// one that is not the last hit's twin shares its score. By a whole block; thread 0 gets it.
 template <int L>
-HOPFUSE_DEVICE float largest_outside(const Candidates& c, int lane, float cut, NodeError error, float* best) {
+HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& list, int64_t last, bool tied,
+                                     NodeError error, float* best) {
+    const int lane = list.lane;
+    const float cut = list.score(last);
+    const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const float per_degree = static_cast<float>(2.0 * error.per_degree), flat = static_cast<float>(2.0 * error.flat);
     float mine = 0.0f;
     for (int64_t i = thread; i < c.count; i += threads) {
         const int64_t row = c.row(i);
         const float x = c.score<L>(row, lane);
-        if (x >= cut) continue;
-        const float reach = fmaf(c.weight<L>(row, lane), per_degree, x) + flat;
+        const bool shares = tied && x == cut && c.node_of[row] > last_id;
+        if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) continue;
+        const float reach = x >= cut ? infinite32() : fmaf(c.weight<L>(row, lane), per_degree, x) + flat;
         mine = reach > mine ? reach : mine;
     }
     best[thread] = mine;
@@ -116,7 +146,7 @@ struct Shared {
     int num_waiting;
     NodeError error;
     int64_t found;
-    bool open;
+    bool open, tied;
 };
 
 // Ranks a lane's candidates into `list`, k + 1 of them to see a tie, and proves the first k; by a whole block. Thread 0
@@ -131,13 +161,15 @@ HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& l
         shortfall = proof.shortfall;
         shared->found = found;
         shared->open = proof.open;
+        shared->tied = proof.tied;
     }
     __syncthreads();
     if (!shared->open) return shortfall;
-    const float outside = largest_outside<L>(c, list.lane, list.score(k - 1), shared->error, shared->best);
+    const float outside = largest_outside<L>(c, list, k - 1, shared->tied, shared->error, shared->best);
     if (threadIdx.x != 0) return shortfall;
-    const double last = node_error(shared->error, list.degree(k - 1));
-    return proven_against(list.score(k - 1), last, outside_reach(outside)) ? shortfall : PPR_OUTSIDE_SHORTFALL;
+    const double score = static_cast<double>(list.score(k - 1));
+    const double last = node_error(shared->error, list.degree(k - 1), score);
+    return proven_against(score, last, outside_reach(outside, shared->error)) ? shortfall : PPR_OUTSIDE_SHORTFALL;
 }
 
 // The float32 above a value that is at least 0: what a float64 bound is rounded to.
@@ -169,7 +201,7 @@ HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList
         const bool is_hit = i < held;
         out.ids[at] = is_hit ? topk_key_row(list.keys[i]) : -1;
         out.scores[at] = is_hit ? list.score(i) : -infinite32();
-        const double own = is_hit ? node_error(error, list.degree(i)) : 0.0;
+        const double own = is_hit ? node_error(error, list.degree(i), static_cast<double>(list.score(i))) : 0.0;
         out.score_bounds[at] = is_hit ? above(own < bound ? own : bound) : 0.0f;
     }
 }
@@ -182,15 +214,20 @@ using namespace hopfuse;
     const float *state, int final, const float *degree, int per_lane, const int32_t *node_of, const int32_t *among, \
         int64_t count
 #define HOPFUSE_MAKE_CANDIDATES const Candidates candidates = {state, final, degree, per_lane, node_of, among, count}
-#define HOPFUSE_LIST uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, int64_t k
-#define HOPFUSE_MAKE_LIST(L) const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane}
+#define HOPFUSE_LIST                                                                                  \
+    uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, int64_t k,     \
+        const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type, \
+        const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
+#define HOPFUSE_MAKE_LIST(L)                                                                               \
+    const TwinTables twins = {indptr, indices, weight, edge_type, {restart_words, restart_rank}, restart}; \
+    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane, twins}
 
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: 4 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
 // ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
-//   `residual` it reads the certificate from the tiles that ppr_residual wrote.
+//   `residual` it reads the certificate from the tiles that ppr_residual wrote; `refined`: x^ is the rounded sum of two.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \
@@ -221,7 +258,7 @@ using namespace hopfuse;
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(                                   \
         const float* even, const float* odd, const float* degree, int per_lane, const int32_t* node_of,                \
         const int32_t* among, int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual,                  \
-        const double* bound, const double* per_degree, const int64_t* polished, const int32_t* walking,                \
+        const double* bound, const double* per_degree, const int64_t* polished, int refined, const int32_t* walking,   \
         const int64_t* limit, const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, \
         const int64_t* rows, int64_t width, int64_t* ids, float* scores, float* score_bounds, int64_t* counts,         \
         uint8_t* proven, int64_t* iterations, double* out_residual, double* out_bound, uint8_t* converged,             \
@@ -240,7 +277,8 @@ using namespace hopfuse;
                                                 : Certificate{residual[lane], bound[lane], per_degree[lane]};          \
             if (thread == 0) {                                                                                         \
                 own = certificate;                                                                                     \
-                shared.error = ppr_final_error(certificate.bound, certificate.per_degree);                             \
+                shared.error = refined != 0 ? ppr_refined_error(certificate.per_degree)                                \
+                                            : ppr_final_error(certificate.bound, certificate.per_degree);              \
                 shared.found = 0;                                                                                      \
             }                                                                                                          \
         }                                                                                                              \

@@ -45,6 +45,17 @@
 //   are proven (ppr_topk.h): tried from pass 3 on, then again after as many passes (at most 8) as the
 //   error lacks. Such an iterate is neither clamped nor normalised: its error is what its own residual says.
 //   The float64 certificate of x^ has the last word; a query it refuses is solved by tol.
+//   Two hits with one score are in proven order where their rows have the same entries and neither restarts: their exact
+//   scores are equal, and the lower id comes first.
+//
+// REFINEMENT  With stop_when_proven a list of k hits that stands, unproven though its bound per node holds, gets one step of
+//   iterative refinement (Wilkinson 1963), unless max_iter forbids its passes. With r the float64 residual of x^:
+//     b_v = fl(r_v / deg_v); y from passes as above over b in every row, y- = 0, y = b, as many as shrink the
+//     error 10^4 times by the rate of convergence: floor(ln 10^4 / ln rate) + 1 (1 for d = 0), none of them measured
+//     t_v = fma(y_v, deg_v, x^_v) in float64; x^_v becomes h_v = fl(t_v), and l_v = fl(t_v - h_v)
+//   The residual of h + l in float64 gives the bound per node, to which PPR_ROUNDED h_v is added, and the L1 bound, to which
+//   sum |l_v| is added; the residual that is told is ||r||_1 + (1 + d) sum |l_v|, which that of h cannot exceed. The list
+//   is ranked again by h, whose scores are returned, proven or not.
 //
 // TIES      top-k: higher score, then lower id; nodes with score 0 are no hits.
 // ALIASING  No output overlaps an input or another output.

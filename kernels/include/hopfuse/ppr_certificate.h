@@ -29,9 +29,20 @@ HOPFUSE_FN double ppr_node_bound(bool holds, double largest, double slack, doubl
     return holds ? largest * (1.0 + 2.0 * slack) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT) : infinite64();
 }
 
+constexpr double PPR_LEAST = 1.401298464324817e-45;  // float32's least number above 0
+constexpr double PPR_ROUNDED =
+    5.9604644775390625e-8 * (1.0 + 1e-6);  // |fl(x) - x| <= PPR_ROUNDED |fl(x)| + PPR_LEAST in float32
+
+// What rounding the sum of x^ and its correction to float32 adds to ||x - x*||_1: from the sum of what the rounded numbers
+// lack, itself of float32 numbers.
+HOPFUSE_FN double ppr_rounding(double lacking) { return lacking * (1.0 + 1e-6) + 1e-30; }
+
+// The error of a node of a refined x^, from the bound per node of the sum that was rounded.
+HOPFUSE_FN NodeError ppr_refined_error(double per_degree) { return NodeError{per_degree, PPR_LEAST, PPR_ROUNDED}; }
+
 // The error of a node of x^: by its degree, or where that does not hold as much as all nodes together.
 HOPFUSE_FN NodeError ppr_final_error(double bound, double per_degree) {
-    return is_finite(per_degree) ? NodeError{per_degree, 0.0} : NodeError{0.0, bound};
+    return is_finite(per_degree) ? NodeError{per_degree, 0.0, 0.0} : NodeError{0.0, bound, 0.0};
 }
 
 }  // namespace hopfuse

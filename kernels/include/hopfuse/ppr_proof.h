@@ -16,55 +16,77 @@ HOPFUSE_FN bool is_finite(double value) { return value - value == 0.0; }
 HOPFUSE_FN float infinite32() { return bits_to_float(0x7f800000u); }
 HOPFUSE_FN double infinite64() { return static_cast<double>(infinite32()); }
 
-// An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat.
+// An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat + relative x_v.
 struct NodeError {
     double per_degree;
     double flat;
+    double relative;
 };
 
-HOPFUSE_FN double node_error(NodeError error, double degree) {
-    if (error.per_degree == 0.0) return error.flat;
-    return error.per_degree * degree * (1.0 + 1e-6) + error.flat;
+HOPFUSE_FN double node_error(NodeError error, double degree, double score) {
+    const double flat = error.flat + error.relative * score;
+    if (error.per_degree == 0.0) return flat;
+    return error.per_degree * degree * (1.0 + 1e-6) + flat;
+}
+
+// Whether two rows have the same entries. Such nodes, if neither restarts, have equal exact scores, whatever the graph:
+// their order by id is the exact order.
+HOPFUSE_FN bool have_equal_entries(const int64_t* indptr, const int32_t* indices, const float* weight,
+                                   const uint8_t* edge_type, int64_t row, int64_t other) {
+    const int64_t begin = indptr[row], apart = indptr[other] - begin, length = indptr[row + 1] - begin;
+    if (indptr[other + 1] - indptr[other] != length) return false;
+    for (int64_t e = begin; e < begin + length; ++e) {
+        if (indices[e] != indices[e + apart]) return false;
+        if (weight != nullptr && weight[e] != weight[e + apart]) return false;
+        if (edge_type != nullptr && edge_type[e] != edge_type[e + apart]) return false;
+    }
+    return true;
 }
 
 // The error that the largest |z - y| of a pass forecasts.
 HOPFUSE_FN NodeError forecast_error(float largest, double damping) {
     const double gap = 0.9 * (1.0 - damping);
-    return NodeError{static_cast<double>(largest) / gap, 0.0};
+    return NodeError{static_cast<double>(largest) / gap, 0.0, 0.0};
 }
 
 // How far a list's own gaps are from proof: the largest ratio of what a gap must be to what it is.
 struct ListProof {
     double shortfall;  // below 1 is proof of the list's order; infinity: a tie, or nothing can be said
     bool open;         // candidates outside the list must be looked at too
+    bool tied;         // among them some with the score of the list's last hit
 };
 
 HOPFUSE_FN double proof_ratio(double needed, double gap) { return gap > 0.0 ? needed / gap : infinite64(); }
 
-// `list.score(i)` and `list.degree(i)` for i < found, the best first; found <= k + 1.
+// `list.score(i)`, `list.degree(i)` and `list.are_twins(i)`, whether hit i and the one before it have equal entries and no
+// restart, for i < found, the best first; found <= k + 1.
 template <class List>
 HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, NodeError error) {
     const int64_t kept = found < k ? found : k;
     // Fewer hits than asked for are proven only where every candidate is a hit: that a node's score is exactly 0 is not
     // for a bound to say.
     const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || found == candidates);
-    if (!usable) return ListProof{infinite64(), false};
+    if (!usable) return ListProof{infinite64(), false, false};
     double worst = 0.0, above = 0.0, error_above = 0.0;
     for (int64_t i = 0; i < kept; ++i) {
-        const double mine = node_error(error, list.degree(i)), score = static_cast<double>(list.score(i));
-        const double order = i == 0 ? 0.0 : proof_ratio(2.0 * (error_above + mine), above - score);
+        const double score = static_cast<double>(list.score(i)), mine = node_error(error, list.degree(i), score);
+        const bool is_first = i == 0 || (score == above && list.are_twins(i));
+        const double order = is_first ? 0.0 : proof_ratio(2.0 * (error_above + mine), above - score);
         const double positive = proof_ratio(mine, score);
         worst = order > worst ? order : worst;
         worst = positive > worst ? positive : worst;
         above = score;
         error_above = mine;
     }
-    if (found > k && !(list.score(k) < list.score(k - 1))) worst = infinite64();
-    return ListProof{worst, worst < 1.0 && candidates > kept};
+    const bool tied = found > k && !(list.score(k) < list.score(k - 1));
+    if (tied && !list.are_twins(k)) worst = infinite64();
+    return ListProof{worst, worst < 1.0 && candidates > kept, tied};
 }
 
-// x_v + 2 e_v in float32; `allowance` covers its few roundings.
-HOPFUSE_FN double outside_reach(float largest) { return static_cast<double>(largest) * (1.0 + 1e-6); }
+// The largest x_v + 2 (per_degree deg_v + flat) of float32, with 2 relative x_v and the few roundings of it all.
+HOPFUSE_FN double outside_reach(float largest, NodeError error) {
+    return static_cast<double>(largest) * (1.0 + 1e-6 + 2.0 * error.relative);
+}
 
 // Whether a hit's score is safely above all that candidates outside the list can reach.
 HOPFUSE_FN bool proven_against(double last_score, double last_error, double outside) {

@@ -105,7 +105,7 @@ def ppr_topk(
         "proven": np.zeros(batch, np.uint8),
     }
     if batch:
-        view = graph_view(graph, queries)
+        view = graph_view(graph, queries, regroups=stop_when_proven)
         _native.ppr_topk(
             view,
             **_ppr_arguments(queries),

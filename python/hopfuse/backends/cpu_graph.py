@@ -77,12 +77,12 @@ def threads_used(graph: Graph, queries: PprQueries) -> int:
     return max((_native.ppr_threads(*sizes, lanes, queries.threads) for lanes in blocks), default=1)
 
 
-def graph_view(graph: Graph, queries: PprQueries) -> _native.GraphView:
+def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:
     """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once with the
-    rows by length too, for batches that have a block of few lanes.
+    rows by length too, for batches that have a block of few lanes or may come to one (``regroups``).
     """
     with_rows = queries.allowed is not None and graph.directed
-    is_few = min(lane_blocks(queries.damping.size)) <= _native.PPR_FEW_LANES
+    is_few = regroups or min(lane_blocks(queries.damping.size)) <= _native.PPR_FEW_LANES
     key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
     if key not in graph._prepared:
         derived = Degrees.of(graph, queries.per_type)

@@ -13,6 +13,7 @@ from ..arguments import PprQueries
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import device_graph
+from .ppr_refine import refine, refining_passes
 from .ppr_topk import Answers, TopkSearch
 from .rows import take_rows
 from .runtime import Runtime
@@ -67,28 +68,28 @@ def ppr_topk(
     search = TopkSearch(runtime, uploaded, min(k, candidates), among)
     todo = np.arange(batch)
     if stop_when_proven and search.k > 0:
-        todo = _search(search, queries, todo, answers, proofs=True)
-    _search(search, queries, todo, answers, proofs=False)
+        todo = _search(search, queries, todo, answers, proofs=True, refines=True)
+        _search(search, queries, todo, answers, proofs=False, refines=True)
+    else:
+        _search(search, queries, todo, answers, proofs=False, refines=False)
     return answers
 
 
 def _search(
-    search: TopkSearch, queries: PprQueries, todo: NDArray[np.int64], answers: Answers, proofs: bool
+    search: TopkSearch, queries: PprQueries, todo: NDArray[np.int64], answers: Answers, *, proofs: bool, refines: bool
 ) -> NDArray[np.int64]:
     """Solve some queries of the batch; those whose proof the certificate refused are returned."""
     chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
-    by_proof = np.zeros(todo.size, np.bool_)
+    refused = np.zeros(todo.size, np.bool_)
     for first, count, lanes in lane_blocks(todo.size):
         block = PprBlock(search.runtime, search.graph, chosen, first, count, lanes)
-        solved = _solve(block, search if proofs else None)
-        solved.finish(search, todo[first : first + count], answers)
-        by_proof[first : first + count] = solved.by_proof[:count]
+        solved = _solve(block, search if proofs else None, refines)
+        rows = todo[first : first + count]
+        solved.finish(search, rows, answers)
+        if refines:
+            refused[first : first + count] = solved.refine(search, rows, answers)
         del block, solved  # the next block takes their memory
-    if not by_proof.any():
-        return todo[:0]
-    stands = search.runtime.download(answers.proven) | search.runtime.download(answers.converged)
-    refused: NDArray[np.int64] = todo[by_proof & (stands[todo] == 0)]
-    return refused
+    return np.asarray(todo[refused])
 
 
 def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> PprQueries:
@@ -112,8 +113,28 @@ class _Solved(NamedTuple):
     def finish(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> None:
         search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished)
 
+    def refine(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
+        """Once more for lists that stand and are not proven, if that may prove them; which do not stand."""
+        assert self.certificate is not None
+        assert self.polished is not None
+        block, lanes = self.block, slice(self.block.count)
+        download, most = block.runtime.download, block.queries.max_iter
+        by_proof, certificate, more = self.by_proof[lanes], self.certificate, refining_passes(block)
+        unproven = download(answers.proven)[rows] == 0
+        missed = certificate.bound[lanes] > block.queries.tol
+        refused: NDArray[np.bool_] = unproven & by_proof & missed
+        provable = unproven & ~refused & (download(answers.counts)[rows] >= search.k)
+        total = download(block.passes) + self.polished + 1 + more + 1
+        lanes_open = np.zeros(block.lanes, np.bool_)
+        lanes_open[lanes] = provable & np.isfinite(certificate.per_degree[lanes])
+        lanes_open &= (most == 0) | (total <= most)
+        if lanes_open.any():
+            refined = refine(self.certifier, lanes_open)
+            search.finish(block, self.certifier, np.where(lanes_open[lanes], rows, -1), answers, refined, None, more)
+        return refused
 
-def _solve(block: PprBlock, proof: TopkSearch | None) -> _Solved:
+
+def _solve(block: PprBlock, proof: TopkSearch | None, refines: bool = False) -> _Solved:
     block.walk(proof)
     certifier = Certifier(block)
     certifier.normalise()
@@ -122,6 +143,8 @@ def _solve(block: PprBlock, proof: TopkSearch | None) -> _Solved:
         certifier.measure()
         return _Solved(block, certifier, np.zeros(block.lanes, np.bool_), None, None)
     by_proof = runtime.download(block.unproven) == 0
+    if refines and block.symmetric:
+        certifier.correction = runtime.empty((block.graph.num_nodes, block.lanes), np.float32)
     certificate = certifier.certificate()
     limit, passes = runtime.download(block.limit), runtime.download(block.passes)
     exhausted = (queries.max_iter > 0) & (passes >= queries.max_iter)

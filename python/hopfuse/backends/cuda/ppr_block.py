@@ -218,13 +218,13 @@ class PprBlock:
         runtime = self.runtime
         most, first_measured = self._span(proof)
         damping32 = runtime.upload(self.damping.astype(np.float32))
-        omega = runtime.upload(self._omega(most)) if self.symmetric else None
+        omega = runtime.upload(self.omega(most)) if self.symmetric else None
         self.launch_states("ppr_start", [self.nodes, *self.restart_rows, self.restart32, self.even, self.odd])
-        partial = runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
+        partial = self.segment_sums()
         tiles = runtime.empty((self.graph.num_tiles, 2, self.lanes), np.float32)
         for number in range(1, most + 1):
             measured = tiles if number >= first_measured else None
-            self._pass(number, damping32, None if omega is None else omega[number - 1], partial, measured)
+            self.run_pass(number, damping32, None if omega is None else omega[number - 1], partial, measured)
             if measured is None:
                 continue
             if proof is not None:
@@ -241,11 +241,14 @@ class PprBlock:
             first_measured = min(first_measured, int(self.runtime.download(self.next_try).min()))
         return int(self.runtime.download(self.limit).max()), first_measured
 
+    def segment_sums(self) -> DeviceArray:
+        return self.runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
+
     def buffers(self, number: int) -> tuple[DeviceArray, DeviceArray]:
         """What pass ``number`` reads and what it writes."""
         return (self.even, self.odd) if number % 2 else (self.odd, self.even)
 
-    def _pass(
+    def run_pass(
         self,
         number: int,
         damping32: DeviceArray,
@@ -286,7 +289,7 @@ class PprBlock:
             return "typed"
         return "weighted" if self.graph.weighted else "plain"
 
-    def _omega(self, passes: int) -> NDArray[np.float32]:
+    def omega(self, passes: int) -> NDArray[np.float32]:
         """(passes, L) of the Chebyshev recurrence (Golub & Varga 1961)."""
         table, d = np.empty((passes, self.lanes), np.float32), self.damping
         omega = 1.0 / (1.0 - 0.5 * d * d)

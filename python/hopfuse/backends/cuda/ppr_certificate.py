@@ -31,6 +31,10 @@ class Certifier:
         self.tiles = runtime.empty((block.graph.num_tiles, 2, block.lanes), np.float64)
         self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
         self.slack = np.float64(_native.ppr_slack(block.graph.longest_row, TILE))
+        #: Receives fl(r / deg) whenever r is measured, where a refinement may follow.
+        self.correction: DeviceArray | None = None
+        #: What x^ lacks of the sum whose residual is measured.
+        self.remainder: DeviceArray | None = None
 
     def normalise(self) -> None:
         """x^ from the last iterate, and the mass that it loses."""
@@ -47,7 +51,7 @@ class Certifier:
             [
                 *(*block.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, block.eta64, block.nodes),
                 *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, self.slack),
-                *(np.int32(block.symmetric), improved, self.tiles),
+                *(np.int32(block.symmetric), self.remainder, improved, self.correction, self.tiles),
             ],
             shared=8 * TILE * block.lanes,
         )
@@ -103,6 +107,12 @@ class Certifier:
         arguments = [*block.scales, block.eta64, total, block.unproven, block.nodes, *block.states, self.tiles]
         block.launch_tile_lanes("ppr_scale", arguments)
         self._totals(self.lost)
+
+    def totals(self) -> NDArray[np.float64]:
+        """(L,) sums of what the tiles hold."""
+        sums = self.block.lanes_of(np.float64)
+        self._totals(sums)
+        return self.block.runtime.download(sums)
 
     def _totals(self, sums: DeviceArray) -> None:
         self.block.launch_warps("ppr_totals", [self.tiles, np.int64(self.block.graph.num_tiles), sums])

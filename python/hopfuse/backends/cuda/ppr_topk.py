@@ -68,19 +68,23 @@ class TopkSearch:
         answers: Answers,
         certificate: Certificate | None = None,
         polished: NDArray[np.int64] | None = None,
+        refining_passes: NDArray[np.int64] | None = None,
     ) -> None:
-        """Write the hits of x^ and their evidence to the rows of the answers that the block's queries have.
+        """Write the hits of x^ and their evidence to the block's ``rows`` of the answers, -1: to none.
 
-        Without a certificate of the host the device reads it from what has been measured.
+        Without a certificate of the host the device reads it from what has been measured. ``refining_passes``: x^ is
+        refined, by as many passes of each lane.
         """
         upload = self.runtime.upload
         row_of = np.full(block.lanes, -1, np.int64)
         row_of[: block.count] = rows
-        known: list[DeviceArray | None] = [None] * 4
+        passes = block.passes if refining_passes is None else upload(refining_passes)
+        known: list[Any] = [None] * 4
         if certificate is not None:
             known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
             known.append(None if polished is None else upload(polished))
-        state = [block.walking, block.limit, block.passes, block.last_pass, block.status, np.float64(block.queries.tol)]
+        known.append(np.int32(refining_passes is not None))
+        state = [block.walking, block.limit, passes, block.last_pass, block.status, np.float64(block.queries.tol)]
         arguments = [block.even, block.odd, *self._ranked(block), *certifier.certified, *known, *state, upload(row_of)]
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
 
@@ -90,7 +94,9 @@ class TopkSearch:
             self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
         candidates = [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.among, self.count]
         found = [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, np.int64(self.k)]
-        return [*candidates, *found]
+        graph = self.graph
+        rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, *block.restart_rows, block.restart64]
+        return [*candidates, *found, *rows]
 
     @staticmethod
     def _launch(block: PprBlock, kernel: str, arguments: list[Any]) -> None:

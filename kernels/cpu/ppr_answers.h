@@ -1,0 +1,118 @@
+// From a block's lanes to the caller's arrays: all scores, or lists that are ranked and proven, with the evidence. Included
+// once per instruction set.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ppr_certify.h"
+#include "ppr_topk.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+struct Outputs {
+    float* scores;       // (B, N) or null
+    const PprTopk* top;  // or null
+    PprEvidence evidence;
+};
+
+template <int L>
+void write_evidence(const PprBlock<L>& block, const bool* write, const PprCertificate<L>& certificate,
+                    const PprEvidence& evidence) {
+    for (int lane = 0; lane < L; ++lane) {
+        if (!write[lane]) continue;
+        const int64_t b = block.query[lane];
+        evidence.residual[b] = certificate.residual[lane];
+        evidence.bound[b] = certificate.bound[lane];
+        evidence.converged[b] = certificate.bound[lane] <= block.queries.tol ? 1 : 0;
+    }
+}
+
+// Scores of the caller's nodes begin .. end - 1.
+template <int L>
+void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int64_t end, float* scores) {
+    const int64_t n = block.graph.num_nodes;
+    const int32_t* row_of = block.graph.row_of;
+    int64_t v = begin;
+    if constexpr (L >= 16) {  // by squares of 16 nodes and 16 lanes; lanes that are not written go to a spare row
+        for (; v + 16 <= end; v += 16)
+            for (int first = 0; first < L; first += 16) {
+                float spare[16];
+                const float* from[16];
+                float* to[16];
+                for (int i = 0; i < 16; ++i) {
+                    const int lane = first + i;
+                    from[i] = block.result + int64_t{row_of[v + i]} * L + first;
+                    to[i] = write[lane] ? scores + block.query[lane] * n + v : spare;
+                }
+                transpose_16(from, to);
+            }
+    }
+    for (; v < end; ++v)
+        for (int lane = 0; lane < L; ++lane)
+            if (write[lane]) scores[block.query[lane] * n + v] = block.result[int64_t{row_of[v]} * L + lane];
+}
+
+// Rows of `scores` from the block's lanes, in the caller's node order.
+template <int L>
+void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
+#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
+    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+        write_nodes<L>(block, write, block.tile_begin(tile), block.tile_end(tile), scores);
+}
+
+// A block's lists, k + 1 hits of each lane, how many there are, their errors, and whether they are proven.
+template <int L>
+struct RankedLists {
+    std::vector<Ranked> selected;
+    int64_t found[L] = {};
+    NodeError error[L];
+    bool proven[L] = {};
+
+    explicit RankedLists(const PprTopk* top) : selected(top == nullptr ? 0 : size_t(L) * size_t(top->k + 1)) {}
+
+    // Ranks and proves the lanes `used`. False: no memory.
+    bool rank(const PprBlock<L>& block, const PprTopk& top, const bool* used) {
+        const Ranking<L> ranking{block.result, true};
+        int64_t now[L];
+        double shortfall[L];
+        std::vector<Ranked> best(selected.size());
+        if (!select_best<L>(block, top, ranking, used, top.k + 1, best.data(), now)) return false;
+        measure_proof<L>(block, top, ranking, used, error, best.data(), now, shortfall);
+        for (int lane = 0; lane < L; ++lane) {
+            if (!used[lane]) continue;
+            proven[lane] = shortfall[lane] < 1.0;
+            found[lane] = now[lane];
+            std::copy_n(best.begin() + lane * (top.k + 1), now[lane], selected.begin() + lane * (top.k + 1));
+        }
+        return true;
+    }
+};
+
+template <int L>
+void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificate<L>& certificate,
+                const RankedLists<L>& lists, const PprTopk& top) {
+    for (int lane = 0; lane < L; ++lane) {
+        if (!write[lane]) continue;
+        const int64_t b = block.query[lane], count = lists.found[lane] < top.k ? lists.found[lane] : top.k;
+        const RankedList<L> list{block, lists.selected.data() + lane * (top.k + 1), lane};
+        for (int64_t i = 0; i < top.width; ++i) {
+            const int64_t at = b * top.width + i;
+            if (i >= count) {
+                top.ids[at] = -1, top.scores[at] = -std::numeric_limits<float>::infinity();
+                top.score_bounds[at] = 0.0f;
+                continue;
+            }
+            const double local = node_error(lists.error[lane], list.degree(i), list.score(i));
+            const double bound = local < certificate.bound[lane] ? local : certificate.bound[lane];
+            top.ids[at] = list.list[i].id, top.scores[at] = list.score(i);
+            top.score_bounds[at] = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+        }
+        top.counts[b] = count;
+        top.proven[b] = lists.proven[lane] ? 1 : 0;
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS
