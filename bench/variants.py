@@ -7,11 +7,14 @@ sums are compared before they are timed.
 from __future__ import annotations
 
 import ctypes
+import random
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import hopfuse as hf
 import numpy as np
+import scipy.sparse.csgraph
 from numpy.typing import NDArray
 
 from . import gate, machine
@@ -44,6 +47,8 @@ VARIANTS = (
     Variant(1, 32, "given", "nothing asked for ahead", False),
     Variant(2, 32, "given", "48 entries ahead", False),
     Variant(3, 32, "length", "rows by length, two at a time", False),
+    Variant(0, 32, "cuthill-mckee", "nodes in reverse Cuthill-McKee order", False),
+    Variant(0, 32, "community", "nodes by community (Louvain)", False),
     Variant(4, 32, "given", "two blocks of 16 lanes", False),
     Variant(5, 32, "given", "16-bit state (bfloat16), float32 sums", False),
     Variant(7, 1, "length", "rows by length in windows, eight at a time", True),
@@ -73,7 +78,7 @@ def measure(settings: Settings) -> Iterator[dict[str, Any]]:
     UnavailableError
         No compiler is here.
     """
-    orders = {name: _rows(settings, name) for name in ("given", "length")}
+    orders = {name: _rows(settings, name) for name in dict.fromkeys(variant.order for variant in VARIANTS)}
     with library("variants.cpp", "-fopenmp") as loaded:
         run = loaded.run_pass
         run.argtypes = (ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 8, ctypes.c_int)
@@ -144,10 +149,32 @@ class _State:
         return found[self.rows.place].T
 
 
+def _order(graph: hf.Graph, order: str) -> NDArray[np.int64]:
+    """The nodes in the order in which their rows are stored."""
+    node = np.arange(graph.num_nodes)
+    if order == "length":
+        return np.lexsort((node, -np.diff(graph.indptr), node // WINDOW))
+    if order == "cuthill-mckee":
+        ones = np.ones(graph.num_stored, np.float32)
+        matrix = scipy.sparse.csr_matrix((ones, graph.indices, graph.indptr), (node.size, node.size))
+        return np.asarray(scipy.sparse.csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True), np.int64)
+    if order == "community":
+        try:
+            import igraph
+        except ImportError as absent:
+            raise UnavailableError("nodes by community need python-igraph") from absent
+        igraph.set_random_number_generator(random.Random(29))
+        source = np.repeat(node, np.diff(graph.indptr))
+        edges = np.column_stack([source, graph.indices])[source <= graph.indices]
+        found = igraph.Graph(n=node.size, edges=edges).community_multilevel()
+        return np.lexsort((node, found.membership))
+    return node
+
+
 def _rows(settings: Settings, order: str) -> Rows:
     graph = knowledge_graph(settings.quick).graph
     length, node = np.diff(graph.indptr), np.arange(graph.num_nodes)
-    stored = node if order == "given" else np.lexsort((node, -length, node // WINDOW))
+    stored = _order(graph, order)
     place = np.empty_like(stored)
     place[stored] = node
     indptr = np.concatenate([[0], np.cumsum(length[stored])])
