@@ -44,7 +44,8 @@ BARS = """\
 What hopfuse is held to, computed from the rows. *At the machine's limit* is what the ratio would be if hopfuse took no
 longer than the bytes that it moves take at the ceilings below (for dense vectors and fusion: to read the codes or the
 lists once from where they fit; arithmetic is not in it). A walk counts as full passes, though its first ones skip most
-of the graph. Where the limit itself is below the bar, the last column says how much of it was reached.
+of the graph. Where the limit itself is below the bar, hopfuse is held to 70 % of it, and the last column says what it
+reached.
 """
 
 CEILINGS = """\
