@@ -52,7 +52,8 @@ CEILINGS = """\
 `python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
 a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in. Here every row is as
 likely as another; a graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. With fewer
-queries the rows are shorter, and come slower.
+queries the rows are shorter, and come slower. A level that stands here more than once was measured in several runs: a
+shared cache gives what others leave of it, and the bars are held against the last.
 """
 
 TRIED = """\
