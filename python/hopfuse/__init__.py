@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors, fusion
 from .backends import explain
 from .ops import (
+    Calibrator,
     Captured,
     MemoryEstimate,
     calibrate,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibrator",
     "Captured",
     "Corpus",
     "Graph",

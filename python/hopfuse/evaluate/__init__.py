@@ -4,6 +4,7 @@ from .evaluation import Comparison, Estimate, Evaluation, Group, compare, summar
 from .metrics import Metric, full_support, hit, last_hop, ndcg, parse_metric, recall, reciprocal_rank
 from .qrels import JudgedPairs, Qrels
 from .relevance import relevance
+from .reliability import Reliability, reliability
 from .rendering import rich_tables
 from .statistics import mcnemar_exact, wilson_interval
 from .tables import evaluate
@@ -16,6 +17,7 @@ __all__ = [
     "JudgedPairs",
     "Metric",
     "Qrels",
+    "Reliability",
     "compare",
     "evaluate",
     "full_support",
@@ -27,6 +29,7 @@ __all__ = [
     "recall",
     "reciprocal_rank",
     "relevance",
+    "reliability",
     "rich_tables",
     "summarise",
     "wilson_interval",
