@@ -24,7 +24,7 @@ from .ops import (
 from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
 
 if TYPE_CHECKING:
-    from . import adapters, encoders, evaluate, extract, recipes, reference
+    from . import adapters, encoders, evaluate, extract, lexical, recipes, reference
     from .backends.selftest import SelfTest, selftest
     from .index import Index
 
@@ -53,6 +53,7 @@ __all__ = [
     "extract",
     "fuse",
     "fusion",
+    "lexical",
     "memory_estimate",
     "ppr",
     "ppr_topk",
@@ -63,7 +64,7 @@ __all__ = [
     "selftest",
 ]
 
-_ROOMS = ("adapters", "encoders", "evaluate", "extract", "recipes", "reference")
+_ROOMS = ("adapters", "encoders", "evaluate", "extract", "lexical", "recipes", "reference")
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,16 @@ from ..errors import InputError
 from ..recipes import PhaseGraph
 from .job import Job
 from .names import NameFinder
-from .options import FILE, case_option, encoder_option, index_option, make_encoder, recipe_options
+from .options import (
+    FILE,
+    case_option,
+    encoder_option,
+    index_option,
+    lexical_options,
+    make_encoder,
+    recipe_arguments,
+    recipe_options,
+)
 from .queries import Query, count_queries, file_digest, read_queries
 from .results import Row, writer_for
 
@@ -33,6 +42,7 @@ from .results import Row, writer_for
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages per query.")
 @click.option("--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries at a time.")
 @recipe_options(alpha=0.7)
+@lexical_options
 @case_option
 @click.option("--overwrite", is_flag=True, help="Replace OUT where it exists.")
 @click.option("--restart", is_flag=True, help="Drop an unfinished run instead of going on with it.")
@@ -96,15 +106,16 @@ class Scorer:
         case_sensitive: bool,
         recipe: dict[str, Any],
     ) -> None:
-        self._recipe = PhaseGraph(index, encoder=encoder, **recipe)
+        self._recipe = PhaseGraph(index, encoder=encoder, **recipe_arguments(index, recipe))
         self._names = NameFinder(index, case_sensitive=case_sensitive)
         self._ids = index.passage_ids
         self._vectors, self._encoder, self._k = vectors, encoder, k
 
     def score(self, queries: list[Query], first: int) -> list[Row]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
+        words = None if self._recipe.lexical is None else [_text(q, "for BM25's list") for q in queries]
         found = self._recipe.search(
-            vectors=self._query_vectors(queries, first), entities=self._entities(queries), k=self._k
+            words, vectors=self._query_vectors(queries, first), entities=self._entities(queries), k=self._k
         )
         return [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]
 
