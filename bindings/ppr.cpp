@@ -108,7 +108,7 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
     m.def("ppr_refining_passes", &hopfuse::ppr_refining_passes, nb::arg("damping"));
     m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"));
-    m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("tile"));
+    m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("types"), nb::arg("tile"));
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
                     nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -108,7 +107,7 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
             const double local = node_error(lists.error[lane], list.degree(i), list.score(i));
             const double bound = local < certificate.bound[lane] ? local : certificate.bound[lane];
             top.ids[at] = list.list[i].id, top.scores[at] = list.score(i);
-            top.score_bounds[at] = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+            top.score_bounds[at] = round_above(bound);
         }
         top.counts[b] = count;
         top.proven[b] = lists.proven[lane] ? 1 : 0;

@@ -174,7 +174,7 @@ struct Residual {
         }
         r = D<L>::abs(r);
         if (block.chebyshev) {
-            const D<L> grown = D<L>::fma(D<L>::all(2.0 * slack), x, r);
+            const D<L> grown = D<L>::fma(D<L>::all(2.0 * slack), D<L>::abs(x), r);
             largest = D<L>::max(largest, D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane)));
         }
         return r;
@@ -239,7 +239,7 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
     double restart_factor[L];
     for (int lane = 0; lane < L; ++lane)
         restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
-    const double slack = ppr_slack(block.graph.longest_row, PPR_TILE);
+    const double slack = ppr_slack(block.graph.longest_row, block.graph.num_types, PPR_TILE);
     const Residual<L> residual(block, restart_factor, slack, improved);
     block.graph.place == nullptr ? residual_tiles<L>(block, residual) : residual_windows<L>(block, residual);
     PprCertificate<L> out;

@@ -154,7 +154,9 @@ Status refine_few(const PprGraph& graph, PprQueries queries, const Outputs& out,
     return refine_lists<L>(block, out, open, lost, certificate, lists);
 }
 
-// Moves the open lanes of a block, at most half of them, to one with fewer lanes.
+int fewest_lanes(int count) { return count > 16 ? 32 : count > PPR_FEW_LANES ? 16 : count > 4 ? 8 : count > 1 ? 4 : 1; }
+
+// Moves the open lanes of a block to one with fewer lanes.
 template <int L>
 Status refine_apart(const PprBlock<L>& block, const Outputs& out, const bool* open, int count) {
     const PprGraph& graph = block.graph;
@@ -170,10 +172,12 @@ Status refine_apart(const PprBlock<L>& block, const Outputs& out, const bool* op
         const float* from = block.result + row_of_node(graph, node) * L;
         for (int i = 0; i < count; ++i) x[i * graph.num_nodes + node] = from[lanes[i]];
     }
-    if (count > PPR_FEW_LANES) return refine_few<16>(graph, block.queries, out, block.work, query, count, x);
-    if (count > 4) return refine_few<8>(few, block.queries, out, block.work, query, count, x);
-    if (count > 1) return refine_few<4>(few, block.queries, out, block.work, query, count, x);
-    return refine_few<1>(few, block.queries, out, block.work, query, count, x);
+    switch (fewest_lanes(count)) {
+        case 16: return refine_few<16>(graph, block.queries, out, block.work, query, count, x);
+        case 8: return refine_few<8>(few, block.queries, out, block.work, query, count, x);
+        case 4: return refine_few<4>(few, block.queries, out, block.work, query, count, x);
+        default: return refine_few<1>(few, block.queries, out, block.work, query, count, x);
+    }
 }
 
 // Solves the block's queries; stage[b] moves on for those that need another attempt.
@@ -218,7 +222,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
         const bool stands =
             certificate.bound[lane] <= queries.tol || now == stage_tol || lists.proven[lane] || !by_proof[lane];
         stage[b] = stands ? stage_done : stage_tol;
-        const bool provable = proves && stands && !lists.proven[lane] && lists.found[lane] >= out.top->k;
+        const bool provable = proves && stands && !lists.proven[lane];
         open[lane] = provable && may_refine<L>(block, lane, passes[lane], certificate.per_degree[lane]);
         write[lane] = stands && !open[lane];
         num_open += open[lane] ? 1 : 0;
@@ -228,7 +232,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
     if (out.top != nullptr) write_topk<L>(block, write, certificate, lists, *out.top);
     if (num_open == 0) return Status::ok;
-    if (num_open * 2 > L) return refine_lists<L>(block, out, open, lost, certificate, lists);
+    if (fewest_lanes(num_open) >= L) return refine_lists<L>(block, out, open, lost, certificate, lists);
     return refine_apart<L>(block, out, open, num_open);
 }
 
@@ -245,16 +249,12 @@ Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outpu
     while (count > 0) {
         const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
         Status status;
-        if (taken > 16) {
-            status = solve_with<32>(graph, queries, out, work, query, taken, stage);
-        } else if (taken > PPR_FEW_LANES) {
-            status = solve_with<16>(graph, queries, out, work, query, taken, stage);
-        } else if (taken > 4) {
-            status = solve_with<8>(few, queries, out, work, query, taken, stage);
-        } else if (taken > 1) {
-            status = solve_with<4>(few, queries, out, work, query, taken, stage);
-        } else {
-            status = solve_with<1>(few, queries, out, work, query, taken, stage);
+        switch (fewest_lanes(taken)) {
+            case 32: status = solve_with<32>(graph, queries, out, work, query, taken, stage); break;
+            case 16: status = solve_with<16>(graph, queries, out, work, query, taken, stage); break;
+            case 8: status = solve_with<8>(few, queries, out, work, query, taken, stage); break;
+            case 4: status = solve_with<4>(few, queries, out, work, query, taken, stage); break;
+            default: status = solve_with<1>(few, queries, out, work, query, taken, stage);
         }
         if (status != Status::ok) return status;
         query += taken, count -= taken;

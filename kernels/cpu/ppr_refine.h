@@ -8,10 +8,10 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// y with y = d D^-1 P' D y + b nearly, b = block.correction in every row, by as many passes as each lane's damping asks
-// for; block.current and block.next are used up.
+// y with y = d D^-1 P' D y + b nearly, b = block.correction in every row, by as many passes as each open lane's damping
+// asks for; block.current and block.next are used up.
 template <int L>
-void solve_correction(PprBlock<L> block, uint64_t* every_row, int32_t* rank, float*& solved) {
+void solve_correction(PprBlock<L> block, const bool* open, uint64_t* every_row, int32_t* rank, float*& solved) {
     float damping[L], omega[L];
     double omega64[L];
     int64_t passes[L], left = 0;
@@ -20,7 +20,7 @@ void solve_correction(PprBlock<L> block, uint64_t* every_row, int32_t* rank, flo
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
-        active[lane] = block.query[lane] >= 0;
+        active[lane] = open[lane];
         passes[lane] = ppr_refining_passes(d);
         left += active[lane] ? 1 : 0;
     }
@@ -78,7 +78,7 @@ bool refine(PprBlock<L>& block, const bool* open, const double* lost, PprCertifi
         F<L>::store(block.current + row * L, start);
         F<L>::store(block.next + row * L, F<L>::zero());
     }
-    solve_correction<L>(block, every_row, rank, solved);
+    solve_correction<L>(block, open, every_row, rank, solved);
 #pragma omp parallel for schedule(static) num_threads(block.queries.threads)
     for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
         D<L> lacking = D<L>::zero();

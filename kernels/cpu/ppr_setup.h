@@ -177,7 +177,7 @@ bool setup_restart(PprBlock<L>& block) {
         const double total = sum.result();
         for (int64_t i = begin; i < end; ++i) {
             const int64_t row = row_of_node(block.graph, q.restart_node[i]), at = block.restart_index(row) * L + lane;
-            const double s = q.restart_value[i] / total;
+            const double share = q.restart_value[i] / total, s = share > 0.0 ? share : PPR_LEAST_SHARE;
             const double inverse = block.queries.per_type ? 0.0 : block.scale64[block.per_lane ? row * L + lane : row];
             block.restart64[at] = s;
             block.restart32[at] = static_cast<float>((1.0 - block.damping[lane]) * s * (inverse > 0.0 ? inverse : 1.0));

@@ -126,8 +126,8 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
     for (int lane = 0; lane < L; ++lane) {
         cut[lane] = list_end[lane].score;
         tied = tied || list_end[lane].tied;
-        per_degree[lane] = static_cast<float>(2.0 * error[lane].per_degree);
-        flat[lane] = static_cast<float>(2.0 * error[lane].flat);
+        per_degree[lane] = round_above(2.0 * error[lane].per_degree);
+        flat[lane] = round_above(2.0 * error[lane].flat);
     }
     struct Reach {
         float v[L];

@@ -106,7 +106,7 @@ HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int6
         const double r = magnitude[(row - rows.first) * L + lane];
         sum = sum + r;
         if (!symmetric) continue;
-        const double grown = fma(2.0 * slack, t.value(row * L + lane), r);
+        const double grown = fma(2.0 * slack, fabs(t.value(row * L + lane)), r);
         const double share = grown * scales.scale[scales.per_lane ? row * L + lane : row];
         largest = share > largest ? share : largest;
     }

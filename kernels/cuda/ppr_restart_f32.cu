@@ -176,7 +176,7 @@ HOPFUSE_DEVICE double spread_restart(const Restarts& r, const Scales& scales, do
     for (int64_t block = 0; block < count; block += 1024) {
         for (int64_t i = block + lane; i < count && i < block + 1024; i += 32) {
             const int64_t row = node[i], at = rows.index(row) * L + query;
-            const double s = value[i] / *total;
+            const double share = value[i] / *total, s = share > 0.0 ? share : PPR_LEAST_SHARE;
             const double inverse = scales.per_type ? 0.0 : scales.scale[scales.per_lane ? row * L + query : row];
             restart64[at] = s;
             restart32[at] = static_cast<float>((1.0 - damping) * s * (inverse > 0.0 ? inverse : 1.0));

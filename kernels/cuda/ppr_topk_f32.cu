@@ -121,7 +121,7 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
     const float cut = list.score(last);
     const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    const float per_degree = static_cast<float>(2.0 * error.per_degree), flat = static_cast<float>(2.0 * error.flat);
+    const float per_degree = round_above(2.0 * error.per_degree), flat = round_above(2.0 * error.flat);
     float mine = 0.0f;
     for (int64_t i = thread; i < c.count; i += threads) {
         const int64_t row = c.row(i);
@@ -172,12 +172,6 @@ HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& l
     return proven_against(score, last, outside_reach(outside, shared->error)) ? shortfall : PPR_OUTSIDE_SHORTFALL;
 }
 
-// The float32 above a value that is at least 0: what a float64 bound is rounded to.
-HOPFUSE_DEVICE float above(double bound) {
-    const float value = static_cast<float>(bound);
-    return value < infinite32() ? bits_to_float(float_to_bits(value) + 1u) : value;
-}
-
 // Where the answers of a batch go, (B, width) and (B,).
 struct Answers {
     int64_t width;
@@ -202,7 +196,7 @@ HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList
         out.ids[at] = is_hit ? topk_key_row(list.keys[i]) : -1;
         out.scores[at] = is_hit ? list.score(i) : -infinite32();
         const double own = is_hit ? node_error(error, list.degree(i), static_cast<double>(list.score(i))) : 0.0;
-        out.score_bounds[at] = is_hit ? above(own < bound ? own : bound) : 0.0f;
+        out.score_bounds[at] = is_hit ? round_above(own < bound ? own : bound) : 0.0f;
     }
 }
 

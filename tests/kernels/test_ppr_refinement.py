@@ -78,6 +78,72 @@ def test_a_refined_list_is_the_same_in_any_batch(isa: str) -> None:
     assert_bitwise(short.ids, long.ids[:, :8], "ids of a smaller k")
 
 
+def test_shorter_lists_are_prefixes_of_longer_ones_and_of_lists_that_end_early(isa: str) -> None:
+    """Near ties deep in a list, which lists of any k must rank alike, and candidates that no walk reaches."""
+    rng = np.random.default_rng(1)
+    graph, restart = passages_graph(rng), entity_restarts(rng, 12)
+    allowed = np.arange(500) % 300 < 295
+    allowed[300:] = True
+    options: dict[str, Any] = {"among": np.arange(300), "allowed_nodes": allowed}
+    longest = hf.ppr_topk(graph, restart, 300, **options)
+    assert (longest.counts < 300).all()
+    for k in (1, 7, 60, 200, 231, 232, 233, 250, 290, 294, 295, 299):
+        hits = hf.ppr_topk(graph, restart, k, **options)
+        assert_bitwise(hits.ids, longest.ids[:, :k], f"ids of k = {k}")
+
+
+@pytest.mark.parametrize("open_lanes", [1, 3, 6, 12, 20])
+def test_few_lanes_are_refined_in_a_block_of_their_own(isa: str, open_lanes: int) -> None:
+    """Among 32 queries, the others proven early: whatever block they come to, the answer is that of the query alone."""
+    rng = np.random.default_rng(8)
+    graph, among = passages_graph(rng), np.arange(300)
+    pool = entity_restarts(rng, 400)
+    alone = hf.ppr_topk(graph, pool, 40, among=among)
+    by_tol = hf.ppr_topk(graph, pool, 40, among=among, stop="tol")
+    refined = np.flatnonzero(alone.iterations > by_tol.iterations)
+    others = np.flatnonzero(alone.iterations <= by_tol.iterations)
+    assert refined.size >= open_lanes
+    assert others.size >= 32 - open_lanes
+    chosen = np.sort(np.concatenate([refined[:open_lanes], others[: 32 - open_lanes]]))
+    together = hf.ppr_topk(graph, [pool[b] for b in chosen], 40, among=among)
+    for name in NAMES:
+        assert_bitwise(getattr(together, name), getattr(alone, name)[chosen], name)
+
+
+def test_an_error_too_small_for_float32_is_not_forgotten(isa: str) -> None:
+    """Degrees near the largest that are allowed: the error for each unit of degree is below float32's least number."""
+    src, dst = [2, 2, 1, 2, 0], [1, 3, 4, 0, 5]
+    weight = [7.834e36, 1.332e38, 1.221e38, 7.845163e36, 3.065e36]
+    graph = hf.Graph.from_edges(src, dst, weight)
+    hits = hf.ppr_topk(graph, [{2: 1.0}], 1, among=[0, 1], damping=0.0466)
+    exact = reference.ppr(graph, [{2: 1.0}], damping=0.0466)
+    assert exact[0, 1] > exact[0, 0]
+    assert hits.ids[0, 0] == 1 or not hits.proven[0]
+    assert abs(hits.scores[0, 0] - exact[0, hits.ids[0, 0]]) <= hits.score_bounds[0, 0]
+
+
+def test_a_restart_beside_a_far_larger_one_is_still_one(isa: str) -> None:
+    graph = passages_graph(np.random.default_rng(4), twins=2)
+    hits = hf.ppr_topk(graph, [{1: 5e-324, 303: 4.0}], 2, among=[0, 1])
+    assert not hits.proven[0]
+
+
+@pytest.mark.parametrize(("directed", "norm"), [(False, "joint"), (True, "joint"), (False, "per_type")])
+def test_rows_are_equal_in_nodes_weights_and_types(isa: str, directed: bool, norm: str) -> None:
+    """0 and 1 have the same rows; those of 2 differ from theirs in a type, but weigh as much."""
+    src, dst, types = [4, 5, 4, 5, 4, 5, 4, 5], [0, 0, 1, 1, 2, 2, 3, 6], [0, 1, 0, 1, 1, 0, 0, 1]
+    graph = hf.Graph.from_edges(src, dst, num_nodes=7, directed=directed, edge_type=types, edge_type_names=["a", "b"])
+    options: dict[str, Any] = {"edge_type_weights": [0.5, 0.5], "edge_type_norm": norm}
+    restart = [{4: 1.0, 5: 1.0}]
+    twins = hf.ppr_topk(graph, restart, 2, among=[0, 1], **options)
+    others = hf.ppr_topk(graph, restart, 2, among=[0, 2], **options)
+    exact = reference.ppr(graph, restart, **options)[0]
+    assert norm == "per_type" or exact[0] == pytest.approx(exact[2], rel=1e-12)
+    assert twins.ids.tolist() == [[0, 1]]
+    assert twins.proven.all()
+    assert norm == "per_type" or not others.proven.any()
+
+
 @pytest.mark.parametrize("k", [5, 7, 10, 12])
 def test_nodes_with_equal_rows_are_proven_to_tie(isa: str, k: int) -> None:
     """Inside the list, and where its end cuts through them."""
@@ -153,8 +219,11 @@ def test_bounds_of_refined_scores_hold_at_any_tol(isa: str, tol: float) -> None:
             for b, row in enumerate(restart):
                 allowed[b, list(row)] = True
             options["allowed_nodes"] = allowed
-        exact = reference.ppr(graph, restart, **{name: value for name, value in options.items() if name != "tol"})
-        hits = hf.ppr_topk(graph, restart, 40, **options)
+        walk = {name: value for name, value in options.items() if name != "tol"}
+        exact = reference.ppr(graph, restart, **walk)
+        hits = hf.ppr_topk(graph, restart, 90, among=np.arange(90), **options)
+        by_tol = hf.ppr_topk(graph, restart, 90, among=np.arange(90), stop="tol", **options)
+        assert tol < 1e-6 or (hits.iterations > by_tol.iterations).any()
         assert_ppr_hits(hits, exact)
         for b, n in enumerate(hits.counts):
             assert np.abs(hits.scores[b, :n] - exact[b, hits.ids[b, :n]]).sum() <= hits.bound[b] + 1e-13

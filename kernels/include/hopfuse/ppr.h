@@ -48,7 +48,7 @@
 //   Two hits with one score are in proven order where their rows have the same entries and neither restarts: their exact
 //   scores are equal, and the lower id comes first.
 //
-// REFINEMENT  With stop_when_proven a list of k hits that stands, unproven though its bound per node holds, gets one step of
+// REFINEMENT  With stop_when_proven a list that stands, unproven though its bound per node holds, gets one step of
 //   iterative refinement (Wilkinson 1963), unless max_iter forbids its passes. With r the float64 residual of x^:
 //     b_v = fl(r_v / deg_v); y from passes as above over b in every row, y- = 0, y = b, as many as shrink the
 //     error 10^4 times by the rate of convergence: floor(ln 10^4 / ln rate) + 1 (1 for d = 0), none of them measured
@@ -71,6 +71,8 @@ namespace hopfuse {
 constexpr int PPR_SEGMENT = 64;   // entries summed sequentially; the GPU's unit of work
 constexpr int PPR_TILE = 64;      // rows per partial sum
 constexpr int PPR_WINDOW = 1024;  // a CPU may store the rows of so many nodes in an order of its own
+// What a node that restarts has at the least: no node's restart is rounded to none.
+constexpr double PPR_LEAST_SHARE = 4.9406564584124654e-324;
 constexpr int PPR_FEW_LANES = 8;  // at most so many queries at once profit from that
 
 struct PprGraph {

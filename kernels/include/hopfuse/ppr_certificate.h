@@ -12,18 +12,20 @@ constexpr double PPR_POLISH_GAIN = 0.98;  // a step that leaves more of the boun
 
 constexpr double PPR_UNIT = 1.1102230246251565e-16;  // float64's unit roundoff
 
-// The float64 rounding of r_v itself, relative to (d P'x + s + x)_v <= 2 x_v + |r_v|, which sums to less than 3: an entry,
-// its degree and its restart carry at most so many roundings.
-HOPFUSE_FN double ppr_slack(int64_t longest_row, int64_t tile) {
-    return 2.0 * PPR_UNIT * static_cast<double>(longest_row + 2 * tile);
+// The float64 rounding of r_v itself, relative to (d P'|x| + s + |x|)_v, which is at most 2 |x_v| + |r_v|: an entry, its
+// degree (a sum over types) and its restart carry at most so many roundings.
+HOPFUSE_FN double ppr_slack(int64_t longest_row, int64_t types, int64_t tile) {
+    return 2.0 * PPR_UNIT * static_cast<double>(longest_row + types + 2 * tile);
 }
 
-// ||x^ - x*||_1 <= bound, from ||r||_1.
+// ||x^ - x*||_1 <= bound, from ||r||_1. What slack is relative to sums to no more than 3 (1 + ||r||_1 / (1 - d)), since
+// x* sums to 1.
 HOPFUSE_FN double ppr_bound(double residual, double slack, double damping) {
-    return (residual + 3.0 * slack) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT);
+    const double rounded = 3.0 * slack * (1.0 + residual / (1.0 - damping));
+    return (residual + rounded) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT);
 }
 
-// |x^_v - x*_v| <= deg_v times this, from the largest (2 slack x_u + |r_u|) / deg_u; `holds`: the operator is symmetric
+// |x^_v - x*_v| <= deg_v times this, from the largest (2 slack |x_u| + |r_u|) / deg_u; `holds`: the operator is symmetric
 // and no mass is lost. Infinity where it does not hold.
 HOPFUSE_FN double ppr_node_bound(bool holds, double largest, double slack, double damping) {
     return holds ? largest * (1.0 + 2.0 * slack) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT) : infinite64();

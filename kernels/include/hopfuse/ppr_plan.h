@@ -6,6 +6,8 @@
 
 namespace hopfuse {
 
+constexpr int64_t PPR_MOST_PASSES = 100000;
+
 // The factor by which a pass shrinks the error; infinity where damping is 0.
 HOPFUSE_FN double ppr_pass_rate(bool symmetric, double damping) {
     return symmetric ? (1.0 + sqrt(1.0 - damping * damping)) / damping : 1.0 / damping;
@@ -19,7 +21,7 @@ HOPFUSE_FN double ppr_error_decay(bool symmetric, double damping) {
 // Passes after which the theory promises tol; norm is ||s||_{D^-1}, volume the sum of degrees (both read only where
 // the operator is symmetric).
 HOPFUSE_FN int64_t ppr_pass_limit(bool symmetric, double damping, double tol, double volume, double norm) {
-    constexpr int64_t most = 100000;
+    constexpr int64_t most = PPR_MOST_PASSES;
     if (damping == 0.0) return 1;
     const double decay = ppr_error_decay(symmetric, damping);
     if (!(decay > 0.0)) return most;
@@ -46,7 +48,9 @@ HOPFUSE_FN float ppr_theta(double damping, double tol) {
 // Passes over the residual of x^ that make its error 10^4 times smaller: hopfuse/ppr.h, REFINEMENT.
 HOPFUSE_FN int64_t ppr_refining_passes(double damping) {
     constexpr double gain = 9.2103403719761836;  // ln 10^4
-    return damping == 0.0 ? 1 : static_cast<int64_t>(gain / ppr_error_decay(true, damping)) + 1;
+    if (damping == 0.0) return 1;
+    const double passes = gain / ppr_error_decay(true, damping);
+    return passes < static_cast<double>(PPR_MOST_PASSES - 1) ? static_cast<int64_t>(passes) + 1 : PPR_MOST_PASSES;
 }
 
 // Threads that a block of some lanes is worth on a CPU: a meeting of all costs as much as many entries. No answer depends

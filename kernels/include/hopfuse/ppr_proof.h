@@ -16,6 +16,12 @@ HOPFUSE_FN bool is_finite(double value) { return value - value == 0.0; }
 HOPFUSE_FN float infinite32() { return bits_to_float(0x7f800000u); }
 HOPFUSE_FN double infinite64() { return static_cast<double>(infinite32()); }
 
+// The float32 above a bound that is at least 0.
+HOPFUSE_FN float round_above(double bound) {
+    const float value = static_cast<float>(bound);
+    return value < infinite32() ? bits_to_float(float_to_bits(value) + 1u) : value;
+}
+
 // An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat + relative x_v.
 struct NodeError {
     double per_degree;

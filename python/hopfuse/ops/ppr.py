@@ -156,11 +156,12 @@ def ppr_topk(
         Only these nodes can be hits (passages, say); they are ranked, the walk uses all nodes.
     stop : {"proven", "tol"}
         "proven" stops a query as soon as the set and the order of its hits are proven to be those of the
-        exact scores. What is not runs to ``tol``, and then, on an undirected graph, through one step of
-        iterative refinement (Wilkinson 1963), which takes about as long again: scores are then right to
-        their last bit or two. Nodes with the same edges tie exactly and are proven to; other ties stay
-        unproven. The ids of a smaller k are a prefix of those of a larger one; the scores of a query
-        stopped early differ from the exact ones by at most ``score_bounds``. :func:`capture` needs "tol".
+        exact scores. What is not runs to ``tol`` and then, where a bound per node holds (an undirected graph
+        under ``joint``, no restart at a node without edges) and ``max_iter`` allows, through one step of
+        iterative refinement (Wilkinson 1963), which takes about as long again. Nodes with the same edges tie
+        exactly and are proven to; other ties stay unproven. The ids of a smaller k are a prefix of those of a
+        larger one; the scores of a query stopped early differ from the exact ones by at most
+        ``score_bounds``. :func:`capture` needs "tol".
     empty : {"error", "skip"}
         A query without a seed: an error that names it, or an empty list (proven, 0 iterations).
 

@@ -53,7 +53,7 @@ def _walk(device: DeviceOps, graph: Graph, batch: int, k: int, seeds: int) -> No
         threads=1,
         seeds=rows,
     )
-    device.ppr_topk(graph, queries, k, None, False)
+    device.ppr_topk(graph, queries, k, None, True)  # and refined, which takes most
 
 
 def _search(device: DeviceOps, corpus: Corpus, batch: int, k: int) -> None:

@@ -13,7 +13,7 @@ from ..arguments import PprQueries
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import device_graph
-from .ppr_refine import refine, refining_passes
+from .ppr_refine import refine, refining_passes, room
 from .ppr_topk import Answers, TopkSearch
 from .rows import take_rows
 from .runtime import Runtime
@@ -115,6 +115,9 @@ class _Solved(NamedTuple):
 
     def refine(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
         """Once more for lists that stand and are not proven, if that may prove them; which do not stand."""
+        if self.block.runtime.fixed:  # a dry run, which counts what this would take
+            room(self.block)
+            return np.zeros(rows.size, np.bool_)
         assert self.certificate is not None
         assert self.polished is not None
         block, lanes = self.block, slice(self.block.count)
@@ -123,10 +126,9 @@ class _Solved(NamedTuple):
         unproven = download(answers.proven)[rows] == 0
         missed = certificate.bound[lanes] > block.queries.tol
         refused: NDArray[np.bool_] = unproven & by_proof & missed
-        provable = unproven & ~refused & (download(answers.counts)[rows] >= search.k)
         total = download(block.passes) + self.polished + 1 + more + 1
         lanes_open = np.zeros(block.lanes, np.bool_)
-        lanes_open[lanes] = provable & np.isfinite(certificate.per_degree[lanes])
+        lanes_open[lanes] = unproven & ~refused & np.isfinite(certificate.per_degree[lanes])
         lanes_open &= (most == 0) | (total <= most)
         if lanes_open.any():
             refined = refine(self.certifier, lanes_open)
@@ -139,12 +141,12 @@ def _solve(block: PprBlock, proof: TopkSearch | None, refines: bool = False) -> 
     certifier = Certifier(block)
     certifier.normalise()
     runtime, queries = block.runtime, block.queries
+    if refines and block.symmetric:
+        certifier.correction = runtime.empty((block.graph.num_nodes, block.lanes), np.float32)
     if runtime.fixed:
         certifier.measure()
         return _Solved(block, certifier, np.zeros(block.lanes, np.bool_), None, None)
     by_proof = runtime.download(block.unproven) == 0
-    if refines and block.symmetric:
-        certifier.correction = runtime.empty((block.graph.num_nodes, block.lanes), np.float32)
     certificate = certifier.certificate()
     limit, passes = runtime.download(block.limit), runtime.download(block.passes)
     exhausted = (queries.max_iter > 0) & (passes >= queries.max_iter)

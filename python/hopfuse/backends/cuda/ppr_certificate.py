@@ -30,7 +30,7 @@ class Certifier:
         self.block, runtime = block, block.runtime
         self.tiles = runtime.empty((block.graph.num_tiles, 2, block.lanes), np.float64)
         self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
-        self.slack = np.float64(_native.ppr_slack(block.graph.longest_row, TILE))
+        self.slack = np.float64(_native.ppr_slack(block.graph.longest_row, block.graph.num_types, TILE))
         #: Receives fl(r / deg) whenever r is measured, where a refinement may follow.
         self.correction: DeviceArray | None = None
         #: What x^ lacks of the sum whose residual is measured.
