@@ -121,6 +121,7 @@ def test_boltzmann_refuses_calibrated_scores_below_0_and_names_the_list(calibrat
     refused(lambda: hf.fuse([hits(), low], calibration=calibration), ["list 1", "row 1", "negative", "pit"])
     padded = hf.Hits([[1, 2], [3, -1]], [[2.0, 1.0], [1.0, -1.0]])
     assert hf.fuse([hits(), padded], calibration=calibration).counts.tolist() == [4, 3]
+    assert hf.fuse([hits(), low], calibration=calibration, pool=1).counts.tolist() == [2, 2]
 
 
 BAD_CALIBRATE: list[tuple[dict[str, Any], list[str]]] = [

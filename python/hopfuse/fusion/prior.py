@@ -18,7 +18,7 @@ class Prior:
 
     Parameters
     ----------
-    importance : array_like of real numbers, shape (N,)
+    importance : array_like of real numbers, shape (N,), on the host
         Of document 0 to N - 1, in [0, 1]; NaN where it is not known. Such a document keeps its score, and so does
         one with an id of N or more.
     weight : float in [0, 1]

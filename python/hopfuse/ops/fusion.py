@@ -124,7 +124,7 @@ def fuse(
         return _fuse_on_device(device, lists, call, chosen.name if needs_nonnegative else None)
     arrays = [host_list(hits) for hits in lists]
     if needs_nonnegative:
-        _check_nonnegative(arrays, chosen.name, rule.method)
+        _check_nonnegative(arrays, call["pools"], chosen.name, rule.method)
     hits = resolve(backend).fuse(arrays, **call, threads=thread_count(threads))
     wrap = same_library(lists[0].ids)
     return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
@@ -135,8 +135,8 @@ def _fuse_on_device(
 ) -> Hits:
     if needs_nonnegative is not None:
         raise InputError(
-            f"{needs_nonnegative} with calibration {call['calibration']!r} needs scores of at least 0, looked "
-            "at on the host alone: pass lists there, or another calibration (pit takes any scores)"
+            f"{needs_nonnegative} with calibration {call['calibration']!r} needs scores of at least 0, "
+            "which only the host looks at: pass lists there, or another calibration (pit takes any scores)"
         )
     with device.runtime.on_stream_of(lists[0].ids):
         arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
@@ -200,9 +200,10 @@ def _read_prior(prior: Any) -> NDArray[np.float32]:
     return (prior if isinstance(prior, methods.Prior) else methods.Prior(prior)).factors
 
 
-def _check_nonnegative(arrays: list[Any], method: str, calibration: str) -> None:
+def _check_nonnegative(arrays: list[Any], pools: NDArray[np.int64], method: str, calibration: str) -> None:
     for at, (_, scores, counts) in enumerate(arrays):
-        negative = (scores < 0) & (np.arange(scores.shape[1]) < counts[:, None])
+        taken = np.minimum(counts, pools[at])
+        negative = (scores < 0) & (np.arange(scores.shape[1]) < taken[:, None])
         if negative.any():
             row = int(np.argwhere(negative)[0][0])
             raise InputError(
