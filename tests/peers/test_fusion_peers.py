@@ -37,6 +37,7 @@ PAIRS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     os.environ.get("HOPFUSE_TESTS") != "full",
     reason="numba compiles each of ranx's methods for a quarter of a minute; run with HOPFUSE_TESTS=full",
 )
+@pytest.mark.filterwarnings("ignore")  # of what ranx imports
 @pytest.mark.parametrize(("ours", "theirs", "parameters"), PAIRS, ids=lambda x: str(x) if isinstance(x, str) else None)
 def test_scores_are_ranxs(ours: dict[str, Any], theirs: str, parameters: dict[str, Any]) -> None:
     """Lists of two distinct scores or more: ranx has other conventions for a list without a spread."""
