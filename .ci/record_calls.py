@@ -176,13 +176,15 @@ def hits(rng: np.random.Generator, batch: int, width: int, *, tied: bool) -> hf.
 def fusion_calls(rng: np.random.Generator) -> None:
     for tied in (False, True):
         lists = [hits(rng, 40, width, tied=tied) for width in (30, 100, 7)]
-        for method in ("none", "min_max", "max", "z_score", "l2", "rank"):
-            hf.calibrate(lists[1], method, threads=1)
+        for method in hf.fusion.calibration.CALIBRATIONS:
+            options = {"lower": -1.0} if method == "theoretical_min_max" else {}
+            hf.calibrate(lists[1], method, threads=1, **options)
         for ties in ("strict", "weak", "mean", "rank"):
             hf.calibrate(lists[1], "pit", ties=ties, threads=1)
         for method in hf.fusion.METHODS:
             hf.fuse(lists[:2], method=method, k=10, threads=1)
             hf.fuse(lists, method=method, k=200, consensus=0.5, threads=1)
+        hf.fuse(lists, method="rrf", pool=20, prior=np.linspace(0.0, 1.0, 50), threads=1)
         hf.fuse(lists, method="linear", calibration="z_score", weights=[0.2, 0.3, 0.5], threads=1)
         hf.fuse(lists[:2], method="boltzmann", temperature=0.6, weights=rng.random((40, 2)), threads=1)
 

@@ -102,7 +102,7 @@ MOVED: dict[str, Callable[[Search], Moved]] = {
     "ppr_totals": lambda s: Moved(8 * s.lanes * s.tiles),
     "ppr_residual": _residual,
     "ppr_finish": _finish,
-    "fuse_shared_boltzmann_f32": _fuse,
+    "fuse_shared_f32": _fuse,
 }
 
 

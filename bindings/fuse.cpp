@@ -14,13 +14,13 @@ using hopfuse::FuseList;
 using hopfuse::FusionMethod;
 using hopfuse::Ties;
 
-void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, int32_t threads, Out<float> out) {
+void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, In<float> option, int32_t threads,
+               Out<float> out) {
     const CalibrateArgs args{static_cast<int64_t>(scores.shape(0)),
                              static_cast<int64_t>(scores.shape(1)),
                              scores.data(),
                              counts.data(),
-                             static_cast<Calibration>(method),
-                             static_cast<Ties>(ties),
+                             {static_cast<Calibration>(method), static_cast<Ties>(ties), option.data()},
                              out.data(),
                              threads};
     hopfuse::Status status;
@@ -32,22 +32,22 @@ void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, int32
 }
 
 void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& scores,
-          const std::vector<In<int64_t>>& counts, int method, int calibration, int ties, In<float> option,
-          In<float> weights, bool weights_shared, float consensus, int32_t threads, Out<int64_t> out_ids,
-          Out<float> out_scores, Out<int64_t> out_counts) {
+          const std::vector<In<int64_t>>& counts, In<int64_t> pools, int method, int calibration, int ties,
+          In<float> calibration_option, In<float> option, In<float> weights, bool weights_shared, float consensus,
+          In<float> prior, int32_t threads, Out<int64_t> out_ids, Out<float> out_scores, Out<int64_t> out_counts) {
     std::vector<FuseList> lists;
     for (size_t l = 0; l < ids.size(); ++l)
         lists.push_back({static_cast<int64_t>(ids[l].shape(1)), ids[l].data(), scores[l].data(), counts[l].data()});
     const FuseArgs args{static_cast<int64_t>(out_ids.shape(0)),
                         static_cast<int32_t>(lists.size()),
                         lists.data(),
+                        pools.data(),
                         static_cast<FusionMethod>(method),
-                        static_cast<Calibration>(calibration),
-                        static_cast<Ties>(ties),
+                        {static_cast<Calibration>(calibration), static_cast<Ties>(ties), calibration_option.data()},
                         option.data(),
                         weights.data(),
                         weights_shared,
-                        consensus,
+                        {consensus, prior.data(), static_cast<int64_t>(prior.shape(0))},
                         static_cast<int64_t>(out_ids.shape(1)),
                         out_ids.data(),
                         out_scores.data(),
@@ -72,10 +72,11 @@ Numbers fusion_methods() {
 }
 
 Numbers calibrations() {
-    return {{"none", int(Calibration::none)},       {"pit", int(Calibration::pit)},
-            {"min_max", int(Calibration::min_max)}, {"max", int(Calibration::max)},
-            {"z_score", int(Calibration::z_score)}, {"l2", int(Calibration::l2)},
-            {"rank", int(Calibration::rank)}};
+    Numbers numbers;
+#define HOPFUSE_NAME(name) numbers[#name] = static_cast<int>(Calibration::name);
+    HOPFUSE_CALIBRATIONS(HOPFUSE_NAME)
+#undef HOPFUSE_NAME
+    return numbers;
 }
 
 Numbers ties() {
@@ -90,8 +91,9 @@ void bind_fuse(nb::module_& m) {
     m.def("calibrations", &calibrations, "The number of each calibration.");
     m.def("ties", &ties, "The number of each tie rule.");
     m.def("calibrate", &calibrate, nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("method"),
-          nb::arg("ties"), nb::arg("threads"), nb::arg("out"));
-    m.def("fuse", &fuse, nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("method"),
-          nb::arg("calibration"), nb::arg("ties"), nb::arg("option"), nb::arg("weights"), nb::arg("weights_shared"),
-          nb::arg("consensus"), nb::arg("threads"), nb::arg("out_ids"), nb::arg("out_scores"), nb::arg("out_counts"));
+          nb::arg("ties"), nb::arg("option"), nb::arg("threads"), nb::arg("out"));
+    m.def("fuse", &fuse, nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("pools"),
+          nb::arg("method"), nb::arg("calibration"), nb::arg("ties"), nb::arg("calibration_option"), nb::arg("option"),
+          nb::arg("weights"), nb::arg("weights_shared"), nb::arg("consensus"), nb::arg("prior"), nb::arg("threads"),
+          nb::arg("out_ids"), nb::arg("out_scores"), nb::arg("out_counts"));
 }

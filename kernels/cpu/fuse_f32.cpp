@@ -23,6 +23,10 @@ struct Count {
     int32_t value;
 };
 
+struct Length {
+    int64_t value;
+};
+
 // Where a document's number is looked up by its id: open addressing, at most half full. A slot counts only where its
 // stamp is the query's own, so nothing is cleared between queries.
 class Documents {
@@ -92,9 +96,10 @@ struct Scratch {
     std::vector<Number> value;          // of each entry, list after list
     std::vector<Entry> entries;         // document after document, each in list order
     std::vector<Ranked> ranked;
+    std::vector<Length> counts;  // of each list
 
-    explicit Scratch(size_t most)
-        : documents(most), document(most), held(most + 1), value(most), entries(most), ranked(most) {}
+    Scratch(size_t most, size_t lists)
+        : documents(most), document(most), held(most + 1), value(most), entries(most), ranked(most), counts(lists) {}
 };
 
 size_t most_entries(const FuseArgs& args) {
@@ -104,16 +109,16 @@ size_t most_entries(const FuseArgs& args) {
 }
 
 // The entries of all lists of query b, grouped by document: document i's end at held[i].
-template <class Method>
 void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
     Documents& documents = scratch.documents;
     documents.clear();
     size_t used = 0;
     for (int32_t l = 0; l < args.num_lists; ++l) {
         const FuseList& list = args.lists[l];
-        const int64_t row = b * list.width, n = list.counts[b];
-        list_values<Method>(Alone{}, list.scores + row, n, args.calibration, args.ties, args.option,
-                            &scratch.value[used].value);
+        const int64_t row = b * list.width, n = std::min(list.counts[b], args.pools[l]);
+        scratch.counts[size_t(l)].value = n;
+        list_values(Alone{}, args.method, list.scores + row, n, l, args.calibration, args.option,
+                    &scratch.value[used].value);
         for (int64_t i = 0; i < n; ++i) {
             bool is_new;
             const int32_t document = documents.find(list.ids[row + i], is_new);
@@ -131,7 +136,7 @@ void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
     size_t at = 0;
     for (int32_t l = 0; l < args.num_lists; ++l) {
         const FuseList& list = args.lists[l];
-        const int64_t row = b * list.width, n = list.counts[b];
+        const int64_t row = b * list.width, n = scratch.counts[size_t(l)].value;
         for (int64_t i = 0; i < n; ++i, ++at) {
             int32_t& place = scratch.held[size_t(scratch.document[at].value)].value;
             scratch.entries[size_t(place++)] = {list.ids[row + i], l, scratch.value[at].value};
@@ -139,21 +144,38 @@ void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
     }
 }
 
+// Every document of query b, scored.
 template <class Method>
-void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
-    gather_entries<Method>(args, b, scratch);
-    const float* const weights = args.weights_shared ? args.weights : args.weights + b * args.num_lists;
+void score_documents(const FuseArgs& args, int64_t b, Scratch& scratch) {
     const int32_t found = scratch.documents.count();
-    Ranked* const ranked = scratch.ranked.data();
+    const float* const weights = args.weights_shared ? args.weights : args.weights + b * args.num_lists;
+    const Union of{args.num_lists, found, &scratch.counts[0].value, 1, args.pools, weights, args.option};
     int32_t begin = 0;
     for (int32_t document = 0; document < found; ++document) {
         const int32_t end = scratch.held[size_t(document)].value;
-        const Entry* const entries = scratch.entries.data() + begin;
-        const float score = fused_score<Method>(entries, end - begin, weights, args.option, args.consensus);
-        ranked[document] = {score, scratch.documents.id(document)};
+        const float score = fused_score<Method>(scratch.entries.data() + begin, end - begin, of, args.finish);
+        scratch.ranked[size_t(document)] = {score, scratch.documents.id(document)};
         begin = end;
     }
-    const int64_t count = rank_best(ranked, found, args.k);
+}
+
+using ScoreDocuments = void (*)(const FuseArgs&, int64_t, Scratch&);
+
+ScoreDocuments scorer(FusionMethod method) {
+    switch (method) {
+#define HOPFUSE_CASE(name, type) \
+    case FusionMethod::name: return score_documents<type>;
+        HOPFUSE_FUSION_METHODS(HOPFUSE_CASE)
+#undef HOPFUSE_CASE
+    }
+    return nullptr;
+}
+
+void fuse_query(const FuseArgs& args, int64_t b, ScoreDocuments score, Scratch& scratch) {
+    gather_entries(args, b, scratch);
+    score(args, b, scratch);
+    const Ranked* const ranked = scratch.ranked.data();
+    const int64_t count = rank_best(scratch.ranked.data(), scratch.documents.count(), args.k);
     for (int64_t i = 0; i < args.k; ++i) {
         args.ids[b * args.k + i] = i < count ? ranked[i].id : -1;
         args.scores[b * args.k + i] = i < count ? ranked[i].score : -std::numeric_limits<float>::infinity();
@@ -161,28 +183,19 @@ void fuse_query(const FuseArgs& args, int64_t b, Scratch& scratch) {
     args.counts[b] = count;
 }
 
-template <class Method>
-Status fuse_with(const FuseArgs& args) {
+Status fuse(const FuseArgs& args) {
+    const ScoreDocuments score = scorer(args.method);
+    if (score == nullptr) return Status::bad_argument;
     std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
     scratch.reserve(size_t(args.threads));
-    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(most_entries(args));
+    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(most_entries(args), size_t(args.num_lists));
 #pragma omp parallel num_threads(args.threads)
     {
         Scratch& mine = scratch[size_t(thread_index())];
 #pragma omp for schedule(dynamic, 16)
-        for (int64_t b = 0; b < args.batch; ++b) fuse_query<Method>(args, b, mine);
+        for (int64_t b = 0; b < args.batch; ++b) fuse_query(args, b, score, mine);
     }
     return Status::ok;
-}
-
-Status fuse(const FuseArgs& args) {
-    switch (args.method) {
-#define HOPFUSE_CASE(name, type) \
-    case FusionMethod::name: return fuse_with<type>(args);
-        HOPFUSE_FUSION_METHODS(HOPFUSE_CASE)
-#undef HOPFUSE_CASE
-    }
-    return Status::bad_argument;
 }
 
 }  // namespace
@@ -191,7 +204,7 @@ Status calibrate_f32(const CalibrateArgs& args) {
 #pragma omp parallel for schedule(dynamic, 16) num_threads(args.threads)
     for (int64_t b = 0; b < args.batch; ++b) {
         const int64_t row = b * args.width;
-        calibrate_row(Alone{}, args.scores + row, args.counts[b], args.width, args.method, args.ties, args.out + row);
+        calibrate_row(Alone{}, args.scores + row, args.counts[b], args.width, args.rule, args.out + row);
     }
     return Status::ok;
 }

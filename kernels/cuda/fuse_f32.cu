@@ -36,6 +36,13 @@ struct Warp {
         return total;
     }
 
+    template <class F>
+    __device__ void alone(F f) const {
+        __syncwarp();
+        if (lane == 0) f();
+        __syncwarp();
+    }
+
     __device__ float least(float mine) const {
         for (int step = 16; step > 0; step /= 2) {
             const float other = __shfl_xor_sync(ALL_LANES, mine, step);
@@ -73,25 +80,29 @@ struct FlatLists {
     int32_t lists;
     const int64_t* starts;  // (L + 1,) sums of widths
     const int64_t* counts;  // (L, B)
+    const int64_t* pools;   // (L,) the most that is taken of a list
 
     __device__ int64_t width(int32_t l) const { return starts[l + 1] - starts[l]; }
     __device__ int64_t row(int32_t l, int64_t b) const { return batch * starts[l] + b * width(l); }
-    __device__ int64_t count(int32_t l, int64_t b) const { return counts[l * batch + b]; }
+    __device__ int64_t count(int32_t l, int64_t b) const {
+        const int64_t held = counts[l * batch + b];
+        return held < pools[l] ? held : pools[l];
+    }
 };
 
 // What list values are made of, and where they go: laid out as the scores are.
 struct ListValues {
     const float* scores;
-    Calibration calibration;
-    Ties ties;
+    CalibrationRule calibration;
     float* values;
 };
 
 // What a document's score and rank depend on beside its entries, and where the hits go.
 struct Ranking {
+    FusionMethod method;
     const float* option;
     const float* weights;  // of this query
-    float consensus;
+    Finish finish;
     int64_t k;
     int64_t* ids;
     float* scores;
@@ -115,12 +126,11 @@ struct ByRank {
 HOPFUSE_DEVICE Entry padding() { return Entry{0x7fffffffffffffff, NO_ENTRY, 0.0f}; }
 
 // Query b's list values, a warp to a list.
-template <class Method>
-HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues& of, const float* option) {
+HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues& of, const Ranking& by) {
     const Warp team{static_cast<int>(threadIdx.x % 32)};
     for (int32_t l = static_cast<int32_t>(threadIdx.x / 32); l < in.lists; l += static_cast<int32_t>(blockDim.x / 32)) {
         const int64_t row = in.row(l, b);
-        list_values<Method>(team, of.scores + row, in.count(l, b), of.calibration, of.ties, option, of.values + row);
+        list_values(team, by.method, of.scores + row, in.count(l, b), l, of.calibration, by.option, of.values + row);
     }
     __syncthreads();
 }
@@ -175,24 +185,36 @@ HOPFUSE_DEVICE void sort(Entry* entries, Index size, Before before) {
 
 // Scores the document whose first entry this is. One thread has all entries of a document, but for their ids, which
 // others read and nobody changes.
-template <class Method, class Index>
-HOPFUSE_DEVICE void score_document(const Ranking& by, Index left, Entry* entry) {
+template <class Index>
+HOPFUSE_DEVICE void score_document(const Ranking& by, const Union& of, Index left, Entry* entry) {
     int held = 1;
     while (held < left && entry[held].id == entry->id) ++held;
-    entry->value = fused_score<Method>(entry, held, by.weights, by.option, by.consensus);
+    float score = 0.0f;
+    switch (by.method) {
+#define HOPFUSE_CASE(name, type) \
+    case FusionMethod::name: score = fused_score<type>(entry, held, of, by.finish); break;
+        HOPFUSE_FUSION_METHODS(HOPFUSE_CASE)
+#undef HOPFUSE_CASE
+    }
+    entry->value = score;
     entry->list = DOCUMENT;
 }
 
+template <class Index>
+HOPFUSE_DEVICE bool begins_document(const Entry* entries, Index used, Index i) {
+    return i < used && (i == 0 || entries[i - 1].id != entries[i].id);
+}
+
 // Scores every document among `used` entries in the order of documents; returns how many there are.
-template <class Method, class Index>
-HOPFUSE_DEVICE Index score_documents(const Ranking& by, Index used, Entry* entries) {
+template <class Index>
+HOPFUSE_DEVICE Index score_documents(const FlatLists& in, int64_t b, const Ranking& by, Index used, Entry* entries) {
     Index documents = 0;
-    for (Index base = 0; base < used; base += blockDim.x) {
-        const Index i = base + threadIdx.x;
-        const bool first = i < used && (i == 0 || entries[i - 1].id != entries[i].id);
-        if (first) score_document<Method>(by, used - i, entries + i);
-        documents += __syncthreads_count(first);
-    }
+    for (Index base = 0; base < used; base += blockDim.x)
+        documents += __syncthreads_count(begins_document<Index>(entries, used, base + threadIdx.x));
+    const Union of{in.lists, documents, in.counts + b, in.batch, in.pools, by.weights, by.option};
+    HOPFUSE_ROLLED
+    for (Index i = threadIdx.x; i < used; i += blockDim.x)
+        if (begins_document<Index>(entries, used, i)) score_document<Index>(by, of, used - i, entries + i);
     return documents;
 }
 
@@ -206,13 +228,13 @@ HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t cou
 }
 
 // One query, in room for `size` entries.
-template <class Method, class Index>
+template <class Index>
 HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const ListValues& of,
                                const Ranking& by, Index size, Entry* entries) {
-    make_values<Method>(in, b, of, by.option);
+    make_values(in, b, of, by);
     const Index used = fill_entries(in, b, ids, of.values, size, entries);
     sort(entries, size, ByDocument{});
-    const Index documents = score_documents<Method>(by, used, entries);
+    const Index documents = score_documents(in, b, by, used, entries);
     sort(entries, size, ByRank{});
     write_hits(by, entries, documents < by.k ? documents : by.k);
 }
@@ -221,55 +243,55 @@ HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* id
 
 // calibrate_f32: what a row's scores become, with -inf after its count.
 // Unit: a row; a warp, 4 to a block. Block: 128. Registers: <= 56 (occupancy 50 %). Bytes: 4 n read and 4 width written;
-// z_score reads scores twice and what it has written twice, l2 scores twice; pit reads on from a score to the first that
-// differs.
+// z_score and three_sigma read scores twice and what they have written twice, l2 scores twice, sum and softmax what they
+// have written twice; pit and gaussian read on from a score to the first that differs.
 extern "C" __global__ void __launch_bounds__(128, 8)
     calibrate_f32(int64_t batch, int64_t width, const float* scores, const int64_t* counts, int32_t method,
-                  int32_t ties, float* out) {
+                  int32_t ties, const float* option, float* out) {
     const int64_t b = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
     if (b >= batch) return;
     const hopfuse::Warp team{static_cast<int>(threadIdx.x % 32)};
-    hopfuse::calibrate_row(team, scores + b * width, counts[b], width, static_cast<hopfuse::Calibration>(method),
-                           static_cast<hopfuse::Ties>(ties), out + b * width);
+    const hopfuse::CalibrationRule rule{static_cast<hopfuse::Calibration>(method), static_cast<hopfuse::Ties>(ties),
+                                        option};
+    hopfuse::calibrate_row(team, scores + b * width, counts[b], width, rule, out + b * width);
 }
 
-#define HOPFUSE_FUSE_PARAMETERS                                                                                     \
-    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *ids,                 \
-        const float *scores, int32_t calibration, int32_t ties, float *values, const float *option,                 \
-        const float *weights, int64_t weight_step, float consensus, int64_t k, int64_t *out_ids, float *out_scores, \
-        int64_t *out_counts
+#define HOPFUSE_FUSE_PARAMETERS                                                                                    \
+    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *pools,              \
+        const int64_t *ids, const float *scores, int32_t calibration, int32_t ties,                                \
+        const float *calibration_option, float *values, int32_t method, const float *option, const float *weights, \
+        int64_t weight_step, float consensus, const float *prior, int64_t priors, int64_t k, int64_t *out_ids,     \
+        float *out_scores, int64_t *out_counts
 
 // weight_step: from a query's weights to the next one's; as many as there are lists, or 0 where all share them.
-#define HOPFUSE_FUSE_QUERY(Method, b, size, entries)                                                                 \
-    hopfuse::fuse_query<hopfuse::Method>(hopfuse::FlatLists{batch, lists, starts, counts}, b, ids,                   \
-                                         hopfuse::ListValues{scores, static_cast<hopfuse::Calibration>(calibration), \
-                                                             static_cast<hopfuse::Ties>(ties), values},              \
-                                         hopfuse::Ranking{option, weights + b * weight_step, consensus, k,           \
-                                                          out_ids + b * k, out_scores + b * k, out_counts + b},      \
-                                         size, entries)
+#define HOPFUSE_FUSE_QUERY(b, size, entries)                                                                   \
+    hopfuse::fuse_query(                                                                                       \
+        hopfuse::FlatLists{batch, lists, starts, counts, pools}, b, ids,                                       \
+        hopfuse::ListValues{scores,                                                                            \
+                            {static_cast<hopfuse::Calibration>(calibration), static_cast<hopfuse::Ties>(ties), \
+                             calibration_option},                                                              \
+                            values},                                                                           \
+        hopfuse::Ranking{static_cast<hopfuse::FusionMethod>(method), option, weights + b * weight_step,        \
+                         {consensus, prior, priors}, k, out_ids + b * k, out_scores + b * k, out_counts + b},  \
+        size, entries)
 
-// fuse_shared_METHOD_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
-// Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 56 (occupancy 50 %). At size 256 (lists of
+// fuse_shared_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
+// Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy 50 %). At size 256 (lists of
 // 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written; list values as
 // calibrate_f32, and boltzmann goes over them three times more.
-#define HOPFUSE_FUSE_SHARED(name, Method)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256, 4) fuse_shared_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int size) { \
-        HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);                                                               \
-        const int64_t b = blockIdx.x;                                                                                  \
-        HOPFUSE_FUSE_QUERY(Method, b, size, entries);                                                                  \
-    }
-HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_SHARED)
+extern "C" __global__ void __launch_bounds__(256, 4) fuse_shared_f32(HOPFUSE_FUSE_PARAMETERS, int size) {
+    HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);
+    const int64_t b = blockIdx.x;
+    HOPFUSE_FUSE_QUERY(b, size, entries);
+}
 
-// fuse_global_METHOD_f32: the same with room in global memory, `size` entries to a block, and so for any lists.
-// Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 56 (occupancy 50 %). Bytes: each of the
+// fuse_global_f32: the same with room in global memory, `size` entries to a block, and so for any lists.
+// Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 64 (occupancy 50 %). Bytes: each of the
 // log2(size) (log2(size) + 1) steps of the sorts reads 16 size and writes as much of it as it changes.
-#define HOPFUSE_FUSE_GLOBAL(name, Method)                                                       \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                        \
-        fuse_global_##name##_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {           \
-        hopfuse::Entry* const entries = static_cast<hopfuse::Entry*>(room) + blockIdx.x * size; \
-        for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {                               \
-            HOPFUSE_FUSE_QUERY(Method, b, size, entries);                                       \
-            __syncthreads();                                                                    \
-        }                                                                                       \
+extern "C" __global__ void __launch_bounds__(256, 4) fuse_global_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {
+    hopfuse::Entry* const entries = static_cast<hopfuse::Entry*>(room) + blockIdx.x * size;
+    for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
+        HOPFUSE_FUSE_QUERY(b, size, entries);
+        __syncthreads();
     }
-HOPFUSE_FUSION_METHODS(HOPFUSE_FUSE_GLOBAL)
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import hopfuse as hf
@@ -17,7 +18,7 @@ def hits() -> hf.Hits:
 
 
 BAD_FUSE: list[tuple[dict[str, Any], list[str]]] = [
-    ({"method": "borda"}, ["method", "'borda'", "boltzmann", "linear", "max", "rrf"]),
+    ({"method": "vote"}, ["method", "'vote'", "boltzmann", "borda", "linear", "max", "rrf"]),
     ({"method": None}, ["method", "None"]),
     ({"method": ["rrf"]}, ["method"]),
     ({"method": fusion.RRF}, ["method"]),
@@ -45,7 +46,40 @@ BAD_FUSE: list[tuple[dict[str, Any], list[str]]] = [
     ({"method": "max", "bias": [0.0, 1e39]}, ["bias", "1e+39"]),
     ({"method": "max", "weights": [1.0, 1.0]}, ["'max'", "weights", "leave them out"]),
     ({"method": fusion.RRF(), "rank_constant": 3}, ["rank_constant", "RRF(rank_constant=60.0)", "object"]),
-    ({"calibration": "softmax"}, ["calibration", "'softmax'", "pit", "z_score"]),
+    ({"method": "rrf", "ties": "mean"}, ["'rrf'", "ties=", "ranks", "leave it out"]),
+    ({"method": "borda", "single": 0.5}, ["'borda'", "single=", "ranks"]),
+    ({"method": "comb_mnz", "gamma": 17}, ["gamma", "17", "16"]),
+    ({"method": "comb_mnz", "gamma": None}, ["gamma", "None"]),
+    ({"method": "comb_min", "weights": [1.0, 1.0]}, ["'comb_min'", "weights", "leave them out"]),
+    ({"method": "comb_sum", "gamma": 1}, ["'comb_sum'", "'gamma'", "none"]),
+    ({"method": "log_isr", "sigma": 1.5}, ["sigma", "1.5", "[0, 1]"]),
+    ({"method": "borda", "missing": "half"}, ["missing", "'half'", "'mean'", "'zero'"]),
+    ({"method": "rbc", "phi": 1.0}, ["phi", "1.0", "between 0 and 1"]),
+    ({"method": "rbc", "phi": 1e-60}, ["phi", "1e-60"]),
+    ({"method": "log_linear", "epsilon": 0.0}, ["epsilon", "0.0", "above 0"]),
+    ({"method": "log_linear", "temperature": -1.0}, ["temperature", "-1.0"]),
+    ({"method": "power_mean", "p": 0.01}, ["p", "0.01", "0.05", "100"]),
+    ({"method": "power_mean", "p": "one"}, ["p", "'one'"]),
+    ({"method": "tsallis", "q": -0.5}, ["q", "-0.5", "[0, 10]"]),
+    ({"method": "tsallis", "q": (1.0, 1.0, 1.0)}, ["q", "2 of them"]),
+    ({"method": "tsallis", "q": "two"}, ["q", "'two'"]),
+    ({"method": "tsallis", "calibration": "none"}, ["'tsallis'", "'none'", "pit"]),
+    ({"method": "quantum", "form": "cube"}, ["form", "'cube'", "'sqrt'"]),
+    ({"method": "quantum", "theta": float("inf")}, ["theta", "inf", "radians"]),
+    ({"method": "plackett_luce", "steps": 2.5}, ["steps", "2.5", "1 to 100"]),
+    ({"method": "plackett_luce", "calibration": "rank"}, ["'plackett_luce'", "ranks"]),
+    ({"calibration": "logit"}, ["calibration", "'logit'", "pit", "z_score", "softmax"]),
+    ({"calibration": "theoretical_min_max"}, ["'theoretical_min_max'", "lower=", "BM25"]),
+    ({"calibration": fusion.Calibration("max"), "ties": "mean"}, ["ties", "object"]),
+    ({"single": float("nan")}, ["single", "nan", "finite"]),
+    ({"equal": "half"}, ["equal", "'half'"]),
+    ({"single": -0.5}, ["single", "-0.5", "'boltzmann'", "at least 0"]),
+    ({"pool": -1}, ["pool", "-1", "at least 0"]),
+    ({"pool": 1.5}, ["pool", "1.5", "whole number"]),
+    ({"pool": (1, 2, 3)}, ["pool", "2 of them"]),
+    ({"prior": [0.5, 1.5]}, ["importance", "1.5", "document 1", "[0, 1]"]),
+    ({"prior": [[0.5]]}, ["prior", "(N,)"]),
+    ({"prior": "high"}, ["prior", "'high'"]),
     ({"calibration": "z_score"}, ["'boltzmann'", "'z_score'", "min_max"]),
     ({"ties": "first"}, ["ties", "'first'", "strict", "weak"]),
     ({"calibration": "max", "ties": "mean"}, ["ties", "'mean'", "'max'", "pit"]),
@@ -87,10 +121,20 @@ def test_boltzmann_refuses_calibrated_scores_below_0_and_names_the_list(calibrat
     refused(lambda: hf.fuse([hits(), low], calibration=calibration), ["list 1", "row 1", "negative", "pit"])
     padded = hf.Hits([[1, 2], [3, -1]], [[2.0, 1.0], [1.0, -1.0]])
     assert hf.fuse([hits(), padded], calibration=calibration).counts.tolist() == [4, 3]
+    assert hf.fuse([hits(), low], calibration=calibration, pool=1).counts.tolist() == [2, 2]
 
 
 BAD_CALIBRATE: list[tuple[dict[str, Any], list[str]]] = [
-    ({"method": "softmax"}, ["calibration", "'softmax'", "pit"]),
+    ({"method": "logit"}, ["calibration", "'logit'", "pit"]),
+    ({"method": "softmax", "temperature": 0.0}, ["temperature", "0.0", "above 0"]),
+    ({"method": "max", "temperature": 1.0}, ["temperature", "'max'", "'softmax'"]),
+    ({"method": "theoretical_min_max"}, ["lower=", "BM25"]),
+    ({"method": "theoretical_min_max", "lower": 1.0, "upper": 1.0}, ["lower", "upper", "below"]),
+    ({"method": "theoretical_min_max", "lower": (0.0, 1.0)}, ["lower", "1 of them"]),
+    ({"method": "theoretical_min_max", "lower": float("inf")}, ["lower", "inf"]),
+    ({"method": "min_max", "lower": 0.0}, ["lower", "'min_max'", "'theoretical_min_max'"]),
+    ({"method": "z_score", "single": 1e39}, ["single", "1e+39"]),
+    ({"method": fusion.Calibration("max"), "single": 1.0}, ["single", "object"]),
     ({"method": None}, ["calibration", "None"]),
     ({"method": "pit", "ties": "max"}, ["ties", "'max'", "strict"]),
     ({"method": "rank", "ties": "strict"}, ["ties", "'strict'", "'rank'"]),
@@ -153,6 +197,8 @@ def test_a_method_by_name_and_as_an_object_is_one_call() -> None:
         ({"method": "linear"}, fusion.Linear()),
         ({"method": "rrf", "rank_constant": 3}, fusion.RRF(rank_constant=3)),
         ({"method": "max", "bias": (0.0, 1.0)}, fusion.Max(bias=(0.0, 1.0))),
+        ({"method": "tsallis", "q": np.array([1.0, 2.0])}, fusion.Tsallis(q=(1.0, 2.0))),
+        ({"method": "quantum", "form": "sqrt"}, fusion.Quantum(form="sqrt")),
     ]
     for named, made in pairs:
         assert_hits_equal(hf.fuse(lists, **named), hf.fuse(lists, method=made))
@@ -162,7 +208,9 @@ def test_every_method_is_registered_by_the_name_that_the_kernels_know() -> None:
     from hopfuse import _native, reference
     from hopfuse.reference.fusion import METHODS as ORACLE
 
-    assert set(fusion.METHODS) == set(_native.fusion_methods()) == set(ORACLE)
+    assert set(fusion.METHODS) == set(ORACLE)
+    assert {method.kernel for method in fusion.METHODS.values()} == set(_native.fusion_methods())
+    assert set(fusion.calibration.CALIBRATIONS) == set(_native.calibrations()) == set(reference.calibration.METHODS)
     assert reference.fuse is not hf.fuse
 
 
@@ -177,7 +225,32 @@ def test_the_oracle_and_the_library_agree_on_defaults(name: str) -> None:
     assert method.weighted == (oracle.default_weights is not None)
     if method.calibrations != ():
         assert method.default_calibration == oracle.calibrations[0]
-    assert set(oracle.calibrations) == set(oracle.calibrations if method.calibrations is None else method.calibrations)
+    allowed = fusion.calibration.CALIBRATIONS if method.calibrations is None else method.calibrations
+    assert set(oracle.calibrations) == set(allowed)
+    assert {f.name: getattr(method, f.name) for f in fields(method)} == dict(oracle.options)
+
+
+def test_a_calibration_by_name_and_as_an_object_is_one_call() -> None:
+    lists = [hits(), hf.Hits([[2], [7]], [[3.0], [1.0]])]
+    by_name = hf.fuse(lists, method="linear", calibration="pit", ties="mean", single=0.75, equal=0.5)
+    made = fusion.Calibration("pit", ties="mean", single=0.75, equal=0.5)
+    assert_hits_equal(hf.fuse(lists, method="linear", calibration=made), by_name)
+    assert_bitwise(
+        hf.calibrate(hits(), "softmax", temperature=2.0).scores,
+        hf.calibrate(hits(), fusion.Calibration("softmax", temperature=2.0)).scores,
+    )
+
+
+def test_a_prior_is_made_once_and_not_changed() -> None:
+    prior = fusion.Prior([0.0, np.nan, 1.0], weight=0.5)
+    assert prior.factors.tolist() == [0.5, 1.0, 1.0]
+    assert repr(prior) == "Prior(documents=3, weight=0.5)"
+    with pytest.raises(ValueError, match="read-only"):
+        prior.factors[0] = 2.0
+    with pytest.raises(AttributeError, match="weight"):
+        prior.weight = 1.0
+    assert fusion.Prior([0.0, 1.0]).factors.tolist() == [np.float32(0.7), 1.0]
+    refused(lambda: fusion.Prior([0.5], weight=1.5), ["weight", "1.5", "[0, 1]"])
 
 
 def test_inputs_are_left_as_they_were() -> None:

@@ -198,10 +198,14 @@ struct Replay {
         return kernels.dense_topk({rows, codes}, queries, hits);
     }
 
+    static CalibrationRule rule(const Call& c, const char* method, const char* option) {
+        return {Calibration(c.whole(method)), Ties(c.whole("ties")), c.array<float>(option)};
+    }
+
     Status calibrate(const Call& c) const {
         return kernels.calibrate_f32({c.extent("scores", 0), c.extent("scores", 1), c.array<float>("scores"),
-                                      c.array<int64_t>("counts"), Calibration(c.whole("method")), Ties(c.whole("ties")),
-                                      c.array<float>("out"), threads});
+                                      c.array<int64_t>("counts"), rule(c, "method", "option"), c.array<float>("out"),
+                                      threads});
     }
 
     Status fuse(const Call& c) const {
@@ -214,10 +218,12 @@ struct Replay {
         FuseArgs args{};
         args.batch = c.extent("out_ids", 0), args.k = c.extent("out_ids", 1);
         args.num_lists = int32_t(lists.size()), args.lists = lists.data();
-        args.method = FusionMethod(c.whole("method")), args.calibration = Calibration(c.whole("calibration"));
-        args.ties = Ties(c.whole("ties")), args.option = c.array<float>("option");
+        args.pools = c.array<int64_t>("pools");
+        args.method = FusionMethod(c.whole("method")), args.option = c.array<float>("option");
+        args.calibration = rule(c, "calibration", "calibration_option");
         args.weights = c.array<float>("weights"), args.weights_shared = c.whole("weights_shared") != 0;
-        args.consensus = float(c.real("consensus")), args.threads = threads;
+        args.finish = {float(c.real("consensus")), c.array<float>("prior"), c.extent("prior", 0)};
+        args.threads = threads;
         args.ids = c.array<int64_t>("out_ids"), args.scores = c.array<float>("out_scores");
         args.counts = c.array<int64_t>("out_counts");
         return kernels.fuse_f32(args);

@@ -132,7 +132,8 @@ def calibrate(runtime: CupyRuntime) -> list[float]:
     """One launch of one kernel: a list of two scores by their maximum."""
     scores, counts = runtime.upload(np.array([[4.0, 2.0]], np.float32)), runtime.upload(np.array([2]))
     out, kind = runtime.empty((1, 2), np.float32), np.int32(_native.calibrations()["max"])
-    runtime.launch("calibrate_f32", 1, 128, [np.int64(1), np.int64(2), scores, counts, kind, np.int32(0), out])
+    option = runtime.upload(np.full(5, np.nan, np.float32))
+    runtime.launch("calibrate_f32", 1, 128, [np.int64(1), np.int64(2), scores, counts, kind, np.int32(0), option, out])
     return list(runtime.download(out)[0].tolist())
 
 

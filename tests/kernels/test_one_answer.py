@@ -264,15 +264,26 @@ METHODS: list[dict[str, Any]] = [
     {"method": "linear", "calibration": "l2", "consensus": 0.5},
     {"method": "rrf"},
     {"method": "max"},
+    {"method": "comb_mnz", "calibration": "three_sigma"},
+    {"method": "comb_med"},
+    {"method": "log_isr"},
+    {"method": "borda"},
+    {"method": "rbc", "prior": np.linspace(0.0, 1.0, 15)},
+    {"method": "log_linear", "calibration": "softmax", "pool": (5, None, 7)},
+    {"method": "power_mean", "p": -1.0},
+    {"method": "tsallis", "q": (1.5, 0.5, 1.0)},
+    {"method": "quantum", "form": "sqrt"},
+    {"method": "plackett_luce"},
+    {"method": "linear", "calibration": "gaussian"},
 ]
 
 
-@pytest.mark.parametrize("options", METHODS, ids=lambda o: "-".join(map(str, o.values())))
+@pytest.mark.parametrize("options", METHODS, ids=lambda o: "-".join(map(str, o)) + "-" + str(o["method"]))
 @pytest.mark.parametrize("grid", [None, 3])
 def test_fused_lists_are_the_same_everywhere(every_isa: list[str], options: dict[str, Any], grid: int | None) -> None:
     rng = np.random.default_rng(8)
     lists = random_lists(rng, 40, 3, grid=grid)
-    weights = None if options["method"] == "max" else rng.random((40, 3))
+    weights = rng.random((40, 3)) if hf.fusion.METHODS[options["method"]].weighted else None
     widest = hf.fuse(lists, k=25, weights=weights, **options)
     for _, threads in each(every_isa):
         for k in (0, 1, 7, 24):
@@ -283,9 +294,10 @@ def test_fused_lists_are_the_same_everywhere(every_isa: list[str], options: dict
             assert hf.fuse(alone, k=25, weights=own, threads=threads, **options).row(0) == widest.row(b)
 
 
-@pytest.mark.parametrize("method", ["pit", "min_max", "max", "z_score", "l2", "rank", "none"])
+@pytest.mark.parametrize("method", hf.fusion.calibration.CALIBRATIONS)
 @pytest.mark.parametrize("grid", [None, 3])
 def test_calibrated_lists_are_the_same_everywhere(every_isa: list[str], method: Any, grid: int | None) -> None:
+    method = hf.fusion.Calibration(method, lower=-0.5 if method == "theoretical_min_max" else None)
     (hits,) = random_lists(np.random.default_rng(9), 60, 1, width=50, ids=80, grid=grid)
     expected = hf.calibrate(hits, method)
     for where, threads in each(every_isa):

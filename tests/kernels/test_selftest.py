@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hopfuse as hf
 import pytest
-from hopfuse import backends
-from hopfuse.backends import selftest
+from hopfuse import _native, backends
+from hopfuse.backends import selftest, selftest_cases
 from variants import CUDA, SIMT, missing, simt_runtime
 
 without = missing(SIMT)
@@ -41,6 +41,11 @@ def test_the_quick_form_reaches_every_op() -> None:
     launched = {kernel for kernel, _, _ in runtime.launches}
     for part in ("ppr_pass_", "ppr_residual", "dense_select_f32", "dense_rescore_f16", "fuse_", "calibrate_f32"):
         assert any(kernel.startswith(part) for kernel in launched), part
+
+
+def test_every_method_and_calibration_has_a_case() -> None:
+    assert set(selftest_cases._OPTION) == set(_native.fusion_methods())
+    assert {*selftest_cases._CALIBRATIONS, "pit"} == set(_native.calibrations())
 
 
 @pytest.mark.gpu

@@ -14,7 +14,7 @@ from compare import assert_bitwise, assert_hits_equal
 from hopfuse import _native
 from hopfuse.backends import cpu
 from hopfuse.backends.cuda import fusion
-from hopfuse.fusion import METHODS, resolve
+from hopfuse.fusion import METHODS, Calibration, resolve
 from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,11 +27,20 @@ pytestmark = [
 CALIBRATIONS = sorted(_native.calibrations())
 TIES = sorted(_native.ties())
 LARGEST = float(np.finfo(np.float32).max)
+#: Every calibration with one method, and two with every method.
 COMBINATIONS = [
     (name, calibration)
     for name, method in METHODS.items()
     for calibration in (CALIBRATIONS if method.calibrations is None else method.calibrations or ["none"])
+    if name == "linear" or calibration in (method.default_calibration, "three_sigma")
 ]
+
+
+def rule(method: str, ties: str = "strict", **options: Any) -> Calibration:
+    """A calibration with what it cannot do without."""
+    if method == "theoretical_min_max":
+        options = {"lower": -0.5} | options
+    return Calibration(method, ties=ties if method == "pit" else None, **options)
 
 
 class FusionRuntime(SimtRuntime):
@@ -79,9 +88,12 @@ def row(scores: Any, width: int = 0) -> tuple[NDArray[np.float32], NDArray[np.in
     return padded, np.array([best_first.size], np.int64)
 
 
-def check_calibrate(runtime: FusionRuntime, scores: Any, counts: Any, method: str, ties: str = "strict") -> None:
-    done = fusion.calibrate(runtime, scores, counts, method=method, ties=ties)
-    assert_bitwise(done, cpu.calibrate(scores, counts, method=method, ties=ties, threads=1), f"{method}, {ties}")
+def check_calibrate(
+    runtime: FusionRuntime, scores: Any, counts: Any, method: str, ties: str = "strict", **options: Any
+) -> None:
+    call: dict[str, Any] = {"method": method, "ties": ties, "option": rule(method, ties, **options).packed(1)}
+    done = fusion.calibrate(runtime, scores, counts, **call)
+    assert_bitwise(done, cpu.calibrate(scores, counts, **call, threads=1), f"{method}, {ties}")
 
 
 def arrays(lists: list[hf.Hits]) -> list[fusion.List]:
@@ -98,13 +110,19 @@ def check_fuse(
     ties: str = "strict",
     weights: Any = None,
     consensus: float = 0.0,
+    pools: Any = None,
+    prior: Any = (),
     **options: Any,
 ) -> hf.Hits:
     chosen = resolve(method, options)
+    scale = calibration or chosen.default_calibration
     call: dict[str, Any] = {
-        "method": method,
-        "calibration": calibration or chosen.default_calibration,
+        "method": chosen.kernel,
+        "calibration": scale,
         "ties": ties,
+        "calibration_option": rule(scale, ties).packed(len(lists)),
+        "pools": np.array([one.ids.shape[1] for one in lists] if pools is None else pools, np.int64),
+        "prior": hf.fusion.Prior(prior).factors,
         "option": chosen.packed(len(lists)),
         "weights": chosen.default_weights(len(lists)) if weights is None else np.asarray(weights, np.float32),
         "consensus": consensus,
@@ -163,7 +181,7 @@ def test_tied_and_empty_lists_and_scores_at_the_ends_of_float32(
     check_calibrate(shuffled, *row(scores, width=9), method, "mean")
 
 
-@pytest.mark.parametrize("method", ["z_score", "l2", "pit"])
+@pytest.mark.parametrize("method", ["z_score", "l2", "pit", "three_sigma", "sum", "softmax", "gaussian"])
 def test_long_lists_use_the_blocked_tree(shuffled: FusionRuntime, method: str) -> None:
     rng = np.random.default_rng(4)
     for size in (31, 32, 33, 1023, 1024, 1025, 2048, 40_000):
@@ -209,10 +227,10 @@ def test_every_method_and_calibration_in_the_workspace(
 ) -> None:
     lists = random_lists(np.random.default_rng(2), 5, 2, grid=5)
     check_fuse(shuffled, lists, 30, method=method, calibration=calibration)
-    assert [(name, grid) for name, grid, _ in shuffled.launches] == [(f"fuse_global_{method}_f32", 2)]
+    assert [(name, grid) for name, grid, _ in shuffled.launches] == [("fuse_global_f32", 2)]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["boltzmann", "linear", "max", "comb_med", "power_mean"])
 @pytest.mark.parametrize("ties", TIES)
 def test_every_tie_rule(shuffled: FusionRuntime, method: str, ties: str) -> None:
     lists = random_lists(np.random.default_rng(3), 6, 2, grid=3)
@@ -241,10 +259,10 @@ def test_powers_of_two_and_their_neighbours(shuffled: FusionRuntime, width: int)
     ids = rng.permutation(2 * width)[None, :width]
     hits = hf.Hits(ids, row(rng.integers(0, max(2, width // 2), width))[0])
     check_fuse(shuffled, [hits], 20, method="linear", calibration="none")
-    assert shuffled.launches[-1][0] == f"fuse_{'shared' if width <= 2048 else 'global'}_linear_f32"
+    assert shuffled.launches[-1][0] == f"fuse_{'shared' if width <= 2048 else 'global'}_f32"
 
 
-@pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
+@pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name].weighted])
 def test_weights_per_call_and_per_query(shuffled: FusionRuntime, method: str) -> None:
     rng = np.random.default_rng(6)
     lists = random_lists(rng, 6, 3)
@@ -261,6 +279,47 @@ def test_biases_temperatures_and_rank_constants(shuffled: FusionRuntime) -> None
     check_fuse(shuffled, lists, 30, method="max", calibration="z_score", bias=(1e-6, -0.5))
     for constant in (0.0, 1e6):
         check_fuse(shuffled, lists, 30, method="rrf", rank_constant=constant)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("comb_mnz", {"gamma": -1.5}),
+        ("log_isr", {"sigma": 0.01}),
+        ("borda", {"missing": "zero"}),
+        ("rbc", {"phi": 0.3}),
+        ("log_linear", {"temperature": 0.3, "epsilon": 1e-4}),
+        ("power_mean", {"p": -2.0}),
+        ("power_mean", {"p": 0.0}),
+        ("tsallis", {"q": (0.5, 2.0, 1.0)}),
+        ("quantum", {"theta": 2.5, "form": "sqrt"}),
+        ("plackett_luce", {"steps": 20}),
+    ],
+)
+def test_further_options(shuffled: FusionRuntime, method: str, options: dict[str, Any]) -> None:
+    check_fuse(shuffled, random_lists(np.random.default_rng(11), 6, 3, width=40, ids=60), 60, method=method, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_priors_and_pools(each_order: FusionRuntime, method: str) -> None:
+    rng = np.random.default_rng(12)
+    lists = random_lists(rng, 4, 3, width=40, ids=60)
+    importance = np.where(rng.random(50) < 0.2, np.nan, rng.random(50))
+    check_fuse(each_order, lists, 60, method=method, prior=importance, pools=[7, 40, 0], consensus=0.5)
+
+
+@pytest.mark.parametrize("method", CALIBRATIONS)
+def test_what_lists_without_a_spread_become(shuffled: FusionRuntime, method: str) -> None:
+    for scores in ([3.0], [3.0] * 40, [3.0, 1.0]):
+        check_calibrate(shuffled, *row(scores, width=50), method, single=0.25, equal=-2.0)
+
+
+def test_bounds_and_temperatures(shuffled: FusionRuntime) -> None:
+    scores = np.random.default_rng(13).standard_normal(50)
+    for upper in (None, 1.0):
+        check_calibrate(shuffled, *row(scores), "theoretical_min_max", lower=-1.0, upper=upper)
+    for temperature in (1e-38, 0.3, 1e30):
+        check_calibrate(shuffled, *row(scores), "softmax", temperature=temperature)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -340,4 +399,6 @@ def test_sanitized_fuse(
     ids = np.stack([rng.permutation(60)[:50] for _ in range(2)])
     long = hf.Hits(ids, -np.sort(-rng.integers(0, 9, (2, 50)), axis=1), [50, 41])
     lists = [long, *random_lists(rng, 2, 1, width=40, ids=60)]
-    check_fuse(in_order(runtimes(build), "shuffle", 3), lists, 70, method=method, consensus=0.5)
+    prior = np.linspace(0.0, 1.0, 50)
+    runtime = in_order(runtimes(build), "shuffle", 3)
+    check_fuse(runtime, lists, 70, method=method, consensus=0.5, prior=prior, pools=[45, 40])

@@ -13,7 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-METHODS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
+METHODS = (
+    "pit",
+    "min_max",
+    "max",
+    "z_score",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "gaussian",
+    "softmax",
+    "none",
+)
+#: What a method cannot do without.
+NEEDS: dict[str, dict[str, Any]] = {"theoretical_min_max": {"lower": -5.0}}
 SCORES = st.lists(st.sampled_from([-3.0, -0.5, 0.0, 0.1, 0.1000001, 2.0, 7.5, 1e6]), min_size=1, max_size=15)
 
 
@@ -82,36 +97,101 @@ def test_equal_scores(value: float, n: int) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_hits_keep_ids_counts_and_padding(method: str) -> None:
     hits = hf.Hits.from_lists([[(4, 0.2), (1, 0.8), (6, -0.5)], [], [(3, 0.5)]])
-    got = calibrate(hits, method)
+    got = calibrate(hits, method, **NEEDS.get(method, {}))
     assert isinstance(got, Ranking)
     assert (got.ids == hits.ids).all()
     assert (got.counts == hits.counts).all()
     assert got.scores.dtype == np.float64
     assert np.isneginf(got.scores[1:, 1:]).all()
     for b, n in enumerate(hits.counts):
-        assert (got.scores[b, :n] == calibrate([hits.scores[b, :n]], method)[0]).all()
-    again = calibrate(got, method)
+        assert (got.scores[b, :n] == calibrate([hits.scores[b, :n]], method, **NEEDS.get(method, {}))[0]).all()
+    again = calibrate(got, method, **NEEDS.get(method, {}))
     assert (again.ids == hits.ids).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_lists_and_empty_lists(method: str) -> None:
-    assert calibrate([], method) == []
-    assert [row.size for row in calibrate([[], [1.0], []], method)] == [0, 1, 0]
+    options = NEEDS.get(method, {})
+    assert calibrate([], method, **options) == []
+    assert [row.size for row in calibrate([[], [1.0], []], method, **options)] == [0, 1, 0]
 
 
 @settings(max_examples=40, deadline=None)
-@given(SCORES, st.sampled_from(["pit", "min_max", "max", "z_score", "l2", "none"]))
+@given(SCORES, st.sampled_from([name for name in METHODS if name != "rank"]))
 def test_order_is_kept(scores: list[float], method: str) -> None:
-    ordered = calibrate([sorted(scores, reverse=True)], method)[0]
+    ordered = calibrate([sorted(scores, reverse=True)], method, **NEEDS.get(method, {}))[0]
     assert np.isfinite(ordered).all()
     assert (np.diff(ordered) <= 0).all()
+
+
+def test_further_calibrations_by_hand() -> None:
+    assert calibrate([[3.0, 1.0, -1.0]], "theoretical_min_max", lower=-1.0)[0].tolist() == [1.0, 0.5, 0.0]
+    assert calibrate([[3.0, 1.0, -2.0]], "theoretical_min_max", lower=-1.0, upper=7.0)[0].tolist() == [0.5, 0.25, 0.0]
+    assert calibrate([[9.0, 5.0]], "theoretical_min_max", lower=0.0, upper=5.0)[0].tolist() == [1.0, 1.0]
+    assert calibrate([[-1.0, -1.0]], "theoretical_min_max", lower=-1.0)[0].tolist() == [0.0, 0.0]
+    assert calibrate([[4.0, 2.0, 1.0]], "sum")[0].tolist() == [0.75, 0.25, 0.0]
+    # Mean 2, sample deviation sqrt(2): 1/2 +- 1/(6 sqrt 2).
+    assert calibrate([[3.0, 1.0]], "three_sigma")[0].tolist() == pytest.approx([0.617851, 0.382149], abs=1e-6)
+    assert calibrate([[1000.0, *[0.0] * 20]], "three_sigma")[0][0] == 1.0
+    assert calibrate([[np.log(3.0), 0.0]], "softmax")[0].tolist() == pytest.approx([0.75, 0.25], abs=1e-15)
+    assert calibrate([[2 * np.log(3.0), 0.0]], "softmax", temperature=2.0)[0][0] == pytest.approx(0.75, abs=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCORES)
+def test_gaussian_is_scipys_normal_quantile_of_mid_ranks(scores: list[float]) -> None:
+    ranks = (stats.rankdata(scores) - 0.5) / len(scores)
+    np.testing.assert_allclose(calibrate([scores], "gaussian")[0], stats.norm.ppf(ranks), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCORES)
+def test_what_sums_to_1_does(scores: list[float]) -> None:
+    assert calibrate([scores], "sum")[0].sum() == pytest.approx(1.0, abs=1e-12)
+    assert calibrate([scores], "softmax", temperature=3.0)[0].sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_equal_scores_under_further_calibrations(n: int) -> None:
+    tied = [[7.0] * n]
+    assert set(calibrate(tied, "three_sigma")[0].tolist()) == {0.5}
+    assert set(calibrate(tied, "sum")[0].tolist()) == {1.0 / n}
+    assert set(calibrate(tied, "gaussian")[0].tolist()) == {0.0}
+    assert set(calibrate(tied, "softmax")[0].tolist()) == {1.0 / n}
+    assert set(calibrate(tied, "theoretical_min_max", lower=0.0)[0].tolist()) == {1.0}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_single_and_equal_say_what_a_list_without_a_spread_becomes(method: str) -> None:
+    lists = [[4.0], [4.0, 4.0], [4.0, 1.0], []]
+    options = NEEDS.get(method, {})
+    plain = calibrate(lists, method, **options)
+    stated = calibrate(lists, method, single=0.25, equal=-3.0, **options)
+    assert [row.tolist() for row in stated[:2]] == [[0.25], [-3.0, -3.0]]
+    assert [row.tolist() for row in stated[2:]] == [row.tolist() for row in plain[2:]]
+    assert calibrate(lists, method, single=0.25, **options)[1].tolist() == plain[1].tolist()
+    assert calibrate(lists, method, equal=0.25, **options)[0].tolist() == plain[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("theoretical_min_max", {}, "lower must be given"),
+        ("theoretical_min_max", {"lower": 1.0, "upper": 1.0}, "be below upper"),
+        ("min_max", {"lower": 0.0}, "only calibration 'theoretical_min_max' has lower"),
+        ("softmax", {"temperature": 0.0}, "above 0"),
+        ("pit", {"temperature": 1.0}, "only calibration 'softmax' has temperature"),
+    ],
+)
+def test_options_that_are_refused(method: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        calibrate([[1.0, 0.0]], method, **options)
 
 
 @pytest.mark.parametrize(
     ("lists", "method", "ties", "message"),
     [
-        ([[1.0]], "softmax", None, "allowed: pit, min_max, max, z_score, l2, rank, none"),
+        ([[1.0]], "logit", None, "allowed: pit, min_max, max, z_score, l2, rank, theoretical_min_max, three_sigma"),
         ([[1.0]], "pit", "average", "allowed: strict, weak, mean, rank"),
         ([[1.0]], "min_max", "strict", "only calibration 'pit' has ties"),
         ([[np.nan]], "pit", None, "finite"),

@@ -20,7 +20,7 @@ EVERY = sorted(METHODS)
 
 
 def test_the_methods() -> None:
-    assert EVERY == ["boltzmann", "linear", "max", "rrf"]
+    assert len(EVERY) == 19
     assert all(METHODS[name].name == name for name in EVERY)
 
 
@@ -82,7 +82,7 @@ def test_no_queries(method: str) -> None:
     assert fuse([empty, empty], method=method, k=3).ids.shape == (0, 3)
 
 
-@pytest.mark.parametrize("method", ["boltzmann", "linear", "rrf"])
+@pytest.mark.parametrize("method", [name for name in EVERY if METHODS[name].default_weights is not None])
 def test_weights_per_query(method: str) -> None:
     w = np.array([[1.0, 0.0], [0.25, 2.0], [3.0, 0.5], [0.0, 0.0]])
     whole = fuse([DENSE, GRAPH], method=method, weights=w)
@@ -113,7 +113,7 @@ def test_any_lists(rows: list[list[tuple[int, float]]], method: str, consensus: 
 def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]], method: str, random: Any) -> None:
     """Sums are correctly rounded, so that equal terms tie whatever lists they come from."""
     lists = [hf.Hits.from_lists([row]) for row in rows]
-    weights = {} if method == "max" else {"weights": [0.3] * len(lists)}
+    weights = {} if METHODS[method].default_weights is None else {"weights": [0.3] * len(lists)}
     shuffled = random.sample(lists, len(lists))
     assert fuse(lists, method=method, **weights).row(0) == fuse(shuffled, method=method, **weights).row(0)
 
@@ -121,12 +121,16 @@ def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]],
 @pytest.mark.parametrize(
     ("lists", "options", "message"),
     [
-        ([DENSE, GRAPH], {"method": "borda"}, "allowed: boltzmann, linear, rrf, max"),
+        ([DENSE, GRAPH], {"method": "vote"}, "allowed: boltzmann, linear, rrf, max"),
         ([DENSE, GRAPH], {"temprature": 1.0}, "'boltzmann' has no option 'temprature'; allowed: temperature"),
         ([DENSE, GRAPH], {"method": "linear", "temperature": 1.0}, "no option 'temperature'; allowed: none"),
         ([DENSE, GRAPH], {"method": "rrf", "bias": [0, 1]}, "allowed: rank_constant"),
-        ([DENSE, GRAPH], {"calibration": "softmax"}, "'boltzmann' allows: pit, min_max"),
-        ([DENSE, GRAPH], {"calibration": "z_score"}, "'boltzmann' allows: pit, min_max, max, l2, rank, none"),
+        ([DENSE, GRAPH], {"calibration": "logit"}, "'boltzmann' allows: pit, min_max"),
+        (
+            [DENSE, GRAPH],
+            {"calibration": "z_score"},
+            "'boltzmann' allows: pit, min_max, max, l2, rank, theoretical_min_max",
+        ),
         ([DENSE, GRAPH], {"method": "rrf", "calibration": "pit"}, "uses ranks only"),
         ([DENSE, GRAPH], {"method": "rrf", "ties": "weak"}, "uses ranks only"),
         ([DENSE, GRAPH], {"method": "linear", "calibration": "max", "ties": "weak"}, "only calibration 'pit' has ties"),
@@ -148,6 +152,22 @@ def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]],
         ([DENSE, GRAPH], {"method": "rrf", "rank_constant": None}, "rank_constant is None"),
         ([DENSE, GRAPH], {"method": "max", "bias": [0.0]}, "bias is"),
         ([DENSE, GRAPH], {"method": "max", "bias": [0.0, np.nan]}, "2 finite numbers"),
+        ([DENSE, GRAPH], {"method": "comb_mnz", "gamma": 17.0}, "gamma is 17.0"),
+        ([DENSE, GRAPH], {"method": "log_isr", "sigma": -0.1}, "sigma is -0.1"),
+        ([DENSE, GRAPH], {"method": "borda", "missing": "half"}, "missing is 'half'"),
+        ([DENSE, GRAPH], {"method": "rbc", "phi": 1.0}, "phi is 1.0"),
+        ([DENSE, GRAPH], {"method": "log_linear", "epsilon": 0.0}, "epsilon is 0.0"),
+        ([DENSE, GRAPH], {"method": "power_mean", "p": 0.01}, "p is 0.01"),
+        ([DENSE, GRAPH], {"method": "power_mean", "calibration": "z_score"}, "allows: pit"),
+        ([DENSE, GRAPH], {"method": "tsallis", "q": [1.0] * 3}, "2 of them"),
+        ([DENSE, GRAPH], {"method": "tsallis", "q": -1.0}, "q is -1.0"),
+        ([DENSE, GRAPH], {"method": "quantum", "form": "cube"}, "form is 'cube'"),
+        ([DENSE, GRAPH], {"method": "quantum", "theta": np.inf}, "theta is inf"),
+        ([DENSE, GRAPH], {"method": "plackett_luce", "steps": 0}, "steps is 0"),
+        ([DENSE, GRAPH], {"pool": -1}, "pool is -1"),
+        ([DENSE, GRAPH], {"pool": [1]}, "pool is"),
+        ([DENSE, GRAPH], {"prior": [0.5, 1.5]}, "importance is"),
+        ([DENSE, GRAPH], {"prior": [0.5], "prior_weight": 2.0}, "weight 2.0"),
         ([], {}, "at least one Hits"),
         (DENSE, {}, "at least one Hits"),
         ([DENSE, GRAPH.ids], {}, "at least one Hits"),

@@ -10,27 +10,63 @@
 //   l2        s / sqrt(sum s^2); an all-zero list: 0
 //   rank      (n - r + 1) / n, r = 1 for the first of the list
 //   none      s
+//   theoretical_min_max  (s - lower) / (upper - lower) in [0, 1]: 0 where s <= lower, else 1 where s >= upper; lower
+//                        and upper of the list's number, upper may be the list's max (TM2C2, Bruch et al., TOIS 2023)
+//   three_sigma          1/2 + (s - mean) / (6 d) in [0, 1], 0 below and 1 above, d the sample standard deviation
+//                        (n - 1); a constant list: 1/2 (distribution-based score fusion)
+//   sum                  (s - min) / sum (s - min); a constant list: 1/n (Montague & Aslam, CIKM 2001)
+//   gaussian             the standard normal quantile of the mid-rank (l + g)/(2n): the optimal transport of the list
+//                        to N(0, 1); a constant list: 0
+//   softmax              exp((s - max) / T) / sum of these
 //
-// Equal scores get equal values, but for rank, which goes by position. An empty list stays empty.
+// Equal scores get equal values, but for rank, which goes by position. An empty list stays empty. A list of one score,
+// and a list of two or more that are all equal, take a value of their own where the call gives one.
 #pragma once
 
 #include "hopfuse/integers.h"
 
+#include "hopfuse/normal_quantile.h"
 #include "hopfuse/scalar.h"
 #include "hopfuse/status.h"
 
 namespace hopfuse {
 
-enum class Calibration : int { none = 0, pit = 1, min_max = 2, max = 3, z_score = 4, l2 = 5, rank = 6 };
+#define HOPFUSE_CALIBRATIONS(X) \
+    X(none)                     \
+    X(pit)                      \
+    X(min_max)                  \
+    X(max)                      \
+    X(z_score)                  \
+    X(l2)                       \
+    X(rank)                     \
+    X(theoretical_min_max)      \
+    X(three_sigma)              \
+    X(sum)                      \
+    X(gaussian)                 \
+    X(softmax)
+
+enum class Calibration : int {
+#define HOPFUSE_ENUM(name) name,
+    HOPFUSE_CALIBRATIONS(HOPFUSE_ENUM)
+#undef HOPFUSE_ENUM
+};
 enum class Ties : int { strict = 0, weak = 1, mean = 2, rank = 3 };
+
+// What is done to a list. option: what a list of one becomes; what a list of two or more equal scores becomes; the
+// softmax temperature > 0; then lower and upper of each list. NaN, but for lower: what the calibration says of it, and
+// the list's max for upper.
+struct CalibrationRule {
+    Calibration method;
+    Ties ties;
+    const float* option;
+};
 
 struct CalibrateArgs {
     int64_t batch, width;
     const float* scores;    // (B, width), rank order in a row
     const int64_t* counts;  // (B,)
-    Calibration method;
-    Ties ties;
-    float* out;  // (B, width); -inf after counts
+    CalibrationRule rule;  // with option of one list
+    float* out;            // (B, width); -inf after counts
     int32_t threads;
 };
 
@@ -96,15 +132,75 @@ HOPFUSE_FN void fill(const Team& team, float* out, int64_t n, float value) {
     team.each(n, [=](int64_t i) { out[i] = value; });
 }
 
-// One list of n >= 1 scores in rank order, by a team of scalar.h.
 template <class Team>
-HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, Calibration method, Ties ties, float* out) {
+HOPFUSE_FN void calibrate_theoretical(const Team& team, const float* s, int64_t n, float lower, float upper,
+                                      float* out) {
+    const float most = upper == upper ? upper : s[0];
+    const float factor = most - lower <= 3.40282347e38f ? 1.0f : 0.5f;
+    const float low = lower * factor, range = most * factor - low;
+    team.each(n, [=](int64_t i) {
+        const float above = (s[i] * factor - low) / range;
+        out[i] = s[i] <= lower ? 0.0f : s[i] >= most ? 1.0f : above;
+    });
+}
+
+// As z_score, but for the sample's deviation. Where the squares vanish beside 1, so does the difference of any two.
+template <class Team>
+HOPFUSE_FN void calibrate_three_sigma(const Team& team, const float* s, int64_t n, float largest, float* out) {
+    const float mean = team.sum(n, [=](int64_t i) { return s[i] / largest; }) / static_cast<float>(n);
+    const float squares = team.sum(n, [=](int64_t i) {
+        const float difference = s[i] / largest - mean;
+        out[i] = difference;
+        return difference * difference;
+    });
+    const float six = 6.0f * sqrtf(squares / static_cast<float>(n - 1));
+    team.each(n, [=](int64_t i) {
+        const float value = six == 0.0f ? 0.5f : 0.5f + out[i] / six;
+        out[i] = value < 0.0f ? 0.0f : value > 1.0f ? 1.0f : value;
+    });
+}
+
+// The range is divided out first, so that the sum stays in float32.
+template <class Team>
+HOPFUSE_FN void calibrate_sum(const Team& team, const float* s, int64_t n, float most, float least, float* out) {
+    calibrate_min_max(team, s, n, most, least, out);
+    const float total = team.sum(n, [=](int64_t i) { return out[i]; });
+    team.each(n, [=](int64_t i) { out[i] = out[i] / total; });
+}
+
+template <class Team>
+HOPFUSE_FN void calibrate_gaussian(const Team& team, const float* s, int64_t n, float* out) {
+    team.each(n, [=](int64_t i) {
+        const int64_t not_above = n - i + equals_beside(s + i, i, -1);
+        const int64_t below = n - 1 - i - equals_beside(s + i, n - 1 - i, 1);
+        out[i] = normal_quantile(below + not_above, 2 * n);
+    });
+}
+
+template <class Team>
+HOPFUSE_FN void calibrate_softmax(const Team& team, const float* s, int64_t n, float most, float temperature,
+                                  float* out) {
+    const float total = team.sum(n, [=](int64_t i) {
+        out[i] = hf_exp((s[i] - most) / temperature);
+        return out[i];
+    });
+    team.each(n, [=](int64_t i) { out[i] = out[i] / total; });
+}
+
+// List `list` of n >= 1 scores in rank order, by a team of scalar.h.
+template <class Team>
+HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, int32_t list, const CalibrationRule& rule,
+                               float* out) {
     const float most = s[0], least = s[n - 1];  // rank order: the ends are the extremes
     const float largest = fabsf(most) > fabsf(least) ? fabsf(most) : fabsf(least);
     const bool constant = most == least, zero = largest == 0.0f;
-    switch (method) {
+    if (constant) {
+        const float stated = rule.option[n == 1 ? 0 : 1];
+        if (stated == stated) return fill(team, out, n, stated);
+    }
+    switch (rule.method) {
         case Calibration::none: return team.each(n, [=](int64_t i) { out[i] = s[i]; });
-        case Calibration::pit: return calibrate_pit(team, s, n, ties, out);
+        case Calibration::pit: return calibrate_pit(team, s, n, rule.ties, out);
         case Calibration::min_max:
             return constant ? fill(team, out, n, 1.0f) : calibrate_min_max(team, s, n, most, least, out);
         case Calibration::max:
@@ -114,14 +210,23 @@ HOPFUSE_FN void calibrate_list(const Team& team, const float* s, int64_t n, Cali
         case Calibration::l2: return zero ? fill(team, out, n, 0.0f) : calibrate_l2(team, s, n, largest, out);
         case Calibration::rank:
             return team.each(n, [=](int64_t i) { out[i] = static_cast<float>(n - i) / static_cast<float>(n); });
+        case Calibration::theoretical_min_max:
+            return calibrate_theoretical(team, s, n, rule.option[3 + 2 * list], rule.option[4 + 2 * list], out);
+        case Calibration::three_sigma:
+            return constant ? fill(team, out, n, 0.5f) : calibrate_three_sigma(team, s, n, largest, out);
+        case Calibration::sum:
+            return constant ? fill(team, out, n, 1.0f / static_cast<float>(n))
+                            : calibrate_sum(team, s, n, most, least, out);
+        case Calibration::gaussian: return calibrate_gaussian(team, s, n, out);
+        case Calibration::softmax: return calibrate_softmax(team, s, n, most, rule.option[2], out);
     }
 }
 
 // A row of `width` numbers: the calibrated list of n, then -inf.
 template <class Team>
-HOPFUSE_FN void calibrate_row(const Team& team, const float* s, int64_t n, int64_t width, Calibration method, Ties ties,
+HOPFUSE_FN void calibrate_row(const Team& team, const float* s, int64_t n, int64_t width, const CalibrationRule& rule,
                               float* out) {
-    if (n > 0) calibrate_list(team, s, n, method, ties, out);
+    if (n > 0) calibrate_list(team, s, n, 0, rule, out);
     fill(team, out + n, width - n, bits_to_float(0xff800000u));
 }
 

@@ -1,30 +1,55 @@
 // Score fusion: the contract.
 //
-// For each query: every list is calibrated (hopfuse/calibrate.h), the method turns it into list values, and
-// every document of the union gets document_score(its entries, ...) + consensus * [in two lists or
-// more]. float32, in the order that the method's header states. The best k by higher score, then lower id.
+// For each query: the first of every list, pools[l] at most, are calibrated (hopfuse/calibrate.h), the method turns them
+// into list values, and every document of the union gets document_score(its entries, ...) + consensus * [in two lists or
+// more], times its prior. float32, in the order that the method's header states. The best k by higher score, then lower
+// id.
 //
 // A method is a struct with list_values and document_score in a header of its own, shared by host and
 // device, and a line in HOPFUSE_FUSION_METHODS:
-//   list_values(team, value, n, option)              calibrated scores of a list of n >= 1, in place, to list values
-//   document_score(entry, held, weight, option)      the document's `held` entries, in list order, to its score
+//   list_values(team, value, n, list, option)   calibrated scores of list number `list`, n >= 1, in place, to list values
+//   document_score(entry, held, of)             the document's `held` entries, in list order, to its score
 #pragma once
 
 #include "hopfuse/integers.h"
 
 #include "hopfuse/calibrate.h"
 #include "hopfuse/fusion/boltzmann.h"
+#include "hopfuse/fusion/borda.h"
+#include "hopfuse/fusion/comb_anz.h"
+#include "hopfuse/fusion/comb_med.h"
+#include "hopfuse/fusion/comb_min.h"
+#include "hopfuse/fusion/comb_mnz.h"
 #include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/isr.h"
 #include "hopfuse/fusion/linear.h"
+#include "hopfuse/fusion/log_linear.h"
 #include "hopfuse/fusion/max.h"
+#include "hopfuse/fusion/plackett_luce.h"
+#include "hopfuse/fusion/power_mean.h"
+#include "hopfuse/fusion/quantum.h"
+#include "hopfuse/fusion/rbc.h"
 #include "hopfuse/fusion/rrf.h"
+#include "hopfuse/fusion/tsallis.h"
 #include "hopfuse/status.h"
 
-#define HOPFUSE_FUSION_METHODS(X) \
-    X(boltzmann, BoltzmannFusion) \
-    X(linear, LinearFusion)       \
-    X(max, MaxFusion)             \
-    X(rrf, RrfFusion)
+#define HOPFUSE_FUSION_METHODS(X)  \
+    X(boltzmann, BoltzmannFusion)  \
+    X(linear, LinearFusion)        \
+    X(max, MaxFusion)              \
+    X(rrf, RrfFusion)              \
+    X(comb_mnz, CombMnzFusion)     \
+    X(comb_anz, CombAnzFusion)     \
+    X(comb_min, CombMinFusion)     \
+    X(comb_med, CombMedFusion)     \
+    X(isr, IsrFusion)              \
+    X(borda, BordaFusion)          \
+    X(rbc, RbcFusion)              \
+    X(log_linear, LogLinearFusion) \
+    X(power_mean, PowerMeanFusion) \
+    X(tsallis, TsallisFusion)      \
+    X(quantum, QuantumFusion)      \
+    X(plackett_luce, PlackettLuceFusion)
 
 namespace hopfuse {
 
@@ -41,17 +66,24 @@ struct FuseList {
     const int64_t* counts;  // (B,)
 };
 
+// What is done to a document's score at the end.
+struct Finish {
+    float consensus;     // added where two lists or more hold the document
+    const float* prior;  // (N,) what the score of document id is multiplied by; 1 where id >= N
+    int64_t priors;      // N, may be 0
+};
+
 struct FuseArgs {
     int64_t batch;
     int32_t num_lists;
     const FuseList* lists;
+    const int64_t* pools;  // (L,) of a list, so many of its first are taken
     FusionMethod method;
-    Calibration calibration;
-    Ties ties;
+    CalibrationRule calibration;
     const float* option;   // what the method's header says
     const float* weights;  // (L,) or (B, L)
     bool weights_shared;
-    float consensus;
+    Finish finish;
     int64_t k;
     int64_t* ids;     // (B, k) -1 after counts
     float* scores;    // (B, k) -inf after counts
@@ -60,19 +92,25 @@ struct FuseArgs {
 };
 
 // One query's list of n scores, in rank order, to the method's list values.
-template <class Method, class Team>
-HOPFUSE_FN void list_values(const Team& team, const float* scores, int64_t n, Calibration calibration, Ties ties,
-                            const float* option, float* value) {
+template <class Team>
+HOPFUSE_FN void list_values(const Team& team, FusionMethod method, const float* scores, int64_t n, int32_t list,
+                            const CalibrationRule& calibration, const float* option, float* value) {
     if (n == 0) return;
-    calibrate_list(team, scores, n, calibration, ties, value);
-    Method::list_values(team, value, n, option);
+    calibrate_list(team, scores, n, list, calibration, value);
+    switch (method) {
+#define HOPFUSE_CASE(name, type) \
+    case FusionMethod::name: return type::list_values(team, value, n, list, option);
+        HOPFUSE_FUSION_METHODS(HOPFUSE_CASE)
+#undef HOPFUSE_CASE
+    }
 }
 
 // The score of a document from its entries in list order.
 template <class Method>
-HOPFUSE_FN float fused_score(const Entry* entry, int held, const float* weight, const float* option, float consensus) {
-    const float score = Method::document_score(entry, held, weight, option);
-    return held >= 2 ? score + consensus : score;
+HOPFUSE_FN float fused_score(const Entry* entry, int held, const Union& of, const Finish& finish) {
+    float score = Method::document_score(entry, held, of);
+    if (held >= 2) score = score + finish.consensus;
+    return entry->id < finish.priors ? score * finish.prior[entry->id] : score;
 }
 
 }  // namespace hopfuse

@@ -166,6 +166,7 @@ private:
 //                a later each or sum may read at i without a barrier, and nowhere else
 //   sum(n, f)    is the blocked tree's sum of f(i), known to all; f(i) is called as by each
 //   least(mine)  is the least of the members' values
+//   alone(f)     calls f() by one member, which may read all that was written; what it writes, all may read after it
 // so that one source says what is computed, and a device's warp gets the bits of the host's single thread.
 
 struct Alone {
@@ -184,6 +185,11 @@ struct Alone {
     }
 
     HOPFUSE_MEMBER float least(float mine) const { return mine; }
+
+    template <class F>
+    HOPFUSE_MEMBER void alone(F f) const {
+        f();
+    }
 
 private:
     // One block of the tree, 1024 values at most.

@@ -47,7 +47,14 @@ class Backend(Protocol):
     ) -> dict[str, Any]: ...
 
     def calibrate(
-        self, scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str, threads: int
+        self,
+        scores: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        *,
+        method: str,
+        ties: str,
+        option: NDArray[np.float32],
+        threads: int,
     ) -> NDArray[np.float32]: ...
 
     def fuse(
@@ -57,9 +64,12 @@ class Backend(Protocol):
         method: str,
         calibration: str,
         ties: str,
+        calibration_option: NDArray[np.float32],
+        pools: NDArray[np.int64],
         option: NDArray[np.float32],
         weights: NDArray[np.float32],
         consensus: float,
+        prior: NDArray[np.float32],
         k: int,
         threads: int,
     ) -> dict[str, Any]: ...

@@ -209,11 +209,18 @@ def dense_topk(
 
 
 def calibrate(
-    scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str, threads: int
+    scores: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    *,
+    method: str,
+    ties: str,
+    option: NDArray[np.float32],
+    threads: int,
 ) -> NDArray[np.float32]:
-    """Calibrated scores, (B, k)."""
+    """Calibrated scores, (B, k); ``option`` as kernels/include/hopfuse/calibrate.h has it, of one list."""
     out = np.empty_like(scores)
-    _native.calibrate(scores, counts, method=_CALIBRATIONS[method], ties=_TIES[ties], threads=threads, out=out)
+    kind = {"method": _CALIBRATIONS[method], "ties": _TIES[ties]}
+    _native.calibrate(scores, counts, **kind, option=option, threads=threads, out=out)
     _record("calibrate_f32", threads, queries=scores.shape[0], method=method)
     return out
 
@@ -224,9 +231,12 @@ def fuse(
     method: str,
     calibration: str,
     ties: str,
+    calibration_option: NDArray[np.float32],
+    pools: NDArray[np.int64],
     option: NDArray[np.float32],
     weights: NDArray[np.float32],
     consensus: float,
+    prior: NDArray[np.float32],
     k: int,
     threads: int,
 ) -> dict[str, Any]:
@@ -244,10 +254,13 @@ def fuse(
         method=_FUSION_METHODS[method],
         calibration=_CALIBRATIONS[calibration],
         ties=_TIES[ties],
+        calibration_option=calibration_option,
+        pools=pools,
         option=option,
         weights=weights,
         weights_shared=weights.ndim == 1,
         consensus=consensus,
+        prior=prior,
         threads=threads,
         **hits,
     )

@@ -21,8 +21,41 @@ Answer = list[NDArray[Any]]
 BATCHES = (3, 6, 11, 20)
 _NODES, _HUB, _TYPES = 140, 7, 3
 _LISTS = ((30, 30), (12, 40), (5, 20))  # hits of a list, ids that it draws from
-_OPTION = {"boltzmann": 0.5, "linear": 0.0, "max": 0.25, "rrf": 60.0}
-_CALIBRATIONS = ("none", "min_max", "max", "z_score", "l2", "rank")
+#: Options of the fusion methods for three lists, as the kernels' headers lay them out.
+_OPTION: dict[str, list[float]] = {
+    "boltzmann": [0.5],
+    "linear": [0.0],
+    "max": [0.25] * 3,
+    "rrf": [60.0],
+    "comb_mnz": [0.0, 1.0, 2.0, 3.0],
+    "comb_anz": [0.0],
+    "comb_min": [0.0],
+    "comb_med": [0.0],
+    "isr": [0.0, 1.0, 2.0, 3.0],
+    "borda": [1.0],
+    "rbc": [-0.1, 0.1],
+    "log_linear": [0.0, 1e-9],
+    "power_mean": [0.5, 1e-9],
+    "tsallis": [0.0, 0.5, 1.0, 1.5],
+    "quantum": [0.5, 1.0, 1.0],
+    "plackett_luce": [3.0, 1e-9],
+}
+_RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce")
+_CALIBRATIONS = (
+    "none",
+    "min_max",
+    "max",
+    "z_score",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "gaussian",
+    "softmax",
+)
+#: single and equal not given, temperature, then lower and upper of each list.
+_CALIBRATION_OPTION = np.array([np.nan, np.nan, 0.5] + [-1.0, np.nan] * 3, np.float32)
 _TIES = ("strict", "weak", "mean", "rank")
 
 
@@ -224,11 +257,14 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
         hits = backend.fuse(
             lists,
             method=method,
-            calibration="none" if method == "rrf" else "pit",
+            calibration="none" if method in _RANKS_ONLY else "pit",
             ties="strict",
-            option=np.full(len(lists) if method == "max" else 1, _OPTION[method], np.float32),
+            calibration_option=_CALIBRATION_OPTION,
+            pools=np.array([ids.shape[1] - 1 for ids, _, _ in lists], np.int64),
+            option=np.array(_OPTION[method], np.float32),
             weights=np.array([0.5, 0.25, 0.25], np.float32),
             consensus=0.5,
+            prior=np.linspace(0.5, 1.0, 40, dtype=np.float32),
             k=20,
             threads=1,
         )
@@ -240,7 +276,8 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
 def calibrate_case(method: str, ties: str) -> Case:
     def run(backend: Backend) -> Answer:
         _, scores, counts = _list(np.random.default_rng(6), 9, 70, 80)
-        return [backend.calibrate(scores, counts, method=method, ties=ties, threads=1)]
+        option = _CALIBRATION_OPTION[:5]
+        return [backend.calibrate(scores, counts, method=method, ties=ties, option=option, threads=1)]
 
     return Case(f"calibrate {method}{f', {ties} ties' if method == 'pit' else ''}", run)
 
@@ -269,6 +306,11 @@ def _search(backend: Backend) -> Answer:
     queries = queries._replace(damping=np.full(batch, 0.5))
     call: dict[str, Any] = {"method": "boltzmann", "calibration": "pit", "ties": "strict", "consensus": 0.0, "k": 10}
     call |= {"option": np.zeros(1, np.float32), "weights": np.array([0.7, 0.3], np.float32)}
+    call |= {
+        "calibration_option": _CALIBRATION_OPTION[:7],
+        "pools": np.array([20, 10]),
+        "prior": np.ones(1, np.float32),
+    }
     everything: dict[str, Any] = {"mask": None, "indptr": None, "ids": None, "shared": True}
     parts = ("ids", "scores", "counts")
     device = backend.device

@@ -1,4 +1,4 @@
-"""Fusion methods as small typed objects: a method's name, its options, and what it accepts.
+"""Fusion methods, calibrations and priors as small typed objects, with their options.
 
 ``hf.fuse(lists, method="rrf", rank_constant=10)`` and
 ``hf.fuse(lists, method=hf.fusion.RRF(rank_constant=10))`` are the same call.
@@ -12,13 +12,70 @@ from typing import Any
 from ..errors import InputError
 from .base import FusionMethod
 from .boltzmann import Boltzmann
+from .borda import Borda
+from .calibration import Calibration
+from .comb import CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
+from .isr import ISR, LogISR
 from .linear import Linear
+from .log_linear import LogLinear
 from .max import Max
+from .plackett_luce import PlackettLuce
+from .power_mean import PowerMean
+from .prior import Prior
+from .quantum import Quantum
+from .rbc import RBC
 from .rrf import RRF
+from .tsallis import Tsallis
 
-__all__ = ["METHODS", "RRF", "Boltzmann", "FusionMethod", "Linear", "Max", "resolve"]
+__all__ = [
+    "ISR",
+    "METHODS",
+    "RBC",
+    "RRF",
+    "Boltzmann",
+    "Borda",
+    "Calibration",
+    "CombANZ",
+    "CombMNZ",
+    "CombMax",
+    "CombMed",
+    "CombMin",
+    "CombSum",
+    "FusionMethod",
+    "Linear",
+    "LogISR",
+    "LogLinear",
+    "Max",
+    "PlackettLuce",
+    "PowerMean",
+    "Prior",
+    "Quantum",
+    "Tsallis",
+    "resolve",
+]
 
-METHODS: dict[str, type[FusionMethod]] = {m.name: m for m in (Boltzmann, Linear, Max, RRF)}
+_MANY: tuple[type[FusionMethod], ...] = (
+    Boltzmann,
+    Linear,
+    Max,
+    RRF,
+    CombSum,
+    CombMNZ,
+    CombANZ,
+    CombMin,
+    CombMax,
+    CombMed,
+    ISR,
+    LogISR,
+    Borda,
+    RBC,
+    LogLinear,
+    PowerMean,
+    Tsallis,
+    Quantum,
+    PlackettLuce,
+)
+METHODS: dict[str, type[FusionMethod]] = {method.name: method for method in _MANY}
 
 
 def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod:

@@ -1,11 +1,28 @@
-"""What every fusion method says of itself."""
+"""What every fusion method says of itself, and the checks that methods share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..errors import InputError
+
+#: Calibrations that give no value below 0 for scores that are at least 0.
+NONNEGATIVE = (
+    "pit",
+    "min_max",
+    "max",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "softmax",
+    "none",
+)
 
 
 def is_finite_float32(value: Any) -> bool:
@@ -14,30 +31,77 @@ def is_finite_float32(value: Any) -> bool:
     return number and abs(float(value)) <= float(np.finfo(np.float32).max)
 
 
+def is_positive_float32(value: Any) -> bool:
+    """A real number above 0, not a bool, that float32 can hold."""
+    return is_finite_float32(value) and bool(np.float32(value) > 0)
+
+
+def check_temperature(value: Any) -> float:
+    """As kernels have it: 0 for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return 0.0
+    if not is_positive_float32(value):
+        raise InputError(f"temperature is {value!r}; it must be 'auto' or a float32 number above 0")
+    return float(value)
+
+
+def check_epsilon(value: Any) -> None:
+    if not is_positive_float32(value):
+        raise InputError(f"epsilon is {value!r}; it must be a float32 number above 0")
+
+
+def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
+    """A number for all lists, or one for each: (L,).
+
+    Examples
+    --------
+    >>> from hopfuse.fusion.base import per_list
+    >>> per_list(0.5, 2, "q"), per_list((1.0, 2.0), 2, "q")
+    (array([0.5, 0.5], dtype=float32), array([1., 2.], dtype=float32))
+    """
+    numbers = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
+    if not all(is_finite_float32(number) for number in numbers) or len(numbers) not in (1, num_lists):
+        raise InputError(f"{name} is {value!r}; it must be a finite float32 number, or {num_lists} of them, one a list")
+    return np.full(num_lists, numbers, np.float32)
+
+
 class FusionMethod:
-    """Base of the method objects. A method is a frozen dataclass of its options in a file of its own.
+    """Base of the method objects. A method is a frozen dataclass of its options.
 
     Examples
     --------
     >>> from hopfuse import fusion
-    >>> [method for method in fusion.METHODS if fusion.METHODS[method].weighted]
-    ['boltzmann', 'linear', 'rrf']
+    >>> [method for method in fusion.METHODS if not fusion.METHODS[method].weighted]
+    ['max', 'comb_min', 'comb_max', 'comb_med']
     """
 
     name: ClassVar[str]
+    #: The kernels' name for it, where several methods are one there.
+    kernel: ClassVar[str]
     #: What calibration=None means.
     default_calibration: ClassVar[str] = "pit"
-    #: Calibrations that make sense; None: every one.
+    #: Calibrations that make sense; None: every one; (): only ranks count.
     calibrations: ClassVar[tuple[str, ...] | None] = None
     #: Calibrated scores below 0 are an error.
     needs_nonnegative: ClassVar[bool] = False
     #: The method reads weights=.
     weighted: ClassVar[bool] = True
 
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls) and "kernel" not in vars(cls):
+            cls.kernel = cls.name
+
     def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        """Weights where the call gives none: (L,)."""
-        return np.full(num_lists, 1.0 / num_lists, np.float32)
+        """Weights where the call gives none, (L,): PhaseGraph's (0.7, 0.3) for two lists, 1/L each otherwise."""
+        return np.array([0.7, 0.3] if num_lists == 2 else [1.0 / num_lists] * num_lists, np.float32)
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
         """The options as the kernel's header lays them out."""
         return np.zeros(1, np.float32)
+
+
+class UnitWeights(FusionMethod):
+    """A method whose weights are 1 where the call gives none."""
+
+    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
+        return np.ones(num_lists, np.float32)

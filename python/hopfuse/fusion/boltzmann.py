@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from .base import FusionMethod, is_finite_float32
+from .base import NONNEGATIVE, FusionMethod, check_temperature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +35,11 @@ class Boltzmann(FusionMethod):
     temperature: float | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "boltzmann"
-    calibrations: ClassVar[tuple[str, ...] | None] = ("pit", "min_max", "max", "l2", "rank", "none")
+    calibrations: ClassVar[tuple[str, ...] | None] = NONNEGATIVE
     needs_nonnegative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        t = self.temperature
-        if isinstance(t, str) and t == "auto":
-            return
-        if not is_finite_float32(t) or not np.float32(t) > 0:
-            raise InputError(f"temperature is {t!r}; it must be 'auto' or a float32 number above 0")
-
-    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([0.7, 0.3], np.float32) if num_lists == 2 else super().default_weights(num_lists)
+        check_temperature(self.temperature)
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([0.0 if self.temperature == "auto" else self.temperature], np.float32)
+        return np.array([check_temperature(self.temperature)], np.float32)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .base import FusionMethod
 
 
@@ -15,6 +12,8 @@ from .base import FusionMethod
 class Linear(FusionMethod):
     """score = sum_l w_l c_l over calibrated scores; a list that lacks the document adds 0.
 
+    ``calibration="gaussian"`` adds the lists after the optimal transport of each to a standard normal;
+    ``calibration=Calibration("theoretical_min_max", lower=...)`` is TM2C2 (Bruch, Gai & Ingber, TOIS 2023).
     Default calibration: percentile rank. Default weights: (0.7, 0.3) for two lists, equal ones otherwise.
 
     Examples
@@ -26,6 +25,3 @@ class Linear(FusionMethod):
     """
 
     name: ClassVar[str] = "linear"
-
-    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        return np.array([0.7, 0.3], np.float32) if num_lists == 2 else super().default_weights(num_lists)

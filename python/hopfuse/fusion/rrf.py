@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import FusionMethod, is_finite_float32
+from .base import UnitWeights, is_finite_float32
 
 
 @dataclass(frozen=True, kw_only=True)
-class RRF(FusionMethod):
+class RRF(UnitWeights):
     """score = sum_l w_l / (k + rank_l), ranks from 1 by position; a list that lacks the document adds 0.
 
-    Scores play no part, so a calibration is an error. Default weights: 1 each.
+    Scores play no part, so a calibration is an error. Default weights: 1 each. An empty list adds exactly 0 to
+    every document, so that with one list that is not empty the fused order is that list's order. Documents that
+    match a query exactly are one more list, whose weight is their bonus at rank 1 times ``rank_constant + 1``.
 
     Parameters
     ----------
@@ -41,9 +43,6 @@ class RRF(FusionMethod):
         if not is_finite_float32(k) or k < 0:
             raise InputError(f"rank_constant is {k!r}; it must be a finite float32 number, at least 0")
         object.__setattr__(self, "rank_constant", float(k))
-
-    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        return np.ones(num_lists, np.float32)
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
         return np.array([self.rank_constant], np.float32)

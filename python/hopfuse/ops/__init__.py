@@ -1,9 +1,10 @@
 """The public operations: validate, hand to a backend, wrap."""
 
+from .calibration import calibrate
 from .calibrator import Calibrator
 from .capture import Captured, capture
 from .dense import dense_topk
-from .fusion import calibrate, fuse
+from .fusion import fuse
 from .memory import MemoryEstimate, memory_estimate, release
 from .ppr import ppr, ppr_topk
 from .seeding import seed_hits

@@ -1,9 +1,9 @@
-"""Score calibration and fusion."""
+"""Score fusion."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,95 +14,19 @@ from ..backends.arguments import thread_count
 from ..backends.placement import device_for
 from ..errors import InputError
 from ..fusion.base import is_finite_float32
+from ..fusion.calibration import Calibration, CalibrationName, Ties
 from ..types import Hits
 from ..types.arrays import to_numpy
 from ._arrays import same_library
 from ._captured import refuse_per_query
 from ._checks import check_k, check_real
+from ._lists import device_list, host_list
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-CALIBRATIONS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
-TIES = ("strict", "weak", "mean", "rank")
-
-Calibration = Literal["pit", "min_max", "max", "z_score", "l2", "rank", "none"]
-Ties = Literal["strict", "weak", "mean", "rank"]
-
-
-@overload
-def calibrate(
-    lists: Hits, method: Calibration = ..., *, ties: Ties | None = ..., backend: str = ..., threads: int | None = ...
-) -> Hits: ...
-@overload
-def calibrate(
-    lists: Sequence[Hits],
-    method: Calibration = ...,
-    *,
-    ties: Ties | None = ...,
-    backend: str = ...,
-    threads: int | None = ...,
-) -> list[Hits]: ...
-
-
-def calibrate(
-    lists: Hits | Sequence[Hits],
-    method: Calibration = "pit",
-    *,
-    ties: Ties | None = None,
-    backend: str = "auto",
-    threads: int | None = None,
-) -> Hits | list[Hits]:
-    """Put the scores of each list on a common scale, query by query; the order stays.
-
-    Parameters
-    ----------
-    lists : Hits, or sequence of Hits
-    method : {"pit", "min_max", "max", "z_score", "l2", "rank", "none"}
-        ``pit``: percentile rank in [0, 1]. ``min_max``: (s - min)/(max - min), 1 where all are equal.
-        ``max``: s / max|s|. ``z_score``: (s - mean)/population deviation. ``l2``: s / sqrt(sum s^2).
-        ``rank``: (n - r + 1)/n, r = 1 for the first. ``none``: s.
-    ties : {"strict", "weak", "mean", "rank"}, optional
-        For ``pit`` only, by SciPy's names (scipy.stats.percentileofscore); "strict" by default, as in
-        PhaseGraph: the share of scores below, so that a list's minimum gets 0.
-
-    Returns
-    -------
-    Hits, or list of Hits
-        The same ids and counts with calibrated float32 scores.
-
-    Raises
-    ------
-    InputError
-        An unknown method, or ``ties`` with a method that has no tie rule.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> h = hf.Hits([[3, 1, 4, 5]], [[9.0, 7.0, 7.0, 1.0]])
-    >>> hf.calibrate(h).scores
-    array([[0.75, 0.25, 0.25, 0.  ]], dtype=float32)
-    """
-    rule = _check_calibration(method, ties)
-    many = [lists] if isinstance(lists, Hits) else lists
-    if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
-        raise InputError(
-            f"calibrate takes Hits or a sequence of Hits, not {type(lists).__name__}; wrap: hf.Hits(ids, scores)"
-        )
-    done = [_calibrate_one(hits, method, rule, backend, threads) for hits in many]
-    return done[0] if isinstance(lists, Hits) else done
-
-
-def _calibrate_one(hits: Hits, method: str, ties: str, backend: str, threads: int | None) -> Hits:
-    device = device_for(backend, hits.scores, "scores")
-    if device is None:
-        _, scores, counts = _arrays(hits)
-        out = resolve(backend).calibrate(scores, counts, method=method, ties=ties, threads=thread_count(threads))
-        return Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts)
-    with device.runtime.on_stream_of(hits.scores):
-        _, scores, counts = _device_list(device, hits, "hits")
-        on_device = device.calibrate(scores, counts, method=method, ties=ties)
-        return Hits._trusted(hits.ids, device.runtime.export(on_device, hits.scores), hits.counts)
+#: Calibrations that leave a score below 0 where it is.
+_KEEPS_SIGN = ("max", "l2", "none")
 
 
 def fuse(
@@ -110,9 +34,13 @@ def fuse(
     *,
     method: str | methods.FusionMethod = "boltzmann",
     weights: Any = None,
-    calibration: Calibration | None = None,
+    calibration: CalibrationName | Calibration | None = None,
     ties: Ties | None = None,
+    single: float | None = None,
+    equal: float | None = None,
+    pool: int | Sequence[int | None] | None = None,
     consensus: float = 0.0,
+    prior: Any = None,
     k: int = 10,
     backend: str = "auto",
     threads: int | None = None,
@@ -125,16 +53,24 @@ def fuse(
     lists : sequence of Hits
         L lists of B queries each, over the same ids; k may differ.
     method : str or FusionMethod
-        "boltzmann", "linear", "rrf", "max", or an object of :mod:`hopfuse.fusion`.
+        A name in ``hopfuse.fusion.METHODS``, e.g. "boltzmann", "linear", "rrf", "comb_mnz", or an object of
+        :mod:`hopfuse.fusion`, where each method says what it does with ties, missing and empty lists.
     weights : array_like (L,) or (B, L), optional
         Finite, at least 0; they need not sum to 1. By default the method's own.
-    calibration : str, optional
+    calibration : str or :class:`hopfuse.fusion.Calibration`, optional
         See :func:`calibrate`; by default the method's own (``pit`` for boltzmann and linear).
     ties : str, optional
         For ``calibration="pit"``.
+    single, equal : float, optional
+        What the score of a list of one is calibrated to, and those of a list of two or more equal ones.
+    pool : int or sequence of int or None, one a list, optional
+        Only so many of a list's first hits are taken, and calibrated.
     consensus : float
         Added to the score of every document that is in at least two lists. It is on another scale than
         Boltzmann probabilities (PhaseGraph's paper uses 0.5 to 1.5).
+    prior : :class:`hopfuse.fusion.Prior` or array_like (N,), optional
+        Documents' importance in [0, 1], NaN where it is not known: at the end a score is multiplied by
+        0.7 + 0.3 importance, and where that is not known by 1.
     k : int
         Hits to return for each query.
     **options
@@ -149,7 +85,7 @@ def fuse(
     ------
     InputError
         Lists of different batches, an unknown method, an option or calibration that it does not have,
-        weights of another shape.
+        weights of another shape, a pool or prior out of its range.
 
     References
     ----------
@@ -167,59 +103,45 @@ def fuse(
     k = check_k(k)
     chosen = methods.resolve(method, options)
     _check_lists(lists)
-    scale = _method_calibration(chosen, calibration)
-    rule = _check_calibration(scale, ties)
+    rule = _calibration(chosen, calibration, ties=ties, single=single, equal=equal)
     if not is_finite_float32(consensus) or consensus < 0:
         raise InputError(f"consensus is {consensus!r}; it must be a finite float32 number, at least 0")
     call: dict[str, Any] = {
-        "method": chosen.name,
-        "calibration": scale,
-        "ties": rule,
+        "method": chosen.kernel,
+        "calibration": rule.method,
+        "ties": rule.tie_rule,
+        "calibration_option": rule.packed(len(lists)),
+        "pools": _read_pools(pool, lists),
         "option": chosen.packed(len(lists)),
         "weights": _read_weights(weights, chosen, len(lists[0]), len(lists)),
         "consensus": float(consensus),
+        "prior": _read_prior(prior),
         "k": k,
     }
-    needs_nonnegative = chosen.needs_nonnegative and scale in ("max", "l2", "none")
+    needs_nonnegative = chosen.needs_nonnegative and rule.method in _KEEPS_SIGN
     device = device_for(backend, lists[0].ids, "the first list")
     if device is not None:
-        return _fuse_on_device(device, lists, call, needs_nonnegative)
-    arrays = [_arrays(hits) for hits in lists]
+        return _fuse_on_device(device, lists, call, chosen.name if needs_nonnegative else None)
+    arrays = [host_list(hits) for hits in lists]
     if needs_nonnegative:
-        _check_nonnegative(arrays, chosen.name, scale)
+        _check_nonnegative(arrays, call["pools"], chosen.name, rule.method)
     hits = resolve(backend).fuse(arrays, **call, threads=thread_count(threads))
     wrap = same_library(lists[0].ids)
     return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
 
 
-def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: dict[str, Any], needs_nonnegative: bool) -> Hits:
-    if needs_nonnegative:
+def _fuse_on_device(
+    device: DeviceOps, lists: Sequence[Hits], call: dict[str, Any], needs_nonnegative: str | None
+) -> Hits:
+    if needs_nonnegative is not None:
         raise InputError(
-            f"{call['method']} with calibration {call['calibration']!r} needs scores of at least 0, which are looked "
-            "at on the host alone: pass lists there, or another calibration (pit takes any scores)"
+            f"{needs_nonnegative} with calibration {call['calibration']!r} needs scores of at least 0, "
+            "which only the host looks at: pass lists there, or another calibration (pit takes any scores)"
         )
     with device.runtime.on_stream_of(lists[0].ids):
-        arrays = [_device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
+        arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
         hits = device.fuse(arrays, **call)
         return Hits._trusted(**{name: device.runtime.export(array, lists[0].ids) for name, array in hits.items()})
-
-
-def _device_list(device: DeviceOps, hits: Hits, name: str) -> tuple[Any, Any, Any]:
-    wanted = {"ids": np.int64, "scores": np.float32, "counts": np.int64}
-    arrays = []
-    for part, dtype in wanted.items():
-        arrays.append(device.adopt(getattr(hits, part), f"{part} of {name}"))
-        if arrays[-1].dtype != dtype:
-            raise InputError(f"{part} of {name} are {arrays[-1].dtype}; they must be {np.dtype(dtype)}")
-    return arrays[0], arrays[1], arrays[2]
-
-
-def _arrays(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    return (
-        np.ascontiguousarray(to_numpy(hits.ids, "ids")),
-        np.ascontiguousarray(to_numpy(hits.scores, "scores")),
-        np.ascontiguousarray(to_numpy(hits.counts, "counts")),
-    )
 
 
 def _check_lists(lists: Sequence[Hits]) -> None:
@@ -232,36 +154,56 @@ def _check_lists(lists: Sequence[Hits]) -> None:
             raise InputError(f"list {at} has {len(hits)} queries and list 0 has {len(lists[0])}; they must match")
 
 
-def _check_calibration(method: str, ties: str | None) -> str:
-    if method not in CALIBRATIONS:
-        raise InputError(f"calibration is {method!r}; allowed: {', '.join(CALIBRATIONS)}")
-    if ties is None:
-        return "strict"
-    if method != "pit":
-        raise InputError(f"ties={ties!r} with calibration {method!r}; only 'pit' has a tie rule")
-    if ties not in TIES:
-        raise InputError(f"ties is {ties!r}; allowed: {', '.join(TIES)}")
-    return ties
-
-
-def _method_calibration(method: methods.FusionMethod, calibration: str | None) -> str:
-    if calibration is None:
-        return method.default_calibration
-    if method.calibrations == ():
+def _calibration(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(calibration, Calibration) and given:
+        raise InputError(f"options {sorted(given)} beside {calibration!r}; give them to the object instead")
+    if method.calibrations == () and (calibration is not None or given):
+        named = "a calibration" if calibration is not None else ", ".join(f"{name}=" for name in given)
+        raise InputError(f"fusion method {method.name!r} reads ranks, not scores: {named} has no effect; leave it out")
+    if isinstance(calibration, Calibration):
+        rule = calibration
+    else:
+        rule = Calibration(method.default_calibration if calibration is None else calibration, **given)
+    if method.calibrations and rule.method not in method.calibrations:
         raise InputError(
-            f"fusion method {method.name!r} reads ranks, not scores: a calibration has no effect; leave it out"
-        )
-    if method.calibrations is not None and calibration in CALIBRATIONS and calibration not in method.calibrations:
-        raise InputError(
-            f"fusion method {method.name!r} cannot use calibration {calibration!r}; "
+            f"fusion method {method.name!r} cannot use calibration {rule.method!r}; "
             f"allowed: {', '.join(method.calibrations)}"
         )
-    return calibration
+    for name in ("single", "equal"):
+        value = getattr(rule, name)
+        if method.needs_nonnegative and value is not None and value < 0:
+            raise InputError(
+                f"{name} is {value!r}; fusion method {method.name!r} needs calibrated scores of at least 0"
+            )
+    return rule
 
 
-def _check_nonnegative(arrays: list[Any], method: str, calibration: str) -> None:
+def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
+    """How many hits of each list are taken at most: (L,)."""
+    many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
+    whole = [int(hits.ids.shape[1]) for hits in lists]
+    if len(many) != len(lists):
+        raise InputError(f"pool is {pool!r}; it must be a whole number, or {len(lists)} of them, one a list")
+    for at, most in enumerate(many):
+        if most is None:
+            continue
+        if not isinstance(most, int | np.integer) or isinstance(most, bool) or most < 0:
+            raise InputError(f"pool of list {at} is {most!r}; it must be a whole number, at least 0, or None for all")
+        whole[at] = min(whole[at], int(most))
+    return np.array(whole, np.int64)
+
+
+def _read_prior(prior: Any) -> NDArray[np.float32]:
+    if prior is None:
+        return np.zeros(0, np.float32)
+    return (prior if isinstance(prior, methods.Prior) else methods.Prior(prior)).factors
+
+
+def _check_nonnegative(arrays: list[Any], pools: NDArray[np.int64], method: str, calibration: str) -> None:
     for at, (_, scores, counts) in enumerate(arrays):
-        negative = (scores < 0) & (np.arange(scores.shape[1]) < counts[:, None])
+        taken = np.minimum(counts, pools[at])
+        negative = (scores < 0) & (np.arange(scores.shape[1]) < taken[:, None])
         if negative.any():
             row = int(np.argwhere(negative)[0][0])
             raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,38 +15,78 @@ from .ranking import Ranking
 
 Row = NDArray[np.float64]
 TIES = ("strict", "weak", "mean", "rank")
-METHODS = ("pit", "min_max", "max", "z_score", "l2", "rank", "none")
+METHODS = (
+    "pit",
+    "min_max",
+    "max",
+    "z_score",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "gaussian",
+    "softmax",
+    "none",
+)
+#: The one method that has an option.
+_OF = {"ties": "pit", "lower": "theoretical_min_max", "upper": "theoretical_min_max", "temperature": "softmax"}
 
 
-def calibrate(hits: Any, method: str = "pit", *, ties: str | None = None) -> Any:
+def calibrate(
+    hits: Any,
+    method: str = "pit",
+    *,
+    ties: str | None = None,
+    single: float | None = None,
+    equal: float | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    temperature: float | None = None,
+) -> Any:
     """Calibrate the scores of each list.
 
     With s the N valid scores of a list (an empty list stays empty; padding is left alone):
 
-    ========  ==========================================================================
-    method    calibrated score of s_i
-    ========  ==========================================================================
-    pit       percentile rank; by `ties` (SciPy's ``percentileofscore`` kinds over 100):
-              strict #{s_j < s_i}/N, weak #{s_j <= s_i}/N, mean (strict + weak)/2,
-              rank (#{s_j < s_i} + #{s_j <= s_i} + 1)/(2N)
-              (where s_i ties with nothing, rank = weak)
-    min_max   (s_i - min)/(max - min); 1 in a list of equal scores
-    max       s_i / max|s|; 0 in a list of zeros
-    z_score   (s_i - mean)/(population standard deviation); 0 in a list of equal scores
-    l2        s_i / sqrt(sum s^2); 0 in a list of zeros
-    rank      (N - r + 1)/N, r the position in the list from 1
-    none      s_i
-    ========  ==========================================================================
+    ===================  ===============================================================================
+    method               calibrated score of s_i
+    ===================  ===============================================================================
+    pit                  percentile rank; by `ties` (SciPy's ``percentileofscore`` kinds over 100):
+                         strict #{s_j < s_i}/N, weak #{s_j <= s_i}/N, mean (strict + weak)/2,
+                         rank (#{s_j < s_i} + #{s_j <= s_i} + 1)/(2N)
+                         (where s_i ties with nothing, rank = weak)
+    min_max              (s_i - min)/(max - min); 1 in a list of equal scores
+    max                  s_i / max|s|; 0 in a list of zeros
+    z_score              (s_i - mean)/(population standard deviation); 0 in a list of equal scores
+    l2                   s_i / sqrt(sum s^2); 0 in a list of zeros
+    rank                 (N - r + 1)/N, r the position in the list from 1
+    theoretical_min_max  0 where s_i <= lower, else 1 where s_i >= upper, else (s_i - lower)/(upper - lower);
+                         `lower` is what the scorer can give, and so is `upper`, or else the list's max
+    three_sigma          1/2 + (s_i - mean)/(6 d) cut to [0, 1], d the sample standard deviation (N - 1);
+                         1/2 in a list of equal scores
+    sum                  (s_i - min)/sum(s - min); 1/N in a list of equal scores
+    gaussian             the standard normal quantile of (#{s_j < s_i} + #{s_j <= s_i})/(2N);
+                         0 in a list of equal scores
+    softmax              exp(s_i/T)/sum exp(s/T), T the `temperature`
+    none                 s_i
+    ===================  ===============================================================================
 
-    Under ``strict`` the least score of a list becomes 0.
+    Under ``strict`` the least score of a list becomes 0. `single` and `equal`, where they are given, are what the
+    score of a list of one becomes, and those of a list of two or more equal ones.
 
     Parameters
     ----------
     hits : Hits, Ranking, or a sequence of score rows
         Rows may differ in length.
-    method : {"pit", "min_max", "max", "z_score", "l2", "rank", "none"}
+    method : str
+        Of the table.
     ties : {"strict", "weak", "mean", "rank"}, optional
         Only for "pit", where the default is "strict".
+    single, equal : float, optional
+    lower, upper : float, optional
+        Only for "theoretical_min_max", which needs `lower`; lower < upper.
+    temperature : float > 0, optional
+        Only for "softmax", where the default is 1.
 
     Returns
     -------
@@ -54,11 +95,14 @@ def calibrate(hits: Any, method: str = "pit", *, ties: str | None = None) -> Any
     Raises
     ------
     InputError
-        An unknown method or ties, or `ties` given to a method that has none.
+        An unknown method or ties, or an option given to a method that has none.
 
     References
     ----------
-    PhaseGraph (percentile-rank calibration).
+    pit: PhaseGraph (percentile-rank calibration). theoretical_min_max: TM2C2 of Bruch, Gai & Ingber, "An Analysis
+    of Fusion Functions for Hybrid Retrieval", TOIS 2023. three_sigma: distribution-based score fusion. sum:
+    Montague & Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001. gaussian: the monotone
+    rearrangement of a list's ranks is the optimal transport to a normal distribution on the line.
 
     Examples
     --------
@@ -67,8 +111,19 @@ def calibrate(hits: Any, method: str = "pit", *, ties: str | None = None) -> Any
     [array([0.75, 0.25, 0.25, 0.  ])]
     >>> calibrate([[4.0, 2.0, 0.0]], "min_max")
     [array([1. , 0.5, 0. ])]
+    >>> calibrate([[4.0, 2.0], [3.0]], "theoretical_min_max", lower=0.0, upper=4.0, single=0.5)
+    [array([1. , 0.5]), array([0.5])]
     """
-    rule = calibration_rule(method, ties)
+    options = {"ties": ties, "lower": lower, "upper": upper, "temperature": temperature}
+    method_rule = calibration_rule(method, {name: value for name, value in options.items() if value is not None})
+
+    def rule(s: Row) -> Row:
+        if s.min() == s.max():
+            stated = single if s.size == 1 else equal
+            if stated is not None:
+                return np.full(s.size, float(stated))
+        return method_rule(s)
+
     if not isinstance(hits, (Hits, Ranking)):
         return [_row(rule, np.asarray(row, np.float64)) for row in hits]
     scores = np.full(hits.scores.shape, -np.inf)
@@ -77,17 +132,29 @@ def calibrate(hits: Any, method: str = "pit", *, ties: str | None = None) -> Any
     return Ranking(hits.ids.copy(), scores, hits.counts.copy())
 
 
-def calibration_rule(method: str, ties: str | None) -> Callable[[Row], Row]:
-    """The function of one non-empty list that a method and its ties name."""
+def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Row]:
+    """The function of one non-empty list that a method and its options name."""
     if method not in METHODS:
         raise InputError(f"calibration method is {method!r}; allowed: {', '.join(METHODS)}")
-    if method != "pit":
-        if ties is not None:
-            raise InputError(f"ties is {ties!r}, but only calibration 'pit' has ties, not {method!r}; leave it out")
-        return _RULES[method]
-    if ties is not None and ties not in TIES:
-        raise InputError(f"ties is {ties!r}; allowed: {', '.join(TIES)}")
-    return lambda s: _pit(s, ties or "strict")
+    for name, value in options.items():
+        if _OF[name] != method:
+            raise InputError(f"{name} is {value!r}, but only calibration {_OF[name]!r} has {name}, not {method!r}")
+    if method == "pit":
+        ties = options.get("ties", "strict")
+        if ties not in TIES:
+            raise InputError(f"ties is {ties!r}; allowed: {', '.join(TIES)}")
+        return lambda s: _pit(s, ties)
+    if method == "theoretical_min_max":
+        lower, upper = options.get("lower"), options.get("upper")
+        if lower is None or (upper is not None and not lower < upper):
+            raise InputError(f"lower is {lower!r} and upper {upper!r}; lower must be given, and be below upper")
+        return lambda s: _theoretical_min_max(s, lower, s.max() if upper is None else upper)
+    if method == "softmax":
+        temperature = options.get("temperature", 1.0)
+        if not 0 < temperature < np.inf:
+            raise InputError(f"temperature is {temperature!r}; it must be a finite number above 0")
+        return lambda s: _softmax(s, temperature)
+    return _RULES[method]
 
 
 def _row(rule: Callable[[Row], Row], s: Row) -> Row:
@@ -133,6 +200,34 @@ def _rank(s: Row) -> Row:
     return np.arange(s.size, 0, -1) / s.size
 
 
+def _theoretical_min_max(s: Row, lower: float, upper: float) -> Row:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = (s - lower) / (upper - lower)
+    return np.where(s <= lower, 0.0, np.where(s >= upper, 1.0, inside))
+
+
+def _three_sigma(s: Row) -> Row:
+    if s.min() == s.max():
+        return np.full(s.size, 0.5)
+    return np.asarray(np.clip(0.5 + (s - s.mean()) / (6.0 * s.std(ddof=1)), 0.0, 1.0))
+
+
+def _sum(s: Row) -> Row:
+    if s.min() == s.max():
+        return np.full(s.size, 1.0 / s.size)
+    scaled = _min_max(s)  # so that no sum overflows
+    return np.asarray(scaled / scaled.sum())
+
+
+def _gaussian(s: Row) -> Row:
+    return np.array([NormalDist().inv_cdf(p) for p in _pit(s, "mean").tolist()])
+
+
+def _softmax(s: Row, temperature: float) -> Row:
+    mass = np.exp((s - s.max()) / temperature)
+    return np.asarray(mass / mass.sum())
+
+
 def _none(s: Row) -> Row:
     return s.copy()
 
@@ -143,5 +238,8 @@ _RULES: dict[str, Callable[[Row], Row]] = {
     "z_score": _z_score,
     "l2": _l2,
     "rank": _rank,
+    "three_sigma": _three_sigma,
+    "sum": _sum,
+    "gaussian": _gaussian,
     "none": _none,
 }

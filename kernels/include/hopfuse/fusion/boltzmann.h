@@ -10,18 +10,24 @@
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
+HOPFUSE_FN float boltzmann_energy(float p) { return -hf_log(p + 1e-9f); }
+
+// From the sum of n energies; the temperature that is given, if it is.
+HOPFUSE_FN float boltzmann_temperature(float sum, int64_t n, float given) {
+    return given > 0.0f ? given : (2.0f * (sum / static_cast<float>(n))) / 3.0f;
+}
+
 struct BoltzmannFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, const float* option) {
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
         float least = bits_to_float(0x7f800000u);
         const float sum = team.sum(n, [&](int64_t i) {
-            const float energy = -hf_log(value[i] + 1e-9f);
+            const float energy = boltzmann_energy(value[i]);
             value[i] = energy;
             least = energy < least ? energy : least;
             return energy;
         });
-        const float mean = sum / static_cast<float>(n), ground = team.least(least);
-        const float temperature = option[0] > 0.0f ? option[0] : (2.0f * mean) / 3.0f;
+        const float temperature = boltzmann_temperature(sum, n, option[0]), ground = team.least(least);
         const float total = team.sum(n, [=](int64_t i) {
             value[i] = temperature > 0.0f ? hf_exp((ground - value[i]) / temperature) : 1.0f;
             return value[i];
@@ -29,8 +35,8 @@ struct BoltzmannFusion {
         team.each(n, [=](int64_t i) { value[i] = value[i] / total; });
     }
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
-        return weighted_sum(entry, held, weight);
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
+        return weighted_sum(entry, held, of.weight);
     }
 };
 

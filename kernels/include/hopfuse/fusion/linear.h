@@ -10,10 +10,10 @@ inline namespace HOPFUSE_SHARED {
 
 struct LinearFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, const float*) {}
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
-        return weighted_sum(entry, held, weight);
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
+        return weighted_sum(entry, held, of.weight);
     }
 };
 

@@ -10,13 +10,13 @@ inline namespace HOPFUSE_SHARED {
 
 struct MaxFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, const float*) {}
+    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const float*, const float* option) {
-        float best = entry[0].value + option[entry[0].list];
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
+        float best = entry[0].value + of.option[entry[0].list];
         HOPFUSE_ROLLED
         for (int e = 1; e < held; ++e) {
-            const float biased = entry[e].value + option[entry[e].list];
+            const float biased = entry[e].value + of.option[entry[e].list];
             best = best > biased ? best : biased;
         }
         return best;

@@ -11,14 +11,14 @@ inline namespace HOPFUSE_SHARED {
 
 struct RrfFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, const float* option) {
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
         team.each(n, [=](int64_t i) { value[i] = option[0] + static_cast<float>(i + 1); });
     }
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const float* weight, const float*) {
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
         float score = 0.0f;
         HOPFUSE_ROLLED
-        for (int e = 0; e < held; ++e) score = score + weight[entry[e].list] / entry[e].value;
+        for (int e = 0; e < held; ++e) score = score + of.weight[entry[e].list] / entry[e].value;
         return score;
     }
 };

@@ -46,10 +46,10 @@ class DeviceBackend:
         return self._download(self.device.dense_topk(self.runtime.upload(queries), corpus, k, **allowed))
 
     def calibrate(
-        self, scores: NDArray[np.float32], counts: NDArray[np.int64], *, method: str, ties: str, threads: int
+        self, scores: NDArray[np.float32], counts: NDArray[np.int64], *, threads: int, **options: Any
     ) -> NDArray[np.float32]:
         upload = self.runtime.upload
-        return self.runtime.download(self.device.calibrate(upload(scores), upload(counts), method=method, ties=ties))
+        return self.runtime.download(self.device.calibrate(upload(scores), upload(counts), **options))
 
     def fuse(
         self,

@@ -116,8 +116,10 @@ class DeviceOps:
         self.record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
         return {"ids": hits.ids, "scores": hits.scores, "counts": hits.counts}
 
-    def calibrate(self, scores: DeviceArray, counts: DeviceArray, *, method: str, ties: str) -> DeviceArray:
-        out = fusion.calibrate(self.runtime, scores, counts, method=method, ties=ties)
+    def calibrate(
+        self, scores: DeviceArray, counts: DeviceArray, *, method: str, ties: str, option: NDArray[np.float32]
+    ) -> DeviceArray:
+        out = fusion.calibrate(self.runtime, scores, counts, method=method, ties=ties, option=option)
         self.record("calibrate_f32", queries=int(scores.shape[0]), method=method)
         return out
 

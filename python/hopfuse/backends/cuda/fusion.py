@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ... import _native
 from .runtime import DeviceArray, Runtime, blocks
 
-_CALIBRATIONS, _TIES = _native.calibrations(), _native.ties()
+_CALIBRATIONS, _TIES, _METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
 _ENTRY_BYTES = 16
 _LISTS_PER_BLOCK = 4  # a warp each
@@ -24,12 +24,20 @@ WORKSPACE_BYTES = 256 * 2**20
 DeviceList = tuple[DeviceArray, DeviceArray, DeviceArray]
 
 
-def calibrate(runtime: Runtime, scores: DeviceArray, counts: DeviceArray, *, method: str, ties: str) -> DeviceArray:
+def calibrate(
+    runtime: Runtime,
+    scores: DeviceArray,
+    counts: DeviceArray,
+    *,
+    method: str,
+    ties: str,
+    option: NDArray[np.float32],
+) -> DeviceArray:
     """Calibrated scores, (B, k)."""
     out = runtime.empty(scores.shape, np.float32)
     batch, width = scores.shape
     if batch and width:
-        kind = [np.int32(_CALIBRATIONS[method]), np.int32(_TIES[ties])]
+        kind = [np.int32(_CALIBRATIONS[method]), np.int32(_TIES[ties]), runtime.upload(option)]
         arguments = [np.int64(batch), np.int64(width), scores, counts, *kind, out]
         runtime.launch("calibrate_f32", blocks(batch, _LISTS_PER_BLOCK), _LISTS_PER_BLOCK * _WARP, arguments)
     return out
@@ -42,9 +50,12 @@ def fuse(
     method: str,
     calibration: str,
     ties: str,
+    calibration_option: NDArray[np.float32],
+    pools: NDArray[np.int64],
     option: NDArray[np.float32],
     weights: NDArray[np.float32],
     consensus: float,
+    prior: NDArray[np.float32],
     k: int,
 ) -> dict[str, DeviceArray]:
     """ids, scores and counts of the k best documents of each query's union."""
@@ -63,25 +74,27 @@ def fuse(
         "counts": runtime.empty(batch, np.int64),
     }
     ids, scores, counts = (_flat(runtime, [one[part] for one in lists]) for part in range(3))
-    flat = [np.int64(batch), np.int32(len(lists)), runtime.upload(starts), counts, ids, scores]
-    values = [np.int32(_CALIBRATIONS[calibration]), np.int32(_TIES[ties]), runtime.empty(batch * entries, np.float32)]
-    weighting = [runtime.upload(weights), np.int64(0 if weights.ndim == 1 else len(lists)), np.float32(consensus)]
-    arguments = [*flat, *values, runtime.upload(option), *weighting, np.int64(k), *hits.values()]
-    _launch_queries(runtime, method, batch, entries, arguments)
+    upload = runtime.upload
+    flat = [np.int64(batch), np.int32(len(lists)), upload(starts), counts, upload(pools), ids, scores]
+    scale = [np.int32(_CALIBRATIONS[calibration]), np.int32(_TIES[ties]), upload(calibration_option)]
+    rule = [runtime.empty(batch * entries, np.float32), np.int32(_METHODS[method]), upload(option)]
+    weighting = [upload(weights), np.int64(0 if weights.ndim == 1 else len(lists))]
+    finish = [np.float32(consensus), upload(prior if prior.size else np.ones(1, np.float32)), np.int64(prior.size)]
+    arguments = [*flat, *scale, *rule, *weighting, *finish, np.int64(k), *hits.values()]
+    _launch_queries(runtime, batch, entries, arguments)
     return hits
 
 
-def _launch_queries(runtime: Runtime, method: str, batch: int, entries: int, arguments: list[Any]) -> None:
+def _launch_queries(runtime: Runtime, batch: int, entries: int, arguments: list[Any]) -> None:
     """A block per query in shared memory, or as many blocks as the workspace has room for; the bits are the same."""
     size = 1 << (entries - 1).bit_length()
     threads = min(_MOST_THREADS, max(_WARP, size // 2))
     if size <= SHARED_ENTRIES:
-        kernel, arguments = f"fuse_shared_{method}_f32", [*arguments, np.int32(size)]
-        runtime.launch(kernel, batch, threads, arguments, shared=_ENTRY_BYTES * size)
+        runtime.launch("fuse_shared_f32", batch, threads, [*arguments, np.int32(size)], shared=_ENTRY_BYTES * size)
         return
     at_once = min(batch, max(1, WORKSPACE_BYTES // (_ENTRY_BYTES * size)))
     room = runtime.empty(at_once * _ENTRY_BYTES * size, np.uint8)
-    runtime.launch(f"fuse_global_{method}_f32", at_once, threads, [*arguments, np.int64(size), room])
+    runtime.launch("fuse_global_f32", at_once, threads, [*arguments, np.int64(size), room])
 
 
 def _flat(runtime: Runtime, arrays: list[DeviceArray]) -> DeviceArray:

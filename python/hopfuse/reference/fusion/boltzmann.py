@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from .method import FusionMethod, ScoredList, Scores, mixture_weights, weighted_sum
+from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, mixture_weights, weighted_sum
 
 EPSILON = 1e-9
 
@@ -94,6 +94,4 @@ def check(num_lists: int, *, temperature: Any) -> None:
         raise InputError(f"temperature is {temperature!r}; it must be 'auto' or a finite number above 0")
 
 
-BOLTZMANN = FusionMethod(
-    "boltzmann", score, ("pit", "min_max", "max", "l2", "rank", "none"), mixture_weights, {"temperature": "auto"}, check
-)
+BOLTZMANN = FusionMethod("boltzmann", score, NONNEGATIVE, mixture_weights, {"temperature": "auto"}, check)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,19 @@ def fuse(
     weights: Any = None,
     calibration: str | None = None,
     ties: str | None = None,
+    calibration_options: Mapping[str, Any] | None = None,
+    pool: Any = None,
     consensus: float = 0.0,
+    prior: Any = None,
+    prior_weight: float = 0.3,
     k: int = 10,
     **options: Any,
 ) -> Ranking:
     """Fuse L ranked lists of each query into one.
 
     Every document in the union of a query's lists gets the method's score, plus `consensus` if it
-    is in at least two of the lists (whatever their weights); the k best are returned.
+    is in at least two of the lists (whatever their weights), times (1 - prior_weight) + prior_weight times its
+    importance in `prior`; the k best are returned.
 
     Parameters
     ----------
@@ -44,12 +49,20 @@ def fuse(
         How each list is calibrated first (see :func:`calibrate`). The default is the method's.
     ties : str, optional
         For calibration "pit".
+    calibration_options : mapping, optional
+        Further options of :func:`calibrate`; `lower` and `upper` are a number, or one for each list.
+    pool : int or sequence of int or None, optional
+        Only so many of a list's first hits are taken, before they are calibrated.
     consensus : float
         Finite, at least 0. It is on the scale of the method's scores.
+    prior : array_like (N,), optional
+        Importance of each document in [0, 1]. A document whose importance is NaN, or whose id is N or more, keeps
+        its score.
+    prior_weight : float in [0, 1]
     k : int
         At least 0; rows with fewer documents are padded.
     **options
-        The method's own: boltzmann temperature="auto"; rrf rank_constant=60; max bias=None.
+        The method's own, with their defaults in the table of its file.
 
     Returns
     -------
@@ -75,21 +88,32 @@ def fuse(
     rule.check(len(lists), **settings)
     bonus = _consensus(consensus)
     w = _weights(rule, weights, batch, len(lists))
-    calibrated = _calibrated(rule, lists, calibration, ties)
+    factors = _prior_factors(prior, prior_weight)
+    calibrated = _calibrated(rule, _capped(lists, pool), calibration, ties, dict(calibration_options or {}))
     rows = []
     for b in range(batch):
         row = [ScoredList(one.ids[b, : one.counts[b]], one.scores[b, : one.counts[b]]) for one in calibrated]
-        rows.append(_fused_row(rule, row, w[b], bonus, size, settings))
+        rows.append(_fused_row(rule, row, w[b], bonus, factors, size, settings))
     return Ranking.from_rows(rows, size)
 
 
 def _fused_row(
-    rule: FusionMethod, row: list[ScoredList], w: NDArray[np.float64], bonus: float, k: int, settings: dict[str, Any]
+    rule: FusionMethod,
+    row: list[ScoredList],
+    w: NDArray[np.float64],
+    bonus: float,
+    factors: NDArray[np.float64],
+    k: int,
+    settings: dict[str, Any],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     scores = rule.score(row, w, **settings)
     held_by = Counter(document for one in row for document in one.ids.tolist())
     total = [score + bonus if held_by[document] >= 2 else score for document, score in scores.items()]
-    return best(np.array(list(scores), np.int64), np.array(total, np.float64), k)
+    ids = np.array(list(scores), np.int64)
+    known = ids < factors.size
+    final = np.array(total, np.float64)
+    final[known] *= factors[ids[known]]
+    return best(ids, final, k)
 
 
 def _method(name: str, options: dict[str, Any]) -> FusionMethod:
@@ -131,14 +155,38 @@ def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> ND
     return np.broadcast_to(w, (batch, num_lists))
 
 
+def _prior_factors(prior: Any, weight: float) -> NDArray[np.float64]:
+    importance = np.zeros(0) if prior is None else np.asarray(prior, np.float64)
+    if importance.ndim != 1 or not 0 <= weight <= 1:
+        raise InputError(f"prior has shape {importance.shape} and weight {weight}; (N,) and [0, 1] are allowed")
+    if ((importance < 0) | (importance > 1)).any():
+        raise InputError(f"importance is {importance}; each must be in [0, 1], or NaN")
+    return np.where(np.isnan(importance), 1.0, (1.0 - weight) + weight * importance)
+
+
+def _capped(lists: Sequence[Hits | Ranking], pool: Any) -> list[Ranking]:
+    pools = list(pool) if isinstance(pool, (list, tuple, np.ndarray)) else [pool] * len(lists)
+    if len(pools) != len(lists) or not all(p is None or p >= 0 for p in pools):
+        raise InputError(f"pool is {pool!r}; it must be a number, at least 0, or one or None for each of the lists")
+    return [
+        Ranking(one.ids[:, :p], one.scores[:, :p].astype(np.float64), np.minimum(one.counts, one.ids[:, :p].shape[1]))
+        for one, p in zip(lists, pools, strict=True)
+    ]
+
+
 def _calibrated(
-    rule: FusionMethod, lists: Sequence[Hits | Ranking], calibration: str | None, ties: str | None
+    rule: FusionMethod, lists: Sequence[Ranking], calibration: str | None, ties: str | None, options: dict[str, Any]
 ) -> list[Ranking]:
     if not rule.calibrations:
-        if calibration is not None or ties is not None:
+        if calibration is not None or ties is not None or options:
             raise InputError(f"fusion method {rule.name!r} uses ranks only; leave calibration and ties out")
         return [calibrate(one, "none") for one in lists]
     name = rule.calibrations[0] if calibration is None else calibration
     if name not in rule.calibrations:
         raise InputError(f"calibration is {name!r}; fusion method {rule.name!r} allows: {', '.join(rule.calibrations)}")
-    return [calibrate(one, name, ties=ties) for one in lists]
+    of_list = [dict(options) for _ in lists]
+    for bound in ("lower", "upper"):
+        if np.ndim(options.get(bound, 0.0)) == 1:
+            for own, value in zip(of_list, options[bound], strict=True):
+                own[bound] = value
+    return [calibrate(one, name, ties=ties, **own) for one, own in zip(lists, of_list, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .method import FusionMethod, ScoredList, Scores, mixture_weights, weighted_sum
+from .method import EVERY, FusionMethod, ScoredList, Scores, mixture_weights, weighted_sum
 
 
 def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
@@ -24,4 +24,4 @@ def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
     return weighted_sum([one.ids for one in lists], [one.scores for one in lists], weights)
 
 
-LINEAR = FusionMethod("linear", score, ("pit", "min_max", "max", "z_score", "l2", "rank", "none"), mixture_weights)
+LINEAR = FusionMethod("linear", score, EVERY, mixture_weights)

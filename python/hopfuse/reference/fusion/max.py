@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from .method import FusionMethod, ScoredList, Scores
+from .method import EVERY, FusionMethod, ScoredList, Scores
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, bias: Any) -> Scores:
@@ -47,6 +47,5 @@ def check(num_lists: int, *, bias: Any) -> None:
         raise InputError(f"bias is {bias!r}; it must be {num_lists} finite numbers, one a list")
 
 
-MAX = FusionMethod(
-    "max", score, ("none", "pit", "min_max", "max", "z_score", "l2", "rank"), None, {"bias": None}, check
-)
+_NONE_FIRST = ("none", *(name for name in EVERY if name != "none"))
+MAX = FusionMethod("max", score, _NONE_FIRST, None, {"bias": None}, check)

@@ -12,6 +12,23 @@ from numpy.typing import NDArray
 
 Scores = dict[int, float]
 
+#: Calibrations, of :func:`hopfuse.reference.calibrate`: those that give no value below 0 where there was none, and all.
+NONNEGATIVE = (
+    "pit",
+    "min_max",
+    "max",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "softmax",
+    "none",
+)
+EVERY = (*NONNEGATIVE, "z_score", "gaussian")
+#: The same with min_max for their default.
+MIN_MAX_FIRST = ("min_max", *(name for name in EVERY if name != "min_max"))
+
 
 class ScoredList(NamedTuple):
     """One list of one query: ids (n,) in ranked order and their calibrated scores (n,)."""
@@ -59,6 +76,34 @@ def mixture_weights(num_lists: int) -> Sequence[float]:
 def unit_weights(num_lists: int) -> Sequence[float]:
     """1 for every list."""
     return (1.0,) * num_lists
+
+
+def is_number(value: Any, low: float, high: float) -> bool:
+    """A real number from low to high, not a bool.
+
+    Examples
+    --------
+    >>> is_number(0.5, 0, 1), is_number(True, 0, 1), is_number(float("nan"), 0, 1)
+    (True, False, False)
+    """
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and bool(low <= value <= high)
+
+
+def values_of(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]) -> dict[int, dict[int, float]]:
+    """{document: {list: value}} over the union, lists in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values_of([np.array([4, 2]), np.array([2])], [np.array([1.0, 0.5]), np.array([3.0])])
+    {4: {0: 1.0}, 2: {0: 0.5, 1: 3.0}}
+    """
+    found: dict[int, dict[int, float]] = {}
+    for number, (list_ids, list_values) in enumerate(zip(ids, values, strict=True)):
+        for document, value in zip(list_ids.tolist(), list_values.tolist(), strict=True):
+            found.setdefault(document, {})[number] = value
+    return found
 
 
 def weighted_sum(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]], weights: Any) -> Scores:

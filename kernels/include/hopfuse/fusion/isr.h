@@ -1,0 +1,27 @@
+// Inverse square rank (Mourao, Martins & Magalhaes, Computerized Medical Imaging and Graphics 39, 2015):
+// score = option[h] * sum_l w_l / rank_l^2 in list order, ranks from 1 by position, h the number of lists that hold the
+// document. option[h]: h for ISR, ln(h + sigma) for logISR.
+#pragma once
+
+#include "hopfuse/fusion/entry.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+inline namespace HOPFUSE_SHARED {
+
+struct IsrFusion {
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float*) {
+        team.each(n, [=](int64_t i) {
+            const float rank = static_cast<float>(i + 1);
+            value[i] = 1.0f / (rank * rank);
+        });
+    }
+
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
+        return weighted_sum(entry, held, of.weight) * of.option[held];
+    }
+};
+
+}  // namespace HOPFUSE_SHARED
+}  // namespace hopfuse

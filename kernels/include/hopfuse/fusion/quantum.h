@@ -1,0 +1,37 @@
+// Quantum interference: with a_l = w_l P_l, P as boltzmann.h makes it with temperature option[0], 0 where a list lacks
+// the document, and pairs l < m of lists,
+//   score = sum_l a_l + option[1] sum_(l < m) a_l a_m            option[1] = cos theta
+//   score = sum_l a_l + option[1] sum_(l < m) sqrt(a_l a_m)      where option[2] is 1; option[1] = 2 cos theta, as in
+//           the quantum probability ranking principle (Zuccon, Azzopardi & van Rijsbergen, ICTIR 2009)
+// in list order.
+#pragma once
+
+#include "hopfuse/fusion/boltzmann.h"
+#include "hopfuse/fusion/entry.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+inline namespace HOPFUSE_SHARED {
+
+struct QuantumFusion {
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t list, const float* option) {
+        BoltzmannFusion::list_values(team, value, n, list, option);
+    }
+
+    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
+        float sum = 0.0f, before = 0.0f, pairs = 0.0f;
+        HOPFUSE_ROLLED
+        for (int e = 0; e < held; ++e) {
+            const float mass = of.weight[entry[e].list] * entry[e].value;
+            const float amplitude = of.option[2] == 1.0f ? sqrtf(mass) : mass;
+            pairs = fmaf(amplitude, before, pairs);
+            before = before + amplitude;
+            sum = sum + mass;
+        }
+        return fmaf(of.option[1], pairs, sum);
+    }
+};
+
+}  // namespace HOPFUSE_SHARED
+}  // namespace hopfuse

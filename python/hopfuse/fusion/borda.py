@@ -1,0 +1,47 @@
+"""The Borda count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import UnitWeights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Borda(UnitWeights):
+    """score = sum_l w_l points_l: in a union of N documents, N - rank + 1 points, ranks from 1 by position.
+
+    Scores play no part, so a calibration is an error. An empty list gives every document the same. Default
+    weights: 1 each (Aslam & Montague, SIGIR 2001).
+
+    Parameters
+    ----------
+    missing : "mean" or "zero"
+        What a list of n gives a document that it lacks: (N - n + 1)/2, the mean of the points that are left
+        (BordaFuse), or nothing.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> a, b = hf.Hits([[0, 1, 2]], [[3.0, 2.0, 1.0]]), hf.Hits([[2]], [[1.0]])
+    >>> hf.fuse([a, b], method="borda", k=3).row(0)
+    [(0, 4.5), (2, 4.0), (1, 3.5)]
+    """
+
+    missing: Literal["mean", "zero"] = "mean"
+
+    name: ClassVar[str] = "borda"
+    default_calibration: ClassVar[str] = "none"
+    calibrations: ClassVar[tuple[str, ...] | None] = ()
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("mean", "zero"):
+            raise InputError(f"missing is {self.missing!r}; it must be 'mean' or 'zero'")
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        return np.array([self.missing == "mean"], np.float32)

@@ -1,0 +1,170 @@
+"""How a list's scores are put on a common scale, with what that depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import is_finite_float32, is_positive_float32, per_list
+
+CALIBRATIONS = (
+    "pit",
+    "min_max",
+    "max",
+    "z_score",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "gaussian",
+    "softmax",
+    "none",
+)
+TIES = ("strict", "weak", "mean", "rank")
+
+CalibrationName = Literal[
+    "pit",
+    "min_max",
+    "max",
+    "z_score",
+    "l2",
+    "rank",
+    "theoretical_min_max",
+    "three_sigma",
+    "sum",
+    "gaussian",
+    "softmax",
+    "none",
+]
+Ties = Literal["strict", "weak", "mean", "rank"]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A calibration with its options, for ``hf.fuse(lists, calibration=...)``.
+
+    ``hf.calibrate(lists, "softmax", temperature=0.5)`` takes the same options by themselves. What each
+    calibration makes of a list is in :func:`hopfuse.calibrate`.
+
+    Parameters
+    ----------
+    method : str
+        "pit", "min_max", "max", "z_score", "l2", "rank", "theoretical_min_max", "three_sigma", "sum", "gaussian",
+        "softmax" or "none".
+    ties : {"strict", "weak", "mean", "rank"}, optional
+        For ``pit`` only; "strict" by default.
+    single, equal : float, optional
+        What the score of a list of one becomes, and what those of a list of two or more equal ones become. By
+        default what the calibration makes of them.
+    lower, upper : float or sequence of float, one a list, optional
+        For ``theoretical_min_max`` only: the least and the largest score that a list's scorer can give, lower <
+        upper. `lower` must be given; without `upper` it is the list's own largest.
+    temperature : float > 0, optional
+        For ``softmax`` only; 1 by default.
+
+    Raises
+    ------
+    InputError
+        An unknown name, an option that the calibration does not have, a value out of its range.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> cosine, bm25 = hf.Hits([[0, 1]], [[0.5, 0.0]]), hf.Hits([[1, 2]], [[8.0, 2.0]])
+    >>> tm2c2 = hf.fusion.Calibration("theoretical_min_max", lower=(-1.0, 0.0))
+    >>> hf.fuse([cosine, bm25], method="linear", calibration=tm2c2, weights=(0.5, 0.5), k=3).scores.round(4)
+    array([[0.8333, 0.5   , 0.125 ]], dtype=float32)
+    """
+
+    method: str = "pit"
+    ties: str | None = None
+    single: float | None = None
+    equal: float | None = None
+    lower: float | Sequence[float] | None = None
+    upper: float | Sequence[float] | None = None
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in CALIBRATIONS:
+            raise InputError(f"calibration is {self.method!r}; allowed: {', '.join(CALIBRATIONS)}")
+        self._check_ties()
+        for name in ("single", "equal"):
+            value = getattr(self, name)
+            if value is not None and not is_finite_float32(value):
+                raise InputError(f"{name} is {value!r}; it must be a finite float32 number")
+        self._check_bounds()
+        self._check_temperature()
+
+    def _check_ties(self) -> None:
+        if self.ties is None:
+            return
+        if self.method != "pit":
+            raise InputError(f"ties={self.ties!r} with calibration {self.method!r}; only 'pit' has a tie rule")
+        if self.ties not in TIES:
+            raise InputError(f"ties is {self.ties!r}; allowed: {', '.join(TIES)}")
+
+    def _check_bounds(self) -> None:
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(value))
+            if value is not None and self.method != "theoretical_min_max":
+                raise InputError(
+                    f"{name}={value!r} with calibration {self.method!r}; only 'theoretical_min_max' has it"
+                )
+        if self.method == "theoretical_min_max" and self.lower is None:
+            raise InputError(
+                "calibration 'theoretical_min_max' needs lower=, the least score that the scorer can give "
+                "(-1 for cosine, 0 for BM25)"
+            )
+
+    def _check_temperature(self) -> None:
+        if self.temperature is None:
+            return
+        if self.method != "softmax":
+            raise InputError(
+                f"temperature={self.temperature!r} with calibration {self.method!r}; only 'softmax' has one"
+            )
+        if not is_positive_float32(self.temperature):
+            raise InputError(f"temperature of softmax is {self.temperature!r}; it must be a float32 number above 0")
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        """The options as the kernels' header calibrate.h lays them out, for so many lists."""
+        head = [self.single, self.equal, 1.0 if self.temperature is None else self.temperature]
+        bounds = np.full((num_lists, 2), np.nan, np.float32)
+        if self.lower is not None:
+            bounds[:, 0] = per_list(self.lower, num_lists, "lower")
+        if self.upper is not None:
+            bounds[:, 1] = per_list(self.upper, num_lists, "upper")
+        wrong = bounds[:, 0] >= bounds[:, 1]  # False for NaN
+        if wrong.any():
+            raise InputError(
+                f"lower is {self.lower!r} and upper {self.upper!r}; in each list lower must be below upper, in float32"
+            )
+        return np.concatenate([np.array([np.nan if x is None else x for x in head], np.float32), bounds.ravel()])
+
+    @property
+    def tie_rule(self) -> str:
+        """`ties`, or its default."""
+        return self.ties or "strict"
+
+    def of_list(self, at: int, num_lists: int) -> Calibration:
+        """The same for list number `at` of `num_lists` alone.
+
+        Examples
+        --------
+        >>> from hopfuse.fusion import Calibration
+        >>> Calibration("theoretical_min_max", lower=(-1.0, 0.0)).of_list(1, 2).lower
+        0.0
+        """
+        if self.lower is None:
+            return self
+        bounds = self.packed(num_lists)[3:].reshape(num_lists, 2)
+        upper = None if self.upper is None else float(bounds[at, 1])
+        return Calibration(self.method, single=self.single, equal=self.equal, lower=float(bounds[at, 0]), upper=upper)

@@ -1,0 +1,47 @@
+"""Log-linear pooling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .base import NONNEGATIVE, FusionMethod, check_epsilon, check_temperature
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLinear(FusionMethod):
+    """score = prod_l (P_l + epsilon)^w_l, P_l the Boltzmann probabilities of list l (see :class:`Boltzmann`).
+
+    For two lists P_v^w P_g^(1 - w) (PhaseGraph). A list that lacks the document has P = 0 for it, and so the factor
+    epsilon^w_l; an empty list gives every document that factor. Calibrations and default weights as in Boltzmann.
+
+    Parameters
+    ----------
+    temperature : "auto" or float > 0
+    epsilon : float > 0
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> a, b = hf.Hits([[0, 1]], [[3.0, 1.0]]), hf.Hits([[1, 0]], [[0.9, 0.1]])
+    >>> method = hf.fusion.LogLinear(temperature=1.0)
+    >>> hf.fuse([a, b], method=method, calibration="rank", weights=(0.5, 0.5), k=2).scores.round(4)
+    array([[0.4714, 0.4714]], dtype=float32)
+    """
+
+    temperature: float | Literal["auto"] = "auto"
+    epsilon: float = 1e-9
+
+    name: ClassVar[str] = "log_linear"
+    calibrations: ClassVar[tuple[str, ...] | None] = NONNEGATIVE
+    needs_nonnegative: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        check_epsilon(self.epsilon)
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        return np.array([check_temperature(self.temperature), self.epsilon], np.float32)

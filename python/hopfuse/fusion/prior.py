@@ -1,0 +1,74 @@
+"""What is known of documents before a query is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+
+class Prior:
+    """Documents' importance, which multiplies fused scores: final = fused ((1 - weight) + weight importance).
+
+    Checked once, here; ``hf.fuse(lists, prior=...)`` makes one of an array in every call. For scores that are at
+    least 0: it raises those below.
+
+    Parameters
+    ----------
+    importance : array_like of real numbers, shape (N,), on the host
+        Of document 0 to N - 1, in [0, 1]; NaN where it is not known. Such a document keeps its score, and so does
+        one with an id of N or more.
+    weight : float in [0, 1]
+        How much of a score depends on importance.
+
+    Attributes
+    ----------
+    factors : ndarray of float32, shape (N,)
+        What the score of each document is multiplied by.
+
+    Raises
+    ------
+    InputError
+        Importance of another shape, below 0 or above 1; a weight out of its range.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hits = hf.Hits([[0, 1, 2]], [[1.0, 1.0, 1.0]])
+    >>> prior = hf.fusion.Prior([0.0, 1.0, float("nan")], weight=0.25)
+    >>> hf.fuse([hits], method="linear", calibration="none", prior=prior, k=3).row(0)
+    [(1, 1.0), (2, 1.0), (0, 0.75)]
+    """
+
+    __slots__ = ("factors", "weight")
+
+    factors: NDArray[np.float32]
+    weight: float
+
+    def __init__(self, importance: Any, *, weight: float = 0.3) -> None:
+        try:
+            known = np.asarray(importance, np.float64)
+        except (TypeError, ValueError):
+            known = np.zeros(())
+        if known.ndim != 1:
+            raise InputError(f"prior is {importance!r}; importance must be numbers of shape (N,), a document each")
+        wrong = ~(np.isnan(known) | ((known >= 0) & (known <= 1)))
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"prior has importance {known[at]} for document {at}; it must be in [0, 1], or NaN")
+        number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
+        if not number or not 0 <= weight <= 1:
+            raise InputError(f"weight of the prior is {weight!r}; it must be a number in [0, 1]")
+        factors = np.where(np.isnan(known), 1.0, (1.0 - weight) + weight * known).astype(np.float32)
+        factors.flags.writeable = False
+        object.__setattr__(self, "factors", factors)
+        object.__setattr__(self, "weight", float(weight))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Prior is not changed: make another with {name}")
+
+    def __repr__(self) -> str:
+        return f"Prior(documents={self.factors.size}, weight={self.weight})"

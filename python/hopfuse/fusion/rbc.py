@@ -1,0 +1,45 @@
+"""Rank-biased centroids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import UnitWeights, is_finite_float32
+
+
+@dataclass(frozen=True, kw_only=True)
+class RBC(UnitWeights):
+    """score = sum_l w_l (1 - phi) phi^(rank_l - 1), ranks from 1 by position; a list that lacks the document adds 0.
+
+    Scores play no part, so a calibration is an error. Default weights: 1 each (Bailey, Moffat, Scholer & Thomas,
+    SIGIR 2017).
+
+    Parameters
+    ----------
+    phi : float in (0, 1)
+        How deep a reader goes: the next rank is looked at with this probability.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.fuse([hf.Hits([[4, 2]], [[1.0, 0.5]])], method="rbc", phi=0.5, k=2).row(0)
+    [(4, 0.5), (2, 0.25)]
+    """
+
+    phi: float = 0.9
+
+    name: ClassVar[str] = "rbc"
+    default_calibration: ClassVar[str] = "none"
+    calibrations: ClassVar[tuple[str, ...] | None] = ()
+
+    def __post_init__(self) -> None:
+        if not is_finite_float32(self.phi) or not 0 < np.float32(self.phi) < 1:
+            raise InputError(f"phi is {self.phi!r}; it must be a float32 number between 0 and 1")
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        return np.array([np.log(float(self.phi)), 1.0 - float(self.phi)], np.float32)

@@ -1,0 +1,56 @@
+"""Tsallis fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import NONNEGATIVE, FusionMethod, check_temperature, per_list
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tsallis(FusionMethod):
+    """:class:`Boltzmann` with the q-exponential in place of the exponential (PhaseGraph; Tsallis 1988).
+
+    P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T) with e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)) and q = 1 the exponential;
+    score = sum_l w_l P_l. q > 1 has a longer tail, q < 1 cuts it off. A list that lacks the document adds 0; a list
+    of one, or all tied, or all cut off, is uniform. Every calibration of Boltzmann but "none". Default weights:
+    (0.7, 0.3) for two lists, equal ones otherwise.
+
+    Parameters
+    ----------
+    q : float or sequence of float, length L
+        In [0, 10]. PhaseGraph's q > 1 for the graph list alone is ``q=(1.0, 1.5)``.
+    temperature : "auto" or float > 0
+        "auto" is 2/3 of the list's mean energy.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hits = hf.Hits([[0, 1, 2]], [[3.0, 2.0, 1.0]])
+    >>> hf.fuse([hits], method="tsallis", q=2.0, temperature=1.0, calibration="rank", k=3).scores.round(4)
+    array([[0.457 , 0.3252, 0.2178]], dtype=float32)
+    """
+
+    q: float | Sequence[float] = 1.5
+    temperature: float | Literal["auto"] = "auto"
+
+    name: ClassVar[str] = "tsallis"
+    calibrations: ClassVar[tuple[str, ...] | None] = tuple(name for name in NONNEGATIVE if name != "none")
+    needs_nonnegative: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        if isinstance(self.q, Sequence | np.ndarray) and not isinstance(self.q, str):
+            object.__setattr__(self, "q", tuple(self.q))
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        q = per_list(self.q, num_lists, "q")
+        if ((q < 0) | (q > 10)).any():
+            raise InputError(f"q is {self.q!r}; it must be in [0, 10]")
+        return np.concatenate([np.array([check_temperature(self.temperature)], np.float32), q])

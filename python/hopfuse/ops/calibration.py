@@ -1,0 +1,148 @@
+"""Score calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+from ..backends import resolve
+from ..backends.arguments import thread_count
+from ..backends.placement import device_for
+from ..errors import InputError
+from ..fusion.calibration import Calibration, CalibrationName, Ties
+from ..types import Hits
+from ._arrays import same_library
+from ._lists import device_list, host_list
+
+Bound = float | Sequence[float] | None
+
+
+@overload
+def calibrate(
+    lists: Hits,
+    method: CalibrationName | Calibration = ...,
+    *,
+    ties: Ties | None = ...,
+    single: float | None = ...,
+    equal: float | None = ...,
+    lower: Bound = ...,
+    upper: Bound = ...,
+    temperature: float | None = ...,
+    backend: str = ...,
+    threads: int | None = ...,
+) -> Hits: ...
+@overload
+def calibrate(
+    lists: Sequence[Hits],
+    method: CalibrationName | Calibration = ...,
+    *,
+    ties: Ties | None = ...,
+    single: float | None = ...,
+    equal: float | None = ...,
+    lower: Bound = ...,
+    upper: Bound = ...,
+    temperature: float | None = ...,
+    backend: str = ...,
+    threads: int | None = ...,
+) -> list[Hits]: ...
+
+
+def calibrate(
+    lists: Hits | Sequence[Hits],
+    method: CalibrationName | Calibration = "pit",
+    *,
+    ties: Ties | None = None,
+    single: float | None = None,
+    equal: float | None = None,
+    lower: Bound = None,
+    upper: Bound = None,
+    temperature: float | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> Hits | list[Hits]:
+    """Put the scores of each list on a common scale, query by query; the order stays.
+
+    Parameters
+    ----------
+    lists : Hits, or sequence of Hits
+    method : str, or a :class:`hopfuse.fusion.Calibration` with all options
+        ``pit``: percentile rank in [0, 1]. ``min_max``: (s - min)/(max - min), 1 where all are equal.
+        ``max``: s / max|s|. ``z_score``: (s - mean)/population deviation, 0 where all are equal.
+        ``l2``: s / sqrt(sum s^2). ``rank``: (n - r + 1)/n, r = 1 for the first.
+        ``theoretical_min_max``: (s - lower)/(upper - lower), cut to [0, 1] (TM2C2).
+        ``three_sigma``: 1/2 + (s - mean)/(6 sample deviations), cut to [0, 1], 1/2 where all are equal
+        (distribution-based score fusion). ``sum``: (s - min)/sum(s - min), 1/n where all are equal.
+        ``gaussian``: the standard normal quantile of the mid-rank (l + g)/(2n), l scores below and g not above:
+        the optimal transport of the list to N(0, 1), 0 where all are equal. ``softmax``: exp(s/T)/sum exp(s/T).
+        ``none``: s.
+    ties : {"strict", "weak", "mean", "rank"}, optional
+        For ``pit`` only, by SciPy's names (scipy.stats.percentileofscore); "strict" by default, as in
+        PhaseGraph: the share of scores below, so that a list's minimum gets 0.
+    single, equal : float, optional
+        What the score of a list of one becomes, and what those of a list of two or more equal ones become,
+        whatever the method; by default what it makes of them.
+    lower, upper : float or sequence of float, one a list, optional
+        For ``theoretical_min_max`` only: the least score that the scorer can give, and the largest; without
+        `upper` the list's own largest.
+    temperature : float > 0, optional
+        T of ``softmax``; 1 by default.
+
+    Returns
+    -------
+    Hits, or list of Hits
+        The same ids and counts with calibrated float32 scores.
+
+    Raises
+    ------
+    InputError
+        An unknown method, an option that the method does not have, or one out of its range.
+
+    References
+    ----------
+    TM2C2: Bruch, Gai & Ingber, TOIS 2023. sum: Montague & Aslam, CIKM 2001. The normal quantile is Wichura's
+    algorithm AS 241, 1988.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> h = hf.Hits([[3, 1, 4, 5]], [[9.0, 7.0, 7.0, 1.0]])
+    >>> hf.calibrate(h).scores
+    array([[0.75, 0.25, 0.25, 0.  ]], dtype=float32)
+    >>> hf.calibrate(h, "min_max", single=0.5).scores
+    array([[1.  , 0.75, 0.75, 0.  ]], dtype=float32)
+    """
+    options = {
+        "ties": ties,
+        "single": single,
+        "equal": equal,
+        "lower": lower,
+        "upper": upper,
+        "temperature": temperature,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(method, Calibration):
+        if given:
+            raise InputError(f"options {sorted(given)} beside {method!r}; give them to the object instead")
+        rule = method
+    else:
+        rule = Calibration(method, **given)  # type: ignore[arg-type]
+    many = [lists] if isinstance(lists, Hits) else lists
+    if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
+        raise InputError(
+            f"calibrate takes Hits or a sequence of Hits, not {type(lists).__name__}; wrap: hf.Hits(ids, scores)"
+        )
+    done = [_calibrate_one(hits, rule.of_list(at, len(many)), backend, threads) for at, hits in enumerate(many)]
+    return done[0] if isinstance(lists, Hits) else done
+
+
+def _calibrate_one(hits: Hits, rule: Calibration, backend: str, threads: int | None) -> Hits:
+    device = device_for(backend, hits.scores, "scores")
+    call = {"method": rule.method, "ties": rule.tie_rule, "option": rule.packed(1)}
+    if device is None:
+        _, scores, counts = host_list(hits)
+        out = resolve(backend).calibrate(scores, counts, **call, threads=thread_count(threads))  # type: ignore[arg-type]
+        return Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts)
+    with device.runtime.on_stream_of(hits.scores):
+        _, scores, counts = device_list(device, hits, "hits")
+        on_device = device.calibrate(scores, counts, **call)  # type: ignore[arg-type]
+        return Hits._trusted(hits.ids, device.runtime.export(on_device, hits.scores), hits.counts)
