@@ -87,7 +87,9 @@ class Page(HTMLParser):
 
 
 def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
-    hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", "--html", tmp_path / "r.html")
+    write_jsonl(tmp_path / "passages.jsonl", [{"id": 5, "title": "Five & <six>"}])
+    page = ("--html", tmp_path / "r.html", "--passages", tmp_path / "passages.jsonl")
+    hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *page)
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     page = Page(text)
     assert (page.open, page.refers) == ([], [])
@@ -101,7 +103,7 @@ def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
     assert len(re.findall(r'<rect class="won"', text)) == 29 + 0 + 19
     assert len(re.findall(r'<rect class="lost"', text)) == 0 + 11 + 0
     won = re.search(r'<td>q5</td><td class="text">What is &lt;5&gt;\?</td><td>2</td>(.*?)</tr>(.*?)</tr>', text)
-    assert re.findall(r"<td[^>]*>([^<]*)</td>", won[1]) == ["5", "2", "1"]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", won[1]) == ["5: Five &amp; &lt;six&gt;", "2", "1"]
     assert re.findall(r"<td[^>]*>([^<]*)</td>", won[2])[3:] == ["x5", "1", "-"]
 
 

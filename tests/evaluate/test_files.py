@@ -125,6 +125,17 @@ def test_the_judgements_of_the_real_files_are_those_by_number(data_folder):
     assert [[int(p) for p in row] for row in named(by_name.gold, names)] == [list(row) for row in by_number.gold]
 
 
+def test_titles_of_passages(tmp_path):
+    names = PassageNames()
+    names.read_titles(
+        written(tmp_path, "p.jsonl", '{"id": 3, "title": "Ada", "text": "."}\n{"id": "x", "title": null}\n')
+    )
+    assert dict(names.titles) == {"3": "Ada"}
+    assert len(names) == 0
+    with pytest.raises(FormatError, match="line 1 has the title 4"):
+        names.read_titles(written(tmp_path, "p.jsonl", '{"id": 3, "title": 4}\n'))
+
+
 # ---- Runs -----------------------------------------------------------------------------------------------------------
 
 TREC = "q1 Q0 d2 2 0.5 t\nq1 Q0 d1 1 0.5 t\nq1 Q0 d3 3 0.75 t\nq9 Q0 d1 1 2 t\nq2 Q0 d1 1 -1e-3 t\n"

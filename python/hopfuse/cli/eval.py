@@ -63,6 +63,7 @@ from .options import FILE
     help="Only the queries whose id has an even (tune) or odd (test) MD5.",
 )
 @click.option("--beir-split", default="test", show_default=True, help="Which table of a BEIR folder.")
+@click.option("--passages", type=FILE, help="Passages with id and title, .jsonl: titles for the page.")
 @click.option("--json", "json_out", type=FILE, help="Write the numbers here too, with every query's values.")
 @click.option("--html", "html_out", type=FILE, help="Write a page here too: plots, queries won and lost.")
 @click.option("--overwrite", is_flag=True, help="Replace the files of --json and --html where they exist.")
@@ -73,6 +74,7 @@ def evaluate_runs(
     metrics: tuple[str, ...],
     split: str,
     beir_split: str,
+    passages: Path | None,
     json_out: Path | None,
     html_out: Path | None,
     overwrite: bool,
@@ -88,6 +90,8 @@ def evaluate_runs(
         if out is not None and out.exists() and not overwrite:
             raise InputError(f"{option}: {out} exists; choose another name, or replace it with --overwrite")
     names = PassageNames()
+    if passages is not None:
+        names.read_titles(passages)
     qrels = read_qrels(judgements, names, split=beir_split)
     whole = {name: read_run(path, qrels.ids, names) for name, path in files.items()}
     rows = split_rows(qrels, split)

@@ -3,9 +3,12 @@
 from .answers import answer_values, exact_match, normalised, token_f1
 from .bootstrap import bootstrap_interval
 from .comparison import Comparison, compare
+from .components import connected_components
 from .evaluation import Estimate, Evaluation, Group, summarise
+from .fragmentation import shared_names
 from .holm import holm
 from .html_report import html_report
+from .legs import error_correlation, overlap, pool_loss
 from .mcnemar import mcnemar_exact
 from .metric_names import Metric, parse_metric
 from .metrics import average_precision, full_support, hit, last_hop, ndcg, recall, reciprocal_rank
@@ -21,6 +24,7 @@ from .rendering import rich_tables
 from .run import Run
 from .run_files import read_run
 from .split import SPLITS, in_test_half, split_rows
+from .spread import MassSpread, hub_nodes, mass_spread
 from .sweep import Sweep, Trial, sweep
 from .tables import DEFAULT_METRICS, evaluate
 from .wilson import wilson_interval
@@ -33,6 +37,7 @@ __all__ = [
     "Evaluation",
     "Group",
     "JudgedPairs",
+    "MassSpread",
     "Metric",
     "PassageNames",
     "Qrels",
@@ -43,9 +48,11 @@ __all__ = [
     "average_precision",
     "bootstrap_interval",
     "compare",
+    "connected_components",
     "detectable_difference",
     "detectable_mean_difference",
     "discordant_odds_ratio",
+    "error_correlation",
     "evaluate",
     "exact_match",
     "full_support",
@@ -54,13 +61,17 @@ __all__ = [
     "hit",
     "holm",
     "html_report",
+    "hub_nodes",
     "in_test_half",
     "last_hop",
+    "mass_spread",
     "mcnemar_exact",
     "mcnemar_power",
     "ndcg",
     "normalised",
+    "overlap",
     "parse_metric",
+    "pool_loss",
     "randomisation_test",
     "read_qrels",
     "read_run",
@@ -68,6 +79,7 @@ __all__ = [
     "reciprocal_rank",
     "relevance",
     "rich_tables",
+    "shared_names",
     "split_rows",
     "summarise",
     "sweep",

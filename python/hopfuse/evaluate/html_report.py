@@ -91,7 +91,10 @@ def _numbers(evaluation: Evaluation) -> Iterator[str]:
 
 def _compared(group: Group) -> list[list[str]]:
     return [
-        [run, metric, *comparison_cells(one)] for run, row in group.comparisons.items() for metric, one in row.items()
+        [run, metric, *comparison_cells(one)]
+        for run, row in group.comparisons.items()
+        for metric, one in row.items()
+        if one.n
     ]
 
 

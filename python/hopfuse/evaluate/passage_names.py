@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from types import MappingProxyType
+
+from ..errors import FormatError
+from .json_lines import json_objects
 
 
 class PassageNames:
@@ -45,6 +49,25 @@ class PassageNames:
     def set_title(self, name: str, title: str) -> None:
         """Keep a passage's title, for reports."""
         self._titles[name] = title
+
+    def read_titles(self, path: str | PathLike[str]) -> None:
+        """Keep the titles of a .jsonl file of passages, objects of "id" and "title", for reports.
+
+        Other keys are ignored, and so are passages without a title.
+
+        Raises
+        ------
+        FormatError
+            A line that is not an object with an id, or a title that is not a string; the message names the line.
+        OSError
+            The file cannot be read.
+        """
+        for at, row in json_objects(path, ("id",)):
+            title = row.get("title") or ""
+            if not isinstance(title, str):
+                raise FormatError(f"{path}, line {at} has the title {title!r}; a title is a string")
+            if title:
+                self.set_title(str(row["id"]), title)
 
     def __contains__(self, name: object) -> bool:
         return name in self._numbers

@@ -100,12 +100,18 @@ def _comparisons(table: Table, group: Group) -> Table:
         table.add_column(column, justify="right")
     for run, row in group.comparisons.items():
         for metric, c in row.items():
-            table.add_row(run, metric, *comparison_cells(c))
+            if c.n:
+                table.add_row(run, metric, *comparison_cells(c))
     return table
 
 
 def comparison_cells(c: Comparison) -> tuple[str, ...]:
     """n, wins, losses, difference in percent, odds ratio, p, p (Holm) and smallest detectable difference.
+
+    Parameters
+    ----------
+    c : Comparison
+        Of at least one query.
 
     Examples
     --------
@@ -115,8 +121,6 @@ def comparison_cells(c: Comparison) -> tuple[str, ...]:
     ('8', '8', '0', '+100.0 (+100.0 .. +100.0)', 'inf (1.71 .. inf)', '0.0078', '0.0078', '94.5')
     """
     counts = tuple(str(count) for count in (c.n, c.wins, c.losses))
-    if c.n == 0:
-        return (*counts, *("-",) * 5)
     difference = f"{100 * c.difference:+.1f}{_interval(c.low, c.high, 100, '+.1f')}"
     odds = "-"
     if c.odds_ratio is not None and c.wins + c.losses:

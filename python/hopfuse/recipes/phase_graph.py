@@ -40,6 +40,8 @@ class PhaseGraphResult:
     dense, graph : Hits
         The two pools with their raw scores; the graph pool (a :class:`~hopfuse.PprHits`) of a query without seeds is
         empty.
+    seeds : Seeds
+        The entities that each query's walk started from, as nodes of the graph; a row of padding where it had none.
     traces : list of dict, or None
         One per query where ``explain=True``; see :meth:`PhaseGraph.search`.
     """
@@ -47,6 +49,7 @@ class PhaseGraphResult:
     hits: Hits
     dense: Hits
     graph: PprHits
+    seeds: Seeds
     traces: list[dict[str, Any]] | None
 
 
@@ -177,7 +180,7 @@ class PhaseGraph:
         found = self._core(int(padded.nodes.shape[1]), k)(vectors, padded.nodes, padded.weights)
         dense, graph, hits = found["dense"], found["graph"], found["hits"]
         traces = trace_queries(self, seeds, dense, graph, hits) if explain else None
-        return PhaseGraphResult(hits, dense, graph, traces)
+        return PhaseGraphResult(hits, dense, graph, padded, traces)
 
     def _check_options(self) -> None:
         """An empty search: every operation refuses its own bad options now, not after the work of a real one."""
