@@ -13,6 +13,8 @@ Row = dict[str, Any]
 COLUMNS = ("bar", "held to", "measured", "at the machine's limit", "")
 #: Of the time at the machine's limits that a pass may take: its share of the bandwidth.
 PASS_SHARE = 0.6
+#: What a ratio is held to of the limit, where that is below the bar.
+LIMIT_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ def _ratio(bar: Bar, rows: list[Row | None], ceilings: Ceilings) -> list[str]:
     met = measured >= bar.ratio and proven in (None, 1.0)
     verdict = _verdict(met)
     if not met and limit is not None and limit < bar.ratio:
-        verdict += f": the limit is below the bar; {measured / limit:.0%} of it"
+        verdict = (
+            f"the limit is below the bar: {measured / limit:.0%} of it, {_verdict(measured >= LIMIT_SHARE * limit)}"
+        )
+        verdict += "" if proven in (None, 1.0) else "; not every list is proven"
     return [*name, shown, "-" if limit is None else times(limit), verdict]
 
 

@@ -28,6 +28,7 @@ PUBLIC = [
     "hopfuse.extract",
     "hopfuse.fusion",
     "hopfuse.index",
+    "hopfuse.lexical",
     "hopfuse.ops",
     "hopfuse.recipes",
     "hopfuse.reference",

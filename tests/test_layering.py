@@ -27,6 +27,7 @@ PUBLIC = {
     "recipes",
     "encoders",
     "extract",
+    "lexical",
     "evaluate",
     "adapters",
     "reference",
@@ -41,14 +42,14 @@ ROOMS: dict[str, set[str]] = {
     "ops": {"backends", "fusion", "errors", "types"},
     "index": {"errors", "types"},
     "recipes": {"ops", "fusion", "index", "errors", "types"},
-    **dict.fromkeys(["encoders", "extract", "connect", "adapters", "evaluate"], PUBLIC - {"reference"}),
+    **dict.fromkeys(["encoders", "extract", "lexical", "connect", "adapters", "evaluate"], PUBLIC - {"reference"}),
     **dict.fromkeys(["cli", "server", "distributed"], PUBLIC - {"reference"}),
     "": PUBLIC | {"backends"},
 }
 #: Third-party modules that a room may import at its top, beside numpy.
 EAGER: dict[str, set[str]] = {"cli": {"click", "rich"}}
 #: Rooms that may import other third-party modules inside functions.
-LAZY = {"index", "encoders", "extract", "connect", "adapters", "evaluate", "cli", "server", "distributed"}
+LAZY = {"index", "encoders", "extract", "lexical", "connect", "adapters", "evaluate", "cli", "server", "distributed"}
 #: Modules that no room may import: they run what they read.
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 #: A recipe sees no files and no network.
@@ -231,6 +232,9 @@ PLANTED = [
     ("hopfuse.cli.score", "from .. import _native"),
     ("hopfuse.cli.score", "from ..backends import explain"),
     ("hopfuse.cli.score", "import pyarrow"),
+    ("hopfuse.recipes.phase_graph", "from ..lexical import BM25"),
+    ("hopfuse.index.lexical", "from ..lexical import BM25"),
+    ("hopfuse.lexical.bm25", "import bm25s"),
     ("hopfuse.encoders.word_llama", "import wordllama"),
     ("hopfuse.encoders.word_llama", "if True:\n    import wordllama"),
     ("hopfuse.evaluate.metrics", "from .._native import ppr"),

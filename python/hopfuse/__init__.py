@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors, fusion
 from .backends import explain
 from .ops import (
+    Calibrator,
     Captured,
     MemoryEstimate,
     calibrate,
@@ -23,13 +24,14 @@ from .ops import (
 from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
 
 if TYPE_CHECKING:
-    from . import adapters, encoders, evaluate, extract, recipes, reference
+    from . import adapters, encoders, evaluate, extract, lexical, recipes, reference
     from .backends.selftest import SelfTest, selftest
     from .index import Index
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibrator",
     "Captured",
     "Corpus",
     "Graph",
@@ -51,6 +53,7 @@ __all__ = [
     "extract",
     "fuse",
     "fusion",
+    "lexical",
     "memory_estimate",
     "ppr",
     "ppr_topk",
@@ -61,7 +64,7 @@ __all__ = [
     "selftest",
 ]
 
-_ROOMS = ("adapters", "encoders", "evaluate", "extract", "recipes", "reference")
+_ROOMS = ("adapters", "encoders", "evaluate", "extract", "lexical", "recipes", "reference")
 
 
 def __getattr__(name: str) -> Any:

@@ -52,7 +52,11 @@ def test_a_limit_below_the_bar_is_named_with_the_share_that_was_reached() -> Non
     timed = row("fusion-rrf", "ranx", 10_000, 35.0, ours=0.1)
     timed["moved"] = {"gathered": 0, "streamed": 700_000_000, "state": 0, "touched": 700_000_000}
     found = line([timed, *LIMITS], "reciprocal")
-    assert found[2:] == ["35.0×", "50.0×", "missed: the limit is below the bar; 70% of it"]
+    assert found[2:] == ["35.0×", "50.0×", "the limit is below the bar: 70% of it, met"]
+    timed["ratio"]["of_medians"] = 34.0
+    assert line([timed, *LIMITS], "reciprocal")[-1] == "the limit is below the bar: 68% of it, missed"
+    timed["gate"]["oracle"]["proven"] = 0.9
+    assert line([timed, *LIMITS], "reciprocal")[-1].endswith("; not every list is proven")
 
 
 @pytest.mark.parametrize(("proven", "verdict"), [(1.0, "met"), (0.5, "missed")])

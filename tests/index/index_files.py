@@ -12,6 +12,7 @@ import numpy as np
 from hopfuse import Graph
 from hopfuse.index import Index
 from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
+from hopfuse.types import TermMatrix
 
 PASSAGES = [
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
@@ -39,8 +40,25 @@ def vectors(rows: int, dim: int = 5, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 
-def full_index(**changes: Any) -> Index:
-    """An index with every section."""
+def term_matrix(**changes: Any) -> TermMatrix:
+    """Terms of three passages."""
+    arguments: dict[str, Any] = {
+        "terms": ["ada", "program", "首都"],
+        "indptr": np.array([0, 2, 3, 4]),
+        "passages": np.array([0, 2, 0, 2], np.int32),
+        "scores": np.array([0.5, 0.25, 1.5, 2.0], np.float32),
+        "num_passages": 3,
+        "method": "lucene",
+        "k1": 1.2,
+        "b": 0.75,
+        "stopwords": ["a", "the"],
+        "stemmer": "english",
+    }
+    return TermMatrix(**(arguments | changes))
+
+
+def full_index(*, lexical: bool = True, **changes: Any) -> Index:
+    """An index with every section, or with all but the lexical ones, which versions 1 and 2 of the format lack."""
     arguments: dict[str, Any] = {
         "passages": PASSAGES,
         "vectors": vectors(3),
@@ -49,7 +67,8 @@ def full_index(**changes: Any) -> Index:
         "aliases": ALIASES,
         "entity_vectors": vectors(4, 2, seed=1),
     }
-    return Index.build(**(arguments | changes))
+    built = Index.build(**(arguments | changes))
+    return built.with_lexical(term_matrix()) if lexical else built
 
 
 def assert_same(a: Index, b: Index) -> None:
@@ -63,6 +82,7 @@ def assert_same(a: Index, b: Index) -> None:
     assert {k: v for k, v in a.info().items() if k != "generation"} == {
         k: v for k, v in b.info().items() if k != "generation"
     }
+    assert_same_terms(a.lexical, b.lexical)
     assert (a.graph is None) == (b.graph is None)
     if a.graph is not None and b.graph is not None:
         assert (a.graph.directed, a.graph.edge_type_names) == (b.graph.directed, b.graph.edge_type_names)
@@ -70,6 +90,16 @@ def assert_same(a: Index, b: Index) -> None:
         assert list(ours) == list(theirs)
         for name in ours:
             assert_equal_arrays(ours[name], theirs[name], name)
+
+
+def assert_same_terms(a: TermMatrix | None, b: TermMatrix | None) -> None:
+    if a is None or b is None:
+        assert a is b
+        return
+    for name in ("indptr", "passages", "scores"):
+        assert_equal_arrays(getattr(a, name), getattr(b, name), name)
+    for name in ("terms", "num_passages", "method", "k1", "b", "stopwords", "stemmer"):
+        assert getattr(a, name) == getattr(b, name), name
 
 
 def assert_equal_arrays(a: np.ndarray | None, b: np.ndarray | None, name: str) -> None:

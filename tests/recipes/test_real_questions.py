@@ -17,6 +17,8 @@ DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
 @pytest.fixture(scope="module")
 def quality() -> ModuleType:
     pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
+    for module in ("bm25s", "Stemmer"):
+        pytest.importorskip(module, reason="the lexical list is BM25's (extra lexical)")
     spec = importlib.util.spec_from_file_location("quality_report", ROOT / "bench" / "quality.py")
     assert spec is not None
     assert spec.loader is not None
@@ -36,10 +38,12 @@ def evaluation(quality: ModuleType, name: str) -> Any:
 
 def test_hotpotqa_is_within_two_points_of_the_reference(quality: ModuleType) -> None:
     result = evaluation(quality, "hotpotqa")
-    for run in ("dense", "ppr, else dense", "rrf", "phasegraph, ties=mean"):
+    for run in ("dense", "bm25", "ppr, else dense", "rrf", "phasegraph, ties=mean"):
         for metric, theirs in zip(quality.METRICS[:3], quality.REFERENCE[run], strict=True):
             assert abs(100 * result.estimate(run, metric).mean - theirs) <= 2.0, (run, metric)
     assert result.estimate("phasegraph", "last_hop@10").mean > result.estimate("dense", "last_hop@10").mean + 0.1
+    three, two = (result.estimate(run, "recall@5").mean for run in ("phasegraph + bm25", "phasegraph"))
+    assert three > two
 
 
 def test_musique_gains_at_the_last_hop_over_dense(quality: ModuleType) -> None:

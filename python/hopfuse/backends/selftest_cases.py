@@ -80,6 +80,7 @@ def _ppr_cases(batch: int) -> Iterator[Case]:
 def _topk_cases(batch: int) -> Iterator[Case]:
     yield topk_case(f"ppr_topk proven, {batch} queries", batch, weighted=True)
     yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, among=True)
+    yield topk_case(f"ppr_topk refined, {batch} queries", batch, k=_NODES - 20, weighted=True, tol=1e-4)
     yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
     yield topk_case(f"ppr_topk of all nodes, masks, {batch} queries", batch, k=_NODES, types=_TYPES, masks=batch)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from .. import Index
 from ..errors import InputError
+from ..lexical import BM25
 from ..types.corpus import METRICS, STORAGES
 from .info import index_table
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
@@ -26,6 +27,13 @@ from .options import DIRECTORY, FILE, encoder_option, make_encoder
 @click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
 @click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True)
 @click.option("--storage", type=click.Choice(STORAGES), default="float32", show_default=True)
+@click.option(
+    "--lexical",
+    is_flag=False,
+    flag_value="english",
+    metavar="[LANGUAGE]",
+    help="Keep BM25 over titles and texts: stop words and stems of this language, english where absent, or none.",
+)
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made where absent.")
 def build(
     passages: Path,
@@ -37,6 +45,7 @@ def build(
     entity_vectors: Path | None,
     metric: Any,
     storage: Any,
+    lexical: str | None,
     out: Path,
 ) -> None:
     """Build an index from files.
@@ -55,9 +64,17 @@ def build(
         metric=metric,
         storage=storage,
     )
+    if lexical is not None:
+        index = with_bm25(index, None if lexical == "none" else lexical)
     generation = index.save(out)
     Console(stderr=True).print(f"Saved generation {generation} in {out}", soft_wrap=True, highlight=False)
     Console().print(index_table(index.info()))
+
+
+def with_bm25(index: Index, language: str | None) -> Index:
+    """The index with BM25 over each passage's title and text."""
+    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
+    return index.with_lexical(BM25.build(texts, stopwords=language, stemmer=language).matrix)
 
 
 def _texts(passages: Path) -> list[str]:

@@ -15,7 +15,16 @@ from .. import Index
 from ..errors import InputError
 from ..recipes import PhaseGraph
 from .names import NameFinder
-from .options import FILE, case_option, encoder_option, index_option, make_encoder, recipe_options
+from .options import (
+    FILE,
+    case_option,
+    encoder_option,
+    index_option,
+    lexical_options,
+    make_encoder,
+    recipe_arguments,
+    recipe_options,
+)
 from .trace_tree import trace_tree
 
 
@@ -28,6 +37,7 @@ from .trace_tree import trace_tree
 @click.option("--row", type=click.IntRange(min=0), default=0, show_default=True, help="Which row of --vector.")
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages.")
 @recipe_options(alpha=0.7)
+@lexical_options
 @case_option
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines of each list.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole trace as JSON.")
@@ -51,7 +61,7 @@ def explain(
     vectors = None if vector is None else _read_vector(vector, row)
     used = None if encoder is None else make_encoder(encoder)
     mentions = list(entities) or NameFinder(index, case_sensitive=case_sensitive).find([query])[0]
-    phase_graph = PhaseGraph(index, encoder=used, **recipe)
+    phase_graph = PhaseGraph(index, encoder=used, **recipe_arguments(index, recipe))
     found = phase_graph.search([query], vectors=vectors, entities=[mentions], k=k, explain=True)
     assert found.traces is not None
     trace = {"question": query, **found.traces[0]}

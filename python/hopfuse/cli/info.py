@@ -58,12 +58,13 @@ def index_table(found: Mapping[str, Any]) -> Table:
     """What an index holds, a line each."""
     table = _lines("Index")
     for key, value in found.items():
-        if key not in ("graph", "sections", "bytes"):
+        if key not in ("graph", "lexical", "sections", "bytes"):
             table.add_row(
                 key.replace("_", " ").removeprefix("num "), _listed(value if type(value) is int else str(value))
             )
-    for key, value in (found["graph"] or {}).items():
-        table.add_row(f"graph: {key.replace('_', ' ')}", _listed(value))
+    for part in ("graph", "lexical"):
+        for key, value in (found[part] or {}).items():
+            table.add_row(f"{part}: {key.replace('_', ' ')}", _listed(value))
     table.add_row("size", f"{found['bytes'] / 1e6:,.1f} MB")
     return table
 

@@ -45,11 +45,11 @@ class QueryInputs:
         if self.encoder is None:
             assert self._vectors is not None
             return np.asarray(self._vectors[first : first + len(queries)])
-        return self.encoder.encode_queries([_text(q, "to be encoded") for q in queries])
+        return self.encoder.encode_queries([text_of(q, "to be encoded") for q in queries])
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int]]:
         """Names or numbers of entities for each query."""
-        without = [_text(q, "to find names in") for q in queries if q.entities is None]
+        without = [text_of(q, "to find names in") for q in queries if q.entities is None]
         names = iter(self._names.find(without) if without else [])
         return [next(names) if q.entities is None else q.entities for q in queries]
 
@@ -66,7 +66,8 @@ def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
         yield chunk
 
 
-def _text(query: Query, purpose: str) -> str:
+def text_of(query: Query, purpose: str) -> str:
+    """A query's text, or an error that says what it is needed for."""
     if query.text is None:
         raise InputError(f"query {query.id!r} has no text {purpose}; give it 'text', or 'entities' and --vectors")
     return query.text

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from .. import Index
 from ..encoders import Encoder, SentenceTransformerEncoder, WordLlamaEncoder
 from ..errors import InputError
+from ..lexical import BM25
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,7 +36,7 @@ def recipe_options(alpha: float) -> Callable[[F], F]:
         click.option("--dense-k", type=int, default=100, show_default=True, help="Length of the dense list."),
         click.option("--graph-k", type=int, default=30, show_default=True, help="Length of the graph list."),
         click.option("--damping", type=float, default=0.5, show_default=True, help="Probability of walking on."),
-        click.option("--consensus", type=float, default=0.0, show_default=True, help="Bonus for being in both lists."),
+        click.option("--consensus", type=float, default=0.0, show_default=True, help="Bonus for being in two lists."),
         click.option(
             "--passage-seeds",
             type=float,
@@ -51,6 +53,30 @@ def recipe_options(alpha: float) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+def lexical_options(command: F) -> F:
+    """Those of PhaseGraph's lexical leg; :func:`recipe_arguments` reads them."""
+    for option in (
+        click.option("--lexical-k", type=int, help="Length of BM25's list.  [default: 100]"),
+        click.option("--lexical-weight", type=float, help="Weight of BM25's list.  [default: 0.3]"),
+        click.option("--lexical", is_flag=True, help="Fuse BM25's list too, of an index that was built with it."),
+    ):
+        command = option(command)
+    return command
+
+
+def recipe_arguments(index: Index, options: Mapping[str, Any]) -> dict[str, Any]:
+    """PhaseGraph's arguments from what the options above read: ``lexical`` becomes the index's own leg."""
+    rest = {name: value for name, value in options.items() if not name.startswith("lexical")}
+    detail = {name: options[name] for name in ("lexical_weight", "lexical_k") if options[name] is not None}
+    if not options["lexical"]:
+        if detail:
+            raise InputError(f"--{next(iter(detail)).replace('_', '-')} is given without --lexical; add it")
+        return rest
+    if index.lexical is None:
+        raise InputError("--lexical: the index has no lexical part; build it with `hopfuse build --lexical`")
+    return {**rest, **detail, "lexical": BM25(index.lexical)}
 
 
 def make_encoder(name: str) -> Encoder:

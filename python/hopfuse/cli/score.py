@@ -12,9 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .. import Hits, Index, __version__
 from ..errors import InputError
 from ..recipes import PhaseGraph
-from .inputs import QueryInputs, check_one_source, chunks
+from .inputs import QueryInputs, check_one_source, chunks, text_of
 from .job import Job
-from .options import FILE, case_option, encoder_option, index_option, recipe_options
+from .options import (
+    FILE,
+    case_option,
+    encoder_option,
+    index_option,
+    lexical_options,
+    recipe_arguments,
+    recipe_options,
+)
 from .queries import Query, count_queries, file_digest, read_queries
 from .results import Row, writer_for
 
@@ -28,6 +36,7 @@ from .results import Row, writer_for
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages per query.")
 @click.option("--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries at a time.")
 @recipe_options(alpha=0.7)
+@lexical_options
 @case_option
 @click.option("--overwrite", is_flag=True, help="Replace OUT where it exists.")
 @click.option("--restart", is_flag=True, help="Drop an unfinished run instead of going on with it.")
@@ -81,13 +90,14 @@ class Scorer:
     """Turns a chunk of queries into rows of the result."""
 
     def __init__(self, index: Index, inputs: QueryInputs, k: int, recipe: dict[str, Any]) -> None:
-        self._recipe = PhaseGraph(index, encoder=inputs.encoder, **recipe)
+        self._recipe = PhaseGraph(index, encoder=inputs.encoder, **recipe_arguments(index, recipe))
         self._ids, self._inputs, self._k = index.passage_ids, inputs, k
 
     def score(self, queries: list[Query], first: int) -> list[Row]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
+        words = None if self._recipe.lexical is None else [text_of(q, "for BM25's list") for q in queries]
         vectors, entities = self._inputs.vectors(queries, first), self._inputs.entities(queries)
-        found = self._recipe.search(vectors=vectors, entities=entities, k=self._k)
+        found = self._recipe.search(words, vectors=vectors, entities=entities, k=self._k)
         return [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]
 
     def _hits(self, hits: Hits, row: int) -> list[dict[str, Any]]:

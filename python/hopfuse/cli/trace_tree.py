@@ -10,7 +10,7 @@ from rich.tree import Tree
 
 
 def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Seeds, both lists and the fused hits of a query, at most ``show`` lines of each.
+    """Seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         seeds.add(_seed(seed))
     if not trace["seeds"]:
         seeds.add("none: the graph list is empty")
-    for leg in ("dense", "graph"):
+    for leg in trace["temperatures"]:
         _leg(tree, leg, trace, show)
     hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):

@@ -20,6 +20,7 @@ from .qrels_files import read_qrels
 from .randomisation import randomisation_test
 from .ranks import gold_ranks
 from .relevance import gains, relevance
+from .reliability import Reliability, reliability
 from .rendering import rich_tables
 from .run import Run
 from .run_files import read_run
@@ -41,6 +42,7 @@ __all__ = [
     "Metric",
     "PassageNames",
     "Qrels",
+    "Reliability",
     "Run",
     "Sweep",
     "Trial",
@@ -78,6 +80,7 @@ __all__ = [
     "recall",
     "reciprocal_rank",
     "relevance",
+    "reliability",
     "rich_tables",
     "shared_names",
     "split_rows",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError
 
 MAGIC = b"\x89HOPFUSE"
-VERSION = 2
+VERSION = 3
 ENDIAN_MARK = 0x01020304
 ALIGNMENT = 64
 BLOCK = 1 << 20
@@ -27,7 +27,7 @@ DTYPES = ("uint8", "int32", "int64", "float16", "float32", "float64", "bfloat16"
 METRICS = ("ip", "cosine")
 STORAGES = ("float32", "float16", "bfloat16", "int8")
 #: How many of the dtypes and storages each version that is read has.
-_KNOWN = {1: (6, 2), 2: (7, 4)}
+_KNOWN = {1: (6, 2), 2: (7, 4), 3: (7, 4)}
 _BFLOAT16 = "uint16"  # as NumPy holds it; the format has no uint16
 
 HEADER = struct.Struct("<8s2I2Q2I3B13sI")  # followed by its own checksum
@@ -154,7 +154,7 @@ def parse_head(data: memoryview) -> Head:
     if magic != MAGIC:
         raise FormatError(f"the file starts with {bytes(magic)!r}, not with {MAGIC!r}; it is not a hopfuse index")
     if version not in _KNOWN:
-        allowed = " and ".join(map(str, _KNOWN))
+        allowed = f"{min(_KNOWN)} to {max(_KNOWN)}"
         raise FormatError(f"format version {version}; this hopfuse reads versions {allowed}: build the index again")
     num_dtypes, num_storages = _KNOWN[version]
     if zlib.crc32(data[: HEADER.size]) != header_crc:

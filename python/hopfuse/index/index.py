@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Graph
+from ..types import Corpus, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
 from .files import open_file, write_file
 from .format import VERSION, Settings, name_of
 from .generations import open_current, publish
+from .lexical import lexical_arrays, lexical_info, load_lexical
 from .loading import graph_info, load_corpus, load_graph
 from .schema import check_schema
 from .sections import Section
@@ -120,7 +121,7 @@ class Index:
         ...     graph=[{"src": 0, "dst": 2}, {"src": 1, "dst": 3}, {"src": 2, "dst": 3}],
         ... )
         >>> index
-        Index(passages=2, entities=2, dim=2, graph=True, metric='ip', storage='float32')
+        Index(passages=2, entities=2, dim=2, graph=True, lexical=False, metric='ip', storage='float32')
         >>> index.passage_frequency
         array([1, 1], dtype=int32)
         """
@@ -232,6 +233,40 @@ class Index:
 
         return publish(Path(directory), write)
 
+    def with_lexical(self, matrix: TermMatrix | None) -> Index:
+        """The same index with another lexical part, or with none; nothing large is copied.
+
+        Parameters
+        ----------
+        matrix : TermMatrix or None
+            Over the P passages in their order: :attr:`hopfuse.lexical.BM25.matrix`.
+
+        Returns
+        -------
+        Index
+            Of no generation yet; :meth:`save` keeps the part in the index's own file.
+
+        Raises
+        ------
+        InputError
+            Something else, or a matrix over another number of passages.
+
+        Examples
+        --------
+        >>> from hopfuse.index import Index
+        >>> from hopfuse.lexical import BM25
+        >>> index = Index.build(passages=[{"text": "A river."}, {"text": "The sea."}])
+        >>> index = index.with_lexical(BM25.build(index.texts).matrix)
+        >>> BM25(index.lexical).search(["the sea"], k=1).ids
+        array([[1]])
+        """
+        new = {} if matrix is None else lexical_arrays(matrix, self.num_passages)
+        kept = {name: section for name, section in self._sections.items() if not name.startswith("lexical.")}
+        sections = {**kept, **{name: Section(name, array) for name, array in new.items()}}
+        check_schema(sections, self._settings)
+        with self._lock:
+            return type(self)(sections, self._settings, _made={**self._made, "lexical": matrix})
+
     def info(self) -> dict[str, Any]:
         """Counts, dimensions, dtypes and sizes; reads nothing large.
 
@@ -242,8 +277,9 @@ class Index:
             was not opened from a directory), ``num_passages``, ``num_entities``, ``num_aliases``,
             ``dim``, ``entity_dim`` (None without vectors), ``metric``, ``storage``, ``graph`` (None, or a dict with
             ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
-            type, an undirected one once), ``bytes`` (of all sections) and ``sections`` (dtype,
-            shape and bytes of each).
+            type, an undirected one once), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
+            ``stopwords``, ``terms`` and ``entries``, the last three counted), ``bytes`` (of all sections) and
+            ``sections`` (dtype, shape and bytes of each).
 
         Examples
         --------
@@ -264,6 +300,7 @@ class Index:
             "metric": self.metric,
             "storage": self.storage,
             "graph": graph_info(self._sections, self._settings),
+            "lexical": lexical_info(self._sections),
             "bytes": sum(s.nbytes for s in self._sections.values()),
             "sections": {
                 name: {"dtype": name_of(s.dtype), "shape": s.shape, "bytes": s.nbytes}
@@ -357,6 +394,11 @@ class Index:
         """The graph over passages and entities, verified once; None where there is none."""
         return self._once("graph", lambda: load_graph(self._sections, self._settings))
 
+    @property
+    def lexical(self) -> TermMatrix | None:
+        """What :class:`hopfuse.lexical.BM25` searches, verified once; None where there is none."""
+        return self._once("lexical", lambda: load_lexical(self._sections, self.num_passages))
+
     def entity_node(self, entity: int) -> int:
         """The graph node of entity 0 .. E-1: P + entity.
 
@@ -373,7 +415,8 @@ class Index:
     def __repr__(self) -> str:
         return (
             f"Index(passages={self.num_passages}, entities={self.num_entities}, dim={self.dim}, "
-            f"graph={'graph.indptr' in self._sections}, metric={self.metric!r}, storage={self.storage!r})"
+            f"graph={'graph.indptr' in self._sections}, lexical={'lexical.indptr' in self._sections}, "
+            f"metric={self.metric!r}, storage={self.storage!r})"
         )
 
     @classmethod
@@ -382,7 +425,7 @@ class Index:
         try:
             if head.generation != generation:
                 raise FormatError(f"the header says generation {head.generation}; the file was renamed")
-            check_schema(sections, head.settings)
+            check_schema(sections, head.settings, head.version)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
         return cls(sections, head.settings, generation, head.version)

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from ..errors import FormatError
 from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
-from .format import Settings, name_of
+from .format import VERSION, Settings, name_of
 
 VECTOR = "storage"  # a dtype that holds what the header's storage names
+LEXICAL = "lexical"  # the group of sections that version 3 added
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
@@ -48,6 +49,13 @@ RULES: dict[str, Rule] = {
     "graph.degree": Rule("float64", (("N", 0), ("T", 0)), "graph"),
     "graph.node_of": Rule("int32", (("N", 0),), "graph"),
     "graph.internal_of": Rule("int32", (("N", 0),), "graph"),
+    **_strings("lexical.setting", "S", LEXICAL),
+    "lexical.parameter": Rule("float64", (("S", 0),), LEXICAL),
+    **_strings("lexical.stopword", "W", LEXICAL),
+    **_strings("lexical.term", "V", LEXICAL),
+    "lexical.indptr": Rule("int64", (("V", 1),), LEXICAL),
+    "lexical.passage": Rule("int32", (("Z", 0),), LEXICAL),
+    "lexical.score": Rule("float32", (("Z", 0),), LEXICAL),
 }
 
 GRAPH_ARRAYS = tuple(
@@ -55,13 +63,15 @@ GRAPH_ARRAYS = tuple(
 )
 
 
-def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, int]:
+def check_schema(sections: Mapping[str, Any], settings: Settings, version: int = VERSION) -> dict[str, int]:
     """The sizes P, E, ... of sections whose names, dtypes and shapes agree.
 
     Parameters
     ----------
     sections : mapping of str to object with ``dtype`` and ``shape``
         In file order.
+    version : int
+        Of the format.
 
     Returns
     -------
@@ -73,7 +83,7 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
     FormatError
         A section is unknown, missing, out of order, or of another dtype or shape.
     """
-    _check_names(sections)
+    _check_names(sections, version)
     sizes: dict[str, int] = {}
     for name, section in sections.items():
         rule = RULES[name]
@@ -94,8 +104,8 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
     return sizes
 
 
-def _check_names(sections: Mapping[str, Any]) -> None:
-    unknown = [name for name in sections if name not in RULES]
+def _check_names(sections: Mapping[str, Any], version: int) -> None:
+    unknown = [name for name in sections if name not in RULES or (version < 3 and RULES[name].group == LEXICAL)]
     if unknown:
         raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
     groups = {RULES[name].group for name in sections} | {"core"}
@@ -115,6 +125,8 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         raise FormatError(f"sizes {dict(sizes)}: each is at least 0, and P + E at most {MAX_NODES}")
     if sizes.get("d") == 0 or sizes.get("d2") == 0:
         raise FormatError("vectors have no components; d is at least 1")
+    if sizes.get("S", 2) != 2:
+        raise FormatError(f"the lexical part has {sizes['S']} settings and as many parameters; there are 2 of each")
     if "N" not in sizes:
         return
     if sizes["N"] != nodes:

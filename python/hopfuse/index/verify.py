@@ -12,6 +12,7 @@ from ..errors import FormatError
 from ..types import Graph
 from .build import graph_arrays
 from .graph_check import check_symmetry
+from .lexical import check_lexical
 from .loading import type_names
 from .sections import Section
 
@@ -32,6 +33,8 @@ def verify_index(index: Index, sections: Mapping[str, Section]) -> None:
     if len(set(index.passage_ids)) != index.num_passages:
         raise FormatError(f"{sections['passage.id.bytes'].label}: two passages have the same id")
     _ = index.corpus, index.entity_corpus
+    check_lexical(sections)
+    _ = index.lexical
     if index.graph is not None:
         _verify_graph(index, index.graph, sections)
 

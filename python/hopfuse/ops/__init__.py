@@ -1,5 +1,6 @@
 """The public operations: validate, hand to a backend, wrap."""
 
+from .calibrator import Calibrator
 from .capture import Captured, capture
 from .dense import dense_topk
 from .fusion import calibrate, fuse
@@ -8,6 +9,7 @@ from .ppr import ppr, ppr_topk
 from .seeding import seed_hits
 
 __all__ = [
+    "Calibrator",
     "Captured",
     "MemoryEstimate",
     "calibrate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
 
 
 def trace_queries(
-    recipe: PhaseGraph, seeds: list[list[Seed]], dense: Hits, graph: Hits, hits: Hits
+    recipe: PhaseGraph, seeds: list[list[Seed]], pools: Mapping[str, Hits], hits: Hits
 ) -> list[dict[str, Any]]:
-    """One trace per query: seeds, both pools raw and calibrated, temperatures, contributions."""
-    pools = {"dense": dense, "graph": graph}
-    weights = {"dense": recipe.alpha, "graph": 1.0 - recipe.alpha}
+    """One trace per query: seeds, each leg's pool raw and calibrated, temperatures, contributions."""
     ranks = {leg: calibrate(pool, "pit", ties=recipe.ties) for leg, pool in pools.items()}
     probabilities = {leg: _probabilities(recipe, pool) for leg, pool in pools.items()}
     traces = []
@@ -30,9 +29,8 @@ def trace_queries(
                 "query": b,
                 "seeds": [_seed(recipe, seed) for seed in seeds[b]],
                 "temperatures": {leg: _temperature(recipe, ranks[leg], b) for leg in pools},
-                "dense": list(legs["dense"].values()),
-                "graph": list(legs["graph"].values()),
-                "hits": [_hit(recipe, passage, score, legs, weights) for passage, score in hits.row(b)],
+                **{leg: list(rows.values()) for leg, rows in legs.items()},
+                "hits": [_hit(recipe, passage, score, legs) for passage, score in hits.row(b)],
             }
         )
     return traces
@@ -83,15 +81,13 @@ def _leg(recipe: PhaseGraph, pool: Hits, ranks: Hits, probabilities: Hits, b: in
     }
 
 
-def _hit(
-    recipe: PhaseGraph, passage: int, score: float, legs: dict[str, Any], weights: dict[str, float]
-) -> dict[str, Any]:
+def _hit(recipe: PhaseGraph, passage: int, score: float, legs: dict[str, Any]) -> dict[str, Any]:
     held = {leg: rows[passage] for leg, rows in legs.items() if passage in rows}
     return {
         "passage": passage,
         "id": recipe.index.passage_ids[passage],
         "title": recipe.index.titles[passage],
         "score": score,
-        "contributions": {leg: weights[leg] * row["probability"] for leg, row in held.items()},
-        "consensus": recipe.consensus if len(held) == 2 else 0.0,
+        "contributions": {leg: recipe.weights[leg] * row["probability"] for leg, row in held.items()},
+        "consensus": recipe.consensus if len(held) >= 2 else 0.0,
     }

@@ -1,8 +1,9 @@
 """PhaseGraph: dense retrieval and a walk over the entity graph, fused as Boltzmann probabilities.
 
-    question ──► vector ──► dense top-k ───────────────────────────► pool (dense_k) ──► PIT ──┐
-        │                        └─(passage seeds)─┐                                          ├─► Boltzmann ──► top k
-        └──────► entities ──► seeds, 1/frequency ──┴─► PPR ──► passages' scores ► pool (graph_k) ──► PIT ──┘
+    question ─► vector ─► dense top-k ──────────────────────────────► pool (dense_k) ───► PIT ─┐
+        │                    └─(passage seeds)─┐                                               │
+        ├─► entities ─► seeds, 1/frequency ────┴─► PPR ─► passages ─► pool (graph_k) ───► PIT ─┼─► Boltzmann ─► top k
+        └─► words ─► a lexical leg, where there is one ─────────────► pool (lexical_k) ─► PIT ─┘
 
 All queries of a batch go through every stage together.
 """
@@ -22,6 +23,7 @@ from ..ops import Captured, calibrate, capture, dense_topk, fuse, ppr_topk, seed
 from ..ops._checks import check_k, check_whole
 from ..types import Hits, PprHits, Seeds
 from ..types.arrays import to_numpy
+from ._lexical import LexicalLeg, checked_leg, lexical_pool
 from ._seeding import EntitySeeder, Seed
 from ._trace import trace_queries
 
@@ -44,6 +46,8 @@ class PhaseGraphResult:
         The entities that each query's walk started from, as nodes of the graph; a row of padding where it had none.
     traces : list of dict, or None
         One per query where ``explain=True``; see :meth:`PhaseGraph.search`.
+    lexical : Hits, or None
+        The lexical pool with its raw scores, where the recipe has such a leg.
     """
 
     hits: Hits
@@ -51,6 +55,7 @@ class PhaseGraphResult:
     graph: PprHits
     seeds: Seeds
     traces: list[dict[str, Any]] | None
+    lexical: Hits | None = None
 
 
 class PhaseGraph:
@@ -80,13 +85,22 @@ class PhaseGraph:
     matcher : optional
         ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.Gazetteer`),
         for questions given without their entities.
+    lexical : optional
+        ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`): a third list. The
+        questions are then needed as text.
+    lexical_weight : float
+        Weight of the lexical leg, at least 0, beside ``alpha`` and 1 - alpha. What serves depends on the questions: the
+        default, the graph's, was not fitted to any.
+    lexical_k : int
+        Its pool cap.
     entity_threshold : float
         Cosine similarity from which the nearest entity by embedding counts as matched.
     threads : int, optional
 
     References
     ----------
-    PhaseGraph (percentile ranks, Boltzmann fusion, T = 2/3 mean energy); passage seeds: HippoRAG 2.
+    PhaseGraph (percentile ranks, Boltzmann fusion, T = 2/3 mean energy); passage seeds: HippoRAG 2. The lexical leg is
+    not the paper's.
 
     Examples
     --------
@@ -116,6 +130,9 @@ class PhaseGraph:
         passage_seeds: float = 0.0,
         encoder: Any = None,
         matcher: Any = None,
+        lexical: LexicalLeg | None = None,
+        lexical_weight: float = 0.3,
+        lexical_k: int = 100,
         entity_threshold: float = 0.8,
         threads: int | None = None,
     ) -> None:
@@ -137,6 +154,8 @@ class PhaseGraph:
         self.temperature: float | Literal["auto"] = temperature
         self.ties: Literal["strict", "weak", "mean", "rank"] = ties
         self.encoder, self.matcher, self.threads = encoder, matcher, threads
+        self.lexical, self.lexical_weight = checked_leg(lexical, lexical_weight)
+        self.lexical_k = check_whole(lexical_k, "lexical_k")
         self._corpus, self._graph = index.corpus, index.graph
         self._passages = np.arange(index.num_passages)
         self._captured: dict[tuple[Any, ...], Captured] = {}
@@ -157,15 +176,16 @@ class PhaseGraph:
         Parameters
         ----------
         queries : sequence of str, optional
-            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are.
+            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
+            the lexical leg.
         vectors : array_like of float (B, d), optional
         entities : sequence of B sequences of str or int, optional
             Names as the questions have them, or entity numbers of the index.
         k : int
         explain : bool
-            Adds ``traces``: per query ``seeds`` (entity, surface, how it matched, weight), ``dense`` and ``graph``
-            pools (raw score, percentile rank, probability), ``temperatures``, and for each hit what each leg
-            contributed.
+            Adds ``traces``: per query ``seeds`` (entity, surface, how it matched, weight), ``dense``, ``graph`` and
+            any ``lexical`` pool (raw score, percentile rank, probability), ``temperatures``, and for each hit what
+            each leg contributed.
 
         Returns
         -------
@@ -175,17 +195,25 @@ class PhaseGraph:
             raise InputError("queries must be a sequence of texts; for one question pass [question]")
         vectors = self._vectors(queries, vectors)
         seeds = self._seeds(queries, entities, len(vectors))
+        lexical = lexical_pool(self.lexical, queries, self.lexical_k, self.index.num_passages)
 
         padded = self._pad(seeds)
-        found = self._core(int(padded.nodes.shape[1]), k)(vectors, padded.nodes, padded.weights)
-        dense, graph, hits = found["dense"], found["graph"], found["hits"]
-        traces = trace_queries(self, seeds, dense, graph, hits) if explain else None
-        return PhaseGraphResult(hits, dense, graph, padded, traces)
+        words = () if lexical is None else (lexical.ids, lexical.scores, lexical.counts)
+        found = self._core(int(padded.nodes.shape[1]), k)(vectors, padded.nodes, padded.weights, *words)
+        pools = {"dense": found["dense"], "graph": found["graph"]} | ({} if lexical is None else {"lexical": lexical})
+        traces = trace_queries(self, seeds, pools, found["hits"]) if explain else None
+        return PhaseGraphResult(found["hits"], found["dense"], found["graph"], padded, traces, lexical)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What each leg's probabilities count."""
+        legs = {"dense": self.alpha, "graph": 1.0 - self.alpha}
+        return legs if self.lexical is None else legs | {"lexical": self.lexical_weight}
 
     def _check_options(self) -> None:
         """An empty search: every operation refuses its own bad options now, not after the work of a real one."""
         nothing = np.zeros((0, self._corpus.dim), np.float32)
-        self.search(vectors=nothing, entities=[], k=1)
+        self.search([], vectors=nothing, entities=[], k=1)
 
     def warmup(
         self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), most_seeds: int = LEAST_SEEDS
@@ -205,15 +233,19 @@ class PhaseGraph:
     def _core(self, width: int, k: int) -> Captured:
         """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""
         options = (self.dense_k, self.graph_k, self.alpha, self.damping, self.consensus, self.temperature, self.ties)
-        key = (width, check_k(k), *options, self.passage_seeds, self.threads)
+        key = (width, check_k(k), *options, self.passage_seeds, self.threads, *self.weights.values(), self.lexical_k)
         if key not in self._captured:
 
-            def search(vectors: Any, nodes: Any, weights: Any) -> dict[str, Hits]:
+            def search(vectors: Any, nodes: Any, weights: Any, *words: Any) -> dict[str, Hits]:
                 dense = dense_topk(vectors, self._corpus, self.dense_k, threads=self.threads)
                 graph = self._walk(Seeds(nodes, weights), dense)
-                return {"dense": dense, "graph": graph, "hits": self._fuse(dense, graph, k)}
+                lists = [dense, graph, Hits._trusted(*words)] if words else [dense, graph]
+                return {"dense": dense, "graph": graph, "hits": self._fuse(lists, k)}
 
-            shapes = [((self._corpus.dim,), np.float32), ((width,), np.int64), ((width,), np.float64)]
+            shapes: list[tuple[tuple[int, ...], Any]] = [((self._corpus.dim,), np.float32)]
+            shapes += [((width,), np.int64), ((width,), np.float64)]
+            if self.lexical is not None:
+                shapes += [((self.lexical_k,), np.int64), ((self.lexical_k,), np.float32), ((), np.int64)]
             self._captured[key] = capture(search, shapes)
         return self._captured[key]
 
@@ -232,12 +264,12 @@ class PhaseGraph:
             threads=self.threads,
         )
 
-    def _fuse(self, dense: Hits, graph: Hits, k: int) -> Hits:
+    def _fuse(self, lists: list[Hits], k: int) -> Hits:
         return fuse(
-            [dense, graph],
+            lists,
             method="boltzmann",
             temperature=self.temperature,
-            weights=(self.alpha, 1.0 - self.alpha),
+            weights=tuple(self.weights.values()),
             ties=self.ties,
             consensus=self.consensus,
             k=k,

@@ -5,5 +5,6 @@ from .graph import Graph
 from .hits import Hits, PprHits
 from .ppr_result import PprResult
 from .seeds import Seeds
+from .term_matrix import TermMatrix
 
-__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds"]
+__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds", "TermMatrix"]

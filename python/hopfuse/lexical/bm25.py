@@ -1,0 +1,252 @@
+"""BM25 over an index's passages, through bm25s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..encoders._checks import checked_texts
+from ..errors import InputError
+from ..ops._checks import check_k, mask_or_ids
+from ..types import Hits, TermMatrix
+from ..types.hits import PAD_ID, PAD_SCORE
+from ..types.term_matrix import check_options
+from ._words import Words, bm25s, listed_stopwords
+
+
+class BM25:
+    """Ranks passages by the words that they share with a question.
+
+    Make one from texts with :meth:`build`, or from what an index keeps: ``BM25(index.lexical)``.
+
+    A passage's score is Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/L̄)) over the question's terms, a term that is asked
+    twice counting twice; tf counts the term in the passage, L is the passage's length in terms and L̄ their mean.
+    idf(t), with N passages of which df have the term, is ln(1 + (N − df + ½)/(df + ½)) under ``"lucene"``,
+    ln((N − df + ½)/(df + ½)), or 0 where that is below, under ``"robertson"``, and ln(N/df) under ``"atire"``, whose
+    tf part is k1 + 1 times as large. Scores are computed once, at build, in float32, and a question's are their float32
+    sum in the order of its terms, so they depend on nothing but the question and the passages.
+
+    Parameters
+    ----------
+    matrix : TermMatrix
+
+    Attributes
+    ----------
+    matrix : TermMatrix
+        What :meth:`hopfuse.Index.with_lexical` takes.
+
+    Raises
+    ------
+    InputError
+        Not a TermMatrix (an index without a lexical part has None).
+    MissingExtraError
+        ``bm25s`` is not installed, or ``PyStemmer`` where the matrix has a stemmer.
+
+    References
+    ----------
+    Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009, equation 3.15. Lù, BM25S,
+    2024, arXiv:2407.03618. The variants: Kamphuis et al., Which BM25 Do You Mean?, ECIR 2020, table 1.
+
+    Examples
+    --------
+    >>> from hopfuse.lexical import BM25
+    >>> bm25 = BM25.build(["Ada wrote notes on the Engine.", "Babbage built engines.", "The sea."])
+    >>> bm25.search(["Who built an engine?", "What?"], k=2).ids
+    array([[ 1,  0],
+           [-1, -1]])
+    """
+
+    def __init__(self, matrix: TermMatrix) -> None:
+        if not isinstance(matrix, TermMatrix):
+            raise InputError(
+                f"BM25 takes a TermMatrix, not {type(matrix).__name__}; an index that has none gets one by "
+                "index.with_lexical(BM25.build(texts).matrix), or by `hopfuse build --lexical`"
+            )
+        self.matrix = matrix
+        self._words = Words(matrix.stopwords, matrix.stemmer)
+        self._number = {term: t for t, term in enumerate(matrix.terms)}
+        self._model = bm25s().BM25(k1=matrix.k1, b=matrix.b, method=matrix.method, backend="numpy")
+        self._model.nonoccurrence_array = None
+        self._model.scores = {
+            "data": matrix.scores,
+            "indices": matrix.passages,
+            "indptr": matrix.indptr,
+            "num_docs": matrix.num_passages,
+        }
+
+    @classmethod
+    def build(
+        cls,
+        texts: Sequence[str],
+        *,
+        k1: float = 1.5,
+        b: float = 0.75,
+        method: str = "lucene",
+        stopwords: str | Sequence[str] | None = "english",
+        stemmer: str | None = "english",
+    ) -> BM25:
+        """Count the terms of every passage and compute their scores.
+
+        Parameters
+        ----------
+        texts : sequence of str, P entries
+            Of passage 0 .. P-1; put a title before its text to have it searched too.
+        k1 : float, at least 0
+            How slowly a repeated term saturates.
+        b : float in [0, 1]
+            How much a passage's length counts.
+        method : {"lucene", "robertson", "atire"}
+            The variant of Kamphuis et al. BM25L and BM25+ give every passage a score, also those without any of the
+            question's words, and have no sparse list.
+        stopwords : str, sequence of str, or None
+            A language that bm25s has a list for, or the words.
+        stemmer : str, optional
+            A Snowball algorithm, by PyStemmer.
+
+        Returns
+        -------
+        BM25
+
+        Raises
+        ------
+        InputError
+            Texts that are not strings, or an option outside the above.
+        MissingExtraError
+            ``bm25s`` is not installed, or ``PyStemmer`` and a stemmer is given.
+
+        Examples
+        --------
+        >>> from hopfuse.lexical import BM25
+        >>> BM25.build(["One flew over the nest.", "Two flew home."], stemmer=None).matrix.terms
+        ('flew', 'home', 'nest', 'one', 'over', 'two')
+        """
+        check_options(method, k1, b)
+        words = listed_stopwords(stopwords)
+        rows = Words(words, stemmer).of(checked_texts(texts))
+        terms = sorted({term for row in rows for term in row})
+        indptr, passages, scores = _postings(rows, terms, k1=k1, b=b, method=method)
+        return cls(
+            TermMatrix(
+                terms=terms,
+                indptr=indptr,
+                passages=passages,
+                scores=scores,
+                num_passages=len(rows),
+                method=method,
+                k1=float(k1),
+                b=float(b),
+                stopwords=words,
+                stemmer=stemmer,
+            )
+        )
+
+    @property
+    def num_passages(self) -> int:
+        """P."""
+        return self.matrix.num_passages
+
+    def search(self, questions: Sequence[str], k: int, *, allow: Any = None) -> Hits:
+        """The k best passages for each question; only such as share a word with it.
+
+        Parameters
+        ----------
+        questions : sequence of str, B entries
+            A question without a word that any passage has gets an empty list.
+        k : int
+            At least 0; above what is found, the rest is padding.
+        allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
+            Passages that may be hits, for all questions or for each.
+
+        Returns
+        -------
+        Hits
+            ids int64 (B, k), scores float32 (B, k), counts (B,). Order: higher score, then lower id.
+
+        Raises
+        ------
+        InputError
+            Questions that are not strings, k below 0, an ``allow`` of another shape.
+
+        Examples
+        --------
+        >>> from hopfuse.lexical import BM25
+        >>> bm25 = BM25.build(["A river.", "The sea.", "A river by the sea."])
+        >>> bm25.search(["What is the sea?"], k=3).ids
+        array([[ 1,  2, -1]])
+        >>> bm25.search(["What is the sea?"], k=3, allow=[0, 2]).ids
+        array([[ 2, -1, -1]])
+        """
+        k = check_k(k)
+        rows = self._words.of(checked_texts(questions))
+        ids = np.full((len(rows), k), PAD_ID, np.int64)
+        scores = np.full((len(rows), k), PAD_SCORE, np.float32)
+        counts = np.zeros(len(rows), np.int64)
+        for q, (row, allowed) in enumerate(zip(rows, _masks(allow, len(rows), self.num_passages), strict=True)):
+            known = [self._number[term] for term in row if term in self._number]
+            if known:
+                best, found = _best(self._model.get_scores_from_ids(known), k, allowed)
+                counts[q] = best.size
+                ids[q, : best.size], scores[q, : best.size] = best, found
+        return Hits(ids, scores, counts)
+
+    def __repr__(self) -> str:
+        return f"BM25({self.matrix!r})"
+
+
+def _postings(
+    rows: list[list[str]], terms: list[str], **options: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """The columns of the matrix; entries that are 0, as ``robertson`` has for the commonest words, are left out."""
+    if not terms:
+        return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    number = {term: t for t, term in enumerate(terms)}
+    made = (
+        bm25s()
+        .BM25(**options, backend="numpy")
+        .build_index_from_ids(
+            unique_token_ids=list(range(len(terms))),
+            corpus_token_ids=[[number[term] for term in row] for row in rows],
+            show_progress=False,
+        )
+    )
+    some = made["data"] > 0
+    before = np.concatenate([[0], np.cumsum(some, dtype=np.int64)])
+    return before[made["indptr"]], made["indices"][some], made["data"][some]
+
+
+def _best(
+    scores: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The k best passages with a score above 0: higher first, then lower id."""
+    rows = np.flatnonzero(scores > 0 if allowed is None else (scores > 0) & allowed)
+    if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
+        rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
+    order = np.lexsort((rows, -scores[rows]))[:k]
+    return rows[order], scores[rows[order]]
+
+
+def _masks(allow: Any, batch: int, passages: int) -> Iterator[NDArray[np.bool_] | None]:
+    """For each question, which passages it may have."""
+    each = isinstance(allow, Sequence) and bool(allow) and not isinstance(allow[0], bool | int | np.integer | np.bool_)
+    if each and len(allow) != batch:
+        raise InputError(f"allow has {len(allow)} lists for {batch} questions; give one for each question")
+    if each:
+        return (_mask(one, passages, f"allow[{q}]") for q, one in enumerate(allow))
+    if allow is None:
+        return iter([None] * batch)
+    return iter(np.broadcast_to(_mask(allow, passages, "allow", batch), (batch, passages)))
+
+
+def _mask(allow: Any, passages: int, name: str, batch: int | None = None) -> NDArray[np.bool_]:
+    """A mask of the passages, or (batch, passages) masks, from either or from ids."""
+    mask, ids = mask_or_ids(allow, passages, name)
+    if mask is None:
+        mask = np.zeros(passages, np.bool_)
+        mask[ids] = True
+    if mask.shape not in ((passages,), (batch, passages)):
+        more = "" if batch is None else f" or ({batch}, {passages})"
+        raise InputError(f"{name} is a mask of shape {mask.shape}; it must be ({passages},){more}")
+    return mask

@@ -1,0 +1,259 @@
+"""A scale for scores that holds across queries: the distribution of a sample of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError, InputError
+from ..types import Hits
+from ..types.arrays import to_numpy
+
+FORMAT, VERSION = "hopfuse calibrator", 1
+#: A file of so many bytes holds any calibrator that is written; more are not read.
+MOST_KNOTS, MOST_BYTES = 65_536, 16 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrator:
+    """The empirical distribution function F of a sample of scores, as a scale in [0, 1] for others.
+
+    :func:`calibrate` puts each list on a scale of its own, so a score of 0.9 says nothing across queries. A
+    calibrator that was fitted to the lists of many queries does: F(s) is the share of all their scores that s
+    reaches, and one threshold on it serves every query.
+
+    Between two scores of the sample F is constant; where scores of the sample were left out between two knots
+    (see :meth:`fit`) it is linear.
+
+    Attributes
+    ----------
+    knots : ndarray of float32, shape (m,)
+        Scores of the sample, ascending, none twice.
+    below, at_most : ndarray of int64, shape (m,)
+        How many scores of the sample are less than each knot, and how many at most as large.
+    sample_size : int
+
+    References
+    ----------
+    van der Vaart, Asymptotic Statistics (1998), chapter 19: the empirical distribution function.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> sample = hf.Hits([[1, 2, 3], [1, 4, 5]], [[9.0, 7.0, 1.0], [7.0, 5.0, 3.0]])
+    >>> scale = hf.Calibrator.fit(sample)
+    >>> scale.transform([0.0, 5.0, 8.0, 9.0])
+    array([0.       , 0.5      , 0.8333333, 1.       ], dtype=float32)
+    >>> scale.transform(hf.Hits([[6, 8]], [[8.0, 2.0]])).scores.round(2)
+    array([[0.83, 0.17]], dtype=float32)
+    >>> scale.threshold(0.8)
+    7.0
+    """
+
+    knots: NDArray[np.float32]
+    below: NDArray[np.int64]
+    at_most: NDArray[np.int64]
+    sample_size: int
+
+    @classmethod
+    def fit(cls, sample: Any, *, max_knots: int = 4096) -> Calibrator:
+        """The distribution of a sample of scores.
+
+        Parameters
+        ----------
+        sample : Hits, sequence of Hits, or array_like of float
+            The lists of many queries (padding is left out), or scores of any shape, finite in float32.
+        max_knots : int
+            From 2 to 65,536. A sample of more distinct scores is kept at so many of its quantiles, evenly spaced by
+            rank: F is then off by at most 1 / (max_knots - 1).
+
+        Raises
+        ------
+        InputError
+            No score, one that is not finite, or max_knots out of range.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Calibrator.fit([0.5, 0.25, 0.5, 1.0]).knots
+        array([0.25, 0.5 , 1.  ], dtype=float32)
+        """
+        if isinstance(max_knots, bool) or not isinstance(max_knots, int) or not 2 <= max_knots <= MOST_KNOTS:
+            raise InputError(f"max_knots is {max_knots!r}; it must be a whole number from 2 to {MOST_KNOTS:,}")
+        scores = _scores_of(sample)
+        knots, counts = np.unique(scores, return_counts=True)
+        at_most = np.cumsum(counts)
+        if knots.size > max_knots:
+            ranks = np.linspace(1, scores.size, max_knots)
+            kept = np.unique(np.searchsorted(at_most, np.floor(ranks)))
+        else:
+            kept = np.arange(knots.size)
+        return cls(*_frozen(knots[kept], (at_most - counts)[kept], at_most[kept]), int(scores.size))
+
+    def transform(self, scores: Any) -> Any:
+        """F of scores; the order of a list stays.
+
+        Parameters
+        ----------
+        scores : Hits, or array_like of float
+            On the host; finite in float32.
+
+        Returns
+        -------
+        Hits with the same ids and counts, or ndarray of float32 of the same shape
+            The share of the sample that is at most as large, in [0, 1].
+        """
+        if not isinstance(scores, Hits):
+            return self._share(_finite(to_numpy(scores, "scores")))
+        found = to_numpy(scores.scores, "scores")
+        valid = np.arange(found.shape[1]) < np.asarray(to_numpy(scores.counts, "counts"))[:, None]
+        shares = self._share(np.where(valid, found, np.float32(0.0)).astype(np.float32))
+        return Hits._trusted(scores.ids, np.where(valid, shares, np.float32(-np.inf)), scores.counts)
+
+    def threshold(self, share: float) -> float:
+        """The least score of the sample's knots that at least ``share`` of the sample does not exceed.
+
+        Parameters
+        ----------
+        share : float
+            In [0, 1].
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Calibrator.fit([1.0, 2.0, 3.0, 4.0]).threshold(0.75)
+        3.0
+        """
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 <= share <= 1:
+            raise InputError(f"share is {share!r}; it must be a number from 0 to 1")
+        return float(self.knots[np.searchsorted(self.at_most, share * self.sample_size * (1.0 - 1e-12))])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file that :meth:`load` reads; a file that is there is replaced when the new one is whole."""
+        import json  # where a file is: `import hopfuse` stays fast
+
+        content = {
+            "sample_size": self.sample_size,
+            "knots": self.knots.astype(np.float64).tolist(),
+            "below": self.below.tolist(),
+            "at_most": self.at_most.tolist(),
+        }
+        text = json.dumps({"format": FORMAT, "version": VERSION, "crc32": _checksum(content), **content})
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            partial.write_text(text + "\n", "utf-8")
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Calibrator:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FormatError
+            The file is not a calibrator, is of another version, or is damaged.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Calibrator.fit([1.0, 2.0, 2.0]).save("dense.json")
+        >>> hf.Calibrator.load("dense.json").transform([2.0])
+        array([1.], dtype=float32)
+        """
+        import json
+
+        size = os.path.getsize(path)
+        if size > MOST_BYTES:
+            raise FormatError(f"{path} has {size:,} bytes; a calibrator has at most {MOST_BYTES:,}")
+        try:
+            found = json.loads(Path(path).read_text("utf-8"))
+        except ValueError as error:
+            raise FormatError(f"{path} is no JSON file: {error}") from None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise FormatError(f"{path} is not a {FORMAT}; write one with Calibrator.save")
+        if found.get("version") != VERSION:
+            raise FormatError(f"{path} is of version {found.get('version')!r}; this hopfuse reads version {VERSION}")
+        content = {name: found.get(name) for name in ("sample_size", "knots", "below", "at_most")}
+        if found.get("crc32") != _checksum(content):
+            raise FormatError(f"{path}: the checksum does not match; the file is damaged")
+        return cls(*_verified(path, content))
+
+    def _share(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        last = np.searchsorted(self.knots, scores, side="right") - 1  # the knot at or before each score
+        at = np.maximum(last, 0)
+        following = np.minimum(at + 1, self.knots.size - 1)
+        low, high = self.knots[at].astype(np.float64), self.knots[following].astype(np.float64)
+        way = np.divide(scores - low, high - low, out=np.zeros(scores.shape), where=high > low)
+        start = self.at_most[at].astype(np.float64)
+        # Right before the following knot all are below it; a knot itself counts those that equal it.
+        reached = start + np.clip(way, 0.0, 1.0) * np.where(following > at, self.below[following] - start, 0.0)
+        return np.asarray(np.where(last < 0, 0.0, reached / self.sample_size), np.float32)
+
+    def __repr__(self) -> str:
+        low, high = float(self.knots[0]), float(self.knots[-1])
+        return f"Calibrator(sample of {self.sample_size:,} scores in {low:g} .. {high:g}, {self.knots.size:,} knots)"
+
+
+def _scores_of(sample: Any) -> NDArray[np.float32]:
+    many = [sample] if isinstance(sample, Hits) else sample
+    if isinstance(many, Sequence) and many and all(isinstance(hits, Hits) for hits in many):
+        rows = []
+        for hits in many:
+            scores, counts = to_numpy(hits.scores, "scores"), to_numpy(hits.counts, "counts")
+            rows.append(scores[np.arange(scores.shape[1]) < counts[:, None]])
+        found = np.concatenate(rows)
+    else:
+        found = _finite(to_numpy(many, "sample")).ravel()
+    if found.size == 0:
+        raise InputError("the sample has no score; give the lists of some queries, e.g. Calibrator.fit(hits)")
+    return np.asarray(found, np.float32)
+
+
+def _finite(scores: NDArray[Any]) -> NDArray[np.float32]:
+    if scores.size and scores.dtype.kind not in "fiu":
+        raise InputError(f"scores are of dtype {scores.dtype}; they must be real numbers")
+    with np.errstate(over="ignore"):
+        narrow = np.asarray(scores, np.float32)
+    if not np.isfinite(narrow).all():
+        raise InputError("scores hold NaN, infinity or numbers beyond float32; all must be finite")
+    return narrow
+
+
+def _frozen(knots: Any, below: Any, at_most: Any) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    arrays = np.array(knots, np.float32), np.array(below, np.int64), np.array(at_most, np.int64)
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    import json
+    import zlib
+
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
+
+
+def _verified(path: Any, content: dict[str, Any]) -> tuple[Any, ...]:
+    """The fields of a calibrator, if they are one."""
+    size, lists = content["sample_size"], [content[name] for name in ("knots", "below", "at_most")]
+    whole = all(isinstance(one, list) and 1 <= len(one) <= MOST_KNOTS for one in lists)
+    if not whole or len({len(one) for one in lists}) > 1 or not isinstance(size, int):
+        raise FormatError(f"{path} does not hold three lists of 1 to {MOST_KNOTS:,} numbers and the size of the sample")
+    try:
+        knots, below, at_most = _frozen(*lists)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FormatError(f"{path} holds something that is no number: {error}") from None
+    ascends = np.isfinite(knots).all() and (np.diff(knots) > 0).all()
+    counts = below[0] >= 0 and (below < at_most).all() and (at_most[:-1] <= below[1:]).all() and at_most[-1] == size
+    if not ascends or not counts:
+        raise FormatError(f"{path} is not the distribution of a sample: knots ascend, and so do their counts")
+    return knots, below, at_most, size

@@ -1,0 +1,151 @@
+"""Calibrator: the distribution function of a sample, against SciPy's, and its file, against damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import FormatError, InputError
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+stats = pytest.importorskip("scipy.stats")
+
+SCORES = hnp.arrays(
+    np.float32,
+    st.integers(1, 60),
+    elements=st.one_of(st.sampled_from([-1.0, 0.0, 0.5]), st.floats(-1e6, 1e6, width=32)),
+)
+
+
+@given(SCORES, SCORES)
+def test_it_is_the_distribution_function_of_the_sample(
+    sample: np.ndarray[Any, Any], scores: np.ndarray[Any, Any]
+) -> None:
+    found = hf.Calibrator.fit(sample).transform(scores)
+    expected = stats.ecdf(sample.astype(np.float64)).cdf.evaluate(scores.astype(np.float64))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@given(SCORES, st.integers(2, 9))
+def test_few_knots_are_off_by_no_more_than_stated(sample: np.ndarray[Any, Any], knots: int) -> None:
+    scale = hf.Calibrator.fit(sample, max_knots=knots)
+    at = np.sort(np.concatenate([sample, np.linspace(sample.min(), sample.max(), 50, dtype=np.float32)]))
+    found = scale.transform(at)
+    assert scale.knots.size <= knots
+    assert (np.diff(found) >= 0).all()
+    exact = stats.ecdf(sample.astype(np.float64)).cdf.evaluate(at.astype(np.float64))
+    step = max(1.0 / (knots - 1), 0.0) if np.unique(sample).size > knots else 0.0
+    assert np.abs(found - exact).max() <= step + 1e-6 + (1.0 / sample.size if step else 0.0)
+
+
+def test_hits_keep_their_ids_and_padding() -> None:
+    sample = [hf.Hits([[1, 2], [3, -1]], [[4.0, 2.0], [3.0, 0.0]]), hf.Hits([[5]], [[1.0]])]
+    scale = hf.Calibrator.fit(sample)
+    assert scale.sample_size == 4
+    lists = hf.Hits([[7, 8, 9], [4, -1, -1]], [[5.0, 3.5, 0.0], [2.0, 0, 0]])
+    made = scale.transform(lists)
+    assert made.ids.tolist() == lists.ids.tolist()
+    assert made.counts.tolist() == [3, 1]
+    assert made.scores.tolist() == [[1.0, 0.75, 0.0], [0.5, -np.inf, -np.inf]]
+
+
+def test_a_threshold_is_the_least_score_that_reaches_the_share() -> None:
+    scale = hf.Calibrator.fit([1.0, 2.0, 2.0, 9.0])
+    assert [scale.threshold(share) for share in (0.0, 0.25, 0.26, 0.75, 0.76, 1.0)] == [1.0, 1.0, 2.0, 2.0, 9.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: hf.Calibrator.fit([]), "no score"),
+        (lambda: hf.Calibrator.fit(hf.Hits([[-1]], [[0.0]])), "no score"),
+        (lambda: hf.Calibrator.fit([1.0, np.nan]), "finite"),
+        (lambda: hf.Calibrator.fit(["a"]), "real numbers"),
+        (lambda: hf.Calibrator.fit([1.0], max_knots=1), "max_knots is 1"),
+        (lambda: hf.Calibrator.fit([1.0]).transform([np.inf]), "finite"),
+        (lambda: hf.Calibrator.fit([1.0]).transform([1e39]), "finite"),
+        (lambda: hf.Calibrator.fit([1.0]).threshold(1.5), "share is 1.5"),
+    ],
+)
+def test_bad_input_is_refused(call: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        call()
+
+
+def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:
+    scale = hf.Calibrator.fit(np.random.default_rng(1).standard_normal(9_000), max_knots=500)
+    path = tmp_path / "scale.json"
+    scale.save(path)
+    scale.save(path)
+    again = hf.Calibrator.load(path)
+    assert list(tmp_path.iterdir()) == [path]
+    for name in ("knots", "below", "at_most"):
+        assert getattr(again, name).tobytes() == getattr(scale, name).tobytes()
+    assert again.sample_size == 9_000
+
+
+def damaged(change: Any) -> Any:
+    def write(path: Path) -> None:
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+
+    return write
+
+
+def resealed(change: Any) -> Any:
+    """Damage with a checksum that fits it."""
+
+    def write(path: Path) -> None:
+        from hopfuse.ops import calibrator
+
+        content = json.loads(path.read_text())
+        change(content)
+        names = ("sample_size", "knots", "below", "at_most")
+        content["crc32"] = calibrator._checksum({name: content.get(name) for name in names})
+        path.write_text(json.dumps(content))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.write_text(""), "no JSON"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "no JSON"),
+        (lambda path: path.write_bytes(b"\xff" * 20), "no JSON"),
+        (lambda path: path.write_text("[]"), "not a hopfuse calibrator"),
+        (damaged(lambda c: c.update(format="other")), "not a hopfuse calibrator"),
+        (damaged(lambda c: c.update(version=2)), "version 2"),
+        (damaged(lambda c: c["knots"].__setitem__(0, 0.5)), "damaged"),
+        (damaged(lambda c: c.pop("below")), "damaged"),
+        (resealed(lambda c: c.pop("below")), "three lists"),
+        (resealed(lambda c: c["knots"].pop()), "three lists"),
+        (resealed(lambda c: c["knots"].__setitem__(0, "x")), "no number"),
+        (resealed(lambda c: c["knots"].reverse()), "ascend"),
+        (resealed(lambda c: c["at_most"].__setitem__(0, -1)), "ascend"),
+        (resealed(lambda c: c.update(sample_size=99)), "ascend"),
+        (resealed(lambda c: c["below"].__setitem__(0, 2**70)), "no number"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, said: str) -> None:
+    path = tmp_path / "scale.json"
+    hf.Calibrator.fit([1.0, 2.0, 4.0]).save(path)
+    damage(path)
+    with pytest.raises(FormatError, match=said):
+        hf.Calibrator.load(path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "scale.json"
+    with path.open("wb") as file:
+        file.truncate(2**25)
+    with pytest.raises(FormatError, match="at most"):
+        hf.Calibrator.load(path)

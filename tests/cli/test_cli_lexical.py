@@ -1,0 +1,98 @@
+"""The lexical part on the command line: built, shown, fused, explained, and refused where it cannot be."""
+
+import json
+
+import numpy as np
+import pytest
+from cli.cli_files import QUERIES, TEXTS, build_args, hopfuse, read_jsonl
+from hopfuse import Index
+from hopfuse.lexical import BM25
+from hopfuse.recipes import PhaseGraph
+
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+
+QUESTION = "Which river is by London?"
+
+
+@pytest.fixture(scope="session")
+def lexical_index(files, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("lexical") / "tiny"
+    hopfuse(*build_args(files), "--lexical", "--out", directory)
+    return directory
+
+
+@pytest.fixture
+def scoring(files, lexical_index):
+    return ["score", "--index", lexical_index, *map(str, _inputs(files))]
+
+
+def _inputs(files):
+    return "--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy"
+
+
+def test_build_keeps_bm25_over_titles_and_texts(lexical_index):
+    built = Index.open(lexical_index, verify="full")
+    expected = BM25.build([f"{text.split()[0]}\n{text}" for text in TEXTS]).matrix
+    assert built.lexical.terms == expected.terms
+    assert np.array_equal(built.lexical.scores, expected.scores)
+
+
+@pytest.mark.parametrize(("language", "stemmer", "some"), [("german", "german", True), ("none", None, False)])
+def test_build_takes_a_language(files, tmp_path, language, stemmer, some):
+    hopfuse(*build_args(files), "--lexical", language, "--out", tmp_path / "index")
+    found = Index.open(tmp_path / "index").info()["lexical"]
+    assert (found["stemmer"], found["stopwords"] > 0) == (stemmer, some)
+
+
+def test_info_says_what_the_leg_is(lexical_index, index):
+    said = hopfuse("info", lexical_index, "--verify").stdout
+    assert "lexical: stemmer" in said
+    assert "lucene" in said
+    assert json.loads(hopfuse("info", lexical_index, "--json").stdout)["lexical"]["terms"] > 10
+    assert "lexical:" not in hopfuse("info", index).stdout
+
+
+def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
+    given = ["--lexical", "--lexical-weight", 0.9, "--lexical-k", 3, "--k", 4, "--chunk", 71]
+    hopfuse(*scoring, *given, "--out", tmp_path / "out.jsonl")
+    opened = Index.open(lexical_index)
+    rows = read_jsonl(files / "queries.jsonl")
+    recipe = PhaseGraph(opened, lexical=BM25(opened.lexical), lexical_weight=0.9, lexical_k=3)
+    named = [[name for name in opened.entity_names if name in row["text"]] for row in rows]
+    found = recipe.search(
+        [row["text"] for row in rows], vectors=np.load(files / "query_vectors.npy"), entities=named, k=4
+    )
+    assert [[hit["score"] for hit in row["hits"]] for row in read_jsonl(tmp_path / "out.jsonl")] == [
+        [score for _, score in found.hits.row(q)] for q in range(QUERIES)
+    ]
+    hopfuse(*scoring, "--out", tmp_path / "two.jsonl", "--k", 4)
+    assert read_jsonl(tmp_path / "two.jsonl") != read_jsonl(tmp_path / "out.jsonl")
+
+
+def test_explain_shows_the_third_list(lexical_index, files):
+    ask = ["explain", "--index", lexical_index, "--query", QUESTION, "--vector", files / "query_vectors.npy"]
+    said = hopfuse(*ask, "--lexical").stdout
+    assert "Lexical list of 2" in said
+    assert " lexical 0." in said
+    assert "Lexical list" not in hopfuse(*ask).stdout
+
+
+def test_what_cannot_be_is_said(refused_here, scoring, index, files, tmp_path):
+    out = ["--out", tmp_path / "out.jsonl"]
+    assert "--lexical-k is given without --lexical" in refused_here(*scoring, *out, "--lexical-k", 5)
+    assert "--lexical-weight is given without" in refused_here(*scoring, *out, "--lexical-weight", 0.3)
+    assert "lexical_weight is -1.0" in refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1)
+    without = ["score", "--index", index, *_inputs(files), *out, "--lexical"]
+    assert "the index has no lexical part; build it with `hopfuse build --lexical`" in refused_here(*without)
+    build = [*build_args(files), "--out", tmp_path / "index", "--lexical"]
+    assert "stopwords is 'klingon'" in refused_here(*build, "klingon")
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_query_without_text_has_no_words(refused_here, lexical_index, tmp_path):
+    (tmp_path / "queries.jsonl").write_text('{"id": "q", "entities": ["London"]}\n', encoding="utf-8")
+    np.save(tmp_path / "vectors.npy", np.ones((1, 8), np.float32))
+    inputs = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    line = refused_here("score", "--index", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", "--lexical")
+    assert "query 'q' has no text for BM25's list" in line

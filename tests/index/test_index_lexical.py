@@ -1,0 +1,172 @@
+"""The lexical part of an index: kept with it, checked before it is used, and never another index's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_equal
+from hopfuse.errors import FormatError, InputError
+from hopfuse.index import Index
+from hopfuse.types.mapped import mapping_of
+from index.index_files import (
+    Forge,
+    assert_same,
+    assert_same_terms,
+    forged,
+    full_index,
+    generation_file,
+    term_matrix,
+)
+
+
+def test_a_matrix_comes_back_mapped(tmp_path: Path) -> None:
+    matrix = term_matrix()
+    full_index().save(tmp_path)
+    opened = Index.open(tmp_path).lexical
+    assert opened is not None
+    assert_same_terms(opened, matrix)
+    for array in (opened.indptr, opened.passages, opened.scores):
+        assert mapping_of(array) is not None
+        assert not array.flags.writeable
+
+
+def test_a_part_is_added_replaced_and_taken_out(tmp_path: Path) -> None:
+    plain = full_index(lexical=False)
+    assert (plain.lexical, plain.info()["lexical"]) == (None, None)
+    first, other = term_matrix(), term_matrix(method="atire", stemmer=None, stopwords=[])
+    with_first = plain.with_lexical(first)
+    assert plain.lexical is None
+    assert with_first.lexical is first
+    assert with_first.corpus is plain.corpus
+    with_first.save(tmp_path)
+    opened = Index.open(tmp_path)
+    assert opened.with_lexical(other).save(tmp_path) == 2
+    assert_same_terms(Index.open(tmp_path, verify="full").lexical, other)
+    assert_same_terms(opened.lexical, first)
+    assert_same(opened.with_lexical(None), plain)
+    opened.with_lexical(None).save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), plain)
+
+
+def test_info_counts_without_reading_the_entries(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    path = generation_file(tmp_path)
+    forge = Forge(path.read_bytes())
+    forge.data[forge.row("lexical.score")[5]] ^= 0x01
+    path.write_bytes(bytes(forge.data))
+    index = Index.open(tmp_path)
+    assert index.info()["lexical"] == {
+        "method": "lucene",
+        "k1": 1.2,
+        "b": 0.75,
+        "stemmer": "english",
+        "stopwords": 2,
+        "terms": 3,
+        "entries": 4,
+    }
+    assert "lexical=True" in repr(index)
+    with pytest.raises(FormatError, match=r"lexical\.score.*does not match its checksum"):
+        _ = index.lexical
+
+
+@pytest.mark.parametrize("passages", [[], [{"text": ""}]])
+def test_an_empty_matrix_round_trips(tmp_path: Path, passages: list[dict[str, str]]) -> None:
+    empty: dict[str, Any] = {
+        "terms": [],
+        "indptr": np.zeros(1, np.int64),
+        "passages": np.zeros(0, np.int32),
+        "scores": np.zeros(0, np.float32),
+        "num_passages": len(passages),
+        "stopwords": [],
+        "stemmer": None,
+    }
+    built = Index.build(passages=passages).with_lexical(term_matrix(**empty))
+    built.save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), built)
+
+
+def test_a_matrix_of_other_passages_is_refused() -> None:
+    index = full_index(lexical=False)
+    with pytest.raises(InputError, match="over 4 passages, the index has 3; build it from the index's own texts"):
+        index.with_lexical(term_matrix(num_passages=4))
+    with pytest.raises(InputError, match="matrix is a dict"):
+        index.with_lexical({})  # type: ignore[arg-type]
+
+
+def _poke(section: str, at: Any, value: Any) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        forge.array(section)[at] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_poke("lexical.indptr", 0, 1), "indptr does not ascend"),
+        (_poke("lexical.indptr", 1, -1), "indptr does not ascend"),
+        (_poke("lexical.indptr", 1, 2**62), "indptr does not ascend"),
+        (_poke("lexical.indptr", -1, 3), "indptr does not ascend"),
+        (_poke("lexical.passage", 0, -1), "outside 0 .. 2"),
+        (_poke("lexical.passage", 1, 3), "outside 0 .. 2"),
+        (_poke("lexical.passage", 0, 2), "do not ascend within a term"),
+        (_poke("lexical.score", 0, np.nan), "above 0"),
+        (_poke("lexical.score", 1, np.inf), "above 0"),
+        (_poke("lexical.score", 2, -1.0), "above 0"),
+        (_poke("lexical.score", 3, 0.0), "above 0"),
+        (_poke("lexical.parameter", 0, np.nan), "k1 is nan"),
+        (_poke("lexical.parameter", 1, 1.5), "b is 1.5"),
+        (_poke("lexical.setting.bytes", 0, ord("x")), "method is 'xucene'"),
+        (_poke("lexical.term.bytes", 0, ord("z")), "terms do not ascend at 1"),
+        (_poke("lexical.stopword.bytes", 0, ord("z")), "stopwords do not ascend"),
+        (_poke("lexical.term.bytes", -1, 0xFF), "UTF-8"),
+        (_poke("lexical.term.offsets", 1, 2**62), "ascend"),
+        (_poke("lexical.term.offsets", -1, 2**62), "ascend"),
+    ],
+)
+def test_a_forged_part_is_refused_before_its_first_use(
+    tmp_path: Path, change: Callable[[Forge], None], message: str
+) -> None:
+    full_index().save(tmp_path)
+    index = Index.open(forged(tmp_path, change))
+    assert index.num_passages == 3
+    with pytest.raises(FormatError, match=message):
+        _ = index.lexical
+    with pytest.raises(FormatError):
+        Index.open(tmp_path, verify="full")
+
+
+def test_full_verification_reads_all_offsets(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    forged(tmp_path, _poke("lexical.term.offsets", 0, 1))
+    with pytest.raises(FormatError, match=r"lexical\.term\.offsets"):
+        Index.open(tmp_path, verify="full")
+
+
+def test_another_number_of_settings_is_refused(tmp_path: Path) -> None:
+    def change(forge: Forge) -> None:
+        for name, more in (("lexical.setting.offsets", 2), ("lexical.parameter", 1)):
+            row = forge.row(name)
+            row[3], row[6] = more, more * 8
+            forge.data[row[5] + row[6] : row[5] + 64] = bytes(64 - row[6])  # what is no payload is padding
+
+    full_index().save(tmp_path)
+    with pytest.raises(FormatError, match="1 settings and as many parameters; there are 2 of each"):
+        Index.open(forged(tmp_path, change))
+
+
+def test_the_leg_of_an_index_is_the_leg_that_it_was_given(tmp_path: Path) -> None:
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+    pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+    texts = ["Ada wrote a program.", "The sea.", "Programs of the engine, and the sea"]
+    questions = ["Which program?", "the sea", "nothing", ""]
+    bm25 = hf.lexical.BM25.build(texts)
+    full_index(lexical=False).with_lexical(bm25.matrix).save(tmp_path)
+    opened = Index.open(tmp_path).lexical
+    assert opened is not None
+    assert_hits_equal(hf.lexical.BM25(opened).search(questions, 3), bm25.search(questions, 3))

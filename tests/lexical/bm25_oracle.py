@@ -1,0 +1,50 @@
+"""BM25 in float64, written out from the formula, and terms by a regular expression of its own."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD = re.compile(r"\b\w\w+\b")
+
+
+def terms_of(text: str, stopwords: Sequence[str] = (), stem: Callable[[str], str] = str) -> list[str]:
+    """Words of two characters and more, lower case, without stop words, stemmed."""
+    dropped = set(stopwords)
+    return [stem(word) for word in WORD.findall(text.lower()) if word not in dropped]
+
+
+def idf(n: int, df: int, method: str) -> float:
+    """Kamphuis et al., ECIR 2020, table 1; Robertson's is cut off at 0, which keeps scores from being negative."""
+    if method == "atire":
+        return math.log(n / df)
+    odds = (n - df + 0.5) / (df + 0.5)
+    return math.log(1 + odds) if method == "lucene" else max(0.0, math.log(odds))
+
+
+def oracle_scores(
+    passages: Sequence[Sequence[str]], questions: Sequence[Sequence[str]], *, k1: float, b: float, method: str
+) -> NDArray[np.float64]:
+    """(B, P) scores; -inf where a passage scores 0 and so is no candidate.
+
+    Robertson and Zaragoza 2009, equation 3.15, over the terms of a question with their repetitions; ATIRE's
+    tf part is (k1 + 1) times as large.
+    """
+    n = len(passages)
+    counts = [Counter(terms) for terms in passages]
+    lengths = np.array([len(terms) for terms in passages], np.float64)
+    mean = lengths.mean() if n else 0.0
+    df = Counter(term for held in counts for term in held)
+    out = np.zeros((len(questions), n))
+    for q, terms in enumerate(questions):
+        for term in terms:
+            for p, held in enumerate(counts):
+                if tf := held[term]:
+                    part = tf / (tf + k1 * (1 - b + b * lengths[p] / mean))
+                    out[q, p] += idf(n, df[term], method) * part * (k1 + 1 if method == "atire" else 1)
+    return np.where(out > 0, out, -np.inf)
