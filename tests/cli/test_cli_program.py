@@ -11,7 +11,7 @@ from cli.cli_files import command, hopfuse, refused
 from hopfuse.cli.files import write_whole
 from hopfuse.cli.machine import machine
 
-COMMANDS = ("demo", "build", "score", "explain", "info", "selftest", "bench")
+COMMANDS = ("demo", "build", "score", "eval", "diagnose", "explain", "info", "selftest", "bench")
 
 
 def test_version_and_help():

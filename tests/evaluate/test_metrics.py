@@ -6,7 +6,10 @@ import pytest
 from hopfuse.errors import InputError
 from hopfuse.evaluate import (
     Qrels,
+    Run,
+    average_precision,
     full_support,
+    gains,
     hit,
     last_hop,
     ndcg,
@@ -53,6 +56,22 @@ def test_ndcg_by_hand():
     np.testing.assert_allclose(ndcg(HITS, QRELS, 4), [two, 0, math.nan, many], rtol=1e-15)
 
 
+def test_average_precision_by_hand():
+    nan = math.nan
+    np.testing.assert_array_equal(average_precision(HITS, QRELS), [(1 / 2 + 2 / 4) / 2, 0, nan, (1 + 2 / 3) / 4])
+    np.testing.assert_array_equal(average_precision(HITS, QRELS, 2), [(1 / 2) / 2, 0, nan, 1 / 4])
+
+
+def test_ndcg_weighs_by_grade():
+    qrels = Qrels(["a", "b"], gold=[[1, 2, 3], [4]], grades=[[1, 3, 2], [2]])
+    hits = ranked([1, 9, 2], [8, 4, 7])
+    assert gains(hits, qrels.gold_pairs).tolist() == [[1, 0, 3], [0, 2, 0]]
+    ideal = 3 + 2 / math.log2(3) + 1 / math.log2(4)
+    expected = [(1 + 3 / math.log2(4)) / ideal, (2 / math.log2(3)) / 2]
+    np.testing.assert_allclose(ndcg(hits, qrels, 3), expected, rtol=1e-15)
+    assert recall(hits, qrels, 3).tolist() == [2 / 3, 1.0]
+
+
 def test_ndcg_of_a_perfect_ranking_is_exactly_one():
     gold = [list(range(size)) for size in (1, 3, 7, 40)]
     hits = ranked(*[range(40)] * 4)
@@ -88,14 +107,14 @@ def test_no_queries_and_no_hits():
     assert reciprocal_rank(narrow, Qrels(["a", "b"], [[1], []])).tolist()[0] == 0.0
 
 
-@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, ndcg])
+@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
 @pytest.mark.parametrize("k", [0, -1, 5])
 def test_k_outside_the_hits_is_refused(metric, k):
     with pytest.raises(InputError, match=f"k is {k}, but the hits are 4 wide; k is 1 .. 4"):
         metric(HITS, QRELS, k)
 
 
-@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, ndcg])
+@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
 def test_another_number_of_queries_is_refused(metric):
     with pytest.raises(InputError, match="4 rows and the judgements 1 queries"):
         metric(HITS, Qrels(["a"], [[1]]), 2)
@@ -124,6 +143,8 @@ def test_hits_on_a_device_are_refused_with_the_fix():
         ("last_hop@3", True),
         ("mrr@3", False),
         ("mrr", False),
+        ("map@3", False),
+        ("map", False),
         ("ndcg@3", False),
     ],
 )
@@ -141,11 +162,28 @@ def test_a_name_carries_its_k():
 
 
 @pytest.mark.parametrize(
-    "name", ["recall", "recall@0", "recall@-1", "recall@05", "map@5", "mrr@", "recall@5 ", "Recall@5"]
+    "name",
+    [
+        "recall",
+        "recall@0",
+        "recall@-1",
+        "recall@05",
+        "map@0",
+        "bpref@5",
+        "answer_em@1",
+        "mrr@",
+        "recall@5 ",
+        "Recall@5",
+    ],
 )
 def test_unknown_names_are_refused(name):
     with pytest.raises(InputError, match="allowed: recall@k"):
         parse_metric(name)
+
+
+def test_a_metric_takes_a_run():
+    values = parse_metric("recall@2").per_query(Run(HITS), QRELS)
+    np.testing.assert_array_equal(values, recall(HITS, QRELS, 2))
 
 
 def naive(name, ids, gold, last, k):
@@ -163,6 +201,8 @@ def naive(name, ids, gold, last, k):
         return float(any(i in last for i in top))
     if name == "mrr":
         return next((1 / rank for rank, good in enumerate(found, 1) if good), 0.0)
+    if name == "map":
+        return sum(sum(found[:rank]) / rank for rank, good in enumerate(found, 1) if good) / len(right)
     ideal = sum(1 / math.log2(1 + rank) for rank in range(1, min(k, len(right)) + 1))
     return sum(good / math.log2(1 + rank) for rank, good in enumerate(found, 1)) / ideal
 
@@ -181,7 +221,7 @@ def test_against_a_loop(case):
     k, rows, gold, last = case
     hits = ranked(*rows, range(20, 28))  # the last row makes the hits 8 wide
     qrels = Qrels([str(b) for b in range(len(rows) + 1)], [*gold, [99]], last_hop=[*last, []])
-    for name in ("recall", "hit", "full_support", "last_hop", "mrr", "ndcg"):
+    for name in ("recall", "hit", "full_support", "last_hop", "mrr", "map", "ndcg"):
         ours = parse_metric(f"{name}@{k}").per_query(hits, qrels)[:-1]
         expected = [naive(name, *row, k) for row in zip(rows, gold, last, strict=True)]
         np.testing.assert_allclose(ours, expected, rtol=1e-14, err_msg=name)

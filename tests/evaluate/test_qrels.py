@@ -31,6 +31,7 @@ def test_flat_pairs():
     assert pairs.query.tolist() == [0, 0, 1, 1, 2]
     assert pairs.passage.tolist() == [4, 9, 2, 3, 5]
     assert pairs.sizes.tolist() == [2, 2, 1]
+    assert pairs.grade.tolist() == [1] * 5
     assert all(a.dtype == np.int64 and not a.flags.writeable for a in pairs)
 
 
@@ -67,6 +68,12 @@ def test_numpy_ids_are_taken():
         ({"gold": [[1], [2]], "hops": [[], [[2], [7]]]}, "query 'b': hop passage 7"),
         ({"gold": [[1], [2]], "hops": [[], 4]}, "query 'b': hops is 4"),
         ({"gold": [[1], [2]], "hops": [[], [2]]}, "query 'b': hop 1 is 2"),
+        ({"gold": [[1], [2]], "grades": [[1], [1, 2]]}, "query 'b' has 2 grades for 1 gold"),
+        ({"gold": [[1], [2]], "grades": [[1], [0]]}, "query 'b': grades has 0"),
+        ({"gold": [[1], [2]], "grades": [[1], [True]]}, "query 'b': grades has True"),
+        ({"gold": [[1], [2]], "questions": ["?"]}, "questions has 1"),
+        ({"gold": [[1], [2]], "answers": [[], "yes"]}, "query 'b': answers is 'yes'"),
+        ({"gold": [[1], [2]], "answers": [[], [4]]}, "query 'b': answers has 4"),
     ],
 )
 def test_bad_judgements_are_named(fields, message):
@@ -82,6 +89,32 @@ def test_repeated_query_ids_are_named():
 def test_a_record_without_gold_is_named():
     with pytest.raises(InputError, match="record 1"):
         Qrels.from_records([{"id": "a", "gold": [1]}, {"id": "b"}])
+
+
+def test_answers_are_the_answer_and_its_aliases():
+    records = [
+        {"id": "a", "gold": [], "answer": "yes", "aliases": ["yeah"]},
+        {"id": "b", "gold": [], "answer": ["1", "one"]},
+        {"id": "c", "gold": [], "answer": None, "aliases": None},
+    ]
+    q = Qrels.from_records(records)
+    assert q.answers == (("yes", "yeah"), ("1", "one"), ())
+    assert Qrels.from_records(RECORDS).questions == ("?", "", "")
+
+
+def test_a_part_of_the_queries():
+    q = Qrels.from_records(RECORDS)
+    assert q.take([2, 0]) == Qrels.from_records([RECORDS[2], RECORDS[0]])
+    assert q.take(np.array([False, True, False])) == Qrels.from_records(RECORDS[1:2])
+    assert q.take([]) == Qrels([], [])
+    for rows, message in (
+        ([3], "rows are 3 .. 3"),
+        ([-1], "rows are -1"),
+        (["q1"], "give positions"),
+        ([True], "mask"),
+    ):
+        with pytest.raises(InputError, match=message):
+            q.take(rows)
 
 
 def test_read_jsonl(tmp_path):

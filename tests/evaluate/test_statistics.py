@@ -1,87 +1,234 @@
-from fractions import Fraction
-from math import comb
+"""Statistics against SciPy, statsmodels and enumeration by hand."""
 
+from fractions import Fraction
+from itertools import product
+from math import comb, inf, isnan
+
+import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import mcnemar_exact, wilson_interval
-from hypothesis import given
+from hopfuse.evaluate import (
+    bootstrap_interval,
+    detectable_difference,
+    detectable_mean_difference,
+    discordant_odds_ratio,
+    holm,
+    mcnemar_exact,
+    mcnemar_power,
+    randomisation_test,
+)
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-
-def by_definition(wins, losses):
-    n, m = wins + losses, min(wins, losses)
-    return min(Fraction(1), 2 * Fraction(sum(comb(n, i) for i in range(m + 1)), 2**n))
+# ---- Bootstrap ------------------------------------------------------------------------------------------------------
 
 
-def test_mcnemar_by_hand():
-    assert mcnemar_exact(0, 0) == 1.0
-    assert mcnemar_exact(1, 0) == 1.0
-    assert mcnemar_exact(2, 0) == 0.5
-    assert mcnemar_exact(5, 5) == 1.0
-    assert mcnemar_exact(6, 5) == 1.0
-    assert mcnemar_exact(7, 5) == 2 * (1 + 12 + 66 + 220 + 495 + 792) / 4096
-    assert mcnemar_exact(5, 7) == mcnemar_exact(7, 5)
+def all_means(values):
+    """Means of every way to draw as many values as there are, with replacement."""
+    return [sum(drawn) / len(values) for drawn in product(values, repeat=len(values))]
 
 
-@given(st.integers(0, 400), st.integers(0, 400))
-def test_mcnemar_is_the_definition(wins, losses):
-    assert mcnemar_exact(wins, losses) == pytest.approx(float(by_definition(wins, losses)), rel=3e-16, abs=0)
+@pytest.mark.parametrize("values", [[0.0, 1.0, 1.0], [0.5, -0.5, 0.25, 0.0, 0.5], [1.0, 0.0, 0.0, 0.0, -1.0, 0.3]])
+def test_bootstrap_against_all_resamples(values):
+    means = np.array(all_means(values))
+    low, high = bootstrap_interval(values, confidence=0.8, resamples=40_000)
+    # The share of all resamples below each end is what the interval says, within the error of 40,000 draws.
+    assert (means < low - 1e-9).mean() <= 0.1 + 0.01
+    assert (means <= low + 1e-9).mean() >= 0.1 - 0.01
+    assert (means < high - 1e-9).mean() <= 0.9 + 0.01
+    assert (means <= high + 1e-9).mean() >= 0.9 - 0.01
 
 
-@pytest.mark.parametrize(("wins", "losses"), [(10, 3), (60, 41), (5100, 4900), (52_000, 51_000), (1000, 1), (700, 300)])
-def test_mcnemar_against_scipy_and_statsmodels(wins, losses):
+def test_bootstrap_against_scipy():
     stats = pytest.importorskip("scipy.stats")
-    contingency = pytest.importorskip("statsmodels.stats.contingency_tables")
-    ours = mcnemar_exact(wins, losses)
-    assert ours == pytest.approx(stats.binomtest(wins, wins + losses).pvalue, rel=1e-9)
-    table = [[3, wins], [losses, 4]]
-    assert ours == pytest.approx(contingency.mcnemar(table, exact=True).pvalue, rel=1e-9)
+    values = np.random.default_rng(3).choice([-1.0, -0.5, 0.0, 0.0, 0.5, 1.0], 200)
+    made = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(4))
+    expected = made.confidence_interval
+    assert bootstrap_interval(values, resamples=20_000) == pytest.approx((expected.low, expected.high), abs=0.01)
 
 
-@pytest.mark.parametrize(("wins", "losses"), [(2600, 2400), (4000, 1000), (3000, 2999)])
-def test_mcnemar_keeps_its_precision_at_large_counts(wins, losses):
-    assert mcnemar_exact(wins, losses) == pytest.approx(float(by_definition(wins, losses)), rel=3e-16, abs=0)
+def test_bootstrap_is_the_same_each_time_and_in_any_order():
+    values = np.random.default_rng(0).random(50)
+    assert bootstrap_interval(values) == bootstrap_interval(values[::-1])
+    assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
 
 
-def test_mcnemar_goes_to_zero_quietly():
-    assert mcnemar_exact(1000, 0) == 2.0**-999
-    assert mcnemar_exact(5000, 0) == 0.0
+def test_bootstrap_of_equal_values_is_that_value():
+    assert bootstrap_interval([0.3] * 7) == (0.3, 0.3)
 
 
-@pytest.mark.parametrize("counts", [(-1, 3), (3, -1)])
-def test_mcnemar_refuses_negative_counts(counts):
-    with pytest.raises(InputError, match="at least 0"):
-        mcnemar_exact(*counts)
+def test_bootstrap_of_many_distinct_values_is_drawn_in_parts():
+    values = np.random.default_rng(0).random(5000)
+    low, high = bootstrap_interval(values, resamples=1000)
+    normal = 1.96 * values.std() / 5000**0.5
+    assert (values.mean() - low, high - values.mean()) == pytest.approx((normal, normal), rel=0.1)
 
 
-@given(st.integers(1, 10_000), st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.95, 0.99]))
-def test_wilson_against_statsmodels(n, share, confidence):
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
-    successes = round(share * n)
-    low, high = wilson_interval(successes, n, confidence=confidence)
-    expected = proportion.proportion_confint(successes, n, alpha=1 - confidence, method="wilson")
-    assert (low, high) == pytest.approx(expected, abs=1e-12)
-    assert 0 <= low <= successes / n <= high <= 1
+# ---- Randomisation --------------------------------------------------------------------------------------------------
 
 
-def test_wilson_solves_its_equation():
-    # |p - theta| = z * sqrt(theta * (1 - theta) / n) at both ends, z of 95 % from a table
-    for end in wilson_interval(37, 120):
-        assert abs(37 / 120 - end) == pytest.approx(1.959963984540054 * (end * (1 - end) / 120) ** 0.5, rel=1e-12)
+def by_enumeration(differences):
+    """The share of all assignments of signs with a sum as far from 0."""
+    exact = [Fraction(d) for d in differences]
+    sums = [abs(sum(s * d for s, d in zip(signs, exact, strict=True))) for signs in product((-1, 1), repeat=len(exact))]
+    return sum(s >= abs(sum(exact)) for s in sums) / len(sums)
 
 
-def test_wilson_at_the_ends_is_exact():
-    assert wilson_interval(0, 7)[0] == 0.0
-    assert wilson_interval(7, 7)[1] == 1.0
+@given(st.lists(st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=9))
+def test_randomisation_is_the_enumeration(differences):
+    assert randomisation_test(differences) == pytest.approx(by_enumeration(differences), rel=1e-12)
 
 
-@pytest.mark.parametrize(("successes", "n"), [(0, 0), (-1, 5), (6, 5)])
-def test_wilson_refuses_impossible_counts(successes, n):
-    with pytest.raises(InputError, match=f"{successes} successes"):
-        wilson_interval(successes, n)
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 5))
+@settings(max_examples=50)
+def test_randomisation_of_wins_and_losses_is_mcnemar(wins, losses, ties):
+    differences = [1.0] * wins + [-1.0] * losses + [0.0] * ties
+    assert randomisation_test(differences) == pytest.approx(mcnemar_exact(wins, losses), rel=1e-9)
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0, float("nan")])
-def test_wilson_refuses_a_confidence_outside_its_range(confidence):
-    with pytest.raises(InputError, match="confidence"):
-        wilson_interval(1, 2, confidence=confidence)
+def test_randomisation_against_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(1)
+    ours, theirs = rng.random(12), rng.random(12) - 0.15
+    made = stats.permutation_test(
+        (ours, theirs), lambda a, b: np.mean(a - b), permutation_type="samples", n_resamples=np.inf
+    )
+    assert randomisation_test(ours - theirs) == pytest.approx(made.pvalue, rel=1e-12)
+
+
+def test_randomisation_by_draws_is_near_what_all_signs_give():
+    differences = np.random.default_rng(5).normal(0.2, 1, 40)
+    normal = differences.sum() / (differences**2).sum() ** 0.5
+    stats = pytest.importorskip("scipy.stats")
+    p = randomisation_test(differences)
+    assert p == pytest.approx(2 * stats.norm.sf(abs(normal)), abs=0.02)
+    assert p == randomisation_test(differences)
+    assert randomisation_test(differences + 100) == 1 / 10_001
+
+
+def test_randomisation_of_rounded_values_keeps_its_ties():
+    # 0.1 + 0.2 and 0.3 differ in their last bit: they are one distance from 0.
+    assert randomisation_test([0.1 + 0.2, -0.3, 0.3]) == pytest.approx(1, rel=1e-12)
+
+
+def test_nothing_to_tell_apart():
+    assert randomisation_test([0.0, 0.0]) == 1.0
+
+
+# ---- Holm -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_against_statsmodels(p_values):
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    np.testing.assert_allclose(holm(p_values), multitest.multipletests(p_values, method="holm")[1], rtol=1e-12)
+
+
+def test_holm_by_hand():
+    np.testing.assert_allclose(holm([0.04, 0.01, 0.03, 0.5]), [0.09, 0.04, 0.09, 0.5])
+    assert holm([]).shape == (0,)
+
+
+# ---- Odds ratio -----------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 400), st.integers(0, 400), st.sampled_from([0.8, 0.95, 0.99]))
+@settings(max_examples=50, deadline=None)
+def test_odds_ratio_against_scipy(wins, losses, confidence):
+    stats = pytest.importorskip("scipy.stats")
+    ratio, low, high = discordant_odds_ratio(wins, losses, confidence=confidence)
+    if wins + losses == 0:
+        assert isnan(ratio)
+        assert (low, high) == (0.0, inf)
+        return
+    assert ratio == (wins / losses if losses else inf)
+    interval = stats.binomtest(wins, wins + losses).proportion_ci(confidence, method="exact")
+    assert low == pytest.approx(interval.low / (1 - interval.low), rel=1e-8)
+    assert high == (inf if losses == 0 else pytest.approx(interval.high / (1 - interval.high), rel=1e-8))
+
+
+def test_odds_ratio_turns_over_with_the_runs():
+    ratio, low, high = discordant_odds_ratio(20, 8)
+    assert discordant_odds_ratio(8, 20) == pytest.approx((1 / ratio, 1 / high, 1 / low), rel=1e-9)
+
+
+# ---- Power ----------------------------------------------------------------------------------------------------------
+
+
+def power_by_enumeration(n, won, lost, significance):
+    """Over all numbers of wins and losses of n queries."""
+    total = 0.0
+    for wins in range(n + 1):
+        for losses in range(n + 1 - wins):
+            if mcnemar_exact(wins, losses) <= significance:
+                ways = comb(n, wins) * comb(n - wins, losses)
+                total += ways * won**wins * lost**losses * (1 - won - lost) ** (n - wins - losses)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("n", "won", "lost", "significance"),
+    [(1, 0.5, 0.1, 0.05), (12, 0.6, 0.1, 0.05), (40, 0.3, 0.1, 0.05), (60, 0.2, 0.0, 0.01), (25, 0.5, 0.5, 0.05)],
+)
+def test_power_against_enumeration(n, won, lost, significance):
+    expected = power_by_enumeration(n, won, lost, significance)
+    assert mcnemar_power(n, won, lost, significance=significance) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_power_without_a_difference_is_below_the_significance():
+    assert 0 < mcnemar_power(500, 0.1, 0.1) <= 0.05
+    assert mcnemar_power(500, 0.0, 0.0) == 0.0
+    assert mcnemar_power(500, 0.1, 0.02) == pytest.approx(mcnemar_power(500, 0.02, 0.1), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "discordant", "power"), [(60, 0.5, 0.8), (197, 0.25, 0.8), (334, 0.2, 0.9), (6000, 0.1, 0.8)]
+)
+def test_the_detectable_difference_is_where_the_power_is_reached(n, discordant, power):
+    found = detectable_difference(n, discordant, power=power)
+    for difference, reached in ((found, True), (found - 1e-4, False)):
+        won, lost = (discordant + difference) / 2, (discordant - difference) / 2
+        assert (mcnemar_power(n, won, lost) >= power) is reached
+
+
+def test_too_few_discordant_queries_show_nothing():
+    assert detectable_difference(5, 1.0) is None
+    assert detectable_difference(6, 1.0) is not None
+    assert detectable_difference(300, 0.0) is None
+
+
+def test_detectable_mean_difference_against_statsmodels():
+    power = pytest.importorskip("statsmodels.stats.power")
+    effect = power.NormalIndPower(ddof=0).solve_power(nobs1=500, alpha=0.025, power=0.8, ratio=0, alternative="larger")
+    assert detectable_mean_difference(500, 0.4) == pytest.approx(0.4 * effect, rel=1e-5)
+
+
+# ---- What cannot be computed ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap_interval([]), r"values has shape \(0,\)"),
+        (lambda: bootstrap_interval([np.nan, 1.0]), "1 entries that are not finite"),
+        (lambda: bootstrap_interval([[1.0]]), r"shape \(1, 1\)"),
+        (lambda: bootstrap_interval([1.0], confidence=95), "confidence is 95"),
+        (lambda: bootstrap_interval([1.0], resamples=0), "resamples is 0"),
+        (lambda: randomisation_test([np.inf]), "differences has shape"),
+        (lambda: randomisation_test([1.0], resamples=0), "resamples is 0"),
+        (lambda: holm([0.1, np.nan]), "p_values is"),
+        (lambda: holm([1.5]), "p_values is"),
+        (lambda: holm(0.1), "p_values is"),
+        (lambda: discordant_odds_ratio(-1, 2), "wins is -1"),
+        (lambda: discordant_odds_ratio(1, 2, confidence=1), "confidence is 1"),
+        (lambda: mcnemar_power(0, 0.1, 0.1), "n is 0"),
+        (lambda: mcnemar_power(9, 0.7, 0.4), "won is 0.7 and lost is 0.4"),
+        (lambda: mcnemar_power(9, 0.1, 0.1, significance=0), "significance is 0"),
+        (lambda: detectable_difference(9, 1.5), "discordant is 1.5"),
+        (lambda: detectable_difference(9, 0.5, power=1), "power is 1"),
+        (lambda: detectable_mean_difference(9, -1), "deviation is -1"),
+    ],
+)
+def test_arguments_outside_their_range_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

@@ -7,7 +7,19 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
-from hopfuse.evaluate import Qrels, compare, evaluate, mcnemar_exact, rich_tables, summarise, wilson_interval
+from hopfuse.evaluate import (
+    Qrels,
+    Run,
+    bootstrap_interval,
+    compare,
+    detectable_mean_difference,
+    evaluate,
+    mcnemar_exact,
+    randomisation_test,
+    rich_tables,
+    summarise,
+    wilson_interval,
+)
 
 QRELS = Qrels(
     list("abcdef"),
@@ -29,7 +41,8 @@ def result():
 def test_overall_numbers_by_hand(result):
     assert result.estimate("dense", "recall@2").mean == pytest.approx((0.5 + 0 + 2 / 3 + 1 + 1 + 0) / 6)
     assert result.estimate("graph", "recall@2").mean == pytest.approx((1 + 0.5 + 2 / 3 + 0 + 1 + 1) / 6)
-    assert result.estimate("graph", "recall@2").low is None
+    recall = result.estimate("graph", "recall@2")
+    assert 0 < recall.low < recall.mean < recall.high <= 1
     hit = result.estimate("graph", "hit@1")
     assert (hit.mean, hit.n) == (5 / 6, 6)
     assert (hit.low, hit.high) == wilson_interval(5, 6)
@@ -69,6 +82,31 @@ def test_wins_and_losses_by_hand(result):
     assert set(result.group().comparisons) == {"graph"}
     c = result.comparison("graph", "hit@1", group="2 hops")
     assert (c.n, c.wins, c.losses, c.both, c.neither) == (3, 1, 0, 2, 0)
+
+
+def test_queries_won_and_lost(result):
+    assert result.ids == tuple("abcdef")
+    assert result.wins("graph", "last_hop@2") == ("a", "b", "c")
+    assert result.losses("graph", "last_hop@2") == ("d",)
+    assert result.wins("graph", "recall@2") == ("a", "b", "f")
+    assert result.wins("dense", "recall@2") == ()
+    with pytest.raises(InputError, match="'hit@9'"):
+        result.wins("graph", "hit@9")
+    with pytest.raises(InputError, match="no baseline was named"):
+        evaluate(RUNS, QRELS, METRICS).losses("graph", "hit@1")
+
+
+def test_answers_are_evaluated_beside_the_hits():
+    qrels = Qrels(["a", "b"], [[1], [30]], answers=[["Ada Lovelace"], []])
+    hits = DENSE.head(2)
+    runs = {"reads": Run(hf.Hits(hits.ids[:2], hits.scores[:2]), ["ada", "x"])}
+    result = evaluate(runs, qrels, ["answer_f1", "answer_em", "hit@1"])
+    assert (result.estimate("reads", "answer_f1").mean, result.estimate("reads", "answer_f1").n) == (2 / 3, 1)
+    assert result.estimate("reads", "answer_em").mean == 0
+    with pytest.raises(InputError, match="run 'no', answer_em: the run has no answers"):
+        evaluate({"no": runs["reads"].hits}, qrels, ["answer_em"])
+    with pytest.raises(InputError, match="the judgements accept no answers"):
+        evaluate(runs, Qrels(["a", "b"], [[1], [30]]), ["answer_em"])
 
 
 def test_groups_add_up(result):
@@ -120,10 +158,9 @@ def test_repr_is_short(result):
         ({"metrics": ()}, "metrics is"),
         ({"metrics": "mrr"}, "metrics is 'mrr'"),
         ({"metrics": ("mrr", "mrr")}, "distinct"),
-        ({"metrics": ("map",)}, "metric is 'map'"),
+        ({"metrics": ("bpref",)}, "metric is 'bpref'"),
         ({"metrics": ("recall@3",)}, "run 'dense', recall@3: k is 3, but the hits are 2 wide"),
         ({"baseline": "bm25"}, "baseline is 'bm25'; it must be one of the runs: dense, graph"),
-        ({"metrics": ("mrr",), "baseline": "dense"}, "has none; add hit@k"),
         (
             {"runs": {"short": DENSE.head(2), "x": hf.Hits([[1, 2]], [[1, 0]])}},
             "run 'x', recall@2: the hits have 1 rows",
@@ -142,22 +179,52 @@ def test_asking_for_what_is_not_there(result):
         result.estimate("dense", "hit@9")
     with pytest.raises(InputError, match="group is '9 hops'; there are: all"):
         result.estimate("dense", "mrr", group="9 hops")
-    with pytest.raises(InputError, match="metric 'mrr'"):
-        result.comparison("graph", "mrr")
+    with pytest.raises(InputError, match="metric 'map'"):
+        result.comparison("graph", "map")
     with pytest.raises(InputError, match="no baseline was named"):
         evaluate(RUNS, QRELS, METRICS).comparison("graph", "hit@1")
 
 
 def test_compare_leaves_out_undefined_queries():
-    c = compare(np.array([1.0, np.nan, 0.0, 1.0]), np.array([0.0, 1.0, np.nan, 1.0]))
+    c = compare(np.array([1.0, np.nan, 0.0, 1.0]), np.array([0.0, 1.0, np.nan, 1.0]), binary=True)
     assert (c.n, c.wins, c.losses, c.both, c.neither) == (2, 1, 0, 1, 0)
 
 
 def test_compare_refuses_other_values():
     with pytest.raises(InputError, match="values of 0 and 1"):
-        compare(np.array([0.5]), np.array([1.0]))
+        compare(np.array([0.5]), np.array([1.0]), binary=True)
     with pytest.raises(InputError, match="shape"):
-        compare(np.array([1.0]), np.array([1.0, 0.0]))
+        compare(np.array([1.0]), np.array([1.0, 0.0]), binary=True)
+
+
+def test_compare_without_a_query():
+    c = compare(np.array([np.nan]), np.array([1.0]), binary=True)
+    assert (c.n, c.wins, c.p_value, c.low, c.detectable()) == (0, 0, 1.0, None, None)
+    assert c.to_dict()["difference"] is None
+
+
+def test_values_between_0_and_1_are_compared_by_randomisation(result):
+    differences = result.per_query["graph"]["recall@2"] - result.per_query["dense"]["recall@2"]
+    c = result.comparison("graph", "recall@2")
+    assert (c.wins, c.losses, c.ties, c.both, c.odds_ratio) == (3, 1, 2, None, None)
+    assert c.difference == pytest.approx(differences.mean())
+    assert c.deviation == pytest.approx(differences.std(ddof=1))
+    assert c.p_value == randomisation_test(differences)
+    assert (c.low, c.high) == bootstrap_interval(differences)
+    assert c.detectable() == detectable_mean_difference(6, c.deviation)
+
+
+def test_p_values_are_corrected_for_the_number_of_runs():
+    rows = np.arange(40)
+    never, always = hf.Hits(rows[:, None] + 100, np.ones((40, 1))), hf.Hits(rows[:, None], np.ones((40, 1)))
+    part = hf.Hits(np.where(rows < 9, rows, rows + 100)[:, None], np.ones((40, 1)))
+    qrels = Qrels([str(row) for row in rows], [[row] for row in rows])
+    found = evaluate({"never": never, "always": always, "part": part}, qrels, ["hit@1"], baseline="never")
+    always_c, part_c = (found.comparison(run, "hit@1") for run in ("always", "part"))
+    assert always_c.p_holm == 2 * always_c.p_value == 2 * mcnemar_exact(40, 0)
+    assert part_c.p_holm == part_c.p_value == mcnemar_exact(9, 0)
+    assert always_c.odds_ratio == math.inf
+    assert always_c.to_dict()["odds_ratio"] is None
 
 
 def test_summarise_no_queries():
@@ -166,7 +233,7 @@ def test_summarise_no_queries():
 
 def test_rich_tables(result):
     console = pytest.importorskip("rich.console")
-    out = console.Console(width=160, record=True, file=io.StringIO())
+    out = console.Console(width=220, record=True, file=io.StringIO())
     tables = rich_tables(result)
     assert len(tables) == 10
     out.print(*tables)
@@ -176,7 +243,18 @@ def test_rich_tables(result):
     low, high = wilson_interval(3, 4)
     assert f"75.0 ({100 * low:.1f} .. {100 * high:.1f}), n=4" in text
     row = next(line for line in text.splitlines() if "last_hop@2" in line and "graph" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]] == ["graph", "last_hop@2", "4", "3", "1", "0", "0", "0.625"]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        "graph",
+        "last_hop@2",
+        "4",
+        "3",
+        "1",
+        "+50.0 (-50.0 .. +100.0)",
+        "3.00 (0.24 .. 157.49)",
+        "0.62",
+        "0.62",
+        "-",
+    ]
 
 
 def test_rich_tables_name_the_extra_where_rich_is_absent(result, monkeypatch):

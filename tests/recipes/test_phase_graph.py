@@ -124,6 +124,9 @@ def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any) -> None:
     assert [seed["match"] for seed in found.traces[1]["seeds"]] == ["exact", "alias", "alias"]
     assert [seed["match"] for seed in found.traces[2]["seeds"]] == ["given"] * 3
     assert found.traces[0]["seeds"][0]["weight"] == seeds_by_hand(index)[0][PASSAGES + 1]
+    for trace, nodes, weights in zip(found.traces, found.seeds.nodes, found.seeds.weights, strict=True):
+        held = [(PASSAGES + seed["entity"], seed["weight"]) for seed in trace["seeds"]]
+        assert [(n, w) for n, w in zip(nodes.tolist(), weights.tolist(), strict=True) if n >= 0] == held
 
 
 def test_an_entity_mentioned_twice_is_one_seed(index: hf.Index, questions: Any) -> None:

@@ -12,6 +12,8 @@ from ..errors import HopfuseError
 from .bench import bench
 from .build import build
 from .demo import demo
+from .diagnose import diagnose
+from .eval import evaluate_runs
 from .explain import explain
 from .info import info
 from .score import score
@@ -24,7 +26,7 @@ def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-for command in (demo, build, score, explain, info, selftest, bench):
+for command in (demo, build, score, evaluate_runs, diagnose, explain, info, selftest, bench):
     app.add_command(command)
 
 

@@ -13,6 +13,7 @@ from .. import Hits, fuse
 from ..evaluate import Qrels, evaluate, last_hop
 from ..extract.atlas import Question
 from ..recipes import PhaseGraph
+from .joining import joined
 from .names import NameFinder
 
 METRICS = {"recall@5": "recall@5", "last_hop@5": "last hop@5", "last_hop@10": "last hop@10"}
@@ -39,7 +40,7 @@ def score_questions(recipe: PhaseGraph, names: NameFinder, questions: Sequence[Q
         runs["graph"].append(widened(found.graph))
         runs["RRF"].append(fuse([found.dense, found.graph], method="rrf", k=DEPTH))
         runs["PhaseGraph"].append(found.hits)
-    return Scored(questions, {name: _joined(parts) for name, parts in runs.items()})
+    return Scored(questions, {name: joined(parts) for name, parts in runs.items()})
 
 
 def widened(hits: Hits) -> Hits:
@@ -105,8 +106,3 @@ def _qrels(questions: Sequence[Question]) -> Qrels:
         [[q.last_hop] for q in questions],
         [q.type for q in questions],
     )
-
-
-def _joined(parts: Sequence[Hits]) -> Hits:
-    ids, scores, counts = (np.concatenate([getattr(p, name) for p in parts]) for name in ("ids", "scores", "counts"))
-    return Hits(ids, scores, counts)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import Hits, Index, __version__
-from ..encoders import Encoder
 from ..errors import InputError
 from ..recipes import PhaseGraph
+from .inputs import QueryInputs, check_one_source, chunks, text_of
 from .job import Job
-from .names import NameFinder
 from .options import (
     FILE,
     case_option,
     encoder_option,
     index_option,
     lexical_options,
-    make_encoder,
     recipe_arguments,
     recipe_options,
 )
@@ -65,12 +59,11 @@ def score(
     killed goes on where it was when it is started again with the same options: the finished parts are
     in OUT.partial until OUT is there.
     """
-    if (vectors is None) == (encoder is None):
-        raise InputError("give --vectors or --encoder, and not both: the queries need one vector each")
+    check_one_source(vectors, encoder)
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists; choose another --out, or replace it with --overwrite")
     writer, index, total = writer_for(out), Index.open(directory), count_queries(queries)
-    given = None if vectors is None else _read_vectors(vectors, total)
+    inputs = QueryInputs(index, vectors, encoder, total, case_sensitive=case_sensitive)
     identity = {
         "hopfuse": __version__,
         "index": {"directory": str(directory.resolve()), **index.info()},
@@ -79,14 +72,13 @@ def score(
         "options": {"encoder": encoder, "k": k, "chunk": chunk, "case_sensitive": case_sensitive}
         | {name: value for name, value in recipe.items() if name != "threads"},
     }
-    scorer = Scorer(index, given, None if encoder is None else make_encoder(encoder), k, case_sensitive, recipe)
-    job = Job(out, identity, writer)
+    scorer, job = Scorer(index, inputs, k, recipe), Job(out, identity, writer)
     with job.started(restart=restart) as parts, _progress() as progress:
         done = min(parts * chunk, total)
         if done:
             progress.console.print(f"Going on after {done:,} of {total:,} queries", highlight=False)
         task = progress.add_task("Scoring", total=total, completed=done)
-        for number, rows in enumerate(_chunks(read_queries(queries), chunk)):
+        for number, rows in enumerate(chunks(read_queries(queries), chunk)):
             if number >= parts:
                 job.add(number, scorer.score(rows, number * chunk))
                 progress.advance(task, len(rows))
@@ -97,62 +89,19 @@ def score(
 class Scorer:
     """Turns a chunk of queries into rows of the result."""
 
-    def __init__(
-        self,
-        index: Index,
-        vectors: NDArray[Any] | None,
-        encoder: Encoder | None,
-        k: int,
-        case_sensitive: bool,
-        recipe: dict[str, Any],
-    ) -> None:
-        self._recipe = PhaseGraph(index, encoder=encoder, **recipe_arguments(index, recipe))
-        self._names = NameFinder(index, case_sensitive=case_sensitive)
-        self._ids = index.passage_ids
-        self._vectors, self._encoder, self._k = vectors, encoder, k
+    def __init__(self, index: Index, inputs: QueryInputs, k: int, recipe: dict[str, Any]) -> None:
+        self._recipe = PhaseGraph(index, encoder=inputs.encoder, **recipe_arguments(index, recipe))
+        self._ids, self._inputs, self._k = index.passage_ids, inputs, k
 
     def score(self, queries: list[Query], first: int) -> list[Row]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
-        words = None if self._recipe.lexical is None else [_text(q, "for BM25's list") for q in queries]
-        found = self._recipe.search(
-            words, vectors=self._query_vectors(queries, first), entities=self._entities(queries), k=self._k
-        )
+        words = None if self._recipe.lexical is None else [text_of(q, "for BM25's list") for q in queries]
+        vectors, entities = self._inputs.vectors(queries, first), self._inputs.entities(queries)
+        found = self._recipe.search(words, vectors=vectors, entities=entities, k=self._k)
         return [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]
 
     def _hits(self, hits: Hits, row: int) -> list[dict[str, Any]]:
         return [{"id": self._ids[passage], "score": score} for passage, score in hits.row(row)]
-
-    def _query_vectors(self, queries: list[Query], first: int) -> NDArray[Any]:
-        if self._encoder is None:
-            assert self._vectors is not None
-            return np.asarray(self._vectors[first : first + len(queries)])
-        return self._encoder.encode_queries([_text(q, "to be encoded") for q in queries])
-
-    def _entities(self, queries: list[Query]) -> list[Sequence[str | int]]:
-        without = [_text(q, "to find names in") for q in queries if q.entities is None]
-        names = iter(self._names.find(without) if without else [])
-        return [next(names) if q.entities is None else q.entities for q in queries]
-
-
-def _text(query: Query, purpose: str) -> str:
-    if query.text is None:
-        raise InputError(f"query {query.id!r} has no text {purpose}; give it 'text', or 'entities' and --vectors")
-    return query.text
-
-
-def _read_vectors(path: Path, rows: int) -> NDArray[Any]:
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"--vectors: {path} cannot be read as an .npy array: {error}") from None
-    if vectors.ndim != 2 or len(vectors) != rows:
-        raise InputError(f"--vectors has shape {vectors.shape}; there are {rows} queries, one vector each")
-    return np.asarray(vectors)
-
-
-def _chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
-    while chunk := list(islice(queries, size)):
-        yield chunk
 
 
 def _progress() -> Progress:

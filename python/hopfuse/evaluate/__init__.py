@@ -1,36 +1,91 @@
 """How good a retrieval run is: judgements, metrics per query, significance, and tables by hops."""
 
-from .evaluation import Comparison, Estimate, Evaluation, Group, compare, summarise
-from .metrics import Metric, full_support, hit, last_hop, ndcg, parse_metric, recall, reciprocal_rank
+from .answers import answer_values, exact_match, normalised, token_f1
+from .bootstrap import bootstrap_interval
+from .comparison import Comparison, compare
+from .components import connected_components
+from .evaluation import Estimate, Evaluation, Group, summarise
+from .fragmentation import shared_names
+from .holm import holm
+from .html_report import html_report
+from .legs import error_correlation, overlap, pool_loss
+from .mcnemar import mcnemar_exact
+from .metric_names import Metric, parse_metric
+from .metrics import average_precision, full_support, hit, last_hop, ndcg, recall, reciprocal_rank
+from .odds_ratio import discordant_odds_ratio
+from .passage_names import PassageNames
+from .power import detectable_difference, detectable_mean_difference, mcnemar_power
 from .qrels import JudgedPairs, Qrels
-from .relevance import relevance
+from .qrels_files import read_qrels
+from .randomisation import randomisation_test
+from .ranks import gold_ranks
+from .relevance import gains, relevance
 from .reliability import Reliability, reliability
 from .rendering import rich_tables
-from .statistics import mcnemar_exact, wilson_interval
-from .tables import evaluate
+from .run import Run
+from .run_files import read_run
+from .split import SPLITS, in_test_half, split_rows
+from .spread import MassSpread, hub_nodes, mass_spread
+from .sweep import Sweep, Trial, sweep
+from .tables import DEFAULT_METRICS, evaluate
+from .wilson import wilson_interval
 
 __all__ = [
+    "DEFAULT_METRICS",
+    "SPLITS",
     "Comparison",
     "Estimate",
     "Evaluation",
     "Group",
     "JudgedPairs",
+    "MassSpread",
     "Metric",
+    "PassageNames",
     "Qrels",
     "Reliability",
+    "Run",
+    "Sweep",
+    "Trial",
+    "answer_values",
+    "average_precision",
+    "bootstrap_interval",
     "compare",
+    "connected_components",
+    "detectable_difference",
+    "detectable_mean_difference",
+    "discordant_odds_ratio",
+    "error_correlation",
     "evaluate",
+    "exact_match",
     "full_support",
+    "gains",
+    "gold_ranks",
     "hit",
+    "holm",
+    "html_report",
+    "hub_nodes",
+    "in_test_half",
     "last_hop",
+    "mass_spread",
     "mcnemar_exact",
+    "mcnemar_power",
     "ndcg",
+    "normalised",
+    "overlap",
     "parse_metric",
+    "pool_loss",
+    "randomisation_test",
+    "read_qrels",
+    "read_run",
     "recall",
     "reciprocal_rank",
     "relevance",
     "reliability",
     "rich_tables",
+    "shared_names",
+    "split_rows",
     "summarise",
+    "sweep",
+    "token_f1",
     "wilson_interval",
 ]

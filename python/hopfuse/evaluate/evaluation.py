@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .statistics import mcnemar_exact, wilson_interval
+from .bootstrap import bootstrap_interval
+from .comparison import Comparison
+from .wilson import wilson_interval
 
 T = TypeVar("T")
+_NO_BASELINE = "no baseline was named; evaluate with baseline=<one of the runs>"
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Estimate:
     n : int
         Queries for which the metric is defined.
     low, high : float or None
-        Wilson 95 % interval of a metric whose values are 0 or 1; None for other metrics and for n = 0.
+        95 % interval: Wilson's for a metric whose values are 0 or 1, else by bootstrap; None for n = 0.
     """
 
     mean: float
@@ -38,35 +41,6 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-serialisable form; the mean of no queries is None."""
         return {**asdict(self), "mean": None if isnan(self.mean) else self.mean}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One run against the baseline, query by query, under a metric whose values are 0 or 1.
-
-    Attributes
-    ----------
-    n : int
-        Queries for which the metric is defined.
-    wins, losses : int
-        Queries that only the run hits, and that only the baseline hits. With a graph run against a
-        dense baseline these are the graph wins and the graph losses.
-    both, neither : int
-        Queries that both hit, and that neither hits.
-    p_value : float
-        Exact two-sided McNemar test.
-    """
-
-    n: int
-    wins: int
-    losses: int
-    both: int
-    neither: int
-    p_value: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -109,6 +83,8 @@ class Evaluation:
     baseline : str or None
     groups : tuple of Group
         All queries first, then one group per number of hops.
+    ids : tuple of str, B entries
+        The queries.
     per_query : mapping of run to mapping of metric to ndarray of float64, shape (B,)
         Read-only; NaN where a query is not judged by the metric.
     num_without_last_hop : int
@@ -119,6 +95,7 @@ class Evaluation:
     metrics: tuple[str, ...]
     baseline: str | None
     groups: tuple[Group, ...]
+    ids: tuple[str, ...]
     per_query: Mapping[str, Mapping[str, NDArray[np.float64]]]
     num_without_last_hop: int
 
@@ -146,7 +123,7 @@ class Evaluation:
         return _pick(self.group(group).estimates, run, metric)
 
     def comparison(self, run: str, metric: str, *, group: str = "all") -> Comparison:
-        """A run against the baseline under a metric whose values are 0 or 1.
+        """A run against the baseline under a metric.
 
         Raises
         ------
@@ -154,18 +131,61 @@ class Evaluation:
             A run, metric or group that was not compared, or no baseline was named.
         """
         if self.baseline is None:
-            raise InputError("no baseline was named; evaluate with baseline=<one of the runs>")
+            raise InputError(_NO_BASELINE)
         return _pick(self.group(group).comparisons, run, metric)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, without the values per query."""
-        return {
+    def wins(self, run: str, metric: str) -> tuple[str, ...]:
+        """Queries for which a run has a higher value than the baseline, in order.
+
+        With a graph run against a dense baseline these are the graph wins.
+
+        Raises
+        ------
+        InputError
+            A run or metric that was not evaluated, or no baseline was named.
+        """
+        return self._where(self._difference(run, metric) > 0)
+
+    def losses(self, run: str, metric: str) -> tuple[str, ...]:
+        """Queries for which a run has a lower value than the baseline, in order.
+
+        Errors are those of :meth:`wins`.
+        """
+        return self._where(self._difference(run, metric) < 0)
+
+    def _difference(self, run: str, metric: str) -> NDArray[np.float64]:
+        if self.baseline is None:
+            raise InputError(_NO_BASELINE)
+        return _pick(self.per_query, run, metric) - self.per_query[self.baseline][metric]
+
+    def _where(self, rows: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(self.ids[row] for row in np.flatnonzero(rows).tolist())
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """A JSON-serialisable form.
+
+        Parameters
+        ----------
+        per_query : bool
+            Add each query's values (None where a metric does not judge it), and the queries won and lost.
+        """
+        made: dict[str, Any] = {
             "runs": list(self.runs),
             "metrics": list(self.metrics),
             "baseline": self.baseline,
             "queries_without_last_hop": self.num_without_last_hop,
             "groups": [group.to_dict() for group in self.groups],
         }
+        if per_query:
+            made["per_query"] = {
+                "ids": list(self.ids),
+                "values": {run: {m: _or_none(row[m]) for m in self.metrics} for run, row in self.per_query.items()},
+            }
+            if self.baseline is not None:
+                others = [run for run in self.runs if run != self.baseline]
+                made["won"] = {run: {m: list(self.wins(run, m)) for m in self.metrics} for run in others}
+                made["lost"] = {run: {m: list(self.losses(run, m)) for m in self.metrics} for run in others}
+        return made
 
     def __repr__(self) -> str:
         groups = [group.label for group in self.groups]
@@ -173,58 +193,31 @@ class Evaluation:
 
 
 def summarise(values: NDArray[np.float64], *, binary: bool) -> Estimate:
-    """Mean of the values that are defined, with a Wilson interval where they are 0 or 1.
+    """Mean of the values that are defined, with its 95 % interval.
 
     Parameters
     ----------
     values : ndarray of float64, shape (B,)
         NaN entries are left out.
     binary : bool
-        True where the values are 0 or 1.
+        True where the values are 0 or 1: Wilson's interval, else the bootstrap's.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hopfuse.evaluate import summarise
     >>> summarise(np.array([1.0, 0.5, np.nan]), binary=False)
-    Estimate(mean=0.75, n=2, low=None, high=None)
+    Estimate(mean=0.75, n=2, low=0.5, high=1.0)
     """
     defined = values[~np.isnan(values)]
     if defined.size == 0:
         return Estimate(float("nan"), 0)
-    interval = wilson_interval(int(defined.sum()), defined.size) if binary else (None, None)
+    interval = wilson_interval(int(defined.sum()), defined.size) if binary else bootstrap_interval(defined)
     return Estimate(float(defined.mean()), defined.size, *interval)
 
 
-def compare(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> Comparison:
-    """Paired comparison of two runs under one metric whose values are 0 or 1.
-
-    Parameters
-    ----------
-    values, baseline : ndarray of float64, shape (B,)
-        0, 1 or NaN for each query; a query that is NaN in either is left out.
-
-    Raises
-    ------
-    InputError
-        Shapes that differ, values other than 0, 1 and NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hopfuse.evaluate import compare
-    >>> compare(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0]))
-    Comparison(n=3, wins=1, losses=0, both=1, neither=1, p_value=1.0)
-    """
-    if values.shape != baseline.shape:
-        raise InputError(f"values have shape {values.shape} and the baseline {baseline.shape}; both are per query")
-    defined = ~(np.isnan(values) | np.isnan(baseline))
-    ours, theirs = values[defined], baseline[defined]
-    if not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
-        raise InputError("McNemar's test compares values of 0 and 1, such as those of hit@k; others were given")
-    wins, losses = int((ours > theirs).sum()), int((ours < theirs).sum())
-    both = int((ours * theirs).sum())
-    return Comparison(ours.size, wins, losses, both, ours.size - wins - losses - both, mcnemar_exact(wins, losses))
+def _or_none(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if isnan(value) else value for value in values.tolist()]
 
 
 def _pick(table: Mapping[str, Mapping[str, T]], run: str, metric: str) -> T:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
 from ..types import Hits
-from .qrels import Qrels
-from .relevance import relevance
+from .qrels import JudgedPairs, Qrels
+from .relevance import gains, relevance
 
 Values = NDArray[np.float64]
 
@@ -121,9 +115,9 @@ def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
 
 
 def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """Normalised discounted cumulative gain at k: binary gains, discount 1 / log2(1 + rank).
+    """Normalised discounted cumulative gain at k: a hit's gain is its grade, its discount 1 / log2(1 + rank).
 
-    The ideal ranking has min(k, gold passages) relevant hits at the top. Parameters, returned shape
+    The ideal ranking has the gold passages of the highest grades at the top. Parameters, returned shape
     and errors are those of :func:`recall`.
 
     References
@@ -137,72 +131,47 @@ def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
     >>> ndcg(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), Qrels(["a"], [[5, 8]]), 3).round(3)
     array([0.92])
     """
-    relevant = relevance(hits, qrels.gold_pairs, k)
+    judged = qrels.gold_pairs
+    gain = gains(hits, judged, k)
     discount = 1 / np.log2(np.arange(2, k + 2))
     # One running sum for both sides, so that a perfect ranking is exactly 1.
-    gain = np.cumsum(relevant * discount, axis=1)[:, -1]
-    ideal = np.cumsum(discount)[np.clip(qrels.gold_pairs.sizes, 1, k) - 1]
-    return _where_judged(gain / ideal, qrels.gold_pairs.sizes)
+    reached = np.cumsum(gain * discount, axis=1)[:, -1]
+    best = np.cumsum(_ideal_gains(judged, k) * discount, axis=1)[:, -1]
+    return _where_judged(reached / np.where(judged.sizes > 0, best, 1), judged.sizes)
+
+
+def average_precision(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
+    """Sum of the precisions at the ranks of the gold passages among the first k hits, over all gold passages.
+
+    Its mean over queries is the MAP. A gold passage that is not among the hits adds 0. Without k, all
+    the hits count. Parameters, returned shape and errors are otherwise those of :func:`recall`.
+
+    References
+    ----------
+    Buckley and Voorhees, in TREC: Experiment and Evaluation in Information Retrieval (2005), section 3.1.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, average_precision
+    >>> average_precision(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), Qrels(["a"], [[5, 8]])).round(3)
+    array([0.833])
+    """
+    relevant = relevance(hits, qrels.gold_pairs, k)
+    precision = np.cumsum(relevant, axis=1) / np.arange(1, relevant.shape[1] + 1)
+    sizes = qrels.gold_pairs.sizes
+    return _where_judged((precision * relevant).sum(axis=1) / np.maximum(sizes, 1), sizes)
+
+
+def _ideal_gains(judged: JudgedPairs, k: int) -> NDArray[np.int64]:
+    """The first k grades of each query, highest first, shape (B, k); 0 where there are fewer."""
+    order = np.lexsort((-judged.grade, judged.query))
+    rank = np.arange(order.size) - np.repeat(np.cumsum(judged.sizes) - judged.sizes, judged.sizes)
+    kept = rank < k
+    ideal = np.zeros((judged.sizes.size, k), np.int64)
+    ideal[judged.query[order][kept], rank[kept]] = judged.grade[order][kept]
+    return ideal
 
 
 def _where_judged(values: ArrayLike, sizes: NDArray[np.int64]) -> Values:
     return np.where(sizes > 0, np.asarray(values, np.float64), np.nan)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric at its cut-off, as :func:`parse_metric` makes it.
-
-    Attributes
-    ----------
-    name : str
-        As written, for instance ``"recall@5"``.
-    binary : bool
-        True where a query's value is 0 or 1: such metrics have a Wilson interval and can be compared
-        with McNemar's test.
-    per_query : callable (Hits, Qrels) -> ndarray of float64, shape (B,)
-    """
-
-    name: str
-    binary: bool
-    per_query: Callable[[Hits, Qrels], Values]
-
-
-_AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
-    "recall": (recall, False),
-    "hit": (hit, True),
-    "full_support": (full_support, True),
-    "last_hop": (last_hop, True),
-    "mrr": (reciprocal_rank, False),
-    "ndcg": (ndcg, False),
-}
-
-
-def parse_metric(name: str) -> Metric:
-    """The metric that a name such as ``"recall@5"`` stands for.
-
-    Parameters
-    ----------
-    name : str
-        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``ndcg@k``, ``mrr@k``, or ``mrr``
-        over all the hits; k is a positive integer.
-
-    Raises
-    ------
-    InputError
-        Any other name.
-
-    Examples
-    --------
-    >>> from hopfuse.evaluate import parse_metric
-    >>> parse_metric("last_hop@5").binary
-    True
-    """
-    if name == "mrr":
-        return Metric(name, False, reciprocal_rank)
-    match = re.fullmatch(r"([a-z_]+)@([1-9][0-9]*)", name)
-    if match is None or match[1] not in _AT_K:
-        allowed = ", ".join(f"{kind}@k" for kind in _AT_K)
-        raise InputError(f"metric is {name!r}; allowed: {allowed} with k at least 1 (recall@5), or mrr")
-    function, binary = _AT_K[match[1]]
-    return Metric(name, binary, partial(function, k=int(match[2])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,42 +13,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
+from ._checks import chosen_rows
+from ._qrels_checks import check_answers, check_distinct, check_grades, check_query
+from .json_lines import json_objects
 
 
 class JudgedPairs(NamedTuple):
-    """Judgements as flat arrays: ``query[i]`` has the relevant passage ``passage[i]``.
+    """Judgements as flat arrays: ``query[i]`` has the relevant passage ``passage[i]`` of grade ``grade[i]``.
 
-    ``query`` and ``passage`` are int64 of shape (P,), ``sizes`` is int64 of shape (B,): the number
-    of relevant passages of each query.
+    ``query``, ``passage`` and ``grade`` are int64 of shape (P,), ordered by query; ``sizes`` is int64 of
+    shape (B,): the number of relevant passages of each query.
     """
 
     query: NDArray[np.int64]
     passage: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    grade: NDArray[np.int64]
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Qrels:
-    """Binary relevance judgements, an entry per query in every field. Immutable.
+    """Relevance judgements, an entry per query in every field. Immutable.
 
     Parameters
     ----------
     ids : sequence of str, B entries
         Distinct query ids; row b of the hits that are judged belongs to ``ids[b]``.
     gold : sequence of sequences of int, B entries
-        Relevant passage ids. A query with none is left out of every metric.
+        Relevant passage ids. A query with none is left out of every ranking metric.
     hops : sequence of sequences of sequences of int, B entries, optional
         Gold passages of hop 1, hop 2, ...; an empty entry where the hops are not known.
     last_hop : sequence of sequences of int, B entries, optional
         Gold passages of the last hop; an empty entry leaves the query out of last-hop metrics.
     types : sequence of str, B entries, optional
         Question type; ``""`` where not known.
+    grades : sequence of sequences of int, B entries, optional
+        Grade of each gold passage, at least 1; 1 where not given. Only nDCG reads it.
+    questions : sequence of str, B entries, optional
+        The question's text; ``""`` where not known.
+    answers : sequence of sequences of str, B entries, optional
+        Accepted answers; an empty entry leaves the query out of answer metrics.
 
     Raises
     ------
     InputError
         Fields of different lengths, repeated query ids, passage ids that are negative, not integers
-        or repeated, a hop passage that is not gold; the message names the query.
+        or repeated, a hop passage that is not gold, grades below 1; the message names the query.
 
     Examples
     --------
@@ -64,6 +73,9 @@ class Qrels:
     hops: tuple[tuple[tuple[int, ...], ...], ...]
     last_hop: tuple[tuple[int, ...], ...]
     types: tuple[str, ...]
+    grades: tuple[tuple[int, ...], ...]
+    questions: tuple[str, ...]
+    answers: tuple[tuple[str, ...], ...]
 
     def __init__(
         self,
@@ -72,32 +84,38 @@ class Qrels:
         hops: Sequence[Sequence[Sequence[int]]] | None = None,
         last_hop: Sequence[Sequence[int]] | None = None,
         types: Sequence[str] | None = None,
+        grades: Sequence[Sequence[int] | None] | None = None,
+        questions: Sequence[str] | None = None,
+        answers: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        count = len(ids)
-        empty: tuple[tuple[()], ...] = ((),) * count
-        fields: dict[str, Sequence[Any]] = {
-            "gold": gold,
-            "hops": empty if hops is None else hops,
-            "last_hop": empty if last_hop is None else last_hop,
-            "types": ("",) * count if types is None else types,
-        }
-        for name, values in fields.items():
-            if len(values) != count:
-                raise InputError(f"{name} has {len(values)} entries for {count} query ids; give one per query")
         names = tuple(str(i) for i in ids)
-        _check_distinct(names)
-        checked = [
-            _check_query(*row) for row in zip(names, fields["gold"], fields["hops"], fields["last_hop"], strict=True)
-        ]
-        object.__setattr__(self, "ids", names)
-        object.__setattr__(self, "gold", tuple(row[0] for row in checked))
-        object.__setattr__(self, "hops", tuple(row[1] for row in checked))
-        object.__setattr__(self, "last_hop", tuple(row[2] for row in checked))
-        object.__setattr__(self, "types", tuple(str(t) for t in fields["types"]))
+        check_distinct(names)
+        count = len(names)
+        right = _per_query("gold", gold, count, ())
+        by_hop = _per_query("hops", hops, count, ())
+        last = _per_query("last_hop", last_hop, count, ())
+        graded = _per_query("grades", grades, count, None)
+        accepted = _per_query("answers", answers, count, ())
+        rows = [check_query(*row) for row in zip(names, right, by_hop, last, strict=True)]
+        fields = {
+            "ids": names,
+            "gold": tuple(row[0] for row in rows),
+            "hops": tuple(row[1] for row in rows),
+            "last_hop": tuple(row[2] for row in rows),
+            "types": tuple(str(t) for t in _per_query("types", types, count, "")),
+            "grades": tuple(check_grades(n, g, row[0]) for n, g, row in zip(names, graded, rows, strict=True)),
+            "questions": tuple(str(q) for q in _per_query("questions", questions, count, "")),
+            "answers": tuple(check_answers(n, a) for n, a in zip(names, accepted, strict=True)),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Qrels:
-        """Judgements from mappings with "id" and "gold", and optionally "hops", "last_hop" and "type".
+        """Judgements from mappings with "id" and "gold".
+
+        Optional keys: "hops", "last_hop", "type", "grades", "question", "answer" (a string or a list
+        of strings) and "aliases" (further accepted answers).
 
         Raises
         ------
@@ -120,13 +138,17 @@ class Qrels:
             [row.get("hops", ()) for row in rows],
             [row.get("last_hop", ()) for row in rows],
             [row.get("type", "") for row in rows],
+            [row.get("grades") for row in rows],
+            [row.get("question", "") for row in rows],
+            [_accepted(row) for row in rows],
         )
 
     @classmethod
     def read_jsonl(cls, path: str | PathLike[str]) -> Qrels:
         """Judgements from a file with one JSON object per line (see :meth:`from_records`).
 
-        Other keys, such as "question" and "answer", are ignored; blank lines are skipped.
+        Passage ids are integers here; :func:`read_qrels` takes names too. Other keys are ignored; blank
+        lines are skipped.
 
         Raises
         ------
@@ -146,12 +168,24 @@ class Qrels:
         ...     Qrels.read_jsonl(path).last_hop
         ((0,),)
         """
-        with open(path, encoding="utf-8") as lines:
-            records = [_parse_line(line, path, at) for at, line in enumerate(lines, 1) if line.strip()]
+        records = [record for _, record in json_objects(path, ("id", "gold"))]
         try:
             return cls.from_records(records)
         except InputError as error:
             raise FormatError(f"{path}: {error}") from error
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Qrels:
+        """The judgements of some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
+
+        Examples
+        --------
+        >>> from hopfuse.evaluate import Qrels
+        >>> Qrels(["a", "b", "c"], [[1], [2], [3]]).take([2, 0]).ids
+        ('c', 'a')
+        """
+        chosen = chosen_rows(rows, len(self)).tolist()
+        names = ("ids", "gold", "hops", "last_hop", "types", "grades", "questions", "answers")
+        return Qrels(**{name: [getattr(self, name)[row] for row in chosen] for name in names})
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -174,65 +208,32 @@ class Qrels:
     @cached_property
     def gold_pairs(self) -> JudgedPairs:
         """Every (query, gold passage) as flat arrays."""
-        return _flatten(self.gold)
+        return _flatten(self.gold, self.grades)
 
     @cached_property
     def last_hop_pairs(self) -> JudgedPairs:
-        """Every (query, last-hop passage) as flat arrays."""
-        return _flatten(self.last_hop)
+        """Every (query, last-hop passage) as flat arrays, of grade 1."""
+        return _flatten(self.last_hop, [(1,) * len(row) for row in self.last_hop])
 
 
-def _parse_line(line: str, path: str | PathLike[str], at: int) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise FormatError(f"{path}, line {at} is not JSON: {error}") from error
-    if not isinstance(record, dict) or "id" not in record or "gold" not in record:
-        raise FormatError(f"{path}, line {at} is not a JSON object with the keys 'id' and 'gold'")
-    return record
+def _per_query(name: str, values: Sequence[Any] | None, count: int, absent: Any) -> Sequence[Any]:
+    if values is None:
+        return (absent,) * count
+    if len(values) != count:
+        raise InputError(f"{name} has {len(values)} entries for {count} query ids; give one per query")
+    return values
 
 
-def _check_distinct(names: tuple[str, ...]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"query id {name!r} occurs more than once; ids are distinct")
-        seen.add(name)
+def _accepted(row: Mapping[str, Any]) -> Any:
+    answer, aliases = row.get("answer"), row.get("aliases") or ()
+    given = () if answer is None else (answer,) if isinstance(answer, str) else answer
+    return (*given, *aliases) if isinstance(given, (list, tuple)) and isinstance(aliases, (list, tuple)) else given
 
 
-def _check_query(
-    name: str, gold: Sequence[int], hops: Sequence[Sequence[int]], last_hop: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    right = _passages(name, "gold", gold)
-    by_hop = tuple(_passages(name, f"hop {at}", hop) for at, hop in enumerate(_listed(name, "hops", hops), 1))
-    last = _passages(name, "last_hop", last_hop)
-    strangers = set(chain(last, *by_hop)) - set(right)
-    if strangers:
-        raise InputError(f"query {name!r}: hop passage {min(strangers)} is not among its gold passages {list(right)}")
-    return right, by_hop, last
-
-
-def _listed(name: str, field: str, values: Any) -> list[Any]:
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InputError(f"query {name!r}: {field} is {values!r}; it must be a list")
-    return list(values)
-
-
-def _passages(name: str, field: str, values: Sequence[int]) -> tuple[int, ...]:
-    listed = _listed(name, field, values)
-    for value in listed:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-            raise InputError(f"query {name!r}: {field} has {value!r}; passage ids are integers, at least 0")
-    passages = tuple(int(value) for value in listed)
-    if len(set(passages)) != len(passages):
-        raise InputError(f"query {name!r}: {field} {list(passages)} repeats a passage; each is listed once")
-    return passages
-
-
-def _flatten(rows: tuple[tuple[int, ...], ...]) -> JudgedPairs:
+def _flatten(rows: Sequence[Sequence[int]], grades: Sequence[Sequence[int]]) -> JudgedPairs:
     sizes = _frozen([len(row) for row in rows])
     query = _frozen(np.repeat(np.arange(len(rows), dtype=np.int64), sizes))
-    return JudgedPairs(query, _frozen(list(chain.from_iterable(rows))), sizes)
+    return JudgedPairs(query, _frozen(list(chain(*rows))), sizes, _frozen(list(chain(*grades))))
 
 
 def _frozen(values: Any) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Which of the top k hits are relevant."""
+"""Which of the top k hits are relevant, and how much."""
 
 from __future__ import annotations
 
@@ -42,17 +42,40 @@ def relevance(hits: Hits, judged: JudgedPairs, k: int | None = None) -> NDArray[
     >>> relevance(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), q.gold_pairs, 2)
     array([[ True, False]])
     """
+    return gains(hits, judged, k) > 0
+
+
+def gains(hits: Hits, judged: JudgedPairs, k: int | None = None) -> NDArray[np.int64]:
+    """The grade of each of the first k hits of a query, 0 where it is not among its judged passages.
+
+    Parameters and errors are those of :func:`relevance`.
+
+    Returns
+    -------
+    ndarray of int64, shape (B, k)
+        0 at padding.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, gains
+    >>> q = Qrels(["a"], gold=[[5, 8]], grades=[[2, 1]])
+    >>> gains(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), q.gold_pairs)
+    array([[1, 0, 2]])
+    """
     width = _check(hits, judged, k)
     ids = _host(hits.ids)[:, :width]
     valid = np.arange(width) < _host(hits.counts)[:, None]
     known = np.unique(judged.passage)
     if known.size == 0:
-        return np.zeros(ids.shape, bool)
+        return np.zeros(ids.shape, np.int64)
     at = np.minimum(np.searchsorted(known, ids), known.size - 1)
-    row = np.arange(ids.shape[0], dtype=np.int64)[:, None]
+    pair = np.arange(ids.shape[0], dtype=np.int64)[:, None] * known.size + at
     wanted = judged.query * known.size + np.searchsorted(known, judged.passage)
-    found: NDArray[np.bool_] = valid & (known[at] == ids) & np.isin(row * known.size + at, wanted)
-    return found
+    order = np.argsort(wanted)
+    place = np.minimum(np.searchsorted(wanted, pair, sorter=order), wanted.size - 1)
+    found = valid & (known[at] == ids) & (wanted[order][place] == pair)
+    return np.where(found, judged.grade[order][place], 0)
 
 
 def _check(hits: Hits, judged: JudgedPairs, k: int | None) -> int:

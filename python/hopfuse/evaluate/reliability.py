@@ -13,7 +13,7 @@ from ..errors import InputError, MissingExtraError
 from ..types import Hits
 from .qrels import Qrels
 from .relevance import relevance
-from .statistics import wilson_interval
+from .wilson import wilson_interval
 
 
 @dataclass(frozen=True, eq=False)

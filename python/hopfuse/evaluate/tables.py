@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -10,9 +11,13 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Hits
-from .evaluation import Evaluation, Group, compare, summarise
-from .metrics import Metric, Values, parse_metric
+from .comparison import Comparison, compare
+from .evaluation import Evaluation, Group, summarise
+from .holm import holm
+from .metric_names import Metric, parse_metric
+from .metrics import Values
 from .qrels import Qrels
+from .run import Run
 
 DEFAULT_METRICS = ("recall@5", "full_support@5", "last_hop@5", "mrr", "ndcg@10")
 
@@ -20,7 +25,7 @@ _Table = Mapping[str, Mapping[str, Values]]
 
 
 def evaluate(
-    runs: Mapping[str, Hits],
+    runs: Mapping[str, Hits | Run],
     qrels: Qrels,
     metrics: Sequence[str] = DEFAULT_METRICS,
     *,
@@ -31,8 +36,8 @@ def evaluate(
 
     Parameters
     ----------
-    runs : mapping of str to Hits
-        A name and B rows of hits for each run, in the order of ``qrels.ids``.
+    runs : mapping of str to Hits or Run
+        A name and B rows of hits for each run, in the order of ``qrels.ids``. Answer metrics need a Run.
     qrels : Qrels
         Judgements of the B queries.
     metrics : sequence of str
@@ -40,8 +45,9 @@ def evaluate(
     by_hops : bool
         Also give the numbers of each group of queries with the same number of hops.
     baseline : str, optional
-        One of the runs: every other run is compared with it, under each metric whose values are 0 or
-        1 (``hit``, ``full_support``, ``last_hop``), by wins, losses and the exact McNemar test.
+        One of the runs: every other run is compared with it under each metric: wins and losses, the mean
+        difference with its paired bootstrap interval, and p of McNemar's exact test (values of 0 and 1)
+        or of the paired randomisation test, by itself and corrected for the number of runs compared.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def evaluate(
     ------
     InputError
         No run or no metric, an unknown or repeated metric, a k above a run's width, a run with
-        another number of queries, a baseline that is not a run or that no metric can compare.
+        another number of queries, a baseline that is not a run.
 
     Examples
     --------
@@ -76,12 +82,13 @@ def evaluate(
         tuple(metric.name for metric in chosen),
         baseline,
         groups,
+        qrels.ids,
         MappingProxyType(values),
         qrels.num_without_last_hop,
     )
 
 
-def _checked(runs: Mapping[str, Hits], metrics: Sequence[str], baseline: str | None) -> list[Metric]:
+def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: str | None) -> list[Metric]:
     if not runs:
         raise InputError("runs is empty; give at least one name and its hits")
     if isinstance(metrics, str) or not metrics or len(set(metrics)) != len(metrics):
@@ -89,15 +96,10 @@ def _checked(runs: Mapping[str, Hits], metrics: Sequence[str], baseline: str | N
     chosen = [parse_metric(name) for name in metrics]
     if baseline is not None and baseline not in runs:
         raise InputError(f"baseline is {baseline!r}; it must be one of the runs: {', '.join(runs)}")
-    if baseline is not None and not any(metric.binary for metric in chosen):
-        raise InputError(
-            f"a baseline is compared under metrics with values of 0 and 1, and {list(metrics)} has none; "
-            "add hit@k, full_support@k or last_hop@k"
-        )
     return chosen
 
 
-def _per_query(run: str, hits: Hits, qrels: Qrels, metrics: list[Metric]) -> Mapping[str, Values]:
+def _per_query(run: str, hits: Hits | Run, qrels: Qrels, metrics: list[Metric]) -> Mapping[str, Values]:
     values = {}
     for metric in metrics:
         try:
@@ -121,11 +123,21 @@ def _group(label: str, rows: NDArray[np.bool_], values: _Table, metrics: list[Me
         run: MappingProxyType({m.name: summarise(row[m.name][rows], binary=m.binary) for m in metrics})
         for run, row in values.items()
     }
-    comparisons = {
-        run: MappingProxyType(
-            {m.name: compare(row[m.name][rows], values[baseline][m.name][rows]) for m in metrics if m.binary}
-        )
-        for run, row in values.items()
-        if baseline is not None and run != baseline
-    }
+    comparisons = _compared(
+        {run: row for run, row in values.items() if run != baseline}, rows, values, metrics, baseline
+    )
     return Group(label, int(rows.sum()), MappingProxyType(estimates), MappingProxyType(comparisons))
+
+
+def _compared(
+    runs: _Table, rows: NDArray[np.bool_], values: _Table, metrics: list[Metric], baseline: str | None
+) -> dict[str, Mapping[str, Comparison]]:
+    if baseline is None:
+        return {}
+    found: dict[str, dict[str, Comparison]] = {run: {} for run in runs}
+    for metric in metrics:
+        theirs = values[baseline][metric.name][rows]
+        compared = [compare(row[metric.name][rows], theirs, binary=metric.binary) for row in runs.values()]
+        for run, one, p in zip(runs, compared, holm([c.p_value for c in compared]), strict=True):
+            found[run][metric.name] = replace(one, p_holm=float(p))
+    return {run: MappingProxyType(row) for run, row in found.items()}

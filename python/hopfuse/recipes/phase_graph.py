@@ -42,6 +42,8 @@ class PhaseGraphResult:
     dense, graph : Hits
         The two pools with their raw scores; the graph pool (a :class:`~hopfuse.PprHits`) of a query without seeds is
         empty.
+    seeds : Seeds
+        The entities that each query's walk started from, as nodes of the graph; a row of padding where it had none.
     traces : list of dict, or None
         One per query where ``explain=True``; see :meth:`PhaseGraph.search`.
     lexical : Hits, or None
@@ -51,6 +53,7 @@ class PhaseGraphResult:
     hits: Hits
     dense: Hits
     graph: PprHits
+    seeds: Seeds
     traces: list[dict[str, Any]] | None
     lexical: Hits | None = None
 
@@ -199,7 +202,7 @@ class PhaseGraph:
         found = self._core(int(padded.nodes.shape[1]), k)(vectors, padded.nodes, padded.weights, *words)
         pools = {"dense": found["dense"], "graph": found["graph"]} | ({} if lexical is None else {"lexical": lexical})
         traces = trace_queries(self, seeds, pools, found["hits"]) if explain else None
-        return PhaseGraphResult(found["hits"], found["dense"], found["graph"], traces, lexical)
+        return PhaseGraphResult(found["hits"], found["dense"], found["graph"], padded, traces, lexical)
 
     @property
     def weights(self) -> dict[str, float]:

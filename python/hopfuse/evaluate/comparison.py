@@ -1,0 +1,139 @@
+"""Two runs on the same queries under one metric."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .bootstrap import bootstrap_interval
+from .mcnemar import mcnemar_exact
+from .odds_ratio import discordant_odds_ratio
+from .power import detectable_difference, detectable_mean_difference
+from .randomisation import randomisation_test
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One run against the baseline, query by query.
+
+    Attributes
+    ----------
+    n : int
+        Queries for which the metric is defined.
+    wins, losses : int
+        Queries for which the run's value is higher, and lower. With a graph run against a dense
+        baseline these are the graph wins and the graph losses.
+    ties : int
+        Queries with the same value.
+    difference : float
+        Mean value of the run minus that of the baseline; NaN where n is 0.
+    low, high : float or None
+        Its paired bootstrap 95 % interval; None where n is 0.
+    deviation : float
+        Standard deviation of the differences per query (n - 1 degrees of freedom); 0 for n below 2.
+    p_value : float
+        Two-sided: the exact McNemar test where values are 0 or 1, else the paired randomisation test.
+    p_holm : float
+        p_value after Holm's correction over the runs that :func:`evaluate` compares under this metric.
+    both, neither : int or None
+        The ties at 1 and at 0; None where values are not 0 or 1.
+    odds_ratio, odds_low, odds_high : float or None
+        Odds ratio of the discordant queries with its exact 95 % interval; None where values are not 0 or 1.
+    """
+
+    n: int
+    wins: int
+    losses: int
+    ties: int
+    difference: float
+    low: float | None
+    high: float | None
+    deviation: float
+    p_value: float
+    p_holm: float
+    both: int | None = None
+    neither: int | None = None
+    odds_ratio: float | None = None
+    odds_low: float | None = None
+    odds_high: float | None = None
+
+    def detectable(self, *, power: float = 0.8) -> float | None:
+        """The smallest difference that this many queries would have shown with the given power at 5 %.
+
+        Parameters
+        ----------
+        power : float, in (0, 1)
+
+        Returns
+        -------
+        float or None
+            Where values are 0 or 1, :func:`detectable_difference` at the share of discordant queries
+            found here, else :func:`detectable_mean_difference` at the deviation found here; None where no
+            difference, or none that this share allows, would have been found.
+        """
+        if self.n == 0 or self.wins + self.losses == 0:
+            return None
+        if self.both is None:
+            return detectable_mean_difference(self.n, self.deviation, power=power)
+        return detectable_difference(self.n, (self.wins + self.losses) / self.n, power=power)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable form, with ``detectable``; what is NaN or infinite is None."""
+        finite = {k: v if v is None or isfinite(v) else None for k, v in asdict(self).items()}
+        return {**finite, "detectable": self.detectable()}
+
+
+def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binary: bool) -> Comparison:
+    """Paired comparison of two runs under one metric.
+
+    Parameters
+    ----------
+    values, baseline : ndarray of float64, shape (B,)
+        A value or NaN for each query; a query that is NaN in either is left out.
+    binary : bool
+        True where the values are 0 or 1: McNemar's test and the odds ratio of discordant queries.
+
+    Raises
+    ------
+    InputError
+        Shapes that differ, infinite values; with ``binary``, values other than 0, 1 and NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.evaluate import compare
+    >>> c = compare(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0]), binary=True)
+    >>> c.wins, c.losses, c.both, c.neither, c.p_value
+    (1, 0, 1, 1, 1.0)
+    """
+    if values.shape != baseline.shape:
+        raise InputError(f"values have shape {values.shape} and the baseline {baseline.shape}; both are per query")
+    defined = ~(np.isnan(values) | np.isnan(baseline))
+    ours, theirs = values[defined], baseline[defined]
+    if binary and not (np.isin(ours, (0, 1)).all() and np.isin(theirs, (0, 1)).all()):
+        raise InputError("McNemar's test compares values of 0 and 1, such as those of hit@k; others were given")
+    if ours.size == 0:
+        return Comparison(0, 0, 0, 0, float("nan"), None, None, 0.0, 1.0, 1.0)
+    differences = ours - theirs
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+    p = mcnemar_exact(wins, losses) if binary else randomisation_test(differences)
+    common = (
+        ours.size,
+        wins,
+        losses,
+        ours.size - wins - losses,
+        float(differences.mean()),
+        *bootstrap_interval(differences),
+        float(differences.std(ddof=1)) if ours.size > 1 else 0.0,
+        p,
+        p,
+    )
+    if not binary:
+        return Comparison(*common)
+    both = int((ours * theirs).sum())
+    return Comparison(*common, both, ours.size - wins - losses - both, *discordant_odds_ratio(wins, losses))

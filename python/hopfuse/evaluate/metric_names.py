@@ -1,0 +1,97 @@
+"""Metrics by name: ``"recall@5"``, ``"map"``, ``"answer_f1"``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..errors import InputError
+from ..types import Hits
+from .answers import answer_values, exact_match, token_f1
+from .metrics import Values, average_precision, full_support, hit, last_hop, ndcg, recall, reciprocal_rank
+from .qrels import Qrels
+from .run import Run
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric at its cut-off, as :func:`parse_metric` makes it.
+
+    Attributes
+    ----------
+    name : str
+        As written, for instance ``"recall@5"``.
+    binary : bool
+        True where a query's value is 0 or 1: such metrics have a Wilson interval and are compared by
+        McNemar's test.
+    per_query : callable (Hits or Run, Qrels) -> ndarray of float64, shape (B,)
+    """
+
+    name: str
+    binary: bool
+    per_query: Callable[[Hits | Run, Qrels], Values]
+
+
+_AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
+    "recall": (recall, False),
+    "hit": (hit, True),
+    "full_support": (full_support, True),
+    "last_hop": (last_hop, True),
+    "mrr": (reciprocal_rank, False),
+    "map": (average_precision, False),
+    "ndcg": (ndcg, False),
+}
+_WITHOUT_K = ("mrr", "map")
+_ANSWERS: dict[str, tuple[Callable[[str, Sequence[str]], float], bool]] = {
+    "answer_em": (exact_match, True),
+    "answer_f1": (token_f1, False),
+}
+
+
+def parse_metric(name: str) -> Metric:
+    """The metric that a name such as ``"recall@5"`` stands for.
+
+    Parameters
+    ----------
+    name : str
+        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``ndcg@k``, ``mrr@k``, ``map@k``
+        with a positive integer k; ``mrr`` or ``map`` over all the hits; ``answer_em`` or ``answer_f1``
+        of a :class:`Run` with answers.
+
+    Raises
+    ------
+    InputError
+        Any other name.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import parse_metric
+    >>> parse_metric("last_hop@5").binary
+    True
+    """
+    if name in _ANSWERS:
+        score, binary = _ANSWERS[name]
+        return Metric(name, binary, partial(_of_answers, score))
+    if name in _WITHOUT_K:
+        return Metric(name, False, partial(_of_hits, _AT_K[name][0], None))
+    match = re.fullmatch(r"([a-z_]+)@([1-9][0-9]*)", name)
+    if match is None or match[1] not in _AT_K:
+        allowed = ", ".join(f"{kind}@k" for kind in _AT_K)
+        others = ", ".join((*_WITHOUT_K, *_ANSWERS))
+        raise InputError(f"metric is {name!r}; allowed: {allowed} with k at least 1 (recall@5), or {others}")
+    function, binary = _AT_K[match[1]]
+    return Metric(name, binary, partial(_of_hits, function, int(match[2])))
+
+
+def _of_hits(function: Callable[..., Values], k: int | None, run: Hits | Run, qrels: Qrels) -> Values:
+    return function(run.hits if isinstance(run, Run) else run, qrels, k)
+
+
+def _of_answers(score: Callable[[str, Sequence[str]], float], run: Hits | Run, qrels: Qrels) -> Values:
+    if not isinstance(run, Run) or run.answers is None:
+        raise InputError("the run has no answers; give a Run with answers, or rows with 'answer' in its file")
+    if not any(qrels.answers):
+        raise InputError("the judgements accept no answers; give 'answer' with the queries")
+    return answer_values(score, run.answers, qrels)

@@ -1,0 +1,79 @@
+"""What a system gave for the queries of a set of judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..types import Hits
+from ._checks import chosen_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Ranked lists and, where the system answers, its answers.
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows, in the order of the judgements' queries.
+    answers : sequence of str or None, B entries, optional
+        The system's answer to each query; None where it gave none.
+
+    Raises
+    ------
+    InputError
+        Another number of answers than rows of hits.
+
+    Attributes
+    ----------
+    num_missing : int
+        Queries that the run's file did not have; their lists are empty.
+    num_unjudged : int
+        Queries of the run's file that have no judgements; they are left out.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Run
+    >>> Run(hf.Hits([[3, 1]], [[0.9, 0.2]]), answers=["Ada Lovelace"])
+    Run(queries=1, k=2, answers=1)
+    """
+
+    hits: Hits
+    answers: Sequence[str | None] | None = None
+    num_missing: int = 0
+    num_unjudged: int = 0
+
+    def __post_init__(self) -> None:
+        if self.answers is not None and len(self.answers) != len(self.hits):
+            raise InputError(
+                f"{len(self.answers)} answers for {len(self.hits)} rows of hits; give one per query, or None"
+            )
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
+        """The run on some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> from hopfuse.evaluate import Run
+        >>> len(Run(hf.Hits([[3], [1]], [[0.9], [0.2]])).take([1]))
+        1
+        """
+        chosen = chosen_rows(rows, len(self))
+        hits = self.hits
+        part = Hits._trusted(hits.ids[chosen], hits.scores[chosen], hits.counts[chosen])
+        answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
+        return Run(part, answers, self.num_missing, self.num_unjudged)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __repr__(self) -> str:
+        answered = "" if self.answers is None else f", answers={sum(a is not None for a in self.answers)}"
+        return f"Run(queries={len(self)}, k={self.hits.shape[1]}{answered})"

@@ -1,0 +1,186 @@
+"""Choosing among options on one half of the queries, and saying on the other how good the choice is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..types import Hits
+from .comparison import Comparison, compare
+from .evaluation import Estimate, summarise
+from .holm import holm
+from .metric_names import Metric, parse_metric
+from .metrics import Values
+from .qrels import Qrels
+from .run import Run
+from .split import split_rows
+
+Options = Mapping[str, Any]
+MakeRun = Callable[[Options, NDArray[np.int64]], Hits | Run]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Options, and how good their run was on one half.
+
+    Attributes
+    ----------
+    options : mapping of str to value
+    estimate : Estimate
+    comparison : Comparison or None
+        With the baseline, p_holm corrected over all trials on the tune half; None for the baseline itself.
+    """
+
+    options: Options
+    estimate: Estimate
+    comparison: Comparison | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable form, if the options' values are."""
+        compared = None if self.comparison is None else self.comparison.to_dict()
+        return {"options": dict(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What :func:`sweep` returns.
+
+    Attributes
+    ----------
+    metric : str
+    tune : tuple of Trial
+        The baseline first, then the grid in order, on the tune half.
+    selected : Trial
+        The trial with the highest mean on the tune half; of several, the first.
+    test : tuple of Trial
+        The baseline and the selected options on the test half, each run once; the baseline alone where it
+        was selected. Its p needs no correction: one comparison was made there.
+    """
+
+    metric: str
+    tune: tuple[Trial, ...]
+    selected: Trial
+    test: tuple[Trial, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable form, if the options' values are."""
+        return {
+            "metric": self.metric,
+            "tune": [trial.to_dict() for trial in self.tune],
+            "selected": dict(self.selected.options),
+            "test": [trial.to_dict() for trial in self.test],
+        }
+
+    def __str__(self) -> str:
+        tuned, tested = self.tune[0].estimate.n, self.test[0].estimate
+        chosen = f"{_written(self.selected.options)}, of {len(self.tune)} on {tuned} tune queries"
+        baseline = f"{100 * tested.mean:.1f} on {tested.n} test queries"
+        if len(self.test) == 1:
+            return f"{self.metric}: the baseline was selected ({chosen}); {baseline}"
+        final = self.test[1]
+        assert final.comparison is not None
+        c = final.comparison
+        return (
+            f"{self.metric}: selected {chosen}; {100 * final.estimate.mean:.1f} against the baseline's {baseline} "
+            f"({c.wins} won, {c.losses} lost, p = {c.p_value:.2g})"
+        )
+
+
+def sweep(
+    make_run: MakeRun,
+    qrels: Qrels,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    baseline: Options,
+    metric: str,
+) -> Sweep:
+    """Run every combination of options on the tune half, and the best one once on the test half.
+
+    The halves are those of :func:`in_test_half`. Nothing of the test half is run before the choice is made.
+
+    Parameters
+    ----------
+    make_run : callable (options, rows) -> Hits or Run
+        Runs a system with some options on the queries at the positions ``rows``, int64 of shape (R,), of
+        ``qrels``; gives R rows in that order.
+    qrels : Qrels
+    grid : mapping of str to sequence
+        Values of each option; the trials are their product, the last option fastest.
+    baseline : mapping of str to value
+        Options of the run that all are compared with. Where the grid has them too, they are run once.
+    metric : str
+        What to choose by, a name that :func:`parse_metric` takes.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    InputError
+        An empty grid or option, an unknown metric, a half without a judged query, a run of another shape.
+
+    References
+    ----------
+    Holm, Scand. J. Stat. 6 (1979), for the trials' p_holm.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.evaluate import Qrels, sweep
+    >>> qrels = Qrels([f"q{i}" for i in range(40)], [[i] for i in range(40)])
+    >>> def run(options, rows):
+    ...     found = np.where(rows % 10 < options["good"], rows, rows + 100)
+    ...     return hf.Hits(found[:, None], np.ones((rows.size, 1)))
+    >>> result = sweep(run, qrels, {"good": [2, 8, 5]}, baseline={"good": 1}, metric="hit@1")
+    >>> result.selected.options
+    {'good': 8}
+    """
+    judge = parse_metric(metric)
+    others = [options for options in _combinations(grid) if options != baseline]
+    options = [dict(baseline), *others]
+    tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
+    trials = _trials(options, [_values(make_run, one, qrels, tune, judge) for one in options], judge)
+    selected = max(trials, key=lambda trial: trial.estimate.mean)
+    finalists = [dict(baseline)] if selected is trials[0] else [dict(baseline), selected.options]
+    tested = [_values(make_run, one, qrels, test, judge) for one in finalists]
+    return Sweep(metric, trials, selected, _trials(finalists, tested, judge))
+
+
+def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise InputError(f"grid[{name!r}] is {values!r}; give a list of one or more values")
+    if not grid:
+        raise InputError("grid is empty; give at least one option and its values")
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def _values(make_run: MakeRun, options: Options, qrels: Qrels, rows: NDArray[np.int64], metric: Metric) -> Values:
+    try:
+        values = metric.per_query(make_run(options, rows), qrels.take(rows))
+    except InputError as error:
+        raise InputError(f"options {_written(options)}, {metric.name}: {error}") from error
+    if np.isnan(values).all():
+        raise InputError(f"{metric.name} judges none of the {rows.size} queries of one half; give more queries")
+    return values
+
+
+def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric) -> tuple[Trial, ...]:
+    """The baseline, which is the first, and the others compared with it."""
+    compared = [compare(one, values[0], binary=metric.binary) for one in values[1:]]
+    adjusted = holm([c.p_value for c in compared]).tolist()
+    comparisons = [None, *(replace(c, p_holm=p) for c, p in zip(compared, adjusted, strict=True))]
+    estimates = [summarise(one, binary=metric.binary) for one in values]
+    return tuple(Trial(*row) for row in zip(options, estimates, comparisons, strict=True))
+
+
+def _written(options: Options) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options"

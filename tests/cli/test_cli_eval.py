@@ -1,0 +1,179 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from cli.cli_files import hopfuse, refused, write_jsonl
+from hopfuse.evaluate import in_test_half, mcnemar_exact
+
+QUERIES = [
+    {"id": f"q{i}", "gold": [i, f"x{i}"], "hops": [[i], [f"x{i}"]] if i % 2 else [], "question": f"What is <{i}>?"}
+    for i in range(40)
+]
+for row in QUERIES[1::2]:
+    row["last_hop"] = row["hops"][1]
+
+
+def hits(*passages):
+    return [{"id": str(p), "score": 1 - at / 10} for at, p in enumerate(passages)]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Judgements, a dense run that finds one gold passage, and a TREC run that finds both for three of four queries."""
+    folder = tmp_path_factory.mktemp("eval")
+    write_jsonl(folder / "queries.jsonl", QUERIES)
+    dense = [{"id": row["id"], "hits": hits(at, "y", "z")} for at, row in enumerate(QUERIES)]
+    write_jsonl(folder / "dense.jsonl", [*dense, {"id": "stranger", "hits": hits("y")}])
+    lines = []
+    for at, row in enumerate(QUERIES[:-1]):
+        for rank, passage in enumerate((f"x{at}", at, "y") if at % 4 else ("y", "z", "w"), 1):
+            lines.append(f"{row['id']} Q0 {passage} {rank} {1 / rank} graph\n")
+    (folder / "graph.run").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def arguments(judged):
+    runs = ("--run", f"dense={judged / 'dense.jsonl'}", "--run", f"graph={judged / 'graph.run'}")
+    return ["eval", "--qrels", judged / "queries.jsonl", *runs]
+
+
+METRICS = ("--metric", "full_support@3", "--metric", "mrr", "--metric", "last_hop@3")
+
+
+def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    outputs = ("--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    said = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
+    assert said.startswith("40 queries\n")
+    assert "dense has 1 queries without judgements; they are left out" in said
+    assert "graph lacks 1 of 40 queries; its lists for them are empty" in said
+    for title in ("all: 40 queries", "hops unknown: 20 queries", "2 hops: 20 queries", "against dense"):
+        assert title in said
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    whole, _, two_hops = found["groups"]
+    # 30 of 40 queries have i % 4 != 0, and the last of them is not in the graph's file.
+    assert whole["estimates"]["graph"]["full_support@3"]["mean"] == 29 / 40
+    compared = whole["comparisons"]["graph"]["full_support@3"]
+    assert (compared["wins"], compared["losses"], compared["p_value"]) == (29, 0, mcnemar_exact(29, 0))
+    assert two_hops["estimates"]["graph"]["last_hop@3"] == whole["estimates"]["graph"]["last_hop@3"]
+    assert found["won"]["graph"]["full_support@3"] == [f"q{i}" for i in range(39) if i % 4]
+    assert found["lost"]["graph"]["mrr"] == [*(f"q{i}" for i in range(39) if i % 4 == 0), "q39"]
+    assert found["per_query"]["values"]["graph"]["last_hop@3"][0] is None
+    assert found["files"]["graph"] == {"file": str(judged / "graph.run"), "missing": 1, "unjudged": 0}
+    assert found["queries_without_last_hop"] == 20
+
+
+class Page(HTMLParser):
+    """Which elements are open at the end, what refers elsewhere, and how often each occurs."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.refers, self.seen = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.refers += [value for name, value in attrs if name in ("src", "href", "srcset", "data")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
+    write_jsonl(tmp_path / "passages.jsonl", [{"id": 5, "title": "Five & <six>"}])
+    page = ("--html", tmp_path / "r.html", "--passages", tmp_path / "passages.jsonl")
+    hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *page)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert (page.open, page.refers) == ([], [])
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.seen)
+    assert "http" not in text
+    assert "url(" not in text
+    assert "What is &lt;3&gt;?" in text
+    assert "graph, full_support@3: 29 won, 0 lost" in text
+    # Two distributions, and a plot for each of three metrics: 29 won, 11 lost of mrr, 19 last hops won.
+    assert page.seen.count("svg") == 2 + 3
+    assert len(re.findall(r'<rect class="won"', text)) == 29 + 0 + 19
+    assert len(re.findall(r'<rect class="lost"', text)) == 0 + 11 + 0
+    won = re.search(r'<td>q5</td><td class="text">What is &lt;5&gt;\?</td><td>2</td>(.*?)</tr>(.*?)</tr>', text)
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", won[1]) == ["5: Five &amp; &lt;six&gt;", "2", "1"]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", won[2])[3:] == ["x5", "1", "-"]
+
+
+@pytest.mark.parametrize("split", ["tune", "test"])
+def test_a_half_of_the_queries(judged, tmp_path, split):
+    hopfuse(*arguments(judged), "--metric", "hit@1", "--split", split, "--json", tmp_path / "r.json")
+    ids = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["per_query"]["ids"]
+    every = [row["id"] for row in QUERIES]
+    assert ids == [i for i, test in zip(every, in_test_half(every), strict=True) if test == (split == "test")]
+
+
+def test_what_score_writes_is_a_run(scoring, files, tmp_path):
+    hopfuse(*scoring, "--out", tmp_path / "out.jsonl", "--k", 3)
+    write_jsonl(tmp_path / "gold.jsonl", [{"id": f"q{i}", "gold": [f"p{i % 6}"]} for i in range(20)])
+    args = ("--run", f"fused={tmp_path / 'out.jsonl'}", "--metric", "recall@3", "--json", tmp_path / "r.json")
+    said = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *args).stdout
+    assert "fused has 280 queries without judgements" in said
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[:20]]
+    expected = [float(f"p{i % 6}" in [hit["id"] for hit in row["hits"]]) for i, row in enumerate(rows)]
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert found["per_query"]["values"]["fused"]["recall@3"] == expected
+    assert 0 < sum(expected) < 20
+
+
+def test_answers_and_a_beir_folder(tmp_path):
+    write_jsonl(tmp_path / "gold.jsonl", [{"id": "a", "gold": ["d"], "answer": "The Thames"}])
+    write_jsonl(tmp_path / "run.jsonl", [{"id": "a", "hits": hits("d"), "answer": "river Thames"}])
+    runs = ("--run", f"r={tmp_path / 'run.jsonl'}")
+    answered = ("--metric", "answer_f1", "--metric", "answer_em", "--json", tmp_path / "r.json")
+    hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *runs, *answered)
+    estimates = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["groups"][0]["estimates"]["r"]
+    assert (estimates["answer_f1"]["mean"], estimates["answer_em"]["mean"]) == (pytest.approx(2 / 3), 0.0)
+
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    write_jsonl(tmp_path / "beir" / "corpus.jsonl", [{"_id": "d", "title": "Thames & sea", "text": "."}])
+    write_jsonl(tmp_path / "beir" / "queries.jsonl", [{"_id": "a", "text": "Which?"}])
+    (tmp_path / "beir" / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\na\td\t1\n", encoding="utf-8")
+    write_jsonl(tmp_path / "none.jsonl", [{"id": "a", "hits": []}, {"id": "b", "hits": hits("d")}])
+    both = (*runs, "--run", f"none={tmp_path / 'none.jsonl'}", "--baseline", "r", "--metric", "mrr")
+    page = ("--html", tmp_path / "r.html", "--beir-split", "dev")
+    hopfuse("eval", "--qrels", tmp_path / "beir", *both, *page)
+    assert "d: Thames &amp; sea" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_files_are_not_overwritten_unasked(judged, tmp_path):
+    (tmp_path / "r.json").write_text("mine", encoding="utf-8")
+    args = (*arguments(judged), "--metric", "mrr", "--json", tmp_path / "r.json")
+    assert "--overwrite" in refused(*args)
+    assert (tmp_path / "r.json").read_text(encoding="utf-8") == "mine"
+    hopfuse(*args, "--overwrite")
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["metrics"] == ["mrr"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--run", "dense"), "--run is 'dense'; give a name and a file"),
+        (("--run", "graph=other"), "--run graph is given twice"),
+        (("--run", "third=nowhere.run"), "nowhere.run"),
+        (("--baseline", "bm25"), "baseline is 'bm25'; it must be one of the runs: dense, graph"),
+        (("--metric", "bpref"), "metric is 'bpref'"),
+        (("--metric", "recall@4"), "run 'dense', recall@4: k is 4, but the hits are 3 wide"),
+        (("--metric", "answer_em"), "run 'dense', answer_em: the run has no answers"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said(refused_here, judged, change, said):
+    assert said in refused_here(*arguments(judged), *change)
+
+
+def test_a_bad_file_is_named_with_its_line(refused_here, judged, tmp_path):
+    (tmp_path / "bad.run").write_text("q1 Q0 d 1 0.5 t\nq1 Q0 e 2\n", encoding="utf-8")
+    line = refused_here("eval", "--qrels", judged / "queries.jsonl", "--run", f"bad={tmp_path / 'bad.run'}")
+    assert f"{tmp_path / 'bad.run'}, line 2 has 4 fields" in line

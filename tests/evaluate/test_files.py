@@ -1,0 +1,244 @@
+import json
+
+import numpy as np
+import pytest
+from hopfuse.errors import FormatError, InputError, MissingExtraError
+from hopfuse.evaluate import PassageNames, Qrels, read_qrels, read_run
+
+
+def written(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def named(rows, names):
+    return [[names.name(number) for number in row] for row in rows]
+
+
+def ranking(run, names):
+    return [[(names.name(i), s) for i, s in run.hits.row(b)] for b in range(len(run))]
+
+
+# ---- Judgements -----------------------------------------------------------------------------------------------------
+
+
+def test_trec_qrels(tmp_path):
+    path = written(tmp_path, "qrels", "\ufeffq1 0 d1 1\nq1\t0  d2 0\r\n\nq2 0 d3 2\nq1 0 d4 3\nq3 0 d1 -1\n")
+    names = PassageNames()
+    q = read_qrels(path, names)
+    assert q.ids == ("q1", "q2", "q3")
+    assert named(q.gold, names) == [["d1", "d4"], ["d3"], []]
+    assert q.grades == ((1, 3), (2,), ())
+    assert q.num_hops.tolist() == [0, 0, 0]
+
+
+def test_jsonl_by_number_or_by_name(tmp_path):
+    rows = [
+        {"id": 5, "gold": [7, "p9"], "hops": [["p9"], [7]], "last_hop": ["7"], "question": "?", "answer": "!"},
+        {"id": "b", "gold": ["p9"], "hops": None},
+    ]
+    path = written(tmp_path, "q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    names = PassageNames()
+    q = read_qrels(path, names)
+    assert q.ids == ("5", "b")
+    assert named(q.gold, names) == [["7", "p9"], ["p9"]]
+    assert named(q.last_hop, names) == [["7"], []]
+    assert (q.num_hops.tolist(), q.questions, q.answers) == ([2, 0], ("?", ""), (("!",), ()))
+
+
+@pytest.fixture
+def beir(tmp_path):
+    corpus = [{"_id": "d1", "title": "Ada", "text": "x"}, {"_id": "d2", "title": "", "text": "y"}]
+    written(tmp_path, "corpus.jsonl", "".join(json.dumps(row) + "\n" for row in corpus))
+    written(tmp_path, "queries.jsonl", '{"_id": "q1", "text": "Who?"}\n{"_id": "q2", "text": "When?"}\n')
+    written(tmp_path, "qrels/test.tsv", "query-id\tcorpus-id\tscore\nq2\td2\t1\nq1\td1\t2\nq1\td2\t0\n")
+    return tmp_path
+
+
+def test_a_beir_folder(beir):
+    names = PassageNames()
+    q = read_qrels(beir, names)
+    assert (q.ids, named(q.gold, names), q.grades) == (("q2", "q1"), [["d2"], ["d1"]], ((1,), (2,)))
+    assert q.questions == ("When?", "Who?")
+    assert dict(names.titles) == {"d1": "Ada"}
+    alone = read_qrels(beir / "qrels" / "test.tsv", PassageNames())
+    assert (alone.ids, alone.grades) == (q.ids, q.grades)
+
+
+def test_a_beir_folder_without_that_split_says_which_there_are(beir):
+    with pytest.raises(InputError, match=r"has no qrels/dev\.tsv.*here: test"):
+        read_qrels(beir, PassageNames(), split="dev")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq9\td1\t1\n", r"test\.tsv, line 2 names the query 'q9'"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td9\t1\n", r"test\.tsv, line 2 names the passage 'd9'"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 d1 1\n", "line 2 has 1 fields; a line is: query-id"),
+        ("corpus.jsonl", '{"id": "d1"}\n', r"corpus\.jsonl, line 1 is not a JSON object with the keys '_id'"),
+        ("queries.jsonl", '{"_id": null}\n', r"queries\.jsonl, line 1 has the _id None"),
+    ],
+)
+def test_a_bad_beir_folder_is_named_by_file_and_line(beir, file, text, message):
+    written(beir, file, text)
+    with pytest.raises(FormatError, match=message):
+        read_qrels(beir, PassageNames())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("q", "q1 0 d1 1\nq1 0 d2\n", "line 2 has 3 fields; a line is: query, iteration, passage, grade"),
+        ("q", "q1 0 d1 1\nq1 0 d2 high\n", "line 2 has the grade 'high'"),
+        ("q", "q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 0\n", "line 3: query 'q1' and passage 'd1' were judged on line 1"),
+        ("q.jsonl", '{"id": "a", "gold": [1]}\n{"id": "a", "gold": [2]}', "line 2: query id 'a' was on line 1"),
+        ("q.jsonl", '{"id": "a", "gold": {"1": 1}}', "line 1: gold is {'1': 1}"),
+        ("q.jsonl", '{"id": "a", "gold": [1.5]}', "line 1: gold has 1.5"),
+        ("q.jsonl", '{"id": "a", "gold": [1], "hops": 3}', "line 1: hops is 3"),
+        ("q.jsonl", '{"id": "a", "gold": [1], "hops": [2]}', "line 1: hop 1 is 2"),
+        ("q.jsonl", '{"id": "a", "gold": [1], "last_hop": [2]}', "line 1: query 'a': hop passage"),
+        ("q.jsonl", '{"id": "a", "gold": [1, "1"]}', "line 1: query 'a': gold .* repeats"),
+        ("q.jsonl", '{"id": "a", "gold": [1]', "line 1 is not JSON"),
+    ],
+)
+def test_bad_judgements_are_named_by_file_and_line(tmp_path, name, text, message):
+    path = written(tmp_path, name, text)
+    with pytest.raises(FormatError, match=f"{path}, {message}"):
+        read_qrels(path, PassageNames())
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path):
+    (tmp_path / "q").write_bytes(b"q1 0 d1 1\n\xff\xfe\n")
+    with pytest.raises(FormatError, match="line 2 is not UTF-8"):
+        read_qrels(tmp_path / "q", PassageNames())
+
+
+def test_the_judgements_of_the_real_files_are_those_by_number(data_folder):
+    path = data_folder / "hotpotqa" / "queries.jsonl"
+    names, by_number = PassageNames(), Qrels.read_jsonl(path)
+    by_name = read_qrels(path, names)
+    assert by_name.ids == by_number.ids
+    assert by_name.answers == by_number.answers
+    assert [[int(p) for p in row] for row in named(by_name.gold, names)] == [list(row) for row in by_number.gold]
+
+
+def test_titles_of_passages(tmp_path):
+    names = PassageNames()
+    names.read_titles(
+        written(tmp_path, "p.jsonl", '{"id": 3, "title": "Ada", "text": "."}\n{"id": "x", "title": null}\n')
+    )
+    assert dict(names.titles) == {"3": "Ada"}
+    assert len(names) == 0
+    with pytest.raises(FormatError, match="line 1 has the title 4"):
+        names.read_titles(written(tmp_path, "p.jsonl", '{"id": 3, "title": 4}\n'))
+
+
+# ---- Runs -----------------------------------------------------------------------------------------------------------
+
+TREC = "q1 Q0 d2 2 0.5 t\nq1 Q0 d1 1 0.5 t\nq1 Q0 d3 3 0.75 t\nq9 Q0 d1 1 2 t\nq2 Q0 d1 1 -1e-3 t\n"
+
+
+def test_a_trec_run_is_ordered_by_score_then_rank(tmp_path):
+    names = PassageNames()
+    run = read_run(written(tmp_path, "run", TREC), ["q2", "q1", "q3"], names)
+    assert ranking(run, names) == [
+        [("d1", pytest.approx(-1e-3))],
+        [("d3", 0.75), ("d1", 0.5), ("d2", 0.5)],
+        [],
+    ]
+    assert (run.num_missing, run.num_unjudged, run.answers) == (1, 1, None)
+
+
+ROWS = [
+    {"id": "q1", "hits": [{"id": "d2", "score": 0.5}, {"id": "d1", "score": 0.5}, {"id": 3, "score": 1}]},
+    {"id": "q2", "hits": [], "answer": "yes"},
+]
+
+
+def as_file(folder, suffix):
+    if suffix == ".jsonl":
+        return written(folder, "run.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+    if suffix == ".json":
+        return written(folder, "run.json", json.dumps(ROWS))
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"answer": None, **row, "hits": [{**hit, "id": str(hit["id"])} for hit in row["hits"]]} for row in ROWS]
+    parquet.write_table(arrow.Table.from_pylist(rows), folder / "run.parquet")
+    return folder / "run.parquet"
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet"])
+def test_rows_as_score_writes_them(tmp_path, suffix):
+    names = PassageNames()
+    run = read_run(as_file(tmp_path, suffix), ["q1", "q2"], names)
+    assert ranking(run, names) == [[("3", 1.0), ("d2", 0.5), ("d1", 0.5)], []]
+    assert run.answers == [None, "yes"]
+    assert (run.num_missing, run.num_unjudged) == (0, 0)
+
+
+def test_a_json_object_by_query(tmp_path):
+    names = PassageNames()
+    run = read_run(written(tmp_path, "r.json", '{"q1": {"d1": 0.1, "d2": 3}}'), ["q1"], names)
+    assert ranking(run, names) == [[("d2", 3.0), ("d1", pytest.approx(0.1))]]
+
+
+def test_scores_that_float32_cannot_tell_apart_keep_their_order(tmp_path):
+    names = PassageNames()
+    assert [names.number(name) for name in ("low", "high")] == [0, 1]
+    text = f"q1 Q0 low 1 {1.0!r} t\nq1 Q0 high 2 {1.0 + 1e-12!r} t\n"
+    run = read_run(written(tmp_path, "run", text), ["q1"], names)
+    assert [name for name, _ in ranking(run, names)[0]] == ["high", "low"]
+    assert np.isfinite(run.hits.scores).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("run", "q1 Q0 d1 1 0.5\n", "line 1 has 5 fields"),
+        ("run", "q1 Q0 d1 1 0.5 t\nq1 Q0 d2 x 0.5 t\n", "line 2 has rank 'x' and score '0.5'"),
+        ("run", "q1 Q0 d1 1 nan t\n", "line 1 has the score nan"),
+        ("run", "q1 Q0 d1 1 1e39 t\n", r"line 1 has the score 1e\+39"),
+        ("run", "q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n", "line 2: passage 'd1' comes twice for query 'q1'"),
+        ("r.jsonl", '{"id": "q1", "hits": []}\n{"id": "q1", "hits": []}\n', "line 2: query 'q1' comes twice"),
+        ("r.jsonl", '{"id": "q1"}\n', "line 1 is not a JSON object with the keys 'id' and 'hits'"),
+        ("r.jsonl", '{"id": "q1", "hits": {}}\n', "line 1 is not a row of a run"),
+        ("r.jsonl", '{"id": "q1", "hits": ["d1"]}\n', "line 1 has the hit 'd1'"),
+        ("r.jsonl", '{"id": "q1", "hits": [{"id": "d1"}]}\n', "line 1 has the score None"),
+        ("r.jsonl", '{"id": "q1", "hits": [{"id": "d1", "score": NaN}]}\n', "line 1 has the score nan"),
+        ("r.jsonl", '{"id": "q1", "hits": [], "answer": 4}\n', "line 1: the answer is 4"),
+        ("r.json", '[{"id": "q1", "hits": []}, 4]', "entry 1 is not a row of a run"),
+        ("r.json", '{"q1": ["d1"]}', "query 'q1' has"),
+    ],
+)
+def test_bad_runs_are_named_by_file_and_line(tmp_path, name, text, message):
+    path = written(tmp_path, name, text)
+    with pytest.raises(FormatError, match=f"{path}, {message}"):
+        read_run(path, ["q1"], PassageNames())
+
+
+def test_json_that_is_no_run(tmp_path):
+    with pytest.raises(FormatError, match=r"r\.json is neither a list"):
+        read_run(written(tmp_path, "r.json", "4"), ["q1"], PassageNames())
+    with pytest.raises(FormatError, match=r"r\.json is not JSON"):
+        read_run(written(tmp_path, "r.json", "{"), ["q1"], PassageNames())
+
+
+def test_a_run_for_other_queries_is_refused(tmp_path):
+    with pytest.raises(InputError, match="queries such as 'q1', and none of the 1 judged ones, such as 'a'"):
+        read_run(written(tmp_path, "run", TREC), ["a"], PassageNames())
+    with pytest.raises(InputError, match="has no query, and none of"):
+        read_run(written(tmp_path, "empty", ""), ["a"], PassageNames())
+
+
+def test_parquet_names_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[arrow\]"):
+        read_run(tmp_path / "run.parquet", ["a"], PassageNames())
+
+
+def test_a_parquet_file_that_is_none(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(FormatError, match="cannot be read as Parquet"):
+        read_run(written(tmp_path, "run.parquet", "no"), ["a"], PassageNames())

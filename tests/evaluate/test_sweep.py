@@ -1,0 +1,125 @@
+import json
+from hashlib import md5
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.evaluate import Qrels, Run, holm, in_test_half, mcnemar_exact, split_rows, sweep
+
+IDS = [f"query {i}" for i in range(200)]
+QRELS = Qrels(IDS, [[i] for i in range(200)])
+
+
+def test_the_halves_are_the_parity_of_the_md5():
+    test = in_test_half(IDS)
+    assert test.tolist() == [int(md5(i.encode()).hexdigest(), 16) % 2 == 1 for i in IDS]
+    assert 70 < test.sum() < 130
+    assert in_test_half(reversed(IDS)).tolist() == test[::-1].tolist()
+    assert in_test_half(["é"]).tolist() == [int(md5(b"\xc3\xa9").hexdigest(), 16) % 2 == 1]
+    assert in_test_half([]).shape == (0,)
+
+
+def test_rows_of_a_split():
+    tune, test = split_rows(QRELS, "tune"), split_rows(QRELS, "test")
+    assert sorted([*tune, *test]) == split_rows(QRELS, "all").tolist() == list(range(200))
+    with pytest.raises(InputError, match="split is 'dev'; allowed: tune, test, all"):
+        split_rows(QRELS, "dev")
+    with pytest.raises(InputError, match="none of the 1 queries is in the test half"):
+        split_rows(Qrels(["q1"], [[1]]), "test")
+
+
+class System:
+    """Finds a share of the passages, the same for all metrics, and notes what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, options, rows):
+        self.asked.append((dict(options), rows.tolist()))
+        good = options["depth"] * 10 + options.get("bonus", 0)
+        ids = np.where(rows % 100 < good, rows, rows + 1000)
+        return hf.Hits(ids[:, None], np.ones((rows.size, 1)))
+
+
+GRID = {"depth": [1, 3, 6], "bonus": [0, 5]}
+
+
+def test_the_best_on_tune_is_run_once_on_test():
+    system = System()
+    result = sweep(system, QRELS, GRID, baseline={"depth": 1, "bonus": 0}, metric="hit@1")
+    tune, test = split_rows(QRELS, "tune").tolist(), split_rows(QRELS, "test").tolist()
+    combinations = [{"depth": d, "bonus": b} for d in (1, 3, 6) for b in (0, 5)]
+    assert system.asked[:6] == [(options, tune) for options in combinations]
+    assert system.asked[6:] == [(combinations[0], test), (combinations[5], test)]
+    assert result.selected.options == {"depth": 6, "bonus": 5}
+    assert [trial.options for trial in result.tune] == combinations
+    assert [trial.options for trial in result.test] == [combinations[0], combinations[5]]
+    assert result.test[1].estimate.mean == np.mean([row % 100 < 65 for row in test])
+    wins = sum(10 <= row % 100 < 65 for row in test)
+    assert (result.test[1].comparison.wins, result.test[1].comparison.p_value) == (wins, mcnemar_exact(wins, 0))
+    assert result.test[1].comparison.p_holm == result.test[1].comparison.p_value
+
+
+def test_trials_are_corrected_for_their_number():
+    result = sweep(System(), QRELS, GRID, baseline={"depth": 1, "bonus": 0}, metric="hit@1")
+    assert result.tune[0].comparison is None
+    compared = [trial.comparison for trial in result.tune[1:]]
+    np.testing.assert_array_equal([c.p_holm for c in compared], holm([c.p_value for c in compared]))
+    assert compared[-1].p_holm == 5 * compared[-1].p_value
+
+
+def test_a_baseline_beside_the_grid_and_one_that_wins():
+    system = System()
+    result = sweep(system, QRELS, {"depth": [2, 4]}, baseline={"depth": 9}, metric="hit@1")
+    assert result.selected.options == {"depth": 9}
+    assert len(result.tune) == 3
+    assert len(result.test) == 1
+    assert len(system.asked) == 4
+    assert str(result).startswith("hit@1: the baseline was selected (depth=9, of 3 on ")
+
+
+def test_of_equals_the_first_is_selected():
+    result = sweep(System(), QRELS, {"depth": [4, 10, 20]}, baseline={"depth": 1}, metric="hit@1")
+    assert result.selected.options == {"depth": 10}
+
+
+def test_the_report_says_what_was_selected_where():
+    result = sweep(System(), QRELS, {"depth": [4]}, baseline={"depth": 1}, metric="hit@1")
+    n, m = len(split_rows(QRELS, "tune")), len(split_rows(QRELS, "test"))
+    said = str(result)
+    assert f"selected depth=4, of 2 on {n} tune queries" in said
+    assert f"on {m} test queries" in said
+    back = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert back["selected"] == {"depth": 4}
+    assert back["test"][1]["comparison"]["wins"] == result.test[1].comparison.wins
+    assert back["tune"][0]["comparison"] is None
+
+
+def test_other_metrics_and_runs_with_answers():
+    qrels = Qrels(IDS, [[i] for i in range(200)], answers=[["yes"]] * 200)
+
+    def answering(options, rows):
+        return Run(System()({"depth": 1}, rows), ["yes" if row % 4 < options["good"] else "no" for row in rows])
+
+    result = sweep(answering, qrels, {"good": [1, 3]}, baseline={"good": 0}, metric="answer_f1")
+    assert result.selected.options == {"good": 3}
+    assert result.test[1].comparison.both is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": {}}, "grid is empty"),
+        ({"grid": {"depth": []}}, r"grid\['depth'\] is \[\]"),
+        ({"grid": {"depth": "12"}}, r"grid\['depth'\] is '12'"),
+        ({"metric": "bpref"}, "metric is 'bpref'"),
+        ({"metric": "hit@2"}, "options depth=1, hit@2: k is 2"),
+        ({"metric": "last_hop@1"}, "last_hop@1 judges none of"),
+        ({"qrels": Qrels(["q1"], [[1]])}, "none of the 1 queries is in the test half"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(change, message):
+    arguments = {"qrels": QRELS, "grid": {"depth": [2]}, "metric": "hit@1", **change}
+    with pytest.raises(InputError, match=message):
+        sweep(System(), arguments.pop("qrels"), arguments.pop("grid"), baseline={"depth": 1}, **arguments)
