@@ -256,24 +256,29 @@ extern "C" __global__ void __launch_bounds__(128, 8)
     hopfuse::calibrate_row(team, scores + b * width, counts[b], width, rule, out + b * width);
 }
 
-#define HOPFUSE_FUSE_PARAMETERS                                                                                    \
-    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *pools,              \
-        const int64_t *ids, const float *scores, int32_t calibration, int32_t ties,                                \
-        const float *calibration_option, float *values, int32_t method, const float *option, const float *weights, \
-        int64_t weight_step, float consensus, const float *prior, int64_t priors, int64_t k, int64_t *out_ids,     \
-        float *out_scores, int64_t *out_counts
+#define HOPFUSE_FUSE_PARAMETERS                                                                                      \
+    int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *pools,                \
+        const int64_t *ids, const float *scores, int32_t calibration, int32_t ties, const float *calibration_option, \
+        float *values, int32_t method, const float *option, const float *weights, int64_t weight_step,               \
+        float consensus, const float *prior, int64_t priors, int64_t k, int64_t *out_ids, float *out_scores,         \
+        int64_t *out_counts
 
 // weight_step: from a query's weights to the next one's; as many as there are lists, or 0 where all share them.
-#define HOPFUSE_FUSE_QUERY(b, size, entries)                                                                   \
-    hopfuse::fuse_query(                                                                                       \
-        hopfuse::FlatLists{batch, lists, starts, counts, pools}, b, ids,                                       \
-        hopfuse::ListValues{scores,                                                                            \
-                            {static_cast<hopfuse::Calibration>(calibration), static_cast<hopfuse::Ties>(ties), \
-                             calibration_option},                                                              \
-                            values},                                                                           \
-        hopfuse::Ranking{static_cast<hopfuse::FusionMethod>(method), option, weights + b * weight_step,        \
-                         {consensus, prior, priors}, k, out_ids + b * k, out_scores + b * k, out_counts + b},  \
-        size, entries)
+#define HOPFUSE_FUSE_QUERY(b, size, entries)                                                        \
+    hopfuse::fuse_query(hopfuse::FlatLists{batch, lists, starts, counts, pools}, b, ids,            \
+                        hopfuse::ListValues{scores,                                                 \
+                                            {static_cast<hopfuse::Calibration>(calibration),        \
+                                             static_cast<hopfuse::Ties>(ties), calibration_option}, \
+                                            values},                                                \
+                        hopfuse::Ranking{static_cast<hopfuse::FusionMethod>(method),                \
+                                         option,                                                    \
+                                         weights + b * weight_step,                                 \
+                                         {consensus, prior, priors},                                \
+                                         k,                                                         \
+                                         out_ids + b * k,                                           \
+                                         out_scores + b * k,                                        \
+                                         out_counts + b},                                           \
+                        size, entries)
 
 // fuse_shared_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
 // Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy 50 %). At size 256 (lists of
@@ -288,7 +293,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) fuse_shared_f32(HOPFUSE_FUS
 // fuse_global_f32: the same with room in global memory, `size` entries to a block, and so for any lists.
 // Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 64 (occupancy 50 %). Bytes: each of the
 // log2(size) (log2(size) + 1) steps of the sorts reads 16 size and writes as much of it as it changes.
-extern "C" __global__ void __launch_bounds__(256, 4) fuse_global_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {
+extern "C" __global__ void __launch_bounds__(256, 4)
+    fuse_global_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {
     hopfuse::Entry* const entries = static_cast<hopfuse::Entry*>(room) + blockIdx.x * size;
     for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
         HOPFUSE_FUSE_QUERY(b, size, entries);

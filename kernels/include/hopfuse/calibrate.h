@@ -65,8 +65,8 @@ struct CalibrateArgs {
     int64_t batch, width;
     const float* scores;    // (B, width), rank order in a row
     const int64_t* counts;  // (B,)
-    CalibrationRule rule;  // with option of one list
-    float* out;            // (B, width); -inf after counts
+    CalibrationRule rule;   // with option of one list
+    float* out;             // (B, width); -inf after counts
     int32_t threads;
 };
 
