@@ -59,7 +59,7 @@ class Reliability:
             matplotlib is not installed.
         """
         try:
-            from matplotlib.figure import Figure
+            from matplotlib.figure import Figure  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
             raise MissingExtraError("matplotlib", "plots", "drawing a reliability plot") from error
         figure = Figure(figsize=(5, 5.5), layout="constrained")
