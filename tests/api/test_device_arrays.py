@@ -200,6 +200,10 @@ ZERO = np.zeros((2, DIM), np.float32)
             lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="boltzmann", calibration="max"),
             "looked at on the host alone",
         ),
+        (
+            lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="linear", dialect="opensearch"),
+            "'linear' of dialect 'opensearch' scales scores on the host alone",
+        ),
     ],
 )
 def test_what_is_wrong_with_them_is_said(

@@ -15,6 +15,7 @@ from .boltzmann import Boltzmann
 from .borda import Borda
 from .calibration import Calibration
 from .comb import CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
+from .dialects import DIALECTS, Spoken, translate
 from .isr import ISR, LogISR
 from .linear import Linear
 from .log_linear import LogLinear
@@ -28,6 +29,7 @@ from .rrf import RRF
 from .tsallis import Tsallis
 
 __all__ = [
+    "DIALECTS",
     "ISR",
     "METHODS",
     "RBC",
@@ -50,8 +52,10 @@ __all__ = [
     "PowerMean",
     "Prior",
     "Quantum",
+    "Spoken",
     "Tsallis",
     "resolve",
+    "translate",
 ]
 
 _MANY: tuple[type[FusionMethod], ...] = (

@@ -20,7 +20,7 @@ from ..types.arrays import to_numpy
 from ._arrays import same_library
 from ._captured import refuse_per_query
 from ._checks import check_k, check_real
-from ._lists import device_list, host_list
+from ._lists import device_list, host_list, rescaled
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -41,6 +41,7 @@ def fuse(
     pool: int | Sequence[int | None] | None = None,
     consensus: float = 0.0,
     prior: Any = None,
+    dialect: str | None = None,
     k: int = 10,
     backend: str = "auto",
     threads: int | None = None,
@@ -71,6 +72,10 @@ def fuse(
     prior : :class:`hopfuse.fusion.Prior` or array_like (N,), optional
         Documents' importance in [0, 1], NaN where it is not known: at the end a score is multiplied by
         0.7 + 0.3 importance, and where that is not known by 1.
+    dialect : str, optional
+        The method as another system has it: "ranx", "weaviate", "elasticsearch", "opensearch" or
+        "milvus". The system's name decides on constants, scales and
+        weights, so that options that it fixes are errors; docs/dialects.md has a row for each method.
     k : int
         Hits to return for each query.
     **options
@@ -85,7 +90,7 @@ def fuse(
     ------
     InputError
         Lists of different batches, an unknown method, an option or calibration that it does not have,
-        weights of another shape, a pool or prior out of its range.
+        weights of another shape, a pool or prior out of its range, a method or option that the dialect lacks.
 
     References
     ----------
@@ -99,11 +104,20 @@ def fuse(
     >>> graph = hf.Hits([[2, 0]], [[0.5, 0.2]])
     >>> hf.fuse([dense, graph], method="rrf", k=2).ids
     array([[0, 2]])
+    >>> hf.fuse([dense, graph], method="linear", dialect="opensearch", k=1).scores  # (1 + 0.001)/2
+    array([[0.5005]], dtype=float32)
     """
     k = check_k(k)
-    chosen = methods.resolve(method, options)
+    if dialect is None:
+        spoken, chosen = None, methods.resolve(method, options)
+    else:
+        fixed = {"ties": ties, "single": single, "equal": equal}
+        spoken = methods.translate(
+            dialect, method, calibration=calibration, weights_given=weights is not None, fixed=fixed, options=options
+        )
+        chosen = spoken.method
     _check_lists(lists)
-    rule = _calibration(chosen, calibration, ties=ties, single=single, equal=equal)
+    rule = spoken.calibration if spoken else _calibration(chosen, calibration, ties=ties, single=single, equal=equal)
     if not is_finite_float32(consensus) or consensus < 0:
         raise InputError(f"consensus is {consensus!r}; it must be a finite float32 number, at least 0")
     call: dict[str, Any] = {
@@ -113,7 +127,7 @@ def fuse(
         "calibration_option": rule.packed(len(lists)),
         "pools": _read_pools(pool, lists),
         "option": chosen.packed(len(lists)),
-        "weights": _read_weights(weights, chosen, len(lists[0]), len(lists)),
+        "weights": _read_weights(weights, chosen, spoken, len(lists[0]), len(lists)),
         "consensus": float(consensus),
         "prior": _read_prior(prior),
         "k": k,
@@ -121,8 +135,14 @@ def fuse(
     needs_nonnegative = chosen.needs_nonnegative and rule.method in _KEEPS_SIGN
     device = device_for(backend, lists[0].ids, "the first list")
     if device is not None:
+        if spoken and spoken.scale:
+            raise InputError(
+                f"{method!r} of dialect {dialect!r} scales scores on the host alone: pass lists there (backend='cpu')"
+            )
         return _fuse_on_device(device, lists, call, chosen.name if needs_nonnegative else None)
     arrays = [host_list(hits) for hits in lists]
+    if spoken and spoken.scale:
+        arrays = [rescaled(array, spoken.scale, int(call["pools"][at])) for at, array in enumerate(arrays)]
     if needs_nonnegative:
         _check_nonnegative(arrays, call["pools"], chosen.name, rule.method)
     hits = resolve(backend).fuse(arrays, **call, threads=thread_count(threads))
@@ -212,9 +232,11 @@ def _check_nonnegative(arrays: list[Any], pools: NDArray[np.int64], method: str,
             )
 
 
-def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
+def _read_weights(
+    weights: Any, method: methods.FusionMethod, spoken: methods.Spoken | None, batch: int, lists: int
+) -> NDArray[np.float32]:
     if weights is None:
-        return method.default_weights(lists)
+        return spoken.convention.weights_for(None, lists) if spoken else method.default_weights(lists)
     if not method.weighted:
         raise InputError(f"fusion method {method.name!r} reads no weights; leave them out")
     w = to_numpy(weights, "weights")
@@ -227,4 +249,4 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
         w32 = np.ascontiguousarray(w, np.float32)
     if not (np.isfinite(w32) & (w32 >= 0)).all():
         raise InputError(f"weights are {w}; they must be finite and at least 0")
-    return w32
+    return spoken.convention.weights_for(w32, lists) if spoken else w32
