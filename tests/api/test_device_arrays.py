@@ -201,8 +201,8 @@ ZERO = np.zeros((2, DIM), np.float32)
             "looked at on the host alone",
         ),
         (
-            lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="linear", dialect="opensearch"),
-            "'linear' of dialect 'opensearch' scales scores on the host alone",
+            lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="dbsf", dialect="qdrant"),
+            "'dbsf' of dialect 'qdrant' scales scores on the host alone",
         ),
     ],
 )

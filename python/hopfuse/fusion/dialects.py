@@ -31,8 +31,8 @@ class Convention:
     Examples
     --------
     >>> from hopfuse.fusion.dialects import DIALECTS
-    >>> DIALECTS["weaviate"]["rrf"].constant, DIALECTS["weaviate"]["rrf"].first_rank
-    (60.0, 0)
+    >>> DIALECTS["qdrant"]["rrf"].constant, DIALECTS["qdrant"]["rrf"].first_rank
+    (2.0, 0)
     """
 
     method: type[FusionMethod]
@@ -46,8 +46,10 @@ class Convention:
     first_rank: int = 1
     #: Whether weights can be given, and whether the system divides them by their sum.
     weights: Literal["none", "as given", "divided"] = "none"
-    #: Weights where the call gives none: 1 each, or an error.
-    default: Literal["one", "required"] = "one"
+    #: Weights where the call gives none: 1 each, 1/L each, or an error.
+    default: Literal["one", "mean", "required"] = "one"
+    #: Every score is multiplied by it.
+    factor: float = 1.0
 
     def weights_for(self, given: NDArray[np.float32] | None, num_lists: int) -> NDArray[np.float32]:
         """(L,) or (B, L), as the kernels take them.
@@ -55,18 +57,18 @@ class Convention:
         Examples
         --------
         >>> from hopfuse.fusion.dialects import DIALECTS
-        >>> DIALECTS["opensearch"]["linear"].weights_for(None, 2)
+        >>> DIALECTS["langchain"]["rrf"].weights_for(None, 2)
         array([0.5, 0.5], dtype=float32)
         """
         if given is None:
-            given = np.ones(num_lists, np.float32)
+            given = np.full(num_lists, 1.0 / num_lists if self.default == "mean" else 1.0, np.float32)
         w = given.astype(np.float64)
         if self.weights == "divided":
             total = w.sum(axis=-1, keepdims=True)
             if not (total > 0).all():
                 raise InputError(f"weights are {given}; this dialect divides them by their sum, which must be above 0")
             w = w / total
-        return w.astype(np.float32)
+        return (w * self.factor).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Spoken:
 
 
 def _ranx() -> dict[str, Convention]:
-    norms = {
+    norms: dict[str, Calibration | scales.Scale] = {
         "min_max": Calibration("min_max", single=0.0, equal=0.0),
         "max": scales.by_largest,
         "sum": Calibration("sum", single=0.0, equal=0.0),
@@ -102,10 +104,37 @@ def _ranx() -> dict[str, Convention]:
     }
 
 
+def _llamaindex() -> dict[str, Convention]:
+    relative, sigma = scales.min_max(flat="sign"), scales.three_sigma(ddof=0, flat="sign")
+    return {
+        "rrf": Convention(RRF, first_rank=0),
+        "relative_score": Convention(Linear, {"min_max": relative}, weights="divided"),
+        "dbsf": Convention(Linear, {"three_sigma": sigma}, weights="divided"),
+        "comb_max": Convention(CombMax, _NONE),
+    }
+
+
+def _haystack() -> dict[str, Convention]:
+    return {
+        "rrf": Convention(RRF, constant=61.0, first_rank=0, weights="divided", factor=61.0),
+        "dbsf": Convention(CombMax, {"three_sigma": scales.three_sigma(ddof=0, flat="kept")}),
+        "linear": Convention(Linear, _NONE, weights="divided"),
+        "comb_max": Convention(CombMax, _NONE),
+    }
+
+
 _K = ("rank_constant",)
 DIALECTS: Mapping[str, Mapping[str, Convention]] = MappingProxyType(
     {
         "ranx": _ranx(),
+        "qdrant": {
+            "rrf": Convention(RRF, settable=_K, constant=2.0, first_rank=0),
+            "dbsf": Convention(Linear, {"three_sigma": scales.three_sigma(ddof=1, flat=0.5)}),
+        },
+        "lancedb": {"rrf": Convention(RRF, settable=_K)},
+        "langchain": {"rrf": Convention(RRF, settable=_K, weights="as given", default="mean")},
+        "llamaindex": _llamaindex(),
+        "haystack": _haystack(),
         "weaviate": {
             "rrf": Convention(RRF, first_rank=0, weights="as given", default="required"),
             "relative_score": Convention(
@@ -164,8 +193,8 @@ def translate(
     Examples
     --------
     >>> from hopfuse.fusion.dialects import translate
-    >>> translate("weaviate", "rrf", calibration=None, weights_given=True, fixed={}, options={}).method
-    RRF(rank_constant=59.0)
+    >>> translate("qdrant", "rrf", calibration=None, weights_given=False, fixed={}, options={}).method
+    RRF(rank_constant=1.0)
     """
     convention = _convention(dialect, method)
     name = f"{method!r} of dialect {dialect!r}"

@@ -73,8 +73,8 @@ def fuse(
         Documents' importance in [0, 1], NaN where it is not known: at the end a score is multiplied by
         0.7 + 0.3 importance, and where that is not known by 1.
     dialect : str, optional
-        The method as another system has it: "ranx", "weaviate", "elasticsearch", "opensearch" or
-        "milvus". The system's name decides on constants, scales and
+        The method as another system has it: "ranx", "qdrant", "lancedb", "langchain", "llamaindex", "haystack",
+        "weaviate", "elasticsearch", "opensearch" or "milvus". The system's name decides on constants, scales and
         weights, so that options that it fixes are errors; docs/dialects.md has a row for each method.
     k : int
         Hits to return for each query.
@@ -104,8 +104,8 @@ def fuse(
     >>> graph = hf.Hits([[2, 0]], [[0.5, 0.2]])
     >>> hf.fuse([dense, graph], method="rrf", k=2).ids
     array([[0, 2]])
-    >>> hf.fuse([dense, graph], method="linear", dialect="opensearch", k=1).scores  # (1 + 0.001)/2
-    array([[0.5005]], dtype=float32)
+    >>> hf.fuse([dense, graph], method="rrf", dialect="qdrant", k=1).scores.round(4)  # 1/(2 + 0) + 1/(2 + 1)
+    array([[0.8333]], dtype=float32)
     """
     k = check_k(k)
     if dialect is None:

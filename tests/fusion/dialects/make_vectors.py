@@ -1,7 +1,7 @@
 """Writes vectors/SYSTEM.json: what other systems make of the same ranked lists.
 
-``python tests/fusion/dialects/make_vectors.py [SYSTEM ...]`` in an environment that has ranx; it does without
-hopfuse. A system that PyPI does not offer is
+``python tests/fusion/dialects/make_vectors.py [SYSTEM ...]`` in an environment that has ranx, qdrant-client, lancedb,
+langchain-classic, llama-index-core and haystack-ai; it does without hopfuse. A system that PyPI does not offer is
 computed here by its documented formula, in plain Python floats.
 """
 

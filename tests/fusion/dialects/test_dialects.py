@@ -100,35 +100,32 @@ def test_rows_of_a_batch_are_fused_as_each_alone(dialect: str) -> None:
 
 
 def test_a_scale_is_that_of_the_pool() -> None:
-    cut = hf.fuse([A.head(2), B], method="linear", dialect="opensearch")
-    assert hf.fuse([A, B], method="linear", dialect="opensearch", pool=(2, None)).row(0) == cut.row(0)
-    assert hf.fuse([A, B], method="linear", dialect="opensearch").row(0) != cut.row(0)
+    cut = hf.fuse([A.head(2), B], method="dbsf", dialect="qdrant")
+    assert hf.fuse([A, B], method="dbsf", dialect="qdrant", pool=(2, None)).row(0) == cut.row(0)
+    assert hf.fuse([A, B], method="dbsf", dialect="qdrant").row(0) != cut.row(0)
 
 
 def test_weights_per_query_are_divided_row_by_row() -> None:
     twice = [hf.Hits.from_lists([one.row(0)] * 2) for one in (A, B)]
-    both = hf.fuse(twice, method="linear", dialect="opensearch", weights=[[3.0, 1.0], [1.0, 1.0]])
-    assert both.row(0) == hf.fuse([A, B], method="linear", dialect="opensearch", weights=(0.75, 0.25)).row(0)
-    assert both.row(1) == hf.fuse([A, B], method="linear", dialect="opensearch").row(0)
+    both = hf.fuse(twice, method="linear", dialect="haystack", weights=[[3.0, 1.0], [1.0, 1.0]])
+    assert both.row(0) == hf.fuse([A, B], method="linear", dialect="haystack", weights=(0.75, 0.25)).row(0)
+    assert both.row(1) == hf.fuse([A, B], method="linear", dialect="haystack").row(0)
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        ({"dialect": "solr", "method": "rrf"}, "allowed: ranx, weaviate"),
-        ({"dialect": "milvus", "method": "comb_sum"}, "has no fusion method 'comb_sum'; it has: rrf, linear"),
-        ({"dialect": "weaviate"}, "no fusion method 'boltzmann'; it has: rrf"),
-        ({"dialect": "milvus", "method": hf.fusion.RRF()}, "give a name: rrf, linear"),
-        ({"dialect": "milvus", "method": "rrf", "weights": (1.0, 2.0)}, "has no weights"),
+        ({"dialect": "solr", "method": "rrf"}, "allowed: ranx, qdrant"),
+        ({"dialect": "qdrant", "method": "comb_sum"}, "has no fusion method 'comb_sum'; it has: rrf, dbsf"),
+        ({"dialect": "lancedb"}, "no fusion method 'boltzmann'; it has: rrf"),
+        ({"dialect": "qdrant", "method": hf.fusion.RRF()}, "give a name: rrf, dbsf"),
+        ({"dialect": "qdrant", "method": "rrf", "weights": (1.0, 2.0)}, "has no weights"),
         ({"dialect": "weaviate", "method": "rrf"}, "give weights=, one a list"),
-        ({"dialect": "opensearch", "method": "linear", "weights": (0.0, 0.0)}, "their sum, which must be above 0"),
-        (
-            {"dialect": "weaviate", "method": "rrf", "weights": (1.0, 1.0), "rank_constant": 60},
-            "fixes rank_constant; .* given: none",
-        ),
-        ({"dialect": "milvus", "method": "rrf", "rank_constant": -1}, "from 1, so .* at least 0"),
-        ({"dialect": "milvus", "method": "rrf", "rank_constant": "2"}, "rank_constant is '2'"),
-        ({"dialect": "milvus", "method": "rrf", "phi": 0.5}, "has no option 'phi'; .* given: rank_constant"),
+        ({"dialect": "haystack", "method": "rrf", "weights": (0.0, 0.0)}, "their sum, which must be above 0"),
+        ({"dialect": "haystack", "method": "rrf", "rank_constant": 60}, "fixes rank_constant; .* given: none"),
+        ({"dialect": "qdrant", "method": "rrf", "rank_constant": 0.5}, "from 0, so .* at least 1"),
+        ({"dialect": "qdrant", "method": "rrf", "rank_constant": "2"}, "rank_constant is '2'"),
+        ({"dialect": "qdrant", "method": "rrf", "phi": 0.5}, "has no option 'phi'; .* given: rank_constant"),
         ({"dialect": "ranx", "method": "borda", "missing": "zero"}, "fixes missing"),
         ({"dialect": "ranx", "method": "comb_sum", "equal": 1.0}, "equal=1.0 with 'comb_sum' of dialect 'ranx'"),
         ({"dialect": "ranx", "method": "comb_sum", "ties": "weak"}, "a dialect fixes it: leave ties"),
