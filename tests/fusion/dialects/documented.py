@@ -103,8 +103,8 @@ def opensearch() -> tuple[dict[str, str], list[Case]]:
         ({"method": "linear"}, weighted(min_max_floored, mean=True), {"weights": SHARES}),
         ({"method": "linear", "calibration": "l2"}, weighted(l2, mean=True), {"weights": SHARES}),
     ]
-    page = "https://docs.opensearch.org/latest/search-plugins/search-pipelines/normalization-processor/"
-    return about("opensearch", "3.x", page), cases
+    page = "https://docs.opensearch.org/3.9/search-plugins/search-pipelines/normalization-processor/"
+    return about("opensearch", "3.9", page), cases
 
 
 def milvus() -> tuple[dict[str, str], list[Case]]:

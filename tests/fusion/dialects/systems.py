@@ -174,7 +174,7 @@ def llamaindex() -> tuple[dict[str, str], list[Case]]:
         cases.append(({"method": ours}, fuser(theirs), {"weights": WEIGHTS}))
     cases.append(({"method": "comb_max"}, fuser("simple"), {}))
     return about(
-        "llama-index-core", "https://developers.llamaindex.ai/python/examples/retrievers/simple_fusion/"
+        "llama-index-core", "https://docs.llamaindex.ai/en/stable/examples/retrievers/relative_score_dist_fusion/"
     ), cases
 
 
