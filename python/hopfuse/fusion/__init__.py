@@ -15,7 +15,7 @@ from .boltzmann import Boltzmann
 from .borda import Borda
 from .calibration import Calibration
 from .comb import CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
-from .dialects import DIALECTS, Spoken, translate
+from .dialects import Spoken, translate
 from .isr import ISR, LogISR
 from .linear import Linear
 from .log_linear import LogLinear
@@ -29,7 +29,6 @@ from .rrf import RRF
 from .tsallis import Tsallis
 
 __all__ = [
-    "DIALECTS",
     "ISR",
     "METHODS",
     "RBC",
