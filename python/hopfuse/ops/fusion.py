@@ -156,7 +156,7 @@ def _fuse_on_device(
     if needs_nonnegative is not None:
         raise InputError(
             f"{needs_nonnegative} with calibration {call['calibration']!r} needs scores of at least 0, "
-            "which only the host looks at: pass lists there, or another calibration (pit takes any scores)"
+            "which are looked at on the host alone: pass lists there, or another calibration (pit takes any scores)"
         )
     with device.runtime.on_stream_of(lists[0].ids):
         arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
