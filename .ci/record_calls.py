@@ -13,7 +13,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse import _native
-from hopfuse.backends import cpu
+from hopfuse.backends import cpu, cpu_graph
 
 OUTPUTS = {
     "ppr": ("scores", "iterations", "residual", "bound", "converged"),
@@ -62,11 +62,11 @@ class Recorder:
         header = struct.pack(f"<BBI{value.ndim}q", output, value.itemsize, value.ndim, *value.shape)
         return self.text(name) + header + (b"" if output else value.tobytes())
 
-    def make(self, *, owner: Any, **fields: Any) -> Any:
-        view = _native.GraphView.make(owner=owner, **fields)
+    def make(self, *, owner: Any, by_length: Any, **fields: Any) -> Any:
+        view = _native.GraphView.make(owner=owner, by_length=by_length, **fields)
         self.kept.append(view)
         self.graphs[id(view)] = len(self.calls)
-        self.add("graph", fields)
+        self.add("graph", {**fields, "by_length": None if by_length is None else self.graphs[id(by_length)]})
         return view
 
     def ppr(self, view: Any, **fields: Any) -> None:
@@ -191,7 +191,7 @@ def fusion_calls(rng: np.random.Generator) -> None:
 
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
-    cpu._native = recorder  # type: ignore[assignment]
+    cpu._native = cpu_graph._native = recorder  # type: ignore[assignment]
     rng = np.random.default_rng(20260101)
     ppr_calls(rng)
     dense_calls(rng)

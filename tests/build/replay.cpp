@@ -122,17 +122,26 @@ struct Replay {
     const CpuKernels& kernels;
     int32_t threads;
     std::vector<Call> done;
+    mutable std::map<int64_t, std::shared_ptr<PprGraph>> graphs = {};  // by the number of the call that made them
 
     const Call& graph_call(const Call& call) const { return done.at(size_t(call.whole("graph"))); }
 
-    static PprGraph graph(const Call& c) {
+    const PprGraph& graph(int64_t number) const {
+        std::shared_ptr<PprGraph>& made = graphs[number];
+        if (!made) made = std::make_shared<PprGraph>(make_graph(done.at(size_t(number))));
+        return *made;
+    }
+
+    PprGraph make_graph(const Call& c) const {
         PprGraph g{};
         g.num_nodes = c.extent("node_of", 0), g.num_stored = c.extent("indices", 0);
         g.num_types = int32_t(c.whole("num_types")), g.directed = c.whole("directed") != 0;
         g.indptr = c.array<int64_t>("indptr"), g.indices = c.array<int32_t>("indices");
         g.weight = c.optional<float>("weight"), g.edge_type = c.optional<uint8_t>("edge_type");
         g.degree = c.array<double>("degree");
-        g.node_of = c.array<int32_t>("node_of"), g.internal_of = c.array<int32_t>("internal_of");
+        g.node_of = c.array<int32_t>("node_of"), g.row_of = c.array<int32_t>("row_of");
+        g.place = c.optional<int32_t>("place"), g.internal = c.optional<int32_t>("internal");
+        if (c.has("by_length")) g.by_length = &graph(c.whole("by_length"));
         g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
         g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
         g.volume = c.real("volume"), g.longest_row = c.whole("longest_row");
@@ -159,7 +168,7 @@ struct Replay {
     }
 
     Status ppr(const Call& c) const {
-        return kernels.ppr_f32(graph(graph_call(c)), ppr_queries(c), c.array<float>("scores"), nullptr, evidence(c));
+        return kernels.ppr_f32(graph(c.whole("graph")), ppr_queries(c), c.array<float>("scores"), nullptr, evidence(c));
     }
 
     Status ppr_topk(const Call& c) const {
@@ -172,7 +181,7 @@ struct Replay {
         top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
         top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
         top.proven = c.array<uint8_t>("proven");
-        return kernels.ppr_f32(graph(graph_call(c)), ppr_queries(c), nullptr, &top, evidence(c));
+        return kernels.ppr_f32(graph(c.whole("graph")), ppr_queries(c), nullptr, &top, evidence(c));
     }
 
     // Encodes with this variant first: the codes need not be the recording machine's.
@@ -287,7 +296,7 @@ int main(int argc, char** argv) {
     if (argc != 6) fail("usage: replay CALLS VARIANT THREADS COPIES OUT");
     const std::vector<Call> calls = read_calls(argv[1]);
     std::vector<Replay> copies;
-    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), {}});
+    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), {}, {}});
     std::vector<std::thread> running;
     for (Replay& copy : copies) running.emplace_back([&copy, &calls] { copy.run_all(calls); });
     for (std::thread& thread : running) thread.join();
