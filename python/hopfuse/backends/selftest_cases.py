@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..types import Corpus, Graph
 from ..types.corpus import STORAGES, Metric, Storage
 from . import Backend
@@ -41,22 +42,11 @@ _OPTION: dict[str, list[float]] = {
     "plackett_luce": [3.0, 1e-9],
 }
 _RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce")
-_CALIBRATIONS = (
-    "none",
-    "min_max",
-    "max",
-    "z_score",
-    "l2",
-    "rank",
-    "theoretical_min_max",
-    "three_sigma",
-    "sum",
-    "gaussian",
-    "softmax",
-)
+_TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
+#: Those without a rule for ties, by number.
+_CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
 #: single and equal not given, temperature, then lower and upper of each list.
 _CALIBRATION_OPTION = np.array([np.nan, np.nan, 0.5] + [-1.0, np.nan] * 3, np.float32)
-_TIES = ("strict", "weak", "mean", "rank")
 
 
 @dataclass(frozen=True)

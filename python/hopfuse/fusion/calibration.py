@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
 from .base import is_finite_float32, is_positive_float32, per_list
-
-CALIBRATIONS = (
-    "pit",
-    "min_max",
-    "max",
-    "z_score",
-    "l2",
-    "rank",
-    "theoretical_min_max",
-    "three_sigma",
-    "sum",
-    "gaussian",
-    "softmax",
-    "none",
-)
-TIES = ("strict", "weak", "mean", "rank")
 
 CalibrationName = Literal[
     "pit",
@@ -43,6 +27,8 @@ CalibrationName = Literal[
     "none",
 ]
 Ties = Literal["strict", "weak", "mean", "rank"]
+CALIBRATIONS: tuple[str, ...] = get_args(CalibrationName)
+TIES: tuple[str, ...] = get_args(Ties)
 
 
 @dataclass(frozen=True)

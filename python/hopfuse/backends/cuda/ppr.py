@@ -67,11 +67,10 @@ def ppr_topk(
     candidates = graph.num_nodes if among is None else among.size
     search = TopkSearch(runtime, uploaded, min(k, candidates), among)
     todo = np.arange(batch)
-    if stop_when_proven and search.k > 0:
+    proves = stop_when_proven and search.k > 0
+    if proves:
         todo = _search(search, queries, todo, answers, proofs=True, refines=True)
-        _search(search, queries, todo, answers, proofs=False, refines=True)
-    else:
-        _search(search, queries, todo, answers, proofs=False, refines=False)
+    _search(search, queries, todo, answers, proofs=False, refines=proves)
     return answers
 
 
