@@ -29,7 +29,6 @@ PUBLIC = [
     "hopfuse.fusion",
     "hopfuse.index",
     "hopfuse.lexical",
-    "hopfuse.ops",
     "hopfuse.recipes",
     "hopfuse.reference",
     "hopfuse.types",

@@ -188,7 +188,7 @@ def test_the_benchmarks_use_no_private_name_of_the_package() -> None:
 
 
 PLANTED = [
-    ("hopfuse.types.graph", "from ..ops import ppr"),
+    ("hopfuse.types.graph", "from ..ops.ppr import ppr"),
     ("hopfuse.types.graph", "from .. import ops"),
     ("hopfuse.types.graph", "import hopfuse"),
     ("hopfuse.types.graph", "import scipy.sparse"),
@@ -198,9 +198,9 @@ PLANTED = [
     ("hopfuse.reference.pagerank", "from .. import _native"),
     ("hopfuse.reference.pagerank", "from hopfuse import _native"),
     ("hopfuse.reference.pagerank", "import hopfuse._native"),
-    ("hopfuse.reference.pagerank", "def f():\n    from ..ops import ppr"),
+    ("hopfuse.reference.pagerank", "def f():\n    from ..ops.ppr import ppr"),
     ("hopfuse.reference.fusion.rrf", "from ...backends import cpu"),
-    ("hopfuse.backends.cpu", "from ..ops import ppr"),
+    ("hopfuse.backends.cpu", "from ..ops.ppr import ppr"),
     ("hopfuse.backends.cpu", "import cupy"),
     ("hopfuse.backends.cpu", "def f():\n    import cupy"),
     ("hopfuse.backends.first_use", "def f():\n    import cupy"),
@@ -217,7 +217,7 @@ PLANTED = [
     ("hopfuse.ops.ppr", "from importlib import import_module\nimport_module('hopfuse.recipes')"),
     ("hopfuse.index.index", "import pickle"),
     ("hopfuse.index.index", "def f():\n    import pickle"),
-    ("hopfuse.index.index", "from ..ops import ppr"),
+    ("hopfuse.index.index", "from ..ops.ppr import ppr"),
     ("hopfuse.index.index", "import pyarrow"),
     ("hopfuse.index.index", "import numpy as np\nnp.load('x', allow_pickle=True)"),
     ("hopfuse.index.index", "eval('1')"),
@@ -253,7 +253,7 @@ ALLOWED = [
         "hopfuse.evaluate.rendering",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from rich.table import Table",
     ),
-    ("hopfuse.recipes.phase_graph", "from ._seeding import Seed\nfrom ..index import Index\nfrom ..ops import ppr"),
+    ("hopfuse.recipes.phase_graph", "from ._seeding import Seed\nfrom ..index import Index\nfrom ..ops.ppr import ppr"),
     ("hopfuse.cli.score", "import click\nfrom .. import Hits, Index\nfrom ..recipes import PhaseGraph"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
 ]

@@ -5,28 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import errors, fusion
-from .backends import explain
-from .ops import (
-    Calibrator,
-    Captured,
-    MemoryEstimate,
-    calibrate,
-    capture,
-    dense_topk,
-    fuse,
-    memory_estimate,
-    ppr,
-    ppr_topk,
-    release,
-    seed_hits,
-)
-from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
+from . import errors
 
 if TYPE_CHECKING:
-    from . import adapters, encoders, evaluate, extract, lexical, recipes, reference
+    from . import adapters, encoders, evaluate, extract, fusion, lexical, recipes, reference
+    from .backends import explain
     from .backends.selftest import SelfTest, selftest
     from .index import Index
+    from .ops.calibration import calibrate
+    from .ops.calibrator import Calibrator
+    from .ops.capture import Captured, capture
+    from .ops.dense import dense_topk
+    from .ops.fusion import fuse
+    from .ops.memory import MemoryEstimate, memory_estimate, release
+    from .ops.ppr import ppr, ppr_topk
+    from .ops.seeding import seed_hits
+    from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
 
 __version__ = "0.1.0"
 
@@ -64,18 +58,32 @@ __all__ = [
     "selftest",
 ]
 
-_ROOMS = ("adapters", "encoders", "evaluate", "extract", "lexical", "recipes", "reference")
+#: Where each public name lives: a module of the package, or None for a room, which is a module itself.
+_HOMES: dict[str, str | None] = {
+    **dict.fromkeys(("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference")),
+    **dict.fromkeys(("Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds"), "types"),
+    **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
+    **dict.fromkeys(("Captured", "capture"), "ops.capture"),
+    **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),
+    **dict.fromkeys(("ppr", "ppr_topk"), "ops.ppr"),
+    "Calibrator": "ops.calibrator",
+    "Index": "index",
+    "calibrate": "ops.calibration",
+    "dense_topk": "ops.dense",
+    "explain": "backends",
+    "fuse": "ops.fusion",
+    "seed_hits": "ops.seeding",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Rooms beyond the kernels load when they are first used, so that ``import hopfuse`` stays fast."""
-    if name in _ROOMS:
-        return import_module(f"{__name__}.{name}")
-    if name in ("SelfTest", "selftest"):
-        return getattr(import_module(f"{__name__}.backends.selftest"), name)
-    if name == "Index":
-        return import_module(f"{__name__}.index").Index
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Names load when they are first used (PEP 562): a program pays for the operations that it calls, and once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES[name]
+    value = getattr(import_module(f"{__name__}.{home}"), name) if home else import_module(f"{__name__}.{name}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..index import Index
-from ..ops import dense_topk
+from ..ops.dense import dense_topk
 from ..types import Corpus
 
 

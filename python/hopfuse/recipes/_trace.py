@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ops import calibrate, fuse
+from ..ops.calibration import calibrate
+from ..ops.fusion import fuse
 from ..types import Hits
 from ._seeding import Seed
 

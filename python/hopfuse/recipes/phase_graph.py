@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..index import Index
-from ..ops import Captured, calibrate, capture, dense_topk, fuse, ppr_topk, seed_hits
 from ..ops._checks import check_k, check_whole
+from ..ops.calibration import calibrate
+from ..ops.capture import Captured, capture
+from ..ops.dense import dense_topk
+from ..ops.fusion import fuse
+from ..ops.ppr import ppr_topk
+from ..ops.seeding import seed_hits
 from ..types import Hits, PprHits, Seeds
 from ..types.arrays import to_numpy
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
