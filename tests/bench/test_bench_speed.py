@@ -40,8 +40,9 @@ def test_speed(workload: Workload, at: int, benchmark: Any) -> None:
 
 
 def test_a_regression_run_proves_and_times_and_is_not_run_unasked(root: Path) -> None:
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/bench/test_bench_speed.py", "-k")
-    environment = os.environ | {"HOPFUSE_BENCH_QUICK": "1"}
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests/bench/test_bench_speed.py", "-k")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    environment["HOPFUSE_BENCH_QUICK"] = "1"
     asked, unasked = (
         subprocess.run((*command, *more), cwd=root, env=environment, capture_output=True, text=True, check=False)
         for more in (("fusion-rrf", "-m", "speed"), ("fusion-rrf",))

@@ -34,7 +34,7 @@ def finished(vectors: Any, count: int, dim: int, normalize: bool) -> NDArray[np.
     raw = np.asarray(vectors)
     if raw.dtype.kind not in "fiu" or raw.shape != (count, dim):
         raise InputError(f"the vectors are {raw.dtype}{raw.shape}; they must be real numbers of shape {(count, dim)}")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         rows = np.ascontiguousarray(raw, dtype=np.float32)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():

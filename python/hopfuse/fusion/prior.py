@@ -50,7 +50,8 @@ class Prior:
 
     def __init__(self, importance: Any, *, weight: float = 0.3) -> None:
         try:
-            known = np.asarray(importance, np.float64)
+            with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN: not known
+                known = np.asarray(importance, np.float64)
         except (TypeError, ValueError):
             known = np.zeros(())
         if known.ndim != 1:

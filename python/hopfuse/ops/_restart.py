@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Graph, Seeds
-from ..types.arrays import to_numpy
+from ..types.arrays import to_float64, to_numpy
 from ..types.hits import PAD_ID
 from ._checks import check_real
 
@@ -56,7 +56,7 @@ def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Rest
     indptr = np.zeros(batch + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     value = np.ascontiguousarray(value)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         sums = np.add.reduceat(np.append(value, 0.0), indptr[:-1]) if batch else np.zeros(0)
     if not np.isfinite(sums).all():
         raise InputError(f"restart row {int(np.flatnonzero(~np.isfinite(sums))[0])} sums beyond float64; scale it down")
@@ -75,7 +75,7 @@ def _from_dense(graph: Graph, array: NDArray[Any]) -> Entries:
             "a scipy.sparse matrix of that shape, or a list of {node: weight}"
         )
     row, node = np.nonzero(rows)  # NaN counts as nonzero, so the checks see it
-    return rows.shape[0], row, node, rows[row, node].astype(np.float64)
+    return rows.shape[0], row, node, to_float64(rows[row, node])
 
 
 def _from_sparse(graph: Graph, matrix: Any) -> Entries:
@@ -86,7 +86,7 @@ def _from_sparse(graph: Graph, matrix: Any) -> Entries:
         coo = coo.copy()
     coo.sum_duplicates()
     check_real(coo.data, "restart")
-    return int(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64), coo.data.astype(np.float64)
+    return int(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64), to_float64(coo.data)
 
 
 def _from_seeds(graph: Graph, seeds: Seeds) -> Entries:
@@ -113,7 +113,8 @@ def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> Entries:
                     f"restart row {b} has seed {key}, which is outside the graph (ids are 0 .. {graph.num_nodes - 1})"
                 )
     try:
-        value = np.array([v for r in rows for v in r.values()], np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+            value = np.array([v for r in rows for v in r.values()], np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"restart weights must be numbers: {error}") from error
     return len(rows), row, np.array(keys, np.int64), value

@@ -221,7 +221,7 @@ def _scores_of(sample: Any) -> NDArray[np.float32]:
 def _finite(scores: NDArray[Any]) -> NDArray[np.float32]:
     if scores.size and scores.dtype.kind not in "fiu":
         raise InputError(f"scores are of dtype {scores.dtype}; they must be real numbers")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         narrow = np.asarray(scores, np.float32)
     if not np.isfinite(narrow).all():
         raise InputError("scores hold NaN, infinity or numbers beyond float32; all must be finite")

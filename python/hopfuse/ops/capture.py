@@ -149,7 +149,7 @@ def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
     given = to_numpy(array, f"array {at}")
     if given.dtype == dtype or not np.can_cast(given.dtype, dtype, "same_kind"):
         return given
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         cast = np.asarray(given, dtype)
     if dtype.kind in "iu" and not (cast == given).all():
         raise InputError(f"array {at} holds numbers that {dtype} does not; it was captured as {dtype}")

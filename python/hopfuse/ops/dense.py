@@ -110,7 +110,7 @@ def _read_queries(queries: Any, corpus: Corpus) -> NDArray[np.float32]:
     check_real(array, "queries")
     if array.ndim not in (1, 2) or array.shape[-1] != corpus.dim:
         raise InputError(f"queries have shape {array.shape}; the corpus needs (B, {corpus.dim}) or ({corpus.dim},)")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         vectors = np.ascontiguousarray(np.atleast_2d(array), dtype=np.float32)
         norms = np.square(vectors, dtype=np.float64).sum(axis=1)
     bad = ~(norms <= np.finfo(np.float32).max / 2)

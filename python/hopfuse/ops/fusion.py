@@ -245,7 +245,7 @@ def _read_weights(
         refuse_per_query("weights")
     if w.shape not in ((lists,), (batch, lists)):
         raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         w32 = np.ascontiguousarray(w, np.float32)
     if not (np.isfinite(w32) & (w32 >= 0)).all():
         raise InputError(f"weights are {w}; they must be finite and at least 0")

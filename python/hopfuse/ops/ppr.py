@@ -13,7 +13,7 @@ from ..backends.arguments import DeviceSeeds, Evidence, PprQueries, thread_count
 from ..backends.placement import device_for
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
-from ..types.arrays import is_on_device, to_numpy
+from ..types.arrays import is_on_device, to_float64, to_numpy
 from ._arrays import same_library
 from ._captured import refuse_per_query
 from ._checks import check_k, check_real, mask_or_ids
@@ -285,7 +285,7 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
         refuse_per_query("damping")
     if d.shape not in ((), (batch,)):
         raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
-    d = d.astype(np.float64)
+    d = to_float64(d)
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
     if bad.any():
         raise InputError(
@@ -318,7 +318,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
         refuse_per_query("edge_type_weights")
     if eta.shape not in ((types,), (batch, types)):
         raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
-    eta = eta.astype(np.float64)
+    eta = to_float64(eta)
     if not (np.isfinite(eta) & (eta >= 0)).all():
         raise InputError(f"edge_type_weights are {eta}; they must be finite and at least 0")
     eta = np.array(np.broadcast_to(eta, (batch, types)), order="C")

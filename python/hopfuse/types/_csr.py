@@ -75,7 +75,7 @@ def _merge(
     first = np.ones(src.size, bool)
     first[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1]) | (types[1:] != types[:-1])
     total = np.bincount(np.cumsum(first) - 1, weights=weight) if src.size else np.zeros(0)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         w32 = total.astype(np.float32)
     src, dst, types = src[first], dst[first], types[first]
     tiny = np.finfo(np.float32).tiny

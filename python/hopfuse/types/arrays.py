@@ -41,3 +41,16 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
         return np.asarray(array)
     except ValueError as error:
         raise InputError(f"{name} is not a rectangular array: {error}") from error
+
+
+def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
+    """As float64, the array itself where it is that; a signalling NaN becomes a quiet one without a warning.
+
+    Examples
+    --------
+    >>> from hopfuse.types.arrays import to_float64
+    >>> to_float64(np.array([1, 2]))
+    array([1., 2.])
+    """
+    with np.errstate(invalid="ignore"):  # whoever asks refuses NaN, and says where it is
+        return array.astype(np.float64, copy=False)

@@ -184,7 +184,7 @@ class Corpus:
     def _checked(self) -> Corpus:
         """The corpus itself, if every row can be scored."""
         for rows in self.parts():
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 norms = np.square(self.as_float32(rows.start, rows.stop), dtype=np.float64).sum(axis=1)
             bad = ~(norms <= np.finfo(np.float32).max / 2)
             if bad.any():
@@ -212,7 +212,7 @@ def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str)
     if storage == "bfloat16":
         return np.ascontiguousarray(round_to_bfloat16(array) if bits is None else bits)
     numbers = array if bits is None else bfloat16_to_float32(bits)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.ascontiguousarray(numbers, dtype=np.dtype(storage))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ._csr import build_csr, out_degrees
-from .arrays import to_numpy
+from .arrays import to_float64, to_numpy
 
 MAX_NODES = 2**31 - 1
 MAX_EDGE_TYPES = 256
@@ -328,7 +328,7 @@ def _weights(weight: ArrayLike | None, size: int) -> NDArray[np.float64]:
         return np.zeros(0, np.float64)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
         raise InputError(f"weight is {w.dtype}{w.shape}; it must be {size} real numbers, one per edge")
-    w = w.astype(np.float64, copy=False)
+    w = to_float64(w)
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])

@@ -152,7 +152,7 @@ def _checked(
     given = to_numpy(scores, "scores")
     if given.size and given.dtype.kind not in "fiub":
         raise InputError(f"scores have dtype {given.dtype}; they must be real numbers")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         s = np.atleast_2d(given.astype(np.float32, copy=False))
     if i.shape != s.shape or i.ndim != 2:
         raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), a row per query")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .arrays import is_on_device, to_numpy
+from .arrays import is_on_device, to_float64, to_numpy
 from .hits import PAD_ID
 
 
@@ -120,7 +120,7 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
     values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
     if values.size and values.dtype.kind not in "fiub":
         raise InputError(f"weights have dtype {values.dtype}; they must be real numbers")
-    values = np.array(values, np.float64, order="C")
+    values = np.array(to_float64(values), order="C")
     if ids.ndim != 2 or ids.shape != values.shape:
         raise InputError(
             f"nodes have shape {ids.shape} and weights {values.shape}; both must be (B, S), a row per query"
