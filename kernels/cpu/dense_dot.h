@@ -79,12 +79,17 @@ HF_INLINE float add_tree(F<16> acc) {
     return a[0];
 }
 
-// Canonical q . x of two rows; their tails are padded with zeros here.
+// Canonical q . x of two rows; their tails are padded with zeros here. `soon` is the row that is read next: rows that
+// are far apart start their pages cold.
 template <class RowA, class RowB>
-float canonical_dot(const typename RowA::Element* q, const typename RowB::Element* x, int32_t dim) {
+float canonical_dot(const typename RowA::Element* q, const typename RowB::Element* x, int32_t dim,
+                    const typename RowB::Element* soon) {
     F<16> acc = F<16>::zero();
     int32_t i = 0;
-    for (; i + 16 <= dim; i += 16) acc = F<16>::fma(RowA::load(q + i), RowB::load(x + i), acc);
+    for (; i + 16 <= dim; i += 16) {
+        __builtin_prefetch(soon + i, 0, 2);
+        acc = F<16>::fma(RowA::load(q + i), RowB::load(x + i), acc);
+    }
     if (i < dim) {
         typename RowA::Element a[16] = {};
         typename RowB::Element b[16] = {};
@@ -109,6 +114,7 @@ void code_dots(const uint8_t* codes, int32_t groups, const int8_t* queries, int6
     for (int32_t g = 0; g < groups; ++g) {
         __m512i x[T];
         for (int t = 0; t < T; ++t) x[t] = _mm512_loadu_si512(codes + t * tile_bytes + int64_t{g} * 64);
+        for (int t = 0; t < T; ++t) __builtin_prefetch(codes + (t + T) * tile_bytes + int64_t{g} * 64, 0, 2);
         for (int j = 0; j < Q; ++j) {
             int32_t four;
             std::memcpy(&four, queries + j * query_stride + int64_t{g} * 4, 4);

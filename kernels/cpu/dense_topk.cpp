@@ -66,7 +66,7 @@ void encode_tile(const DenseVectors& v, const DenseCodes& out, int64_t tile, flo
             base[(int64_t{i / DENSE_GROUP} * DENSE_TILE + r) * DENSE_GROUP + i % DENSE_GROUP] = uint8_t(c + 128);
         });
         const typename Row::Element* x = row_of<Row>(v, row);
-        out.norm[row] = std::sqrt(canonical_dot<Row, Row>(x, x, v.dim));
+        out.norm[row] = std::sqrt(canonical_dot<Row, Row>(x, x, v.dim, x));
         const double unit = v.cosine ? double(out.norm[row]) : 1.0;
         const double error = double(norms.error) + canonical_rounding(v.dim, v.cosine) * double(norms.norm) +
                              (v.cosine ? canonical_underflow(v.dim) : 0.0);
@@ -88,9 +88,9 @@ void encode_all(const DenseVectors& v, const DenseCodes& out) {
 // ------------------------------------------------------------------------------------------------
 
 template <class Row>
-float score_row(const DenseCorpus& corpus, const float* query, float query_norm, int64_t row) {
+float score_row(const DenseCorpus& corpus, const float* query, float query_norm, int64_t row, int64_t soon) {
     const DenseVectors& v = corpus.vectors;
-    const float dot = canonical_dot<Float32Row, Row>(query, row_of<Row>(v, row), v.dim);
+    const float dot = canonical_dot<Float32Row, Row>(query, row_of<Row>(v, row), v.dim, row_of<Row>(v, soon));
     return v.cosine ? dot / (query_norm * corpus.codes.norm[row]) : dot;
 }
 
@@ -102,7 +102,7 @@ struct Search {
     const float* query(int64_t b) const { return queries.data + b * corpus.vectors.dim; }
     float query_norm(int64_t b) const {
         const float* q = query(b);
-        return std::sqrt(canonical_dot<Float32Row, Float32Row>(q, q, corpus.vectors.dim));
+        return std::sqrt(canonical_dot<Float32Row, Float32Row>(q, q, corpus.vectors.dim, q));
     }
     const uint8_t* mask(int64_t b) const {
         if (queries.allow_mask == nullptr) return nullptr;
@@ -143,9 +143,9 @@ int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t
     const uint8_t* mask = search.mask(b);
     int64_t scored = 0;
     for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = ids == nullptr ? i : ids[i];
+        const int64_t row = ids == nullptr ? i : ids[i], next = i + 1 < end ? i + 1 : i;
         if (mask != nullptr && mask[row] == 0) continue;
-        best.push(score_row<Row>(search.corpus, q, norm, row), row);
+        best.push(score_row<Row>(search.corpus, q, norm, row, ids == nullptr ? next : ids[next]), row);
         ++scored;
     }
     best.shrink();
@@ -203,23 +203,27 @@ void exhaustive(const Search& search, const std::vector<Query>& chosen) {
 
 // ------------------------------------------------------------------------------------------------
 
-// Rescores a query's candidates, most promising first, until the rest cannot enter its best k.
+// The best k of the rows that were scored canonically, and how many those were.
 template <class Row>
-void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
-    const int64_t k = search.queries.k;
-    const float* q = search.query(b);
-    const float norm = search.query_norm(b);
-    std::sort(rows.begin(), rows.end(), HigherUpper{});
-    std::vector<Ranked> best;
-    best.reserve(size_t(k) < rows.size() ? size_t(k) : rows.size());
+struct Rescoring {
+    const Search& search;
+    const int64_t k;
+    const float* query;
+    const float norm;
+    std::vector<Ranked> best;  // a heap, the worst in front
     int64_t scored = 0;
-    for (const Candidate& candidate : rows) {
-        const bool full = int64_t(best.size()) == k;
-        if (full && candidate.upper < best.front().score) break;
-        const Ranked hit{score_row<Row>(search.corpus, q, norm, candidate.row), candidate.row};
+
+    Rescoring(const Search& of, int64_t b) : search(of), k(of.queries.k), query(of.query(b)), norm(of.query_norm(b)) {}
+
+    bool rules_out(const Candidate& candidate) const {
+        return int64_t(best.size()) == k && candidate.upper < best.front().score;
+    }
+
+    void score(const Candidate& candidate, const Candidate& soon) {
+        const Ranked hit{score_row<Row>(search.corpus, query, norm, candidate.row, soon.row), candidate.row};
         ++scored;
-        if (full) {
-            if (!RanksBefore{}(hit, best.front())) continue;
+        if (int64_t(best.size()) == k) {
+            if (!RanksBefore{}(hit, best.front())) return;
             std::pop_heap(best.begin(), best.end(), RanksBefore{});
             best.back() = hit;
         } else {
@@ -227,8 +231,24 @@ void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
         }
         std::push_heap(best.begin(), best.end(), RanksBefore{});
     }
-    std::sort(best.begin(), best.end(), RanksBefore{});
-    search.write(b, best.data(), int64_t(best.size()), scored);
+};
+
+// Rescores a query's candidates, most promising first, until the rest cannot enter its best k. The first k rule out most
+// others before those are put in order.
+template <class Row>
+void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
+    Rescoring<Row> found(search, b);
+    const size_t first = rows.size() < size_t(found.k) ? rows.size() : size_t(found.k);
+    found.best.reserve(first);
+    std::nth_element(rows.begin(), rows.begin() + std::ptrdiff_t(first), rows.end(), HigherUpper{});
+    for (size_t i = 0; i < first; ++i) found.score(rows[i], rows[i + 1 < first ? i + 1 : i]);
+    const auto rest = rows.begin() + std::ptrdiff_t(first);
+    rows.erase(std::remove_if(rest, rows.end(), [&](const Candidate& c) { return found.rules_out(c); }), rows.end());
+    std::sort(rows.begin() + std::ptrdiff_t(first), rows.end(), HigherUpper{});
+    for (size_t i = first; i < rows.size() && !found.rules_out(rows[i]); ++i)
+        found.score(rows[i], rows[i + 1 < rows.size() ? i + 1 : i]);
+    std::sort(found.best.begin(), found.best.end(), RanksBefore{});
+    search.write(b, found.best.data(), int64_t(found.best.size()), found.scored);
 }
 
 // Codes of queries; for cosine, of q / ||q||.
@@ -309,11 +329,12 @@ void scan(const Search& search, const std::vector<Query>& chosen) {
 #pragma omp for schedule(dynamic, 1)
         for (int64_t i = 0; i < batch; ++i) {
             try {
-                Candidates all(q.k);
-                for (int part = 0; part < q.threads; ++part)
-                    for (const Candidate& c : candidates[size_t(part) * size_t(batch) + size_t(i)].rows()) all.push(c);
-                all.prune();
-                rescore<Row>(search, chosen[size_t(i)].number, all.rows());
+                std::vector<Candidate>& all = candidates[size_t(i)].rows();
+                for (int part = 1; part < q.threads; ++part) {
+                    const std::vector<Candidate>& more = candidates[size_t(part) * size_t(batch) + size_t(i)].rows();
+                    all.insert(all.end(), more.begin(), more.end());
+                }
+                rescore<Row>(search, chosen[size_t(i)].number, all);
             } catch (const std::bad_alloc&) {
 #pragma omp atomic write
                 failed = true;
