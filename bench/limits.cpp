@@ -1,5 +1,10 @@
-// The loops of bench/limits.py: how fast rows of 128 bytes come out of a level of memory.
+// The loops of bench/limits.py: how fast rows of 128 bytes, and single numbers, come out of a level of memory, and how
+// fast 8-bit numbers are multiplied.
 #include <cstdint>
+
+#if defined(__AVX512VNNI__)
+#include <immintrin.h>
+#endif
 
 namespace {
 constexpr int ROW = 32;
@@ -31,4 +36,46 @@ extern "C" float gather_rows(const float* table, const int32_t* order, int64_t r
     float total = 0.0f;
     for (float sum : sums) total += sum;
     return total;
+}
+
+// Adds as many numbers of `table` as it has, each drawn at random by a generator that touches no memory, `turns` times.
+extern "C" float gather_floats(const float* table, const int32_t*, int64_t rows, int64_t turns) {
+    constexpr int CHAINS = 8;
+    const uint64_t numbers = uint64_t(rows) * ROW;
+    uint32_t state[CHAINS];
+    float sums[CHAINS] = {};
+    for (uint32_t chain = 0; chain < CHAINS; ++chain) state[chain] = 0x9e3779b9u * (chain + 1);
+    for (uint64_t left = numbers * uint64_t(turns); left >= CHAINS; left -= CHAINS)
+#pragma GCC unroll 8
+        for (int chain = 0; chain < CHAINS; ++chain) {
+            state[chain] = state[chain] * 1664525u + 1013904223u;
+            uint64_t at = state[chain] * numbers >> 32;
+            asm volatile("" : "+r"(at));  // one number at a time, as a walk of one query reads its state
+            sums[chain] += table[at];
+        }
+    float total = 0.0f;
+    for (float sum : sums) total += sum;
+    return total;
+}
+
+// Multiplies 8-bit numbers in registers and adds the products: 16 * 64 of them in each of `steps`; 0 where the
+// processor has no instruction for that.
+extern "C" int64_t multiply_bytes(int64_t steps) {
+#if defined(__AVX512VNNI__)
+    constexpr int CHAINS = 16;
+    const __m512i codes = _mm512_set1_epi8(3);
+    __m512i factor = _mm512_set1_epi8(1), sums[CHAINS];
+    for (int chain = 0; chain < CHAINS; ++chain) sums[chain] = _mm512_set1_epi32(chain);
+    for (int64_t step = 0; step < steps; ++step) {
+        asm volatile("" : "+v"(factor));
+#pragma GCC unroll 16
+        for (int chain = 0; chain < CHAINS; ++chain) sums[chain] = _mm512_dpbusd_epi32(sums[chain], codes, factor);
+    }
+    int64_t total = 0;
+    for (int chain = 0; chain < CHAINS; ++chain) total += _mm512_reduce_add_epi32(sums[chain]) & 0xff;
+    return 1 + total;
+#else
+    (void)steps;
+    return 0;
+#endif
 }

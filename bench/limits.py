@@ -1,7 +1,8 @@
-"""What this machine's caches and memory give: the ceilings that measured walks and searches are held against.
+"""What this machine's caches, memory and 8-bit arithmetic give: the ceilings that walks and searches are held against.
 
-Two accesses, by all threads at once, in the loops of limits.cpp: rows of 128 bytes (a node for 32 queries) read in
-order, and at random, as a pass of a walk gathers them. No call of hopfuse is timed here.
+Three accesses, by all threads at once, in the loops of limits.cpp: rows of 128 bytes (a node for 32 queries) read in
+order, and at random, as a pass of a walk gathers them, and numbers of 4 bytes at random, as the walk of one query does.
+Then products of 8-bit numbers, where the processor has an instruction for them. No call of hopfuse is timed here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,12 +24,20 @@ from .settings import Settings
 from .stats import summary
 
 CASE = "limits"
+READ: Final = "read"
+GATHER: Final = "gather"
+GATHER_ONE: Final = "gather one"
+MULTIPLY: Final = "multiply"
+#: The level of what touches no memory.
+REGISTERS: Final = "registers"
 #: Adds an array's rows in an order, so many times.
 Loop = Callable[[Any, Any, int], float]
 #: float32 numbers of a gathered row: 128 bytes.
 ROW = 32
 #: Bytes that a thread reads in one measurement.
 AMOUNT, QUICK_AMOUNT = 1 << 29, 1 << 22
+#: Products of one step of multiply_bytes, and steps of a thread in one measurement.
+STEP, STEPS, QUICK_STEPS = 16 * 64, 1 << 24, 1 << 14
 #: Sums in any order; -ffast-math would flush small numbers of the whole process to zero.
 FLAGS = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-funroll-loops")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -43,7 +52,7 @@ class Level(NamedTuple):
 
 
 def measure(settings: Settings) -> Iterator[dict[str, Any]]:
-    """A row for each level and access: GB/s of all threads together.
+    """A row for each level and access: GB/s of all threads together, and for 8-bit products their 10^9 a second.
 
     Raises
     ------
@@ -53,13 +62,15 @@ def measure(settings: Settings) -> Iterator[dict[str, Any]]:
     found = levels(cache_sizes(), settings)
     with _compiled() as loops:
         for level in found:
-            for access, loop in loops.items():
-                yield _row(level, access, loop, settings)
+            for access, loop in loops.by_access.items():
+                yield _row(level, access, lambda level=level, loop=loop: _rates(loop, level, settings), settings)
+        if loops.multiply(1):
+            yield _row(Level(REGISTERS, 0, 0), MULTIPLY, lambda: _products(loops.multiply, settings), settings)
 
 
-def _row(level: Level, access: str, loop: Loop, settings: Settings) -> dict[str, Any]:
+def _row(level: Level, access: str, rates_of: Callable[[], list[float]], settings: Settings) -> dict[str, Any]:
     average, load = machine.load_average(), machine.OtherLoad()
-    rates = _rates(loop, level, settings)
+    rates = rates_of()
     return {
         "case": CASE,
         "peer": None,
@@ -118,11 +129,31 @@ def _rates(loop: Loop, level: Level, settings: Settings) -> list[float]:
     return rates[1:]
 
 
+def _products(multiply: Callable[[int], int], settings: Settings) -> list[float]:
+    """10^9 products a second, measurement by measurement."""
+    steps, threads = QUICK_STEPS if settings.quick else STEPS, settings.threads
+    with ThreadPoolExecutor(threads) as pool:
+        rates = []
+        for _ in range(settings.repeats + 1):
+            start = time.perf_counter()
+            list(pool.map(multiply, [steps] * threads))
+            rates.append(1e-9 * threads * steps * STEP / (time.perf_counter() - start))
+    return rates[1:]
+
+
+class _Loops(NamedTuple):
+    by_access: dict[str, Loop]
+    multiply: Callable[[int], int]
+
+
 @contextmanager
-def _compiled() -> Iterator[dict[str, Loop]]:
-    """The loops of limits.cpp by access."""
+def _compiled() -> Iterator[_Loops]:
+    """The loops of limits.cpp."""
     with library("limits.cpp", *FLAGS) as loaded:
-        yield {"read": _loop(loaded.read_rows), "gather": _loop(loaded.gather_rows)}
+        functions = {READ: loaded.read_rows, GATHER: loaded.gather_rows, GATHER_ONE: loaded.gather_floats}
+        multiply = loaded.multiply_bytes
+        multiply.restype, multiply.argtypes = ctypes.c_int64, (ctypes.c_int64,)
+        yield _Loops({access: _loop(function) for access, function in functions.items()}, multiply)
 
 
 def _loop(function: Any) -> Loop:

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 
 from . import series
 from .ceilings import Ceilings
+from .limits import GATHER, READ
+from .text import ACCESS
 
 Row = dict[str, Any]
 #: The same rows give the same bytes.
 STABLE = {"svg.hashsalt": "hopfuse"}
-ACCESS = {"read": "in order", "gather": "gathered"}
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
@@ -56,7 +57,7 @@ def _roofline(ceilings: Ceilings, points: Sequence[series.Point]) -> Figure:
     figure, axes = _axes("A float32 pass", "operations per byte", "GFLOP/s")
     ends = [0.5 * min(p.intensity for p in points), 1.5 * max(p.intensity for p in points)]
     for (level, access), rate in ceilings.rates.items():
-        style = "-" if access == "read" else "--"
+        style = {READ: "-", GATHER: "--"}.get(access, ":")
         axes.plot(ends, [rate * x for x in ends], style, label=f"{level}, {ACCESS[access]}: {rate:.3g} GB/s")
     for point in points:
         axes.plot(point.intensity, 1e-9 * point.rate, "k.")

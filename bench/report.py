@@ -42,18 +42,19 @@ are on the CPU but for those whose remark says *on the GPU*.
 
 BARS = """\
 What hopfuse is held to, computed from the rows. *At the machine's limit* is what the ratio would be if hopfuse took no
-longer than the bytes that it moves take at the ceilings below (for dense vectors and fusion: to read the codes or the
-lists once from where they fit; arithmetic is not in it). A walk counts as full passes, though its first ones skip most
-of the graph. Where the limit itself is below the bar, hopfuse is held to 70 % of it, and the last column says what it
-reached.
+longer than the bytes that it moves take at the ceilings below (for dense vectors: to read the codes once from where
+they fit, or to multiply them, whichever is longer; for fusion: to read the lists once; other arithmetic is not in it).
+A walk counts as full passes, though its first ones skip most of the graph. Where the limit itself is below the bar,
+hopfuse is held to 70 % of it, and the last column says what it reached.
 """
 
 CEILINGS = """\
 `python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
-a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in. Here every row is as
-likely as another; a graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. With fewer
-queries the rows are shorter, and come slower. A level that stands here more than once was measured in several runs: a
-shared cache gives what others leave of it, and the bars are held against the last.
+a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in; the walk of one query
+gathers 4 bytes at a time, and a whole line of the cache moves for them. Here every row is as likely as another; a
+graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. A search multiplies every code
+of 8 bits with each query's. A level that stands here more than once was measured in several runs: a shared cache gives
+what others leave of it, and the bars are held against the last.
 """
 
 TRIED = """\

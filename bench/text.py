@@ -11,6 +11,12 @@ from .probes import PROBES
 COLUMNS = ("case", "on", "peer", "B", "hopfuse", "quartiles", "peer's time", "quartiles", "ratio", "of pairs", "load")
 
 
+ACCESS = {
+    limits.READ: "in order",
+    limits.GATHER: "rows of 128 bytes at random",
+    limits.GATHER_ONE: "4 bytes at random",
+    limits.MULTIPLY: "products of 8-bit numbers",
+}
 CEILING_COLUMNS = ("level", "access", "array", "GB/s", "quartiles", "load")
 VARIANT_COLUMNS = ("lanes", "a pass with", "a pass", "quartiles", "of the first", "load")
 
@@ -38,9 +44,9 @@ def ceiling_cells(row: dict[str, Any]) -> list[str]:
     rate = row["rate"]
     return [
         row["level"],
-        {"read": "in order", "gather": "rows of 128 bytes at random"}[row["access"]],
-        f"{row['sizes']['array'] / 2**20:.3g} MiB",
-        _three(rate["median"]),
+        ACCESS[row["access"]],
+        f"{row['sizes']['array'] / 2**20:.3g} MiB" if row["sizes"]["array"] else "-",
+        _three(rate["median"]) + ("" if row["sizes"]["array"] else " · 10⁹/s"),
         f"{_three(rate['q1'])} – {_three(rate['q3'])}",
         "?" if row["load"]["other_cores"] is None else f"{row['load']['other_cores']:.2f}",
     ]

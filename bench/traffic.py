@@ -15,13 +15,16 @@ from .roofline import Size, pass_bytes
 class Moved:
     """Bytes that are gathered by row and that are read or written in order, and what they are spread over.
 
-    ``state`` bytes are what rows are gathered from, ``touched`` what is gone through in order.
+    ``state`` bytes are what rows of ``row`` bytes (the widest there are) are gathered from, ``touched`` what is gone
+    through in order. ``products`` are those of 8-bit numbers.
     """
 
     gathered: int
     streamed: int
     state: int
     touched: int
+    row: int = 0
+    products: int = 0
 
 
 def lane_blocks(batch: int) -> list[int]:
@@ -41,13 +44,15 @@ def of_block(graph: hf.Graph, lanes: int) -> Moved:
     size = Size("", graph.num_nodes, graph.num_stored, 0, 0)
     gathered, state = 4 * graph.num_stored * lanes, 4 * graph.num_nodes * lanes
     streamed = int(pass_bytes(size, lanes, gathers_miss=True)) - gathered
-    return Moved(gathered, streamed, state, streamed)
+    return Moved(gathered, streamed, state, streamed, 4 * lanes)
 
 
 def of_pass(graph: hf.Graph, batch: int) -> Moved:
     """A pass of every block of a batch, one after the other."""
     blocks = [of_block(graph, lanes) for lanes in lane_blocks(batch)]
-    return Moved(sum(b.gathered for b in blocks), sum(b.streamed for b in blocks), blocks[0].state, blocks[0].touched)
+    widest = blocks[0]
+    gathered, streamed = sum(b.gathered for b in blocks), sum(b.streamed for b in blocks)
+    return Moved(gathered, streamed, widest.state, widest.touched, widest.row)
 
 
 def of_walk(graph: hf.Graph, iterations: NDArray[np.int64]) -> Moved:
@@ -57,11 +62,12 @@ def of_walk(graph: hf.Graph, iterations: NDArray[np.int64]) -> Moved:
         block = of_block(graph, lanes)
         passes = int(iterations[first : first + lanes].max())
         gathered, streamed = total.gathered + passes * block.gathered, total.streamed + passes * block.streamed
-        total = Moved(gathered, streamed, max(total.state, block.state), max(total.touched, block.touched))
+        state, touched = max(total.state, block.state), max(total.touched, block.touched)
+        total = Moved(gathered, streamed, state, touched, max(total.row, block.row))
         first += lanes
     return total
 
 
-def in_order(amount: int) -> Moved:
-    """Bytes that are only gone through."""
-    return Moved(0, amount, 0, amount)
+def in_order(amount: int, products: int = 0) -> Moved:
+    """Bytes that are only gone through, and products of 8-bit numbers that are made of them."""
+    return Moved(0, amount, 0, amount, products=products)

@@ -56,5 +56,5 @@ class Dense(Workload):
         return proof(batch, error, 2 * TOLERANCE)
 
     def moved(self, batch: int, ours: Any) -> traffic.Moved:
-        """Every vector's codes of 8 bits, once for the whole batch."""
-        return traffic.in_order(self.vectors.size)
+        """Every vector's codes of 8 bits, once for the whole batch; a product of each with every query's."""
+        return traffic.in_order(self.vectors.size, self.vectors.size * batch)

@@ -7,7 +7,7 @@ from pathlib import Path
 import hopfuse as hf
 import numpy as np
 import pytest
-from bench_rows import LIMITS
+from bench_rows import LIMITS, limit
 from hopfuse.backends import cpu_graph
 
 from bench import limits, traffic, worker
@@ -60,6 +60,20 @@ def test_bytes_become_seconds_by_the_level_that_they_fit_in() -> None:
     assert [ceilings.level(size) for size in (1, 1_000, 1_001, 20_000, 20_001)] == ["L2", "L2", "L3", "L3", "memory"]
     moved = {"gathered": 2_000_000, "streamed": 1_000_000, "state": 900, "touched": 30_000}
     assert ceilings.seconds(moved) == pytest.approx(2e6 / 40e9 + 1e6 / 10e9)
+    assert ceilings.seconds(moved | {"products": 10**9}) == ceilings.seconds(moved)  # their rate was not measured
+
+
+def test_single_numbers_and_products_have_rates_of_their_own() -> None:
+    rows = [*LIMITS, limit("L2", limits.GATHER_ONE, 1_000, 8), limit(limits.REGISTERS, limits.MULTIPLY, 0, 100)]
+    ceilings = Ceilings(rows)
+    assert ceilings.level(20_001) == "memory"
+    moved = {"gathered": 2_000_000, "streamed": 0, "state": 900, "touched": 900}
+    assert ceilings.seconds(moved | {"row": 4}) == pytest.approx(2e6 / 8e9)
+    assert ceilings.seconds(moved | {"row": 64}) == pytest.approx(2e6 / 40e9)
+    assert ceilings.seconds(moved | {"row": 4, "state": 2_000}) == pytest.approx(2e6 / 20e9)  # not measured in L3
+    slow = {"gathered": 0, "streamed": 1_000_000, "state": 0, "touched": 30_000, "products": 10**9}
+    assert ceilings.seconds(slow) == pytest.approx(1e9 / 100e9)
+    assert ceilings.seconds(slow | {"products": 10**6}) == pytest.approx(1e6 / 10e9)
 
 
 def test_a_pass_moves_what_its_formula_says() -> None:
@@ -70,6 +84,7 @@ def test_a_pass_moves_what_its_formula_says() -> None:
     assert block.gathered == 4 * stored * 8
     assert block.streamed == stored * (4 + 4) + nodes * (16 + 4) + 2 * 4 * nodes * 8
     assert block.state == 4 * nodes * 8
+    assert block.row == 4 * 8
     both = traffic.of_pass(graph, 40)  # a block of 32 queries and one of 8
     assert both.gathered == 4 * stored * 40
 
@@ -88,3 +103,5 @@ def test_a_block_walks_as_long_as_its_longest_query() -> None:
     assert walk.gathered == 9 * wide.gathered + 3 * narrow.gathered
     assert walk.streamed == 9 * wide.streamed + 3 * narrow.streamed
     assert walk.state == wide.state
+    assert walk.row == wide.row == 128
+    assert traffic.of_walk(graph, iterations[:1]).row == 4
