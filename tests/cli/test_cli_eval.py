@@ -103,8 +103,9 @@ def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
     assert text.count("as they are; AUC") == text.count("after pit, query by query; AUC") == 2
     assert len(re.findall(r'<rect class="won"', text)) == 29 + 0 + 19
     assert len(re.findall(r'<rect class="lost"', text)) == 0 + 11 + 0
-    won = re.search(r'<td rowspan="2">q5</td>(.*?)</tr>(.*?)</tr>', text)
-    assert "What is &lt;5&gt;?" in won[1]
+    won = re.search(
+        r'<td class="text" rowspan="2">What is &lt;5&gt;\?<div><small>q5</small></div>(.*?)</tr>(.*?)</tr>', text
+    )
     assert "<b>graph</b>: x5; 5: Five &amp; &lt;six&gt;; y" in won[1]
     ranks = [re.findall(r"<td[^>]*>(.*?)</td>", line)[-3:] for line in won.groups()]
     assert ranks[0] == ["hop 1: 5: Five &amp; &lt;six&gt;", "1 <small>(1)</small>", "2 <small>(0.5)</small>"]

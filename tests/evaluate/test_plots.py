@@ -139,6 +139,13 @@ def test_lines_and_bands_are_where_the_numbers_are():
     assert step > 0
     low, high = ours[0][1], ours[1][1]
     assert [y for _, y in bands[0]] == pytest.approx([low + step, high + step, high - step, low - step], abs=0.21)
+    assert "&lt;two&gt;" in drawn
+    assert "<title>30: 70.0 (60.0 .. 80.0)</title>" in drawn
+    below = curve_plot([one, two], "pool", "recall@5", baseline=0.1)
+    (line,) = re.findall(r'<line class="reference"[^>]* y1="([\d.]+)" y2="\1"/>', below)
+    # The baseline is 40 points below the first mean, on a scale that has room for it.
+    ours, theirs = points(below, "polyline")
+    assert float(line) - ours[0][1] == pytest.approx(4 * (theirs[0][1] - ours[0][1]), abs=0.3)
 
 
 def test_wide_ranges_are_drawn_by_their_logarithm():

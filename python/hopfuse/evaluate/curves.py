@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from .evaluation import Estimate
 from .sweep import Options, Sweep, Trial
@@ -86,7 +86,7 @@ def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {option: value for option, value in options.items() if option != name}
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """True for a number that is not a bool.
 
     Examples

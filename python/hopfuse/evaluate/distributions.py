@@ -48,7 +48,7 @@ class ScoreDistribution:
         return {**arrays, **{name: getattr(self, name) for name in ("relevant_median", "other_median", "auc")}}
 
 
-def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 40) -> ScoreDistribution:
+def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDistribution:
     """The scores of relevant hits and of the others.
 
     Parameters
@@ -87,8 +87,9 @@ def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 40) -> ScoreDist
     every = scores[valid]
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
-    counts = [np.histogram(part, edges)[0].astype(np.int64) for part in (right, wrong)]
-    return ScoreDistribution(edges, *counts, _median(right), _median(wrong), _auc(right, wrong))
+    relevant_counts, other_counts = (np.histogram(part, edges)[0].astype(np.int64) for part in (right, wrong))
+    medians = _median(right), _median(wrong)
+    return ScoreDistribution(edges, relevant_counts, other_counts, *medians, _auc(right, wrong))
 
 
 def score_distributions(

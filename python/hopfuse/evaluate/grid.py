@@ -119,8 +119,6 @@ def sweep_grid(sweep: Sweep, x: str, y: str) -> Grid:
     for trial in sweep.tune:
         at, up = trial.options.get(x), trial.options.get(y)
         if is_number(at) and is_number(up):
-            assert at is not None
-            assert up is not None
             best[at, up] = max(trial.estimate.mean, best.get((at, up), -np.inf))
     if not best:
         raise InputError(

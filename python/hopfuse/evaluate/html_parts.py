@@ -53,7 +53,7 @@ def query_table(traces: Sequence[Mapping[str, Any]]) -> str:
     """
     if not traces:
         return "<p>None.</p>"
-    head = '<th>query</th><th class="text">question</th><th>hops</th><th class="text">gold passage</th>'
+    head = '<th>query</th><th>hops</th><th class="text">gold passage</th>'
     runs = list(traces[0]["first"])
     ranks = "".join(f"<th>rank in {escape(run)}</th>" for run in runs)
     body = "".join(_query(trace, runs) for trace in traces)
@@ -62,10 +62,8 @@ def query_table(traces: Sequence[Mapping[str, Any]]) -> str:
 
 def _query(trace: Mapping[str, Any], runs: Sequence[str]) -> str:
     span = f' rowspan="{max(len(trace["gold"]), 1)}"'
-    first = (
-        f'<td{span}>{escape(trace["id"])}</td><td class="text"{span}>{escape(trace["question"])}{_details(trace)}</td>'
-        f"<td{span}>{trace['hops'] or '-'}</td>"
-    )
+    words = f"{escape(trace['question'])}<div><small>{escape(trace['id'])}</small></div>"
+    first = f'<td class="text"{span}>{words}{_details(trace)}</td><td{span}>{trace["hops"] or "-"}</td>'
     lines = []
     for passage in trace["gold"]:
         hop = "" if passage["hop"] is None else f"hop {passage['hop']}: "

@@ -23,7 +23,7 @@ th, td { border-bottom: 1px solid var(--rule); padding: 0.2em 0.7em; text-align:
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
 td:first-child { white-space: normal; min-width: 5em; }
 td.text { white-space: normal; min-width: 12em; }
-td small { color: var(--soft); }
+small { color: var(--soft); }
 summary { cursor: pointer; }
 svg { width: 100%; height: auto; font-size: 12px; display: block; }
 .wide > svg { min-width: 460px; max-width: 780px; }
@@ -31,6 +31,8 @@ svg { width: 100%; height: auto; font-size: 12px; display: block; }
 svg text { fill: currentColor; }
 svg .axis { stroke: currentColor; }
 svg .grid { stroke: var(--rule); }
+svg .reference { stroke: currentColor; stroke-dasharray: 5 4; opacity: 0.7; }
+svg text.halo { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
 svg .won { fill: var(--won); }
 svg .lost { fill: var(--lost); }
 svg polyline { fill: none; stroke-width: 1.8; }

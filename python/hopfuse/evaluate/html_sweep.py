@@ -40,7 +40,7 @@ def sweep_sections(sweep: Sweep) -> Iterator[str]:
             drawn = f"; the best {MOST} of {len(found)} methods" if len(found) > MOST else ""
             others = "; ".join(dict.fromkeys(option_text(curve.others) for curve in found[:MOST] if curve.others))
             caption = f"{tuned} tune queries{drawn}" + (f". Other options: {others}" if others else "")
-            yield figure(curve_plot(found, option, sweep.metric), caption)
+            yield figure(curve_plot(found, option, sweep.metric, sweep.tune[0].estimate.mean), caption)
         yield "</div>"
     yield "<h2>Every trial</h2>"
     rows = [trial_cells(trial, sweep, holm=True) for trial in ranked(sweep)]

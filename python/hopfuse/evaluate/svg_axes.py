@@ -41,7 +41,7 @@ class Axes:
 
     def place_x(self, value: float) -> float:
         """Where a value of x lies."""
-        low, high, at = (log10(v) for v in (*self.x, value)) if self.log_x else (*self.x, value)
+        low, high, at = (log10(v) if self.log_x else v for v in (*self.x, value))
         return self.left + (self.right - self.left) * (at - low) / (high - low)
 
     def place_y(self, value: float) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .curves import Curve
-from .svg_axes import Axes, legend, log_ticks, nice_ticks, svg
+from .svg_axes import Axes, legend, log_ticks, nice_ticks, svg, text
 
 WIDTH, HEIGHT = 440, 260
 #: Curves that are drawn: as many as the page has colours.
 MOST = 6
 
 
-def curve_plot(curves: Sequence[Curve], option: str, metric: str) -> str:
+def curve_plot(curves: Sequence[Curve], option: str, metric: str, baseline: float | None = None) -> str:
     """Lines with their 95 % bands, in percent; an x over a factor of 20 and more is drawn by its logarithm.
 
     Parameters
@@ -21,6 +21,8 @@ def curve_plot(curves: Sequence[Curve], option: str, metric: str) -> str:
         At least one, of two points or more; the first six are drawn, in classes ``series0``, ``series1``, ...
     option, metric : str
         Labels of x and y.
+    baseline : float, optional
+        The baseline's mean, 0 to 1, drawn as a dashed line.
 
     Returns
     -------
@@ -40,6 +42,7 @@ def curve_plot(curves: Sequence[Curve], option: str, metric: str) -> str:
     drawn, below = legend(names, 44, WIDTH, 0) if names else ("", 0.0)
     values = [value for curve in shown for value, _ in curve.points]
     ends = [100 * end for curve in shown for _, e in curve.points for end in (e.low, e.high, e.mean) if end is not None]
+    ends += [] if baseline is None else [100 * baseline]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 1.0
     by_log = min(values) > 0 and max(values) >= 20 * min(values)
@@ -54,6 +57,10 @@ def curve_plot(curves: Sequence[Curve], option: str, metric: str) -> str:
     )
     x_ticks = log_ticks(*axes.x) if by_log else nice_ticks(*axes.x, most=8)
     parts = [drawn, axes.drawn(option, f"{metric}, %", x_ticks, nice_ticks(*axes.y))]
+    if baseline is not None:
+        y = axes.place_y(100 * baseline)
+        parts.append(f'<line class="reference" x1="{axes.left}" x2="{axes.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(text(axes.right, y - 4, "baseline", "end", "halo"))
     parts += [_band(axes, curve, at) for at, curve in enumerate(shown)]
     parts += [_line(axes, curve, at) for at, curve in enumerate(shown)]
     return svg(parts, f"{metric} against {option}", WIDTH, HEIGHT)
