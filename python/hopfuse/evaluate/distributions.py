@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..fusion.calibration import CalibrationName
-from ..ops.calibration import calibrate
 from ..types import Hits
 from .qrels import Qrels
 from .relevance import relevance
@@ -123,6 +122,8 @@ def score_distributions(
     >>> found["dense"]["raw"].relevant_median, found["dense"]["min_max"].relevant_median
     (3.0, 1.0)
     """
+    from ..ops.calibration import calibrate  # loads the kernels, which other evaluations do without
+
     found = {}
     for name, run in runs.items():
         try:

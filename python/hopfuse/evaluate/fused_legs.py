@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from .. import fusion
 from ..errors import InputError
-from ..ops.fusion import fuse
 from ..types import Hits
 from .run import Run
 from .sweep import Options
@@ -65,6 +64,8 @@ class FusedLegs:
         if "leg" in options:
             alone = self._leg(options["leg"]).take(rows)
             return Run(alone.hits.head(self.k), alone.answers)
+        from ..ops.fusion import fuse  # loads the kernels, which other evaluations do without
+
         given = dict(options)
         alpha, whole = given.pop("alpha", None), given.pop("pool", None)
         pools = [given.pop(f"pool {name}", whole) for name in self.legs]
