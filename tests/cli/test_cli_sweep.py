@@ -102,6 +102,32 @@ def test_table_and_page_show_it(done):
     assert "What was selected" in text
 
 
+def test_each_method_is_tried_with_the_options_that_it_has(legs, tmp_path):
+    grid = ("--method", "comb_sum,rrf", "--consensus", "0,0.5", "--calibration", "min_max,pit", "--pool", "graph=6")
+    further = ("--option", "rank_constant=10,60", "--show", 0, "--json", tmp_path / "s.json")
+    said = hopfuse(*arguments(legs), *grid, *further).stdout
+    assert "won by" not in said
+    trials = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["sweep"]["tune"]
+    options = [trial["options"] for trial in trials if "method" in trial["options"]]
+    expected = [
+        {"method": "comb_sum", "consensus": c, "calibration": how, "pool graph": 6}
+        for c in (0, 0.5)
+        for how in ("min_max", "pit")
+    ]
+    expected += [
+        {"method": "rrf", "consensus": c, "pool graph": 6, "rank_constant": n} for c in (0, 0.5) for n in (10, 60)
+    ]
+    assert sorted(map(repr, map(sorted, map(dict.items, options)))) == sorted(
+        map(repr, map(sorted, map(dict.items, expected)))
+    )
+    rows = np.flatnonzero(~in_test_half(IDS))
+    lists = [hf.Hits(np.tile(np.arange(12), (rows.size, 1)), SCORES[leg][rows]) for leg in ("dense", "graph")]
+    for trial in trials[2:]:
+        own = dict(trial["options"])
+        fused = hf.fuse(lists, pool=[None, own.pop("pool graph")], k=12, **own)
+        assert trial["estimate"]["mean"] == pytest.approx(np.mean(fused.ids[:, 0] == 0))
+
+
 def test_the_baseline_may_win(legs, tmp_path):
     grid = ("--method", "rrf", "--pool", "graph=1", "--alpha", "0.01", "--baseline", "dense")
     said = hopfuse(*arguments(legs), *grid, "--json", tmp_path / "s.json", "--html", tmp_path / "s.html").stdout
