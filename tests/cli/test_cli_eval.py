@@ -98,13 +98,40 @@ def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
     assert "url(" not in text
     assert "What is &lt;3&gt;?" in text
     assert "graph, full_support@3: 29 won, 0 lost" in text
-    # Two distributions, and a plot for each of three metrics: 29 won, 11 lost of mrr, 19 last hops won.
-    assert page.seen.count("svg") == 2 + 3
+    # Two distributions of each run, and a plot for each of three metrics: 29 won, 11 lost of mrr, 19 last hops won.
+    assert page.seen.count("svg") == 2 * 2 + 3
+    assert text.count("as they are; AUC") == text.count("after pit, query by query; AUC") == 2
     assert len(re.findall(r'<rect class="won"', text)) == 29 + 0 + 19
     assert len(re.findall(r'<rect class="lost"', text)) == 0 + 11 + 0
-    won = re.search(r'<td>q5</td><td class="text">What is &lt;5&gt;\?</td><td>2</td>(.*?)</tr>(.*?)</tr>', text)
-    assert re.findall(r"<td[^>]*>([^<]*)</td>", won[1]) == ["5: Five &amp; &lt;six&gt;", "2", "1"]
-    assert re.findall(r"<td[^>]*>([^<]*)</td>", won[2])[3:] == ["x5", "1", "-"]
+    won = re.search(
+        r'<td class="text" rowspan="2">What is &lt;5&gt;\?<div><small>q5</small></div>(.*?)</tr>(.*?)</tr>', text
+    )
+    assert "<b>graph</b>: x5; 5: Five &amp; &lt;six&gt;; y" in won[1]
+    ranks = [re.findall(r"<td[^>]*>(.*?)</td>", line)[-3:] for line in won.groups()]
+    assert ranks[0] == ["hop 1: 5: Five &amp; &lt;six&gt;", "1 <small>(1)</small>", "2 <small>(0.5)</small>"]
+    assert ranks[1] == ["hop 2: x5", "-", "1 <small>(1)</small>"]
+
+
+def test_scores_and_traces_in_table_and_json(judged, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    args = (*METRICS, "--baseline", "dense", "--scores", "max", "--show", 2, "--json", tmp_path / "r.json")
+    said = hopfuse(*arguments(judged), *args).stdout
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= 80
+    assert "full_support@3, won by graph against dense: 2 of 29" in " ".join(said.split())
+    assert "q1  What is <1>?\n" in re.sub(" +\n", "\n", said)
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert set(found["scores"]["dense"]) == {"raw", "max"}
+    assert sum(found["scores"]["dense"]["raw"]["relevant"]) == 40
+    assert found["scores"]["graph"]["raw"]["auc"] < 1
+    lists = [found[kind]["graph"][metric] for kind in ("won", "lost") for metric in found["metrics"]]
+    assert set(found["traces"]) == {query for queries in lists for query in queries}
+    assert found["traces"]["q5"]["gold"][1] == {
+        "id": "x5",
+        "title": None,
+        "hop": 2,
+        "runs": {"dense": None, "graph": {"rank": 1, "score": 1.0}},
+    }
 
 
 @pytest.mark.parametrize("split", ["tune", "test"])
@@ -128,7 +155,7 @@ def test_what_score_writes_is_a_run(scoring, files, tmp_path):
     assert 0 < sum(expected) < 20
 
 
-def test_answers_and_a_beir_folder(tmp_path):
+def test_answers(tmp_path):
     write_jsonl(tmp_path / "gold.jsonl", [{"id": "a", "gold": ["d"], "answer": "The Thames"}])
     write_jsonl(tmp_path / "run.jsonl", [{"id": "a", "hits": hits("d"), "answer": "river Thames"}])
     runs = ("--run", f"r={tmp_path / 'run.jsonl'}")
@@ -137,6 +164,29 @@ def test_answers_and_a_beir_folder(tmp_path):
     estimates = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["groups"][0]["estimates"]["r"]
     assert (estimates["answer_f1"]["mean"], estimates["answer_em"]["mean"]) == (pytest.approx(2 / 3), 0.0)
 
+
+def test_answers_are_judged_unasked_and_are_part_of_the_traces(tmp_path):
+    write_jsonl(tmp_path / "gold.jsonl", [{"id": "a", "gold": ["d"], "answer": "The Thames"}])
+    write_jsonl(tmp_path / "one.jsonl", [{"id": "a", "hits": hits(*"dvwxyzabce"), "answer": "sea"}])
+    write_jsonl(tmp_path / "two.jsonl", [{"id": "a", "hits": hits(*"vwxyzabced"), "answer": "Thames"}])
+    runs = ("--run", f"one={tmp_path / 'one.jsonl'}", "--run", f"two={tmp_path / 'two.jsonl'}", "--baseline", "one")
+    page = ("--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    said = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *runs, *page).stdout
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert found["metrics"][-2:] == ["answer_em", "answer_f1"]
+    assert found["won"]["two"]["answer_em"] == ["a"]
+    assert (found["traces"]["a"]["answers"], found["traces"]["a"]["accepted"]) == (
+        {"one": "sea", "two": "Thames"},
+        ["The Thames"],
+    )
+    assert "two answers 'Thames', accepted 'The Thames'" in said
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<b>answers</b>: one: sea; two: Thames <b>accepted</b>: The Thames" in text
+
+
+def test_a_beir_folder(tmp_path):
+    write_jsonl(tmp_path / "run.jsonl", [{"id": "a", "hits": hits("d")}])
+    runs = ("--run", f"r={tmp_path / 'run.jsonl'}")
     (tmp_path / "beir" / "qrels").mkdir(parents=True)
     write_jsonl(tmp_path / "beir" / "corpus.jsonl", [{"_id": "d", "title": "Thames & sea", "text": "."}])
     write_jsonl(tmp_path / "beir" / "queries.jsonl", [{"_id": "a", "text": "Which?"}])

@@ -1,11 +1,13 @@
+import io
 import json
+import re
 from hashlib import md5
 
 import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import Qrels, Run, holm, in_test_half, mcnemar_exact, split_rows, sweep
+from hopfuse.evaluate import Qrels, Run, holm, in_test_half, mcnemar_exact, split_rows, sweep, sweep_tables
 
 IDS = [f"query {i}" for i in range(200)]
 QRELS = Qrels(IDS, [[i] for i in range(200)])
@@ -94,6 +96,46 @@ def test_the_report_says_what_was_selected_where():
     assert back["selected"] == {"depth": 4}
     assert back["test"][1]["comparison"]["wins"] == result.test[1].comparison.wins
     assert back["tune"][0]["comparison"] is None
+
+
+def test_trials_may_have_different_options_and_are_run_once_each():
+    system, trials = System(), [{"depth": 2}, {"depth": 1, "bonus": 0}, {"depth": 3, "bonus": 1}, {"depth": 2}]
+    result = sweep(system, QRELS, trials, baseline={"depth": 1, "bonus": 0}, metric="hit@1")
+    assert [trial.options for trial in result.tune] == [trials[1], trials[0], trials[2]]
+    assert len(system.asked) == 3 + 2
+    with pytest.raises(InputError, match="grid is empty"):
+        sweep(system, QRELS, [], baseline={"depth": 1}, metric="hit@1")
+
+
+def test_the_runs_of_the_test_half_are_kept():
+    result = sweep(System(), QRELS, {"depth": [4]}, baseline={"depth": 1}, metric="hit@1")
+    test = split_rows(QRELS, "test")
+    for trial, run in zip(result.test, result.test_runs, strict=True):
+        np.testing.assert_array_equal(run.ids, System()(trial.options, test).ids)
+
+
+def shown(tables):
+    console = pytest.importorskip("rich.console")
+    out = console.Console(width=80, record=True, file=io.StringIO())
+    out.print(*tables)
+    return out.export_text()
+
+
+def test_tables_of_a_sweep_fit_80_columns():
+    grid = {"depth": [1, 3, 6], "bonus": [0, 5], "a long name of an option, [red]": ["a long value of it"]}
+    baseline = {"depth": 1, "bonus": 0, "a long name of an option, [red]": "a long value of it"}
+    result = sweep(System(), QRELS, grid, baseline=baseline, metric="hit@1")
+    tables = sweep_tables(result, show=2)
+    text = shown(tables)
+    assert "…" not in text
+    assert "[red]" in text
+    assert [table.row_count for table in tables] == [3, 3, 2, 2]
+    n, m = len(split_rows(QRELS, "tune")), len(split_rows(QRELS, "test"))
+    assert f"hit@1 on {n} tune queries: the best 3 of 6 trials" in text
+    assert f"hit@1 on {m} test queries: run once" in text
+    best = result.selected.comparison
+    assert re.search(rf"selected: depth 6, bonus 5, .* {best.wins} +{best.losses} +<0.0001\n", text)
+    assert f"{100 * result.test[1].estimate.mean:.1f}" in text.split("run once")[1]
 
 
 def test_other_metrics_and_runs_with_answers():

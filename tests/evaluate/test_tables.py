@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.evaluate import (
+    PassageNames,
     Qrels,
     Run,
     bootstrap_interval,
@@ -15,9 +16,13 @@ from hopfuse.evaluate import (
     detectable_mean_difference,
     evaluate,
     mcnemar_exact,
+    query_tables,
     randomisation_test,
     rich_tables,
+    score_distributions,
+    score_table,
     summarise,
+    traces,
     wilson_interval,
 )
 
@@ -231,30 +236,68 @@ def test_summarise_no_queries():
     assert summarise(np.array([]), binary=True).n == 0
 
 
-def test_rich_tables(result):
+def shown(tables, width):
     console = pytest.importorskip("rich.console")
-    out = console.Console(width=220, record=True, file=io.StringIO())
-    tables = rich_tables(result)
-    assert len(tables) == 10
+    out = console.Console(width=width, record=True, file=io.StringIO())
     out.print(*tables)
-    text = out.export_text()
+    return out.export_text()
+
+
+def test_rich_tables_are_whole_at_80_columns(result):
+    tables = rich_tables(result)
+    # Five groups: of means, and, in two tables each, of comparisons.
+    assert len(tables) == 15
+    text = shown(tables, 80)
+    assert "…" not in text
     assert "all: 6 queries" in text
     assert "1 hop: 1 query, against dense" in text
     low, high = wilson_interval(3, 4)
-    assert f"75.0 ({100 * low:.1f} .. {100 * high:.1f}), n=4" in text
-    row = next(line for line in text.splitlines() if "last_hop@2" in line and "graph" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
-        "graph",
-        "last_hop@2",
-        "4",
-        "3",
-        "1",
-        "+50.0 (-50.0 .. +100.0)",
-        "3.00 (0.24 .. 157.49)",
-        "0.62",
-        "0.62",
-        "-",
-    ]
+    rows = [line.split() for line in text.splitlines()]
+    at = next(n for n, row in enumerate(rows) if row[:2] == ["last_hop@2", "dense"])
+    assert rows[at + 1] == ["graph", "75.0", f"{100 * low:.1f}", "..", f"{100 * high:.1f}", "4"]
+    compared = [row for row in rows if row[0:1] == ["last_hop@2"] and "+50.0" in row]
+    assert compared[0] == ["last_hop@2", "4", "3", "1", "+50.0", "-50.0", "..", "+100.0", "0.62", "0.62"]
+    assert ["last_hop@2", "3.00", "0.24", "..", "157.49", "-"] in rows
+
+
+def test_names_are_shown_as_they_are_and_long_ones_cut_off_nothing():
+    long = "a run with a name of [bold] many words, " * 3
+    qrels = Qrels([str(i) for i in range(2000)], [[i] for i in range(2000)])
+    rows = np.arange(2000)
+    runs = {
+        "base": hf.Hits(np.where(rows % 2, rows, rows + 5000)[:, None], np.ones((2000, 1))),
+        long: hf.Hits(np.where(rows % 3, rows, rows + 5000)[:, None], np.ones((2000, 1))),
+    }
+    found = evaluate(runs, qrels, ["full_support@1", "recall@1"], baseline="base", by_hops=False)
+    text = shown(rich_tables(found), 80)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("[bold]") == 3 * (2 + 2)  # in the means of two metrics, and in both tables of comparisons
+    numbers = next(line for line in text.splitlines() if line.startswith("full_support@1") and " 2000 " in line)
+    assert numbers.split()[-2:] == ["<0.0001", "<0.0001"]
+
+
+def test_scores_and_queries_as_tables():
+    names = PassageNames()
+    passages = [names.number(f"passage {i}") for i in range(4)]
+    qrels = Qrels(["x", "y", "z"], [passages[:1], passages[1:2], passages[2:3]], questions=["Who [really]?", "", ""])
+    dense = Run(hf.Hits([[3, 0], [1, 3], [3, 0]], [[0.5, 0.25]] * 3))
+    graph = Run(hf.Hits([[0, 3], [3, 1], [2, 0]], [[8.0, 4.0]] * 3))
+    runs = {"dense": dense, "graph": graph}
+    result = evaluate(runs, qrels, ["hit@1"], baseline="dense")
+    tables = query_tables(result, traces(["x", "y", "z"], runs, qrels, names), show=1)
+    text = shown(tables, 80)
+    words = " ".join(text.split())
+    assert "hit@1, won by graph against dense: 1 of 2" in words
+    assert "hit@1, lost by graph against dense: 1 of 1" in words
+    assert "x  Who [really]?" in text
+    assert [line.split()[-2:] for line in text.splitlines() if "passage" in line] == [["2", "1"], ["1", "2"]]
+    assert query_tables(result, {}, show=0) == []
+    assert query_tables(evaluate(runs, qrels, ["hit@1"]), {}, show=3) == []
+    scores = [line.split() for line in shown([score_table(score_distributions(runs, qrels))], 80).splitlines()]
+    # Of dense: relevant 0.25, 0.5; others 0.5, 0.25, 0.5, 0.25.
+    assert ["dense", "raw", "2", "0.375", "4", "0.375", "0.5"] in scores
+    assert ["graph", "raw", "3"] in [row[:3] for row in scores]
 
 
 def test_rich_tables_name_the_extra_where_rich_is_absent(result, monkeypatch):

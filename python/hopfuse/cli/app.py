@@ -18,6 +18,7 @@ from .explain import explain
 from .info import info
 from .score import score
 from .selftest import selftest
+from .sweep import sweep_runs
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -26,7 +27,7 @@ def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-for command in (demo, build, score, evaluate_runs, diagnose, explain, info, selftest, bench):
+for command in (demo, build, score, evaluate_runs, sweep_runs, diagnose, explain, info, selftest, bench):
     app.add_command(command)
 
 

@@ -4,8 +4,12 @@ from .answers import answer_values, exact_match, normalised, token_f1
 from .bootstrap import bootstrap_interval
 from .comparison import Comparison, compare
 from .components import connected_components
+from .curves import Curve, option_curves
+from .distributions import ScoreDistribution, score_distribution, score_distributions
 from .evaluation import Estimate, Evaluation, Group, summarise
 from .fragmentation import shared_names
+from .fused_legs import FusedLegs, fusion_trials
+from .grid import Grid, sweep_grid
 from .holm import holm
 from .html_report import html_report
 from .legs import error_correlation, overlap, pool_loss
@@ -21,21 +25,27 @@ from .randomisation import randomisation_test
 from .ranks import gold_ranks
 from .relevance import gains, relevance
 from .reliability import Reliability, reliability
-from .rendering import rich_tables
+from .rendering import query_tables, rich_tables, score_table
 from .run import Run
 from .run_files import read_run
 from .split import SPLITS, in_test_half, split_rows
 from .spread import MassSpread, hub_nodes, mass_spread
+from .svg_heat_map import heat_map
 from .sweep import Sweep, Trial, sweep
+from .sweep_rendering import sweep_tables
 from .tables import DEFAULT_METRICS, evaluate
+from .traces import decided, query_trace, traces
 from .wilson import wilson_interval
 
 __all__ = [
     "DEFAULT_METRICS",
     "SPLITS",
     "Comparison",
+    "Curve",
     "Estimate",
     "Evaluation",
+    "FusedLegs",
+    "Grid",
     "Group",
     "JudgedPairs",
     "MassSpread",
@@ -44,6 +54,7 @@ __all__ = [
     "Qrels",
     "Reliability",
     "Run",
+    "ScoreDistribution",
     "Sweep",
     "Trial",
     "answer_values",
@@ -51,6 +62,7 @@ __all__ = [
     "bootstrap_interval",
     "compare",
     "connected_components",
+    "decided",
     "detectable_difference",
     "detectable_mean_difference",
     "discordant_odds_ratio",
@@ -58,8 +70,10 @@ __all__ = [
     "evaluate",
     "exact_match",
     "full_support",
+    "fusion_trials",
     "gains",
     "gold_ranks",
+    "heat_map",
     "hit",
     "holm",
     "html_report",
@@ -71,9 +85,12 @@ __all__ = [
     "mcnemar_power",
     "ndcg",
     "normalised",
+    "option_curves",
     "overlap",
     "parse_metric",
     "pool_loss",
+    "query_tables",
+    "query_trace",
     "randomisation_test",
     "read_qrels",
     "read_run",
@@ -82,10 +99,16 @@ __all__ = [
     "relevance",
     "reliability",
     "rich_tables",
+    "score_distribution",
+    "score_distributions",
+    "score_table",
     "shared_names",
     "split_rows",
     "summarise",
     "sweep",
+    "sweep_grid",
+    "sweep_tables",
     "token_f1",
+    "traces",
     "wilson_interval",
 ]

@@ -1,96 +1,94 @@
-"""The parts of the HTML report: its style, its tables, its lists of queries."""
+"""The parts of the HTML report: its tables, its figures, its lists of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-
-from ..types import Hits
-from .passage_names import PassageNames
-from .qrels import Qrels
-from .ranks import gold_ranks
-
-STYLE = """
-:root { color-scheme: light dark; --won: #2a7; --lost: #c44; --one: #27c; --two: #999; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; }
-table { border-collapse: collapse; margin: 0.6em 0 1.4em; font-size: 13px; }
-caption { text-align: left; font-weight: 600; padding: 0.2em 0; }
-th, td { border-bottom: 1px solid #8886; padding: 0.2em 0.7em; text-align: right; vertical-align: top; }
-th:first-child, td:first-child, td.text, th.text { text-align: left; }
-svg { width: 100%; max-width: 760px; height: auto; font-size: 11px; }
-svg text { fill: currentColor; }
-svg .axis { stroke: currentColor; }
-svg .won { fill: var(--won); }
-svg .lost { fill: var(--lost); }
-svg polyline { fill: none; stroke-width: 1.5; }
-svg polyline.series0 { stroke: var(--one); }
-svg polyline.series1 { stroke: var(--two); }
-svg text.series0 { fill: var(--one); }
-svg text.series1 { fill: var(--two); }
-"""
+from typing import Any
 
 
-def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """An HTML table of escaped text.
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table of escaped text, which scrolls by itself where it is too wide.
 
     Examples
     --------
     >>> table("all", ["run"], [["a<b"]])
-    '<table><caption>all</caption><tr><th>run</th></tr><tr><td>a&lt;b</td></tr></table>'
+    '<div class="wide"><table><caption>all</caption><tr><th>run</th></tr><tr><td>a&lt;b</td></tr></table></div>'
     """
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>'
 
 
-def query_table(
-    rows: Sequence[int], ours: Hits, theirs: Hits, runs: tuple[str, str], qrels: Qrels, names: PassageNames
-) -> str:
-    """Queries by position: id, question, hops, and each gold passage's rank in both runs.
+def figure(drawn: str, caption: str) -> str:
+    """A plot that scrolls by itself where it is too wide, over its caption.
+
+    Examples
+    --------
+    >>> figure("<svg></svg>", "before")
+    '<figure><div class="wide"><svg></svg></div><figcaption>before</figcaption></figure>'
+    """
+    return f'<figure><div class="wide">{drawn}</div><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def query_table(traces: Sequence[Mapping[str, Any]]) -> str:
+    """Queries with their traces: question, hops, and each gold passage's rank and score in every run.
+
+    Parameters
+    ----------
+    traces : sequence of mapping
+        Of :func:`hopfuse.evaluate.query_trace`, all of the same runs.
 
     Examples
     --------
     >>> import hopfuse as hf
-    >>> from hopfuse.evaluate import PassageNames, Qrels
+    >>> from hopfuse.evaluate import PassageNames, Qrels, Run, query_trace
     >>> names = PassageNames()
     >>> qrels = Qrels(["q1"], [[names.number("doc")]], questions=["Who?"])
-    >>> made = query_table([0], hf.Hits([[0]], [[1.0]]), hf.Hits([[5]], [[1.0]]), ("graph", "dense"), qrels, names)
-    >>> "<td>1</td><td>-</td>" in made
+    >>> names.number("x")
+    1
+    >>> runs = {"graph": Run(hf.Hits([[0]], [[1.0]])), "dense": Run(hf.Hits([[1]], [[1.0]]))}
+    >>> "<td>1 <small>(1)</small></td><td>-</td>" in query_table([query_trace(0, runs, qrels, names)])
     True
     """
-    if not rows:
+    if not traces:
         return "<p>None.</p>"
-    head = "".join(
-        f"<th{kind}>{escape(name)}</th>"
-        for name, kind in (
-            ("query", ""),
-            ("question", ' class="text"'),
-            ("hops", ""),
-            ("gold passage", ' class="text"'),
-            *((f"rank in {run}", "") for run in runs),
-        )
-    )
-    body = "".join(_query(row, ours, theirs, qrels, names) for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    head = '<th>query</th><th>hops</th><th class="text">gold passage</th>'
+    runs = list(traces[0]["first"])
+    ranks = "".join(f"<th>rank in {escape(run)}</th>" for run in runs)
+    body = "".join(_query(trace, runs) for trace in traces)
+    return f'<div class="wide"><table><tr>{head}{ranks}</tr>{body}</table></div>'
 
 
-def _query(row: int, ours: Hits, theirs: Hits, qrels: Qrels, names: PassageNames) -> str:
-    mine, other = gold_ranks(ours, qrels, row), gold_ranks(theirs, qrels, row)
-    hops = int(qrels.num_hops[row])
-    first = [qrels.ids[row], qrels.questions[row], str(hops) if hops else "-"]
-    if not mine:
-        return f'<tr><td>{escape(first[0])}</td><td class="text">{escape(first[1])}</td><td>{first[2]}</td></tr>'
+def _query(trace: Mapping[str, Any], runs: Sequence[str]) -> str:
+    span = f' rowspan="{max(len(trace["gold"]), 1)}"'
+    words = f"{escape(trace['question'])}<div><small>{escape(trace['id'])}</small></div>"
+    first = f'<td class="text"{span}>{words}{_details(trace)}</td><td{span}>{trace["hops"] or "-"}</td>'
     lines = []
-    for passage in mine:
-        name = names.name(passage)
-        title = names.titles.get(name)
-        shown = name if title is None else f"{name}: {title}"
-        cells = (*first, shown, _rank(mine[passage]), _rank(other[passage]))
-        kinds = ("", ' class="text"', "", ' class="text"', "", "")
-        lines.append("".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(cells, kinds, strict=True)))
-        first = ["", "", ""]
-    return "".join(f"<tr>{line}</tr>" for line in lines)
+    for passage in trace["gold"]:
+        hop = "" if passage["hop"] is None else f"hop {passage['hop']}: "
+        found = "".join(_rank(passage["runs"][run]) for run in runs)
+        lines.append(f'<td class="text">{escape(hop + _name(passage))}</td>{found}')
+    lines = lines or ['<td class="text">none</td>' + "<td>-</td>" * len(runs)]
+    return "".join(f"<tr>{first if not at else ''}{line}</tr>" for at, line in enumerate(lines))
 
 
-def _rank(rank: int | None) -> str:
-    return "-" if rank is None else str(rank)
+def _details(trace: Mapping[str, Any]) -> str:
+    parts = [
+        f"<div><b>{escape(run)}</b>: {escape('; '.join(_name(hit) for hit in hits) or 'nothing')}</div>"
+        for run, hits in trace["first"].items()
+    ]
+    answers = trace.get("answers", {})
+    if answers:
+        said = "; ".join(f"{run}: {answer if answer is not None else 'none'}" for run, answer in answers.items())
+        accepted = "; ".join(trace["accepted"]) or "none"
+        parts.append(f"<div><b>answers</b>: {escape(said)} <b>accepted</b>: {escape(accepted)}</div>")
+    return f"<details><summary>first hits</summary>{''.join(parts)}</details>"
+
+
+def _name(passage: Mapping[str, Any]) -> str:
+    return passage["id"] if passage["title"] is None else f"{passage['id']}: {passage['title']}"
+
+
+def _rank(found: Mapping[str, Any] | None) -> str:
+    return "<td>-</td>" if found is None else f"<td>{found['rank']} <small>({found['score']:.4g})</small></td>"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-WIDTH, HEIGHT, MARGIN = 760, 150, 18
+from .distributions import ScoreDistribution
+from .svg_axes import Axes, legend, nice_ticks, svg, text
+
+WIDTH, HEIGHT, MARGIN = 640, 150, 34
+PANEL, PANEL_HEIGHT = 420, 190
 
 
 def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
@@ -32,70 +36,68 @@ def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
     (2, True, False)
     """
     shown = sorted(((query, d) for query, d in differences if d != 0), key=lambda pair: -pair[1])
+    if not shown:
+        return svg([text(0, 14, "No query differs.")], "no query differs", WIDTH, 20)
     top = max((d for _, d in shown if d > 0), default=0.0)
     bottom = max((-d for _, d in shown if d < 0), default=0.0)
-    scale = (HEIGHT - 2 * MARGIN) / ((top + bottom) or 1.0)
-    zero, step = MARGIN + top * scale, (WIDTH - 2 * MARGIN) / max(len(shown), 1)
-    parts = [
-        f'<rect class="{"won" if d > 0 else "lost"}" x="{MARGIN + at * step:.2f}" '
-        f'y="{zero - max(d, 0) * scale:.2f}" width="{max(step * 0.9, 0.3):.2f}" height="{abs(d) * scale:.2f}">'
-        f"<title>{escape(query)}: {d:+.3g}</title></rect>"
-        for at, (query, d) in enumerate(shown)
-    ]
-    parts.append(f'<line class="axis" x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{zero:.2f}" y2="{zero:.2f}"/>')
-    return _svg(parts, f"differences of {len(shown)} queries, from {-bottom:+.3g} to {top:+.3g}")
+    axes = Axes(MARGIN, WIDTH - 4, 8, HEIGHT - 8, x=(0, max(len(shown), 20)), y=(-bottom, top))
+    zero = axes.place_y(0)
+    parts = []
+    for at, (query, d) in enumerate(shown):
+        x, wide = axes.place_x(at), axes.place_x(at + 1) - axes.place_x(at)
+        y, tall = axes.place_y(max(d, 0)), abs(axes.place_y(d) - zero)
+        parts.append(
+            f'<rect class="{"won" if d > 0 else "lost"}" x="{x:.2f}" y="{y:.2f}" '
+            f'width="{max(wide * 0.9, 0.3):.2f}" height="{tall:.2f}"><title>{escape(query)}: {d:+.3g}</title></rect>'
+        )
+    parts.append(f'<line class="axis" x1="{MARGIN}" x2="{WIDTH - 4}" y1="{zero:.2f}" y2="{zero:.2f}"/>')
+    ends = sorted({-bottom, 0.0, top})
+    parts += [text(MARGIN - 4, axes.place_y(d) + 4, f"{d:+.2g}" if d else "0", "end") for d in ends]
+    return svg(parts, f"differences of {len(shown)} queries, from {-bottom:+.3g} to {top:+.3g}", WIDTH, HEIGHT)
 
 
-def histogram(series: Mapping[str, NDArray[np.float64]], *, bins: int = 40) -> str:
-    """Outlines of the distributions of several series over one axis, each of area 1.
+def histogram(found: ScoreDistribution, x_label: str = "score") -> str:
+    """Outlines of the distributions of relevant and of other hits over one axis, each of area 1.
 
     Parameters
     ----------
-    series : mapping of str to ndarray of float64
-        Values by name; the i-th is drawn in class ``series<i>``. A series without values is left out.
-    bins : int, at least 1
+    found : ScoreDistribution
+    x_label : str
+        What the scores are.
 
     Returns
     -------
     str
-        An ``<svg>`` element with its legend.
+        An ``<svg>`` element with its legend, classes ``series0`` (relevant) and ``series1``. A kind without hits is
+        left out.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, score_distribution
     >>> from hopfuse.evaluate.svg import histogram
-    >>> drawn = histogram({"gold": np.array([0.9, 0.8]), "other": np.array([0.1])})
-    >>> drawn.count("<polyline"), "0.1" in drawn and "0.9" in drawn
+    >>> found = score_distribution(hf.Hits([[3, 1, 2]], [[0.9, 0.8, 0.1]]), Qrels(["a"], [[3, 1]]), bins=4)
+    >>> drawn = histogram(found)
+    >>> drawn.count("<polyline"), "relevant (2)" in drawn
     (2, True)
     """
-    kept = {name: values for name, values in series.items() if values.size}
-    everything = np.concatenate([*kept.values(), np.zeros(0)])
-    if everything.size == 0:
-        return _svg([], "no scores")
-    low, high = float(everything.min()), float(everything.max())
-    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
-    shares = {name: np.histogram(values, edges)[0] / values.size for name, values in kept.items()}
-    peak = max(float(share.max()) for share in shares.values())
-    bottom = HEIGHT - MARGIN
-    parts = [f'<line class="axis" x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{bottom}" y2="{bottom}"/>']
-    for at, name in enumerate(series):
-        if name in shares:
-            label = f"{name} ({kept[name].size:,})"
-            parts.append(_outline(shares[name] / peak, at))
-            parts.append(f'<text class="series{at}" x="{WIDTH - 190}" y="{MARGIN + 14 * at}">{escape(label)}</text>')
-    for x, anchor, value in ((MARGIN, "start", edges[0]), (WIDTH - MARGIN, "end", edges[-1])):
-        parts.append(f'<text x="{x}" y="{HEIGHT - 4}" text-anchor="{anchor}">{value:.3g}</text>')
-    return _svg(parts, "score distributions: " + ", ".join(kept))
+    series = {"relevant": found.relevant, "other": found.other}
+    sizes = {name: int(counts.sum()) for name, counts in series.items()}
+    if not any(sizes.values()):
+        return svg([text(0, 14, "No scores.")], "no scores", PANEL, 20)
+    drawn, below = legend((f"{name} ({size:,})" for name, size in sizes.items()), 8, PANEL, 0)
+    peak = max(float((series[name] / size).max()) for name, size in sizes.items() if size)
+    low, high = float(found.edges[0]), float(found.edges[-1])
+    axes = Axes(10, PANEL - 14, below + 4, PANEL_HEIGHT - 38, x=(low, high), y=(0, peak))
+    parts = [drawn, axes.drawn(x_label, "", nice_ticks(low, high, 5), [])]
+    parts += [
+        _outline(axes, found.edges, series[name] / size, at) for at, (name, size) in enumerate(sizes.items()) if size
+    ]
+    return svg(parts, f"distribution of {x_label}, of relevant hits and of others", PANEL, PANEL_HEIGHT)
 
 
-def _outline(heights: NDArray[np.float64], at: int) -> str:
-    x = np.repeat(np.linspace(MARGIN, WIDTH - MARGIN, heights.size + 1), 2)
-    y = np.concatenate([[0], np.repeat(heights, 2), [0]])
-    bottom, tall = HEIGHT - MARGIN, HEIGHT - 2 * MARGIN
-    points = " ".join(f"{a:.1f},{bottom - tall * b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
-    return f'<polyline class="series{at}" points="{points}"/>'
-
-
-def _svg(parts: Sequence[str], label: str) -> str:
-    inside = "".join(parts)
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{inside}</svg>'
+def _outline(axes: Axes, edges: NDArray[np.float64], heights: NDArray[np.float64], at: int) -> str:
+    x = np.repeat(edges, 2).tolist()
+    y = [0.0, *np.repeat(heights, 2).tolist(), 0.0]
+    points = " ".join(f"{axes.place_x(a):.1f},{axes.place_y(b):.1f}" for a, b in zip(x, y, strict=True))
+    return f'<polyline class="area series{at}" points="{points}"/>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -61,12 +61,15 @@ class Sweep:
     test : tuple of Trial
         The baseline and the selected options on the test half, each run once; the baseline alone where it
         was selected. Its p needs no correction: one comparison was made there.
+    test_runs : tuple of Hits or Run
+        What these gave on the test half, in the order of its queries.
     """
 
     metric: str
     tune: tuple[Trial, ...]
     selected: Trial
     test: tuple[Trial, ...]
+    test_runs: tuple[Hits | Run, ...] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-serialisable form, if the options' values are."""
@@ -79,7 +82,7 @@ class Sweep:
 
     def __str__(self) -> str:
         tuned, tested = self.tune[0].estimate.n, self.test[0].estimate
-        chosen = f"{_written(self.selected.options)}, of {len(self.tune)} on {tuned} tune queries"
+        chosen = f"{written_options(self.selected.options)}, of {len(self.tune)} on {tuned} tune queries"
         baseline = f"{100 * tested.mean:.1f} on {tested.n} test queries"
         if len(self.test) == 1:
             return f"{self.metric}: the baseline was selected ({chosen}); {baseline}"
@@ -95,7 +98,7 @@ class Sweep:
 def sweep(
     make_run: MakeRun,
     qrels: Qrels,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Mapping[str, Sequence[Any]] | Sequence[Options],
     *,
     baseline: Options,
     metric: str,
@@ -110,8 +113,9 @@ def sweep(
         Runs a system with some options on the queries at the positions ``rows``, int64 of shape (R,), of
         ``qrels``; gives R rows in that order.
     qrels : Qrels
-    grid : mapping of str to sequence
-        Values of each option; the trials are their product, the last option fastest.
+    grid : mapping of str to sequence, or sequence of mappings
+        Values of each option: the trials are their product, the last option fastest. Or the trials' options
+        themselves, where they do not all have the same (:func:`fusion_trials`).
     baseline : mapping of str to value
         Options of the run that all are compared with. Where the grid has them too, they are run once.
     metric : str
@@ -147,30 +151,36 @@ def sweep(
     others = [options for options in _combinations(grid) if options != baseline]
     options = [dict(baseline), *others]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
-    trials = _trials(options, [_values(make_run, one, qrels, tune, judge) for one in options], judge)
+    trials = _trials(options, [_run(make_run, one, qrels, tune, judge)[1] for one in options], judge)
     selected = max(trials, key=lambda trial: trial.estimate.mean)
     finalists = [dict(baseline)] if selected is trials[0] else [dict(baseline), selected.options]
-    tested = [_values(make_run, one, qrels, test, judge) for one in finalists]
-    return Sweep(metric, trials, selected, _trials(finalists, tested, judge))
+    runs, tested = zip(*(_run(make_run, one, qrels, test, judge) for one in finalists), strict=True)
+    return Sweep(metric, trials, selected, _trials(finalists, tested, judge), runs)
 
 
-def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def _combinations(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dict[str, Any]]:
+    if not grid:
+        raise InputError("grid is empty; give at least one option and its values")
+    if not isinstance(grid, Mapping):
+        trials = [dict(options) for options in grid]
+        return [options for at, options in enumerate(trials) if options not in trials[:at]]
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise InputError(f"grid[{name!r}] is {values!r}; give a list of one or more values")
-    if not grid:
-        raise InputError("grid is empty; give at least one option and its values")
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def _values(make_run: MakeRun, options: Options, qrels: Qrels, rows: NDArray[np.int64], metric: Metric) -> Values:
+def _run(
+    make_run: MakeRun, options: Options, qrels: Qrels, rows: NDArray[np.int64], metric: Metric
+) -> tuple[Hits | Run, Values]:
     try:
-        values = metric.per_query(make_run(options, rows), qrels.take(rows))
+        run = make_run(options, rows)
+        values = metric.per_query(run, qrels.take(rows))
     except InputError as error:
-        raise InputError(f"options {_written(options)}, {metric.name}: {error}") from error
+        raise InputError(f"options {written_options(options)}, {metric.name}: {error}") from error
     if np.isnan(values).all():
         raise InputError(f"{metric.name} judges none of the {rows.size} queries of one half; give more queries")
-    return values
+    return run, values
 
 
 def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric) -> tuple[Trial, ...]:
@@ -182,5 +192,12 @@ def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric
     return tuple(Trial(*row) for row in zip(options, estimates, comparisons, strict=True))
 
 
-def _written(options: Options) -> str:
+def written_options(options: Options) -> str:
+    """Options in one line.
+
+    Examples
+    --------
+    >>> written_options({"method": "rrf", "pool": 30})
+    "method='rrf', pool=30"
+    """
     return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options"

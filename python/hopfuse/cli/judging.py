@@ -1,0 +1,147 @@
+"""What the commands that judge runs share: reading them, saying what was left out, writing the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, get_args
+
+import click
+
+from .. import __version__
+from ..errors import InputError
+from ..evaluate import PassageNames, Qrels, Run, read_qrels, read_run, split_rows
+from ..fusion.calibration import CalibrationName
+from .files import write_whole
+from .options import FILE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CALIBRATIONS = get_args(CalibrationName)
+
+
+def judging_options(command: F) -> F:
+    """Judgements, runs, and where the report goes, as keyword arguments of the same names."""
+    for option in (
+        click.option("--overwrite", is_flag=True, help="Replace the files of --json and --html where they exist."),
+        click.option("--html", "html_out", type=FILE, help="Write a page here too: plots, queries won and lost."),
+        click.option("--json", "json_out", type=FILE, help="Write the numbers here too, with every query's values."),
+        click.option(
+            "--show",
+            type=click.IntRange(min=0),
+            default=3,
+            show_default=True,
+            help="Queries won and lost under the first metric that are printed; --json and --html have all.",
+        ),
+        click.option(
+            "--scores",
+            type=click.Choice(CALIBRATIONS),
+            default="pit",
+            show_default=True,
+            help="Scores are shown as they are and after this calibration.",
+        ),
+        click.option("--passages", type=FILE, help="Passages with id and title, .jsonl: titles for the report."),
+        click.option("--beir-split", default="test", show_default=True, help="Which table of a BEIR folder."),
+        click.option(
+            "--run",
+            "named",
+            metavar="NAME=FILE",
+            multiple=True,
+            required=True,
+            help="A run: .jsonl, .json or .parquet as score writes it, else a TREC run. May be given several times.",
+        ),
+        click.option(
+            "--qrels",
+            "judgements",
+            type=click.Path(path_type=Path),
+            required=True,
+            help="Judgements: .jsonl with id and gold, TREC qrels, a BEIR table or a BEIR folder.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+class Judged(NamedTuple):
+    """Judgements, runs in their order, and the files that the runs are from."""
+
+    qrels: Qrels
+    runs: dict[str, Run]
+    names: PassageNames
+    files: dict[str, Path]
+
+
+def read_judged(judgements: Path, named: Sequence[str], passages: Path | None, beir_split: str) -> Judged:
+    """Judgements and runs, as the options name them."""
+    files = _named_files(named)
+    names = PassageNames()
+    if passages is not None:
+        names.read_titles(passages)
+    qrels = read_qrels(judgements, names, split=beir_split)
+    return Judged(qrels, {name: read_run(path, qrels.ids, names) for name, path in files.items()}, names, files)
+
+
+def part(judged: Judged, split: str) -> Judged:
+    """Those queries that a split has."""
+    rows = split_rows(judged.qrels, split)
+    runs = {name: run.take(rows) for name, run in judged.runs.items()}
+    return judged._replace(qrels=judged.qrels.take(rows), runs=runs)
+
+
+def notes(judged: Judged, split: str) -> list[str]:
+    """What the numbers are of, and what they leave out."""
+    total, kept = len(judged.qrels), part(judged, split).qrels
+    half = "" if split == "all" else f", the {split} half (by MD5 of the id) of {total:,}"
+    said = [f"{len(kept):,} queries{half}"]
+    without = sum(not gold for gold in kept.gold)
+    if without:
+        said.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
+    for name, run in judged.runs.items():
+        if run.num_missing:
+            said.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; its lists for them are empty")
+        if run.num_unjudged:
+            said.append(f"{name} has {run.num_unjudged:,} queries without judgements; they are left out")
+    return said
+
+
+def origin(judged: Judged, judgements: Path) -> dict[str, Any]:
+    """Where the numbers of a JSON report are from."""
+    files = {
+        name: {"file": str(path), "missing": judged.runs[name].num_missing, "unjudged": judged.runs[name].num_unjudged}
+        for name, path in judged.files.items()
+    }
+    return {"hopfuse": __version__, "qrels": str(judgements), "files": files}
+
+
+def check_outputs(json_out: Path | None, html_out: Path | None, *, overwrite: bool) -> None:
+    """Refuse, before any work, what would overwrite a file unasked."""
+    for option, out in (("--json", json_out), ("--html", html_out)):
+        if out is not None and out.exists() and not overwrite:
+            raise InputError(f"{option}: {out} exists; choose another name, or replace it with --overwrite")
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record as strict JSON."""
+    write_text(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    write_whole(path, lambda unfinished: _write(unfinished, text))
+
+
+def _named_files(named: Sequence[str]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for one in named:
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise InputError(f"--run is {one!r}; give a name and a file, for instance --run dense=dense.jsonl")
+        if name in files:
+            raise InputError(f"--run {name} is given twice; names are distinct")
+        files[name] = Path(path)
+    return files
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

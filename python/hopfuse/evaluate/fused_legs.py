@@ -1,0 +1,147 @@
+"""Ways to fuse the lists of several runs, as trials of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import fusion
+from ..errors import InputError
+from ..types import Hits
+from .run import Run
+from .sweep import Options
+
+
+class FusedLegs:
+    """Several runs' lists as one system with options, to be swept.
+
+    Options are ``leg`` (one of the runs by itself) or ``method`` (a name in ``hopfuse.fusion.METHODS``) with any of
+
+    - ``alpha``: the first leg's weight, in [0, 1]; the others share 1 - alpha equally. Else the method's own weights.
+    - ``pool``: so many hits of each leg are taken; ``pool NAME``: of that leg.
+    - ``calibration``, ``consensus``, and the method's own: see :func:`hopfuse.fuse`.
+
+    Parameters
+    ----------
+    legs : mapping of str to Run
+        Two or more, in the order of the judgements' queries.
+    k : int
+        Hits to keep for each query.
+
+    Raises
+    ------
+    InputError
+        Fewer than two legs, or legs of different numbers of queries.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.evaluate import FusedLegs, Run
+    >>> dense, graph = Run(hf.Hits([[0, 1]], [[0.9, 0.8]])), Run(hf.Hits([[2, 1]], [[0.7, 0.2]]))
+    >>> legs = FusedLegs({"dense": dense, "graph": graph}, k=2)
+    >>> legs({"method": "rrf", "alpha": 0.5, "pool graph": 1}, np.array([0])).ids
+    array([[0, 2]])
+    >>> legs({"leg": "graph"}, np.array([0])).hits.ids
+    array([[2, 1]])
+    """
+
+    def __init__(self, legs: Mapping[str, Run], *, k: int = 100) -> None:
+        if len(legs) < 2:
+            raise InputError(f"legs are {list(legs)}; give two or more runs to fuse")
+        sizes = {name: len(run) for name, run in legs.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"legs have different numbers of queries: {sizes}; read them for the same judgements")
+        self.legs, self.k = dict(legs), k
+
+    def __call__(self, options: Options, rows: NDArray[np.int64]) -> Hits | Run:
+        """What the queries at ``rows`` get with some options; a leg by itself keeps its answers."""
+        if "leg" in options:
+            alone = self._leg(options["leg"]).take(rows)
+            return Run(alone.hits.head(self.k), alone.answers)
+        from ..ops.fusion import fuse  # loads the kernels, which other evaluations do without
+
+        given = dict(options)
+        alpha, whole = given.pop("alpha", None), given.pop("pool", None)
+        pools = [given.pop(f"pool {name}", whole) for name in self.legs]
+        others = len(self.legs) - 1
+        weights = None if alpha is None else [alpha, *[(1 - alpha) / others] * others]
+        lists = [run.take(rows).hits for run in self.legs.values()]
+        return fuse(lists, weights=weights, pool=pools, k=self.k, **given)
+
+    def _leg(self, name: str) -> Run:
+        if name not in self.legs:
+            raise InputError(f"leg is {name!r}; it must be one of {', '.join(self.legs)}")
+        return self.legs[name]
+
+
+def fusion_trials(
+    methods: Sequence[str], grid: Mapping[str, Sequence[Any]], legs: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Every leg by itself, and every method with every combination of those options that it has.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names in ``hopfuse.fusion.METHODS``.
+    grid : mapping of str to sequence
+        Values of the options that :class:`FusedLegs` takes. A method that has no ``temperature`` is tried without;
+        one that reads ranks alone without ``calibration``, another only with those calibrations that it can use.
+    legs : sequence of str
+        Names of the legs.
+
+    Returns
+    -------
+    list of dict
+        For :func:`sweep`.
+
+    Raises
+    ------
+    InputError
+        No method, an unknown one, an option without values, an option that none of the methods has.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import fusion_trials
+    >>> grid = {"alpha": [0.5, 0.7], "temperature": ["auto", 1.0]}
+    >>> for trial in fusion_trials(["rrf", "boltzmann"], grid, ["dense"])[1:4]:
+    ...     print(trial)
+    {'method': 'rrf', 'alpha': 0.5}
+    {'method': 'rrf', 'alpha': 0.7}
+    {'method': 'boltzmann', 'alpha': 0.5, 'temperature': 'auto'}
+    """
+    if isinstance(methods, str) or not methods:
+        raise InputError(f"methods is {methods!r}; give one or more of {', '.join(fusion.METHODS)}")
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise InputError(f"{name} is {values!r}; give a list of one or more values")
+    usable = {method: _usable(method, grid, legs) for method in methods}
+    unused = [name for name in grid if not any(name in own for own in usable.values())]
+    if unused:
+        raise InputError(
+            f"none of {', '.join(methods)} takes {', '.join(unused)}; leave it out, or name another method"
+        )
+    made: list[dict[str, Any]] = [{"leg": leg} for leg in legs]
+    for method, own in usable.items():
+        made += [{"method": method, **dict(zip(own, values, strict=True))} for values in product(*own.values())]
+    return made
+
+
+def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]]:
+    if method not in fusion.METHODS:
+        raise InputError(f"method is {method!r}; allowed: {', '.join(fusion.METHODS)}")
+    kind = fusion.METHODS[method]
+    allowed = {"consensus", "pool", *(f"pool {leg}" for leg in legs), *(field.name for field in fields(kind))}  # type: ignore[arg-type]
+    if kind.weighted:
+        allowed.add("alpha")
+    found = {name: values for name, values in grid.items() if name in allowed}
+    if "calibration" in grid:
+        kept = [one for one in grid["calibration"] if kind.calibrations is None or one in kind.calibrations]
+        if kept:
+            found["calibration"] = kept
+    return found

@@ -1,0 +1,122 @@
+"""Where the gold passages of a query stand in each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .evaluation import Evaluation
+from .passage_names import PassageNames
+from .qrels import Qrels
+from .ranks import gold_ranks
+from .run import Run
+
+
+def query_trace(
+    row: int, runs: Mapping[str, Run], qrels: Qrels, names: PassageNames, *, first: int = 3
+) -> dict[str, Any]:
+    """What each run did with one query, as plain data for JSON.
+
+    Parameters
+    ----------
+    row : int
+        The query's position.
+    runs : mapping of str to Run
+    qrels : Qrels
+    names : PassageNames
+        The names that runs and judgements were read with.
+    first : int
+        So many of each run's hits are listed.
+
+    Returns
+    -------
+    dict
+        ``id``, ``question``, ``hops`` (their number, None where not known); ``gold``: for each gold passage, those of
+        the first hop first, ``id``, ``title``, ``hop`` (from 1, or None) and ``runs``, the rank (from 1) and score
+        in each run or None where it does not have it; ``first``: each run's first hits with id, title, score; and
+        ``answers``, of the runs that answer.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import PassageNames, Qrels, Run, query_trace
+    >>> names = PassageNames()
+    >>> qrels = Qrels(["q1"], [[names.number("doc")]], questions=["Who?"])
+    >>> made = query_trace(0, {"graph": Run(hf.Hits([[0]], [[0.5]]))}, qrels, names)
+    >>> made["gold"]
+    [{'id': 'doc', 'title': None, 'hop': None, 'runs': {'graph': {'rank': 1, 'score': 0.5}}}]
+    """
+    hop_of = {passage: at for at, hop in enumerate(qrels.hops[row], 1) for passage in hop}
+    ranks = {name: gold_ranks(run.hits, qrels, row) for name, run in runs.items()}
+    scores = {name: dict(run.hits.row(row)) for name, run in runs.items()}
+    passages: dict[int, None] = dict.fromkeys(p for found in ranks.values() for p in found)
+    made: dict[str, Any] = {
+        "id": qrels.ids[row],
+        "question": qrels.questions[row],
+        "hops": len(qrels.hops[row]) or None,
+        "gold": [
+            {
+                **_named(passage, names),
+                "hop": hop_of.get(passage),
+                "runs": {
+                    name: None
+                    if (rank := ranks[name][passage]) is None
+                    else {"rank": rank, "score": scores[name][passage]}
+                    for name in runs
+                },
+            }
+            for passage in passages
+        ],
+        "first": {
+            name: [{**_named(p, names), "score": score} for p, score in run.hits.row(row)[:first]]
+            for name, run in runs.items()
+        },
+    }
+    answers = {name: run.answers[row] for name, run in runs.items() if run.answers is not None}
+    return {**made, "accepted": list(qrels.answers[row]), "answers": answers} if answers else made
+
+
+def traces(
+    queries: Iterable[str], runs: Mapping[str, Run], qrels: Qrels, names: PassageNames
+) -> dict[str, dict[str, Any]]:
+    """:func:`query_trace` of some queries, by id.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import PassageNames, Qrels, Run, traces
+    >>> names = PassageNames()
+    >>> qrels = Qrels(["q1", "q2"], [[names.number("doc")], []])
+    >>> list(traces(["q2"], {"graph": Run(hf.Hits([[0], [0]], [[0.5], [0.5]]))}, qrels, names))
+    ['q2']
+    """
+    place = {query: row for row, query in enumerate(qrels.ids)}
+    return {query: query_trace(place[query], runs, qrels, names) for query in queries}
+
+
+def decided(evaluation: Evaluation) -> tuple[str, ...]:
+    """Queries that some run won or lost against the baseline under some metric, in order; none without a baseline.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, evaluate
+    >>> one, two = hf.Hits([[1], [2]], [[1.0], [1.0]]), hf.Hits([[1], [3]], [[1.0], [1.0]])
+    >>> decided(evaluate({"a": one, "b": two}, Qrels(["x", "y"], [[1], [2]]), ["hit@1"], baseline="a"))
+    ('y',)
+    """
+    if evaluation.baseline is None:
+        return ()
+    kept = {
+        query
+        for run in evaluation.runs
+        if run != evaluation.baseline
+        for metric in evaluation.metrics
+        for query in (*evaluation.wins(run, metric), *evaluation.losses(run, metric))
+    }
+    return tuple(query for query in evaluation.ids if query in kept)
+
+
+def _named(passage: int, names: PassageNames) -> dict[str, Any]:
+    name = names.name(passage)
+    return {"id": name, "title": names.titles.get(name)}

@@ -1,0 +1,81 @@
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.evaluate import FusedLegs, Run, fusion_trials
+
+RNG = np.random.default_rng(5)
+ROWS = np.array([4, 0, 2])
+
+
+def leg(k):
+    ids = np.array([RNG.permutation(40)[:k] for _ in range(6)])
+    return Run(hf.Hits(ids, RNG.random((6, k), np.float32)), [f"answer {b}" for b in range(6)])
+
+
+LEGS = {"dense": leg(20), "graph": leg(10), "words": leg(15)}
+
+
+def same(found, expected):
+    for name in ("ids", "scores", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_options_are_those_of_fuse():
+    lists = [run.take(ROWS).hits for run in LEGS.values()]
+    fused = FusedLegs(LEGS, k=7)
+    options = {"method": "boltzmann", "alpha": 0.5, "pool": 8, "pool graph": 3, "temperature": 0.6, "consensus": 0.1}
+    expected = hf.fuse(
+        lists, weights=(0.5, 0.25, 0.25), pool=[8, 3, 8], temperature=0.6, consensus=0.1, k=7, method="boltzmann"
+    )
+    same(fused(options, ROWS), expected)
+    same(fused({"method": "rrf", "rank_constant": 10}, ROWS), hf.fuse(lists, method="rrf", rank_constant=10, k=7))
+
+
+def test_a_leg_alone_keeps_its_order_and_its_answers():
+    alone = FusedLegs(LEGS, k=4)({"leg": "graph"}, ROWS)
+    same(alone.hits, LEGS["graph"].take(ROWS).hits.head(4))
+    assert alone.answers == ["answer 4", "answer 0", "answer 2"]
+
+
+def test_all_weight_on_one_leg_is_its_order():
+    two = {name: LEGS[name] for name in ("dense", "graph")}
+    found = FusedLegs(two, k=20)({"method": "linear", "alpha": 1.0, "calibration": "min_max", "pool graph": 0}, ROWS)
+    alone = hf.fuse([two["dense"].take(ROWS).hits], method="linear", calibration="min_max", weights=[1.0], k=20)
+    same(found.head(19), alone.head(19))
+    np.testing.assert_array_equal(found.ids, two["dense"].take(ROWS).hits.ids)
+
+
+def test_trials_have_the_options_that_their_method_has():
+    grid = {"alpha": [0.3, 0.7], "temperature": ["auto", 1.0], "calibration": ["pit", "z_score"], "pool b": [5]}
+    trials = fusion_trials(["boltzmann", "rrf", "linear", "max"], grid, ["a", "b"])
+    assert trials[:2] == [{"leg": "a"}, {"leg": "b"}]
+    of = {method: [t for t in trials if t.get("method") == method] for method in ("boltzmann", "rrf", "linear", "max")}
+    assert {method: len(found) for method, found in of.items()} == {"boltzmann": 4, "rrf": 2, "linear": 4, "max": 2}
+    assert of["boltzmann"][0] == {
+        "method": "boltzmann", "alpha": 0.3, "temperature": "auto", "calibration": "pit", "pool b": 5
+    }  # fmt: skip
+    assert of["rrf"][1] == {"method": "rrf", "alpha": 0.7, "pool b": 5}
+    assert "alpha" not in of["max"][0]
+    legs = FusedLegs({"a": LEGS["dense"], "b": LEGS["graph"]})
+    for trial in trials:
+        assert len(legs(trial, ROWS)) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: FusedLegs({"a": LEGS["dense"]}), r"legs are \['a'\]; give two or more"),
+        (lambda: FusedLegs({"a": LEGS["dense"], "b": LEGS["graph"].take([0])}), "different numbers of queries"),
+        (lambda: FusedLegs(LEGS)({"leg": "bm25"}, ROWS), "leg is 'bm25'; it must be one of dense, graph, words"),
+        (lambda: FusedLegs(LEGS)({"method": "rrf", "heat": 1}, ROWS), "heat"),
+        (lambda: fusion_trials([], {}, ["a"]), r"methods is \[\]"),
+        (lambda: fusion_trials(["rank"], {}, ["a"]), "method is 'rank'; allowed: boltzmann"),
+        (lambda: fusion_trials(["rrf"], {"temperature": [1.0]}, ["a"]), "none of rrf takes temperature"),
+        (lambda: fusion_trials(["rrf"], {"pool c": [1]}, ["a"]), "none of rrf takes pool c"),
+        (lambda: fusion_trials(["rrf"], {"alpha": []}, ["a"]), r"alpha is \[\]"),
+    ],
+)
+def test_bad_calls_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

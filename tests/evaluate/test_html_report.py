@@ -1,0 +1,53 @@
+"""The parts of the page that no command draws by itself, and what it refuses."""
+
+import re
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.evaluate import Grid, PassageNames, Qrels, Run, evaluate, html_report, score_distribution
+
+
+@pytest.fixture
+def judged():
+    names = PassageNames()
+    passages = [names.number(name) for name in "abcd"]
+    qrels = Qrels(["q0", "q1"], [passages[:1], passages[1:2]])
+    dense, graph = (Run(hf.Hits([row, row], [[0.75, 0.5], [0.5, 0.25]])) for row in ([2, 0], [0, 1]))
+    runs = {"dense": dense, "graph": graph}
+    return evaluate(runs, qrels, ["hit@1"], baseline="dense"), runs, qrels, names
+
+
+def test_a_phase_diagram_is_on_the_page(judged):
+    temperature, coupling = np.linspace(0.2, 2, 4), np.linspace(0, 2, 3)
+    m = np.zeros((3, 4))
+    for _ in range(500):
+        m = np.tanh((0.01 + coupling[:, None] * m) / temperature)
+    text = html_report(*judged, diagrams=[Grid(temperature, coupling, m, "temperature", "coupling", "mean |m|")])
+    assert "<h2>mean |m| by temperature and coupling</h2>" in text
+    cells = dict(re.findall(r"<title>(temperature [^:]*): ([\d.]+)</title>", text))
+    assert len(cells) == 12
+    assert float(cells["temperature 0.2, coupling 2"]) == pytest.approx(1, abs=1e-4)
+    assert float(cells["temperature 2, coupling 0"]) == pytest.approx(0.005, abs=1e-4)
+    assert 'class="cell"' not in html_report(*judged)
+
+
+def test_legs_are_in_the_traces_and_their_scores_are_drawn(judged):
+    leg = Run(hf.Hits([[1, 3], [1, 3]], [[8.0, 2.0], [4.0, 2.0]]))
+    text = html_report(*judged, legs={"<words>": leg}, calibration="max")
+    assert "<th>rank in &lt;words&gt;</th>" in text
+    assert "<h3>&lt;words&gt;</h3>" in text
+    assert text.count("after max, query by query") == 3
+    auc = score_distribution(leg.hits, judged[2]).auc
+    assert f"as they are; AUC {auc:.3f}" in text
+    with pytest.raises(InputError, match="graph is a leg and a run"):
+        html_report(*judged, legs={"graph": leg})
+
+
+def test_other_runs_or_judgements_are_refused(judged):
+    evaluation, runs, qrels, names = judged
+    with pytest.raises(InputError, match="that were evaluated"):
+        html_report(evaluation, {"dense": runs["dense"]}, qrels, names)
+    with pytest.raises(InputError, match="that were evaluated"):
+        html_report(evaluation, runs, qrels.take([1, 0]), names)
