@@ -1,7 +1,7 @@
 """Prints the README's command of a kind ("demo" or "tests"), one step a line, so that CI runs what users read.
 
 A command is a line of a fenced block that makes a virtual environment and ends in ``hopfuse demo`` or
-``pytest -n auto``; its steps are joined by ``&&``.
+``pytest -n auto --dist loadfile``; its steps are joined by ``&&``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-ENDINGS = {"demo": "/hopfuse demo", "tests": "/pytest -n auto"}
+ENDINGS = {"demo": "/hopfuse demo", "tests": "/pytest -n auto --dist loadfile"}
 
 
 def fenced_lines(text: str) -> list[str]:

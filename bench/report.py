@@ -52,8 +52,9 @@ CEILINGS = """\
 `python -m bench --case limits`: what {threads} threads read together, in compiled loops that do nothing else. A pass of
 a walk gathers rows of 128 bytes, a node for 32 queries, out of the level that its state fits in; the walk of one query
 gathers 4 bytes at a time, and a whole line of the cache moves for them. Here every row is as likely as another; a
-graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. A search multiplies every code
-of 8 bits with each query's. A level that stands here more than once was measured in several runs: a shared cache gives
+graph's popular nodes stay in nearer caches, so that a walk may gather faster than this. Rows of 16 to 64 bytes, for few
+queries, come slower than those of 128, whose rate is taken for them. A search multiplies every code of 8 bits with each
+query's. A level that stands here more than once was measured in several runs: a shared cache gives
 what others leave of it, and the bars are held against the last.
 """
 

@@ -99,6 +99,11 @@ float canonical_dot(const typename RowA::Element* q, const typename RowB::Elemen
     return add_tree(acc);
 }
 
+// Asks for what lies `bytes` after p, which may be nothing.
+HF_INLINE void prefetch_beyond(const void* p, int64_t bytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + uintptr_t(bytes)), 0, 2);
+}
+
 // ------------------------------------------------------------------------------------------------
 // dots[(t * Q + j) * 16 + r] = sum over the groups of codes[t][group][r][:] . queries[j][group][:], for T
 // tiles and Q queries; codes are c + 128, queries signed. Exact in int32.
@@ -114,7 +119,7 @@ void code_dots(const uint8_t* codes, int32_t groups, const int8_t* queries, int6
     for (int32_t g = 0; g < groups; ++g) {
         __m512i x[T];
         for (int t = 0; t < T; ++t) x[t] = _mm512_loadu_si512(codes + t * tile_bytes + int64_t{g} * 64);
-        for (int t = 0; t < T; ++t) __builtin_prefetch(codes + (t + T) * tile_bytes + int64_t{g} * 64, 0, 2);
+        for (int t = 0; t < T; ++t) prefetch_beyond(codes, (t + T) * tile_bytes + int64_t{g} * 64);
         for (int j = 0; j < Q; ++j) {
             int32_t four;
             std::memcpy(&four, queries + j * query_stride + int64_t{g} * 4, 4);

@@ -143,9 +143,10 @@ int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t
     const uint8_t* mask = search.mask(b);
     int64_t scored = 0;
     for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = ids == nullptr ? i : ids[i], next = i + 1 < end ? i + 1 : i;
+        const int64_t row = ids == nullptr ? i : ids[i];
         if (mask != nullptr && mask[row] == 0) continue;
-        best.push(score_row<Row>(search.corpus, q, norm, row, ids == nullptr ? next : ids[next]), row);
+        const int64_t soon = ids != nullptr && i + 1 < end ? ids[i + 1] : row;  // rows in order are foreseen anyway
+        best.push(score_row<Row>(search.corpus, q, norm, row, soon), row);
         ++scored;
     }
     best.shrink();

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 
 if TYPE_CHECKING:
-    from . import adapters, encoders, evaluate, extract, fusion, lexical, recipes, reference
+    from . import adapters, encoders, evaluate, extract, fusion, lexical, recipes, reference, types
     from .backends import explain
     from .backends.selftest import SelfTest, selftest
     from .index import Index
@@ -56,11 +56,14 @@ __all__ = [
     "release",
     "seed_hits",
     "selftest",
+    "types",
 ]
 
 #: Where each public name lives: a module of the package, or None for a room, which is a module itself.
 _HOMES: dict[str, str | None] = {
-    **dict.fromkeys(("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference")),
+    **dict.fromkeys(
+        ("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference", "types")
+    ),
     **dict.fromkeys(("Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds"), "types"),
     **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),

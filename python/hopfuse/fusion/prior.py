@@ -56,14 +56,15 @@ class Prior:
             known = np.zeros(())
         if known.ndim != 1:
             raise InputError(f"prior is {importance!r}; importance must be numbers of shape (N,), a document each")
-        wrong = ~(np.isnan(known) | ((known >= 0) & (known <= 1)))
+        missing = np.isnan(known)
+        wrong = ~(missing | ((known >= 0) & (known <= 1)))
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             raise InputError(f"prior has importance {known[at]} for document {at}; it must be in [0, 1], or NaN")
         number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
         if not number or not 0 <= weight <= 1:
             raise InputError(f"weight of the prior is {weight!r}; it must be a number in [0, 1]")
-        factors = np.where(np.isnan(known), 1.0, (1.0 - weight) + weight * known).astype(np.float32)
+        factors = np.where(missing, 1.0, (1.0 - weight) + weight * np.where(missing, 0.0, known)).astype(np.float32)
         factors.flags.writeable = False
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "weight", float(weight))

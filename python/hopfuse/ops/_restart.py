@@ -84,7 +84,8 @@ def _from_sparse(graph: Graph, matrix: Any) -> Entries:
     coo = matrix.tocoo()
     if coo is matrix:
         coo = coo.copy()
-    coo.sum_duplicates()
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
+        coo.sum_duplicates()
     check_real(coo.data, "restart")
     return int(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64), to_float64(coo.data)
 

@@ -291,7 +291,7 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
         raise InputError(
             f"damping is {np.atleast_1d(d)[np.atleast_1d(bad)][0]}; it must be in [0, 1), and below 1 in float32 too"
         )
-    return np.ascontiguousarray(np.broadcast_to(d, (batch,)))
+    return np.array(np.broadcast_to(d, (batch,)))
 
 
 def _read_tol(tol: float) -> float:

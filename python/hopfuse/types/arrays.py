@@ -44,7 +44,7 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
 
 
 def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
-    """As float64, the array itself where it is that; a signalling NaN becomes a quiet one without a warning.
+    """As float64: the array itself where it is that and has no NaN; signalling NaNs become quiet without a warning.
 
     Examples
     --------
@@ -53,4 +53,6 @@ def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
     array([1., 2.])
     """
     with np.errstate(invalid="ignore"):  # whoever asks refuses NaN, and says where it is
-        return array.astype(np.float64, copy=False)
+        wide = array.astype(np.float64, copy=False)
+        missing = np.isnan(wide)
+        return np.where(missing, np.nan, wide) if missing.any() else wide
