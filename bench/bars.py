@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .cases import CASES
 from .ceilings import Ceilings
 from .text import seconds, times
 
@@ -43,6 +44,11 @@ RATIOS = (
     Bar("dense, 11k of 4096", "dense-11k-4096", ("faiss", "numpy-matmul"), 32, 3),
     Bar("fusion, reciprocal ranks", "fusion-rrf", ("ranx",), 10_000, 60),
     Bar("fusion, min-max sum", "fusion-min-max", ("ranx",), 10_000, 60),
+    *(
+        Bar("fusion of three lists", case, about.peers, 10_000, 30)
+        for case, about in CASES.items()
+        if case.startswith("fuse-")
+    ),
 )
 PASS_CASE, PASS_BATCH = "ppr-batches", 64
 LATENCY_CASE, LATENCY_BATCH, LATENCY = "phasegraph-hotpotqa", 32, 0.050

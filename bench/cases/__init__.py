@@ -2,9 +2,11 @@
 
 from functools import partial
 
+import hopfuse as hf
+
 from .base import Case
 from .dense import Dense
-from .fusion import Fusion, MinMaxSum, ReciprocalRanks
+from .fusion import Fusion, MinMaxSum, ReciprocalRanks, ThreeLists
 from .graphs import atlas, musique
 from .hipporag import HippoRag
 from .phase_graph import PhaseGraphWhole
@@ -41,6 +43,18 @@ CASES: dict[str, Case] = {
     "fusion-min-max": Case(("ranx",), MinMaxSum),
     "hipporag-hotpotqa": Case(("hipporag-igraph",), HippoRag),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
+}
+
+#: Of ranx's methods those that mean the same; its condorcet does not (docs/dialects.md).
+IN_RANX = (
+    *("rrf", "linear", "max", "comb_sum", "comb_mnz", "comb_anz", "comb_min", "comb_max", "comb_med"),
+    *("wmnz", "isr", "log_isr", "borda", "rbc"),
+)
+CASES |= {
+    f"fuse-{method.replace('_', '-')}": Case(
+        ("ranx" if method in IN_RANX else "oracle-fusion",), partial(ThreeLists, method=method), by_name=True
+    )
+    for method in hf.fusion.METHODS
 }
 
 __all__ = ["CASES"]

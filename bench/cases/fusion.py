@@ -1,4 +1,4 @@
-"""Fusion of two lists a query."""
+"""Fusion of two lists a query, and of three by every method."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ..settings import Settings
 from .base import Workload, proof
 
 K = 10
-ORACLE_QUERIES = 20
 #: An id and a score.
 ENTRY_BYTES = 8 + 4
 
@@ -33,24 +32,26 @@ class Fusion(Workload):
     how: ClassVar[dict[str, Any]] = {"method": "boltzmann", "weights": (0.7, 0.3)}
     tolerance = 1e-8
     queries = 1_000
+    num_lists = 2
+    oracle_queries = 20
 
     def __init__(self, settings: Settings) -> None:
         queries, length = (20, 50) if settings.quick else (self.queries, 1_000)
         self.batches, self.threads = (queries,), settings.threads
-        self.k, self.weights = K, self.how["weights"]
+        self.k, self.weights = K, self.how.get("weights")
         rng = np.random.default_rng(3)
-        self.lists = [_lists(rng, queries, length) for _ in self.weights]
-        self.sizes = {"lists": len(self.weights), "documents_in_a_list": length, "k": K}
+        self.lists = [_lists(rng, queries, length) for _ in range(self.num_lists)]
+        self.sizes = {"lists": self.num_lists, "documents_in_a_list": length, "k": K}
 
     def run(self, batch: int, turn: int) -> Any:
         return hf.fuse(self.lists, **self.how, k=K, threads=self.threads)
 
     def first(self, queries: int) -> list[hf.Hits]:
-        """Both lists of the first queries."""
+        """All lists of the first queries."""
         return [hf.Hits(hits.ids[:queries], hits.scores[:queries]) for hits in self.lists]
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
-        n = min(batch, ORACLE_QUERIES)
+        n = min(batch, self.oracle_queries)
         exact = hf.reference.fuse(self.first(n), **self.how, k=K)
         return self._agree("hopfuse against the oracle", ours, gate.Rankings(exact.ids, exact.scores))
 
@@ -80,6 +81,34 @@ class MinMaxSum(Fusion):
     how: ClassVar[dict[str, Any]] = {"method": "linear", "calibration": "min_max", "weights": (1.0, 1.0)}
     tolerance = 1e-6
     queries = 10_000
+
+
+class ThreeLists(Fusion):
+    """Any method, with its own defaults where ``HOW`` has nothing else; scores to the largest one's size."""
+
+    queries = 10_000
+    num_lists = 3
+
+    def __init__(self, settings: Settings, method: str) -> None:
+        self.how = {"method": method, **HOW.get(method, {})}
+        super().__init__(settings)
+
+    def turns(self, batch: int, settings: Settings) -> int:
+        """A call may take seconds."""
+        return min(settings.repeats, 5)
+
+    def _agree(self, what: str, ours: Any, expected: gate.Rankings) -> dict[str, Any]:
+        self.tolerance = RELATIVE.get(self.how["method"], 1e-5) * float(np.abs(expected.scores).max())
+        return super()._agree(what, ours, expected)
+
+
+#: What the family's calls are given: weights where the method has no say without them, as ranx.
+HOW: dict[str, dict[str, Any]] = {
+    "linear": {"calibration": "min_max", "weights": (1.0, 1.0, 1.0)},
+    "wmnz": {"weights": (0.5, 0.3, 0.2)},
+}
+#: Of the largest score: exponents multiply the errors of what they are made of.
+RELATIVE = {"plackett_luce": 1e-4, "gumbel": 1e-4, "log_linear": 1e-4}
 
 
 def _lists(rng: np.random.Generator, queries: int, length: int) -> hf.Hits:

@@ -8,6 +8,9 @@ from ..cases.fusion import Fusion
 from ..gate import Rankings
 from .base import Peer
 
+#: Queries of the methods that compare every two documents.
+PAIRWISE = {"gumbel": 2, "condorcet": 20}
+
 
 class OracleFusion(Peer):
     """Written to be read, not to be fast."""
@@ -20,8 +23,8 @@ class OracleFusion(Peer):
         self.lists = workload.first(self.timed_queries(max(workload.batches)))
 
     def timed_queries(self, batch: int) -> int:
-        return min(batch, 50)
+        return min(batch, PAIRWISE.get(self.workload.how["method"], 50))
 
     def run(self, batch: int) -> Rankings:
-        fused = hf.reference.fuse(self.lists, weights=self.workload.weights, k=self.workload.k)
+        fused = hf.reference.fuse(self.lists, **self.workload.how, k=self.workload.k)
         return Rankings(fused.ids, fused.scores)

@@ -11,8 +11,23 @@ from ..cases.fusion import Fusion
 from ..gate import Rankings
 from .base import Peer
 
-#: ranx's names for the methods and the scalings; reciprocal ranks read no scores.
-METHODS = {"rrf": ("rrf", None), "linear": ("sum", "min-max")}
+#: ranx's names for the methods and the scalings, and the parameters that it does not do without; ranks have no scaling.
+METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+    "rrf": ("rrf", None, {}),
+    "linear": ("sum", "min-max", {}),
+    "max": ("max", None, {}),
+    "comb_sum": ("sum", "min-max", {}),
+    "comb_mnz": ("mnz", "min-max", {}),
+    "comb_anz": ("anz", "min-max", {}),
+    "comb_min": ("min", "min-max", {}),
+    "comb_max": ("max", "min-max", {}),
+    "comb_med": ("med", "min-max", {}),
+    "wmnz": ("wmnz", "min-max", {}),
+    "isr": ("isr", None, {}),
+    "log_isr": ("log_isr", None, {}),
+    "borda": ("bordafuse", None, {}),
+    "rbc": ("rbc", None, {"phi": 0.9}),
+}
 
 
 class RanxFusion(Peer):
@@ -26,7 +41,9 @@ class RanxFusion(Peer):
 
     def __init__(self, workload: Fusion, threads: int) -> None:
         self.workload = workload
-        self.method, self.norm = METHODS[workload.how["method"]]
+        self.method, self.norm, self.parameters = METHODS[workload.how["method"]]
+        if self.method == "wmnz":
+            self.parameters = {"weights": workload.weights}
         self.lists = workload.first(self.timed_queries(max(workload.batches)))
         self.runs = [_run(hits) for hits in self.lists]
 
@@ -36,7 +53,7 @@ class RanxFusion(Peer):
     def run(self, batch: int) -> Any:
         import ranx
 
-        return ranx.fuse(self.runs, norm=self.norm, method=self.method)
+        return ranx.fuse(self.runs, norm=self.norm, method=self.method, params=self.parameters or None)
 
     def answer(self, found: Any) -> Rankings:
         fused = found.to_dict()

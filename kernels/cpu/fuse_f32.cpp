@@ -7,7 +7,9 @@
 #include <new>
 #include <vector>
 
+#include "kendall.h"
 #include "kernels.h"
+#include "majority.h"
 #include "threads.h"
 #include "topk.h"
 
@@ -89,6 +91,12 @@ private:
     int32_t count_ = 0;
 };
 
+size_t most_entries(const FuseArgs& args) {
+    size_t total = 1;
+    for (int32_t l = 0; l < args.num_lists; ++l) total += size_t(args.lists[l].width);
+    return total;
+}
+
 // A thread's own room for one query, made before the loop so that nothing allocates inside it.
 struct Scratch {
     Documents documents;
@@ -97,15 +105,38 @@ struct Scratch {
     std::vector<Entry> entries;         // document after document, each in list order
     std::vector<Ranked> ranked;
     std::vector<Length> counts;  // of each list
+    Kendall kendall;
+    Majorities majorities;
 
-    Scratch(size_t most, size_t lists)
-        : documents(most), document(most), held(most + 1), value(most), entries(most), ranked(most), counts(lists) {}
+    Scratch(const FuseArgs& args, size_t most)
+        : documents(most), document(most), held(most + 1), value(most), entries(most), ranked(most),
+          counts(size_t(args.num_lists)), kendall(asks_concordance(args.method, args.option) ? most : 0),
+          majorities(args.method == FusionMethod::condorcet ? most : 0, size_t(args.num_lists)) {}
 };
 
-size_t most_entries(const FuseArgs& args) {
-    size_t total = 1;
-    for (int32_t l = 0; l < args.num_lists; ++l) total += size_t(args.lists[l].width);
-    return total;
+// The lists as mean_wasserstein reads them.
+struct Calibrated {
+    const Scratch& scratch;
+
+    int64_t count(int32_t list) const { return scratch.counts[size_t(list)].value; }
+    const float* values(int32_t list) const {
+        size_t at = 0;
+        for (int32_t l = 0; l < list; ++l) at += size_t(count(l));
+        return &scratch.value[at].value;
+    }
+};
+
+// All calibrated scores to list values.
+void make_list_values(const FuseArgs& args, Scratch& scratch) {
+    float distance = 0.0f;
+    if (asks_distance(args.method, args.option))
+        distance = mean_wasserstein(Alone{}, Calibrated{scratch}, args.num_lists);
+    size_t at = 0;
+    for (int32_t l = 0; l < args.num_lists; ++l) {
+        const int64_t n = scratch.counts[size_t(l)].value;
+        list_values(Alone{}, args.method, n, l, args.option, distance, &scratch.value[at].value);
+        at += size_t(n);
+    }
 }
 
 // The entries of all lists of query b, grouped by document: document i's end at held[i].
@@ -117,8 +148,7 @@ void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
         const FuseList& list = args.lists[l];
         const int64_t row = b * list.width, n = std::min(list.counts[b], args.pools[l]);
         scratch.counts[size_t(l)].value = n;
-        list_values(Alone{}, args.method, list.scores + row, n, l, args.calibration, args.option,
-                    &scratch.value[used].value);
+        if (n > 0) calibrate_list(Alone{}, list.scores + row, n, l, args.calibration, &scratch.value[used].value);
         for (int64_t i = 0; i < n; ++i) {
             bool is_new;
             const int32_t document = documents.find(list.ids[row + i], is_new);
@@ -127,6 +157,7 @@ void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
             held = is_new ? 1 : held + 1;
         }
     }
+    make_list_values(args, scratch);
     int32_t begin = 0;
     for (int32_t document = 0; document < documents.count(); ++document) {
         const int32_t held = scratch.held[size_t(document)].value;
@@ -144,12 +175,56 @@ void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
     }
 }
 
+// How far the lists agree on the documents that two of them hold.
+Concordance concordance(const FuseArgs& args, Scratch& scratch) {
+    Concordance total{0, 0};
+    size_t begin = 0;  // of list a's entries
+    for (int32_t a = 0; a < args.num_lists; ++a) {
+        const size_t end = begin + size_t(scratch.counts[size_t(a)].value);
+        for (int32_t b = a + 1; b < args.num_lists; ++b) {
+            scratch.kendall.clear();
+            for (size_t at = begin; at < end; ++at) {
+                const size_t document = size_t(scratch.document[at].value);
+                const int32_t last = scratch.held[document].value;
+                int32_t other = document == 0 ? 0 : scratch.held[document - 1].value;
+                while (other < last && scratch.entries[size_t(other)].list < b) ++other;
+                if (other < last && scratch.entries[size_t(other)].list == b)
+                    scratch.kendall.push(scratch.value[at].value, scratch.entries[size_t(other)].value);
+            }
+            const Concordance pair = scratch.kendall.count();
+            total.balance += pair.balance;
+            total.pairs += pair.pairs;
+        }
+        begin = end;
+    }
+    return total;
+}
+
+// What condorcet.h asks for, in place of each document's first position.
+void count_majorities(const FuseArgs& args, const float* weights, Scratch& scratch) {
+    const int32_t found = scratch.documents.count();
+    scratch.majorities.start(found, args.num_lists, weights);
+    for (int32_t document = 0, at = 0; document < found; ++document)
+        for (; at < scratch.held[size_t(document)].value; ++at) {
+            const Entry& entry = scratch.entries[size_t(at)];
+            scratch.majorities.rank(document, entry.list, entry.value);
+        }
+    for (int32_t document = 0, begin = 0; document < found; ++document) {
+        scratch.entries[size_t(begin)].value = scratch.majorities.score(document);
+        begin = scratch.held[size_t(document)].value;
+    }
+}
+
 // Every document of query b, scored.
 template <class Method>
 void score_documents(const FuseArgs& args, int64_t b, Scratch& scratch) {
     const int32_t found = scratch.documents.count();
     const float* const weights = args.weights_shared ? args.weights : args.weights + b * args.num_lists;
-    const Union of{args.num_lists, found, &scratch.counts[0].value, 1, args.pools, weights, args.option};
+    if (args.method == FusionMethod::condorcet) count_majorities(args, weights, scratch);
+    const bool asks = asks_concordance(args.method, args.option);
+    const Concordance total = asks ? concordance(args, scratch) : Concordance{0, 0};
+    const float theta = copula_theta(args.method, total, args.option);
+    const Union of{args.num_lists, found, &scratch.counts[0].value, 1, args.pools, weights, args.option, theta};
     int32_t begin = 0;
     for (int32_t document = 0; document < found; ++document) {
         const int32_t end = scratch.held[size_t(document)].value;
@@ -188,7 +263,7 @@ Status fuse(const FuseArgs& args) {
     if (score == nullptr) return Status::bad_argument;
     std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
     scratch.reserve(size_t(args.threads));
-    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(most_entries(args), size_t(args.num_lists));
+    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(args, most_entries(args));
 #pragma omp parallel num_threads(args.threads)
     {
         Scratch& mine = scratch[size_t(thread_index())];

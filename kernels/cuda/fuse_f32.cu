@@ -125,13 +125,34 @@ struct ByRank {
 
 HOPFUSE_DEVICE Entry padding() { return Entry{0x7fffffffffffffff, NO_ENTRY, 0.0f}; }
 
-// Query b's list values, a warp to a list.
+// A query's lists as mean_wasserstein reads them.
+struct Calibrated {
+    const FlatLists& in;
+    int64_t query;
+    const float* all;
+
+    __device__ int64_t count(int32_t l) const { return in.count(l, query); }
+    __device__ const float* values(int32_t l) const { return all + in.row(l, query); }
+};
+
+// Query b's list values, a warp to a list; the distance of all, where it is asked for, by every warp.
 HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues& of, const Ranking& by) {
     const Warp team{static_cast<int>(threadIdx.x % 32)};
-    for (int32_t l = static_cast<int32_t>(threadIdx.x / 32); l < in.lists; l += static_cast<int32_t>(blockDim.x / 32)) {
-        const int64_t row = in.row(l, b);
-        list_values(team, by.method, of.scores + row, in.count(l, b), l, of.calibration, by.option, of.values + row);
+    const int32_t first = static_cast<int32_t>(threadIdx.x / 32), step = static_cast<int32_t>(blockDim.x / 32);
+    HOPFUSE_ROLLED
+    for (int32_t l = first; l < in.lists; l += step) {
+        const int64_t row = in.row(l, b), n = in.count(l, b);
+        if (n > 0) calibrate_list(team, of.scores + row, n, l, of.calibration, of.values + row);
     }
+    float distance = 0.0f;
+    if (asks_distance(by.method, by.option)) {
+        __syncthreads();
+        distance = mean_wasserstein(team, Calibrated{in, b, of.values}, in.lists);
+        __syncthreads();
+    }
+    HOPFUSE_ROLLED
+    for (int32_t l = first; l < in.lists; l += step)
+        list_values(team, by.method, in.count(l, b), l, by.option, distance, of.values + in.row(l, b));
     __syncthreads();
 }
 
@@ -183,12 +204,18 @@ HOPFUSE_DEVICE void sort(Entry* entries, Index size, Before before) {
     __syncthreads();
 }
 
+template <class Index>
+HOPFUSE_DEVICE int entries_of(const Entry* entry, Index left) {
+    int held = 1;
+    while (held < left && entry[held].id == entry->id) ++held;
+    return held;
+}
+
 // Scores the document whose first entry this is. One thread has all entries of a document, but for their ids, which
 // others read and nobody changes.
 template <class Index>
 HOPFUSE_DEVICE void score_document(const Ranking& by, const Union& of, Index left, Entry* entry) {
-    int held = 1;
-    while (held < left && entry[held].id == entry->id) ++held;
+    const int held = entries_of(entry, left);
     float score = 0.0f;
     switch (by.method) {
 #define HOPFUSE_CASE(name, type) \
@@ -205,13 +232,80 @@ HOPFUSE_DEVICE bool begins_document(const Entry* entries, Index used, Index i) {
     return i < used && (i == 0 || entries[i - 1].id != entries[i].id);
 }
 
-// Scores every document among `used` entries in the order of documents; returns how many there are.
+HOPFUSE_DEVICE void add(int64_t* total, int64_t mine) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(total), static_cast<unsigned long long>(mine));
+}
+
+// What gumbel.h asks of all documents: whole numbers, whose order of adding changes nothing. They are added up where
+// the query's hits will stand.
 template <class Index>
-HOPFUSE_DEVICE Index score_documents(const FlatLists& in, int64_t b, const Ranking& by, Index used, Entry* entries) {
+HOPFUSE_DEVICE Concordance concordance(const Entry* entries, Index used, const Ranking& by) {
+    if (threadIdx.x == 0) *by.ids = *by.count = 0;
+    __syncthreads();
+    Concordance mine{0, 0};
+    for (Index i = threadIdx.x; i < used; i += blockDim.x) {
+        if (!begins_document<Index>(entries, used, i)) continue;
+        const int held = entries_of<Index>(entries + i, used - i);
+        for (Index j = i + held; held >= 2 && j < used;) {
+            const int other = entries_of<Index>(entries + j, used - j);
+            if (other >= 2) add_concordance(entries + i, held, entries + j, other, mine);
+            j += other;
+        }
+    }
+    if (mine.pairs > 0) {
+        add(by.ids, mine.balance);
+        add(by.count, mine.pairs);
+    }
+    __syncthreads();
+    return Concordance{*by.ids, *by.count};
+}
+
+// Where the list value stood that made a query's i-th entry, before entries were sorted.
+HOPFUSE_DEVICE float& room(const FlatLists& in, int64_t b, float* values, int64_t i) {
+    int32_t l = 0;
+    while (i >= in.starts[l + 1]) ++l;
+    return values[in.row(l, b) + (i - in.starts[l])];
+}
+
+// What condorcet.h asks for, of the document at entry i.
+template <class Index>
+HOPFUSE_DEVICE float majorities(const Entry* entries, Index used, Index i, const float* weights) {
+    const int held = entries_of<Index>(entries + i, used - i);
+    int halves = 0;
+    for (Index j = 0; j < used;) {
+        const int other = entries_of<Index>(entries + j, used - j);
+        if (j != i) halves += 1 + majority(entries + i, held, entries + j, other, weights);
+        j += other;
+    }
+    return 0.5f * static_cast<float>(halves);
+}
+
+// All documents' majorities to their first entries: by way of the room of the list values, for all entries are read
+// until the last is known.
+template <class Index>
+HOPFUSE_DEVICE void count_majorities(const FlatLists& in, int64_t b, const float* weights, Index used, float* values,
+                                     Entry* entries) {
+    for (Index i = threadIdx.x; i < used; i += blockDim.x)
+        if (begins_document<Index>(entries, used, i))
+            room(in, b, values, i) = majorities<Index>(entries, used, i, weights);
+    __syncthreads();
+    for (Index i = threadIdx.x; i < used; i += blockDim.x)
+        if (begins_document<Index>(entries, used, i)) entries[i].value = room(in, b, values, i);
+}
+
+// Scores every document among `used` entries in the order of documents; returns how many there are. Of `values` the
+// room is used.
+template <class Index>
+HOPFUSE_DEVICE Index score_documents(const FlatLists& in, int64_t b, const Ranking& by, Index used, float* values,
+                                     Entry* entries) {
     Index documents = 0;
     for (Index base = 0; base < used; base += blockDim.x)
         documents += __syncthreads_count(begins_document<Index>(entries, used, base + threadIdx.x));
-    const Union of{in.lists, documents, in.counts + b, in.batch, in.pools, by.weights, by.option};
+    Concordance total{0, 0};
+    if (asks_concordance(by.method, by.option)) total = concordance<Index>(entries, used, by);
+    if (by.method == FusionMethod::condorcet) count_majorities<Index>(in, b, by.weights, used, values, entries);
+    const float theta = copula_theta(by.method, total, by.option);
+    const Union of{in.lists, documents, in.counts + b, in.batch, in.pools, by.weights, by.option, theta};
     HOPFUSE_ROLLED
     for (Index i = threadIdx.x; i < used; i += blockDim.x)
         if (begins_document<Index>(entries, used, i)) score_document<Index>(by, of, used - i, entries + i);
@@ -234,7 +328,7 @@ HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* id
     make_values(in, b, of, by);
     const Index used = fill_entries(in, b, ids, of.values, size, entries);
     sort(entries, size, ByDocument{});
-    const Index documents = score_documents(in, b, by, used, entries);
+    const Index documents = score_documents(in, b, by, used, of.values, entries);
     sort(entries, size, ByRank{});
     write_hits(by, entries, documents < by.k ? documents : by.k);
 }
@@ -283,7 +377,8 @@ extern "C" __global__ void __launch_bounds__(128, 8)
 // fuse_shared_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
 // Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy 50 %). At size 256 (lists of
 // 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written; list values as
-// calibrate_f32, and boltzmann goes over them three times more.
+// calibrate_f32, and boltzmann goes over them three times more. gumbel, for its theta, and condorcet compare every two
+// documents.
 extern "C" __global__ void __launch_bounds__(256, 4) fuse_shared_f32(HOPFUSE_FUSE_PARAMETERS, int size) {
     HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);
     const int64_t b = blockIdx.x;

@@ -68,6 +68,15 @@ BAD_FUSE: list[tuple[dict[str, Any], list[str]]] = [
     ({"method": "quantum", "theta": float("inf")}, ["theta", "inf", "radians"]),
     ({"method": "plackett_luce", "steps": 2.5}, ["steps", "2.5", "1 to 100"]),
     ({"method": "plackett_luce", "calibration": "rank"}, ["'plackett_luce'", "ranks"]),
+    ({"wasserstein": -0.5}, ["wasserstein", "-0.5", "at least 0"]),
+    ({"wasserstein": "auto"}, ["wasserstein", "'auto'"]),
+    ({"wasserstein": float("inf")}, ["wasserstein", "inf"]),
+    ({"method": "quantum", "wasserstein": 1.0}, ["'quantum'", "'wasserstein'"]),
+    ({"method": "condorcet", "calibration": "min_max"}, ["'condorcet'", "ranks"]),
+    ({"method": "wmnz", "gamma": 2.0}, ["'wmnz'", "'gamma'", "none"]),
+    ({"method": "gumbel", "theta": 0.5}, ["theta", "0.5", "'auto'", "[1, 100]"]),
+    ({"method": "gumbel", "theta": None}, ["theta", "None"]),
+    ({"method": "gumbel", "calibration": "none"}, ["'gumbel'", "'none'"]),
     ({"calibration": "logit"}, ["calibration", "'logit'", "pit", "z_score", "softmax"]),
     ({"calibration": "theoretical_min_max"}, ["'theoretical_min_max'", "lower=", "BM25"]),
     ({"calibration": fusion.Calibration("max"), "ties": "mean"}, ["ties", "object"]),
@@ -194,6 +203,7 @@ def test_a_method_by_name_and_as_an_object_is_one_call() -> None:
     lists = [hits(), hits()]
     pairs = [
         ({"method": "boltzmann", "temperature": 0.5}, fusion.Boltzmann(temperature=0.5)),
+        ({"wasserstein": 3}, fusion.Boltzmann(wasserstein=3)),
         ({"method": "linear"}, fusion.Linear()),
         ({"method": "rrf", "rank_constant": 3}, fusion.RRF(rank_constant=3)),
         ({"method": "max", "bias": (0.0, 1.0)}, fusion.Max(bias=(0.0, 1.0))),

@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 
 from bench import machine, worker
+from bench.bars import RATIOS
 from bench.cases import CASES, graphs
 from bench.cases.hipporag import PASSAGE_WEIGHT, passage_weights
+from bench.errors import GateError
+from bench.peers.oracle_fusion import OracleFusion
+from bench.peers.ranx_fusion import METHODS
 from bench.peers.scipy_ppr import ScipyPpr
 from bench.peers.walk import most_passes
 from bench.settings import Settings
@@ -88,3 +92,22 @@ def test_a_float32_walk_ends_where_rounding_never_lets_it_converge() -> None:
     workload.tol = 1e-12
     scores = ScipyPpr(workload, 1).run(1)
     assert np.abs(scores - workload.exact([0])).sum() < 1e-5
+
+
+def test_every_fusion_method_has_a_case_and_a_bar() -> None:
+    family = {name: case for name, case in CASES.items() if name.startswith("fuse-")}
+    assert len(family) == len(hf.fusion.METHODS)
+    assert {bar.case: bar.peers for bar in RATIOS if bar.case in family} == {n: c.peers for n, c in family.items()}
+    assert {case.load(QUICK).how["method"] for case in family.values() if case.peers == ("ranx",)} == set(METHODS)
+
+
+@pytest.mark.parametrize("method", hf.fusion.METHODS)
+def test_three_lists_are_fused_as_the_oracle_does(method: str) -> None:
+    workload = CASES[f"fuse-{method.replace('_', '-')}"].load(QUICK)
+    ours = workload.run(20, 0)
+    assert workload.check(20, ours)["queries"] == 20
+    oracle = OracleFusion(workload, 1)
+    assert workload.compare(20, ours, oracle.run(20))["queries"] == oracle.timed_queries(20)
+    ours.scores[0, 1] += 1.0
+    with pytest.raises(GateError, match="row 0 has scores off"):
+        workload.check(20, ours)

@@ -45,6 +45,13 @@ OPTIONS: list[dict[str, Any]] = [
     {"method": "quantum", "theta": np.pi},
     {"method": "quantum", "form": "sqrt"},
     {"method": "quantum", "form": "sqrt", "theta": 2.5, "temperature": 0.6},
+    {"method": "boltzmann", "wasserstein": 2.0, "calibration": "min_max"},
+    {"method": "boltzmann", "wasserstein": 0.5, "calibration": "sum", "temperature": 0.3},
+    {"method": "boltzmann", "wasserstein": 100.0},
+    {"method": "gumbel", "theta": 1.0},
+    {"method": "gumbel", "theta": 2.5, "epsilon": 1e-3},
+    {"method": "gumbel", "theta": 100.0},
+    {"method": "gumbel", "calibration": "rank"},
     {"method": "plackett_luce", "steps": 1},
     {"method": "plackett_luce", "steps": 10, "epsilon": 1e-4},
     {"method": "plackett_luce", "steps": 100},
@@ -102,6 +109,50 @@ def test_medians_of_many_lists(isa: str, count: int) -> None:
     rng = np.random.default_rng(count)
     for grid in (None, 2):
         check(random_lists(rng, 12, count, width=12, ids=15, grid=grid), 30, method="comb_med")
+
+
+def test_wasserstein_of_0_and_of_a_single_list_is_plain_boltzmann(isa: str) -> None:
+    lists = random_lists(np.random.default_rng(19), 20, 3)
+    assert_hits_equal(hf.fuse(lists, wasserstein=0.0, k=40), hf.fuse(lists, k=40))
+    assert_hits_equal(hf.fuse(lists[:1], wasserstein=5.0, k=40), hf.fuse(lists[:1], k=40))
+
+
+@pytest.mark.parametrize("sizes", [(1, 700), (700, 1), (64, 64), (1025, 300, 40)])
+def test_wasserstein_of_long_lists(isa: str, sizes: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(20)
+    lists = [
+        hf.Hits(rng.permutation(2000)[:n], -np.sort(-(rng.random(n) ** power))) for power, n in enumerate(sizes, 1)
+    ]
+    check(lists, 100, calibration="max", wasserstein=4.0)
+
+
+def test_weights_that_are_not_whole_vote_as_exactly(isa: str) -> None:
+    lists = random_lists(np.random.default_rng(21), 20, 6)
+    one = hf.fuse(lists, method="condorcet", k=40)
+    for weight in (0.3, 1e-6, 2.0**24):
+        assert_hits_equal(hf.fuse(lists, method="condorcet", weights=[weight] * 6, k=40), one)
+    check(lists, 40, method="condorcet", weights=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], atol=0.0, rtol=0.0)
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 300])
+def test_condorcet_counts_are_the_oracles(isa: str, size: int) -> None:
+    rng = np.random.default_rng(size)
+    lists = [hf.Hits(rng.permutation(size)[: size - at], -np.arange(size - at)) for at in range(3)]
+    for weights in (None, [1.0, 2.0, 0.0], [0.5, 0.3, 0.25]):
+        check(lists, size, method="condorcet", weights=weights, atol=0.0, rtol=0.0)
+
+
+@pytest.mark.parametrize("grid", [None, 1, 2, 20])
+@pytest.mark.parametrize("calibration", ["pit", "min_max", "rank"])
+def test_the_concordance_of_long_lists(isa: str, grid: int | None, calibration: str) -> None:
+    """A merge sort's counts, ties and all, where the oracle compares every two documents."""
+    rng = np.random.default_rng(22)
+    lists = []
+    for size in (150, 90, 128):
+        scores = rng.random((2, size)) if grid is None else rng.integers(0, grid, (2, size)).astype(np.float64)
+        ids = np.stack([rng.permutation(200)[:size] for _ in range(2)])
+        lists.append(hf.Hits(ids, scores + (ids < 60)))  # with some agreement
+    check(lists, 200, method="gumbel", calibration=calibration, rtol=2e-5, atol=5e-6)
 
 
 # ---- Prior ----------------------------------------------------------------------------------------------------------

@@ -274,6 +274,10 @@ METHODS: list[dict[str, Any]] = [
     {"method": "tsallis", "q": (1.5, 0.5, 1.0)},
     {"method": "quantum", "form": "sqrt"},
     {"method": "plackett_luce"},
+    {"method": "gumbel"},
+    {"method": "boltzmann", "wasserstein": 2.0, "calibration": "min_max"},
+    {"method": "condorcet"},
+    {"method": "wmnz"},
     {"method": "linear", "calibration": "gaussian"},
 ]
 

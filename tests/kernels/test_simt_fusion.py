@@ -293,6 +293,10 @@ def test_biases_temperatures_and_rank_constants(shuffled: FusionRuntime) -> None
         ("power_mean", {"p": 0.0}),
         ("tsallis", {"q": (0.5, 2.0, 1.0)}),
         ("quantum", {"theta": 2.5, "form": "sqrt"}),
+        ("gumbel", {"theta": 2.5}),
+        ("boltzmann", {"wasserstein": 2.0, "calibration": "min_max"}),
+        ("boltzmann", {"wasserstein": 0.5, "calibration": "max", "temperature": 0.3}),
+        ("condorcet", {"weights": (0.5, 0.3, 0.2)}),
         ("plackett_luce", {"steps": 20}),
     ],
 )
@@ -306,6 +310,22 @@ def test_priors_and_pools(each_order: FusionRuntime, method: str) -> None:
     lists = random_lists(rng, 4, 3, width=40, ids=60)
     importance = np.where(rng.random(50) < 0.2, np.nan, rng.random(50))
     check_fuse(each_order, lists, 60, method=method, prior=importance, pools=[7, 40, 0], consensus=0.5)
+
+
+@pytest.mark.parametrize("place", ["shared", "global"])
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("gumbel", {}), ("condorcet", {}), ("boltzmann", {"wasserstein": 3.0, "calibration": "max"})],
+)
+def test_what_is_asked_of_a_whole_query(
+    each_order: FusionRuntime, monkeypatch: pytest.MonkeyPatch, place: str, method: str, options: dict[str, Any]
+) -> None:
+    """Over several warps, where one of the lists is empty in a query."""
+    monkeypatch.setattr(fusion, "SHARED_ENTRIES", 2048 if place == "shared" else 0)
+    rng = np.random.default_rng(14)
+    lists = [hf.Hits(np.stack([rng.permutation(150)[:90]] * 2), rng.integers(0, 12, (2, 90))) for _ in range(3)]
+    lists[1] = hf.Hits(lists[1].ids, lists[1].scores, [90, 0])
+    check_fuse(each_order, lists, 150, method=method, **options)
 
 
 @pytest.mark.parametrize("method", CALIBRATIONS)

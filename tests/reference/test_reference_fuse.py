@@ -20,7 +20,7 @@ EVERY = sorted(METHODS)
 
 
 def test_the_methods() -> None:
-    assert len(EVERY) == 19
+    assert len(EVERY) == 22
     assert all(METHODS[name].name == name for name in EVERY)
 
 
@@ -164,6 +164,10 @@ def test_the_order_of_lists_does_not_matter(rows: list[list[tuple[int, float]]],
         ([DENSE, GRAPH], {"method": "quantum", "form": "cube"}, "form is 'cube'"),
         ([DENSE, GRAPH], {"method": "quantum", "theta": np.inf}, "theta is inf"),
         ([DENSE, GRAPH], {"method": "plackett_luce", "steps": 0}, "steps is 0"),
+        ([DENSE, GRAPH], {"wasserstein": -1.0}, "wasserstein is -1.0"),
+        ([DENSE, GRAPH], {"method": "condorcet", "calibration": "pit"}, "uses ranks only"),
+        ([DENSE, GRAPH], {"method": "gumbel", "theta": 0.5}, "theta is 0.5"),
+        ([DENSE, GRAPH], {"method": "gumbel", "weights": [0.5, 0.5]}, "takes no weights"),
         ([DENSE, GRAPH], {"pool": -1}, "pool is -1"),
         ([DENSE, GRAPH], {"pool": [1]}, "pool is"),
         ([DENSE, GRAPH], {"prior": [0.5, 1.5]}, "importance is"),

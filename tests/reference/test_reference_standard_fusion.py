@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from hopfuse.reference import fuse
 from hopfuse.reference.fusion.boltzmann import distribution
+from hopfuse.reference.fusion.gumbel import kendall
 from hopfuse.reference.fusion.mixtures import q_distribution
 from hopfuse.reference.fusion.products import strengths
+from scipy import stats
 
 A = hf.Hits.from_lists([[(1, 1.0), (2, 0.75), (3, 0.5)]])
 B = hf.Hits.from_lists([[(3, 1.0), (2, 0.25)]])
@@ -29,6 +31,7 @@ def scores(*lists: hf.Hits, **options: Any) -> dict[int, float]:
     [
         ("comb_sum", {1: 1.0, 2: 1.5, 3: 1.5, 9: 0.25}),
         ("comb_mnz", {1: 1.0, 2: 4.5, 3: 3.0, 9: 0.25}),
+        ("wmnz", {1: 1.0, 2: 4.5, 3: 3.0, 9: 0.25}),
         ("comb_anz", {1: 1.0, 2: 0.5, 3: 0.75, 9: 0.25}),
         ("comb_min", {1: 1.0, 2: 0.25, 3: 0.5, 9: 0.25}),
         ("comb_max", {1: 1.0, 2: 0.75, 3: 1.0, 9: 0.25}),
@@ -43,6 +46,7 @@ def test_the_comb_family(method: str, want: dict[int, float]) -> None:
 def test_comb_weights_and_gamma() -> None:
     got = scores(A, B, method="comb_mnz", calibration="none", weights=[2.0, 1.0], gamma=2.0)
     assert got == {1: 2.0, 2: 4 * 1.75, 3: 4 * 2.0}
+    assert scores(A, B, method="wmnz", calibration="none", weights=[2.0, 0.5]) == {1: 2.0, 2: 2.5, 3: 3.75}
     assert scores(A, B, method="comb_sum") == {1: 1.0, 2: 0.5, 3: 1.0}  # min_max by default
     halves = scores(A, B, method="comb_anz", calibration="none", weights=[2.0, 1.0])
     assert halves == {1: 2.0, 2: 0.875, 3: 1.0}
@@ -171,6 +175,33 @@ def test_the_gaussian_calibration_is_transport_to_a_normal() -> None:
     outer = 0.967421566101701  # the normal quantile of 5/6
     inner = 0.674489750196082  # and of 3/4
     assert got == pytest.approx({1: outer, 2: -inner, 3: inner - outer}, abs=1e-12)
+
+
+def test_the_gumbel_copula() -> None:
+    one, two = hf.Hits([[1, 2]], [[1.0, 0.5]]), hf.Hits([[1, 2]], [[0.5, 1.0]])
+    options: dict[str, Any] = {"method": "gumbel", "calibration": "max", "epsilon": 1e-15}
+    assert scores(one, two, theta=1.0, **options) == pytest.approx({1: 0.5, 2: 0.5}, rel=1e-12)
+    three = [hf.Hits([[1, 2]], [[1.0, c]]) for c in (0.5, 0.25, 0.125)]
+    x = [math.log(2), math.log(4), math.log(8)]
+    got = scores(*three, theta=2.0, **options)
+    assert got[2] == pytest.approx(math.exp(-math.sqrt(sum(v * v for v in x))), rel=1e-12)
+    assert got[1] == pytest.approx(1.0, abs=1e-12)
+    assert scores(*three, theta=100.0, **options)[2] == pytest.approx(0.125, rel=1e-6)  # theta large: the least
+    assert scores(one, EMPTY, theta=1.0, **options)[1] == pytest.approx(1e-15, rel=1e-9)
+
+
+def test_theta_of_the_gumbel_copula_is_from_kendalls_tau() -> None:
+    rng = np.random.default_rng(3)
+    first, second = (hf.Hits(rng.permutation(30)[:20], -np.sort(-rng.random(20))) for _ in range(2))
+    a, b = dict(first.row(0)), dict(second.row(0))
+    both = sorted(a.keys() & b.keys())
+    want = stats.kendalltau([a[v] for v in both], [b[v] for v in both]).statistic
+    found = {v: {n: one[v] for n, one in enumerate((a, b)) if v in one} for v in a | b}
+    assert kendall(found) == pytest.approx(want, abs=1e-12)
+    same = scores(first, first, method="gumbel", calibration="rank")  # tau = 1, cut to 0.95: theta = 20
+    assert same == pytest.approx(scores(first, first, method="gumbel", calibration="rank", theta=20.0))
+    opposed = hf.Hits(first.ids[0, ::-1], first.scores[0])  # tau = -1: theta = 1
+    assert scores(first, opposed, method="gumbel") == scores(first, opposed, method="gumbel", theta=1.0)
 
 
 # ---- Priors and pools -----------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@
 // device, and a line in HOPFUSE_FUSION_METHODS:
 //   list_values(team, value, n, list, option)   calibrated scores of list number `list`, n >= 1, in place, to list values
 //   document_score(entry, held, of)             the document's `held` entries, in list order, to its score
+// Three methods ask for more of a query than its lists one by one: boltzmann for the distance of its lists
+// (wasserstein.h), gumbel for their concordance, condorcet for its documents' majorities.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -20,7 +22,9 @@
 #include "hopfuse/fusion/comb_med.h"
 #include "hopfuse/fusion/comb_min.h"
 #include "hopfuse/fusion/comb_mnz.h"
+#include "hopfuse/fusion/condorcet.h"
 #include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/gumbel.h"
 #include "hopfuse/fusion/isr.h"
 #include "hopfuse/fusion/linear.h"
 #include "hopfuse/fusion/log_linear.h"
@@ -31,25 +35,30 @@
 #include "hopfuse/fusion/rbc.h"
 #include "hopfuse/fusion/rrf.h"
 #include "hopfuse/fusion/tsallis.h"
+#include "hopfuse/fusion/wasserstein.h"
+#include "hopfuse/fusion/wmnz.h"
 #include "hopfuse/status.h"
 
-#define HOPFUSE_FUSION_METHODS(X)  \
-    X(boltzmann, BoltzmannFusion)  \
-    X(linear, LinearFusion)        \
-    X(max, MaxFusion)              \
-    X(rrf, RrfFusion)              \
-    X(comb_mnz, CombMnzFusion)     \
-    X(comb_anz, CombAnzFusion)     \
-    X(comb_min, CombMinFusion)     \
-    X(comb_med, CombMedFusion)     \
-    X(isr, IsrFusion)              \
-    X(borda, BordaFusion)          \
-    X(rbc, RbcFusion)              \
-    X(log_linear, LogLinearFusion) \
-    X(power_mean, PowerMeanFusion) \
-    X(tsallis, TsallisFusion)      \
-    X(quantum, QuantumFusion)      \
-    X(plackett_luce, PlackettLuceFusion)
+#define HOPFUSE_FUSION_METHODS(X)        \
+    X(boltzmann, BoltzmannFusion)        \
+    X(linear, LinearFusion)              \
+    X(max, MaxFusion)                    \
+    X(rrf, RrfFusion)                    \
+    X(comb_mnz, CombMnzFusion)           \
+    X(comb_anz, CombAnzFusion)           \
+    X(comb_min, CombMinFusion)           \
+    X(comb_med, CombMedFusion)           \
+    X(isr, IsrFusion)                    \
+    X(borda, BordaFusion)                \
+    X(rbc, RbcFusion)                    \
+    X(log_linear, LogLinearFusion)       \
+    X(power_mean, PowerMeanFusion)       \
+    X(tsallis, TsallisFusion)            \
+    X(quantum, QuantumFusion)            \
+    X(plackett_luce, PlackettLuceFusion) \
+    X(gumbel, GumbelFusion)              \
+    X(condorcet, CondorcetFusion)        \
+    X(wmnz, WmnzFusion)
 
 namespace hopfuse {
 
@@ -91,18 +100,34 @@ struct FuseArgs {
     int32_t threads;
 };
 
-// One query's list of n scores, in rank order, to the method's list values.
+// Whether a method asks how far apart its lists are.
+HOPFUSE_FN bool asks_distance(FusionMethod method, const float* option) {
+    return method == FusionMethod::boltzmann && option[1] > 0.0f;
+}
+
+// One query's list of n calibrated scores to the method's list values; `distance` is that of its lists, 0 where the
+// method does not ask.
 template <class Team>
-HOPFUSE_FN void list_values(const Team& team, FusionMethod method, const float* scores, int64_t n, int32_t list,
-                            const CalibrationRule& calibration, const float* option, float* value) {
+HOPFUSE_FN void list_values(const Team& team, FusionMethod method, int64_t n, int32_t list, const float* option,
+                            float distance, float* value) {
     if (n == 0) return;
-    calibrate_list(team, scores, n, list, calibration, value);
+    if (method == FusionMethod::boltzmann)
+        return boltzmann_values(team, value, n, option[0], fmaf(option[1], distance, 1.0f));
     switch (method) {
 #define HOPFUSE_CASE(name, type) \
     case FusionMethod::name: return type::list_values(team, value, n, list, option);
         HOPFUSE_FUSION_METHODS(HOPFUSE_CASE)
 #undef HOPFUSE_CASE
     }
+}
+
+// Whether a method asks how far its lists agree on the documents that they share.
+HOPFUSE_FN bool asks_concordance(FusionMethod method, const float* option) {
+    return method == FusionMethod::gumbel && option[0] == 0.0f;
+}
+
+HOPFUSE_FN float copula_theta(FusionMethod method, const Concordance& total, const float* option) {
+    return method == FusionMethod::gumbel ? gumbel_theta(total, option) : 1.0f;
 }
 
 // The score of a document from its entries in list order.

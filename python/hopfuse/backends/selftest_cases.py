@@ -24,7 +24,7 @@ _NODES, _HUB, _TYPES = 140, 7, 3
 _LISTS = ((30, 30), (12, 40), (5, 20))  # hits of a list, ids that it draws from
 #: Options of the fusion methods for three lists, as the kernels' headers lay them out.
 _OPTION: dict[str, list[float]] = {
-    "boltzmann": [0.5],
+    "boltzmann": [0.5, 2.0],
     "linear": [0.0],
     "max": [0.25] * 3,
     "rrf": [60.0],
@@ -40,8 +40,11 @@ _OPTION: dict[str, list[float]] = {
     "tsallis": [0.0, 0.5, 1.0, 1.5],
     "quantum": [0.5, 1.0, 1.0],
     "plackett_luce": [3.0, 1e-9],
+    "gumbel": [0.0, 1e-9],
+    "condorcet": [0.0],
+    "wmnz": [0.0],
 }
-_RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce")
+_RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce", "condorcet")
 _TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
 #: Those without a rule for ties, by number.
 _CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
@@ -295,7 +298,7 @@ def _search(backend: Backend) -> Answer:
     vectors = rng.standard_normal((batch, 24)).astype(np.float32)
     queries = queries._replace(damping=np.full(batch, 0.5))
     call: dict[str, Any] = {"method": "boltzmann", "calibration": "pit", "ties": "strict", "consensus": 0.0, "k": 10}
-    call |= {"option": np.zeros(1, np.float32), "weights": np.array([0.7, 0.3], np.float32)}
+    call |= {"option": np.zeros(2, np.float32), "weights": np.array([0.7, 0.3], np.float32)}
     call |= {
         "calibration_option": _CALIBRATION_OPTION[:7],
         "pools": np.array([20, 10]),

@@ -14,8 +14,10 @@ from .base import FusionMethod
 from .boltzmann import Boltzmann
 from .borda import Borda
 from .calibration import Calibration
-from .comb import CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
+from .comb import WMNZ, CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
+from .condorcet import Condorcet
 from .dialects import Spoken, translate
+from .gumbel import Gumbel
 from .isr import ISR, LogISR
 from .linear import Linear
 from .log_linear import LogLinear
@@ -33,6 +35,7 @@ __all__ = [
     "METHODS",
     "RBC",
     "RRF",
+    "WMNZ",
     "Boltzmann",
     "Borda",
     "Calibration",
@@ -42,7 +45,9 @@ __all__ = [
     "CombMed",
     "CombMin",
     "CombSum",
+    "Condorcet",
     "FusionMethod",
+    "Gumbel",
     "Linear",
     "LogISR",
     "LogLinear",
@@ -77,6 +82,9 @@ _MANY: tuple[type[FusionMethod], ...] = (
     Tsallis,
     Quantum,
     PlackettLuce,
+    Gumbel,
+    Condorcet,
+    WMNZ,
 )
 METHODS: dict[str, type[FusionMethod]] = {method.name: method for method in _MANY}
 

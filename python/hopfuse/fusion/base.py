@@ -72,7 +72,7 @@ class FusionMethod:
     --------
     >>> from hopfuse import fusion
     >>> [method for method in fusion.METHODS if not fusion.METHODS[method].weighted]
-    ['max', 'comb_min', 'comb_max', 'comb_med']
+    ['max', 'comb_min', 'comb_max', 'comb_med', 'gumbel']
     """
 
     name: ClassVar[str]

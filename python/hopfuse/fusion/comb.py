@@ -87,6 +87,24 @@ class CombANZ(UnitWeights):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WMNZ(UnitWeights):
+    """score = (sum_l c_l) (sum_l w_l) over the lists that hold the document (Wu & Crestani, CIKM 2002).
+
+    Default calibration: min_max. Default weights: 1 each, which make it CombMNZ.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> a, b = hf.Hits([[0, 1]], [[3.0, 1.0]]), hf.Hits([[1, 2]], [[0.9, 0.1]])
+    >>> hf.fuse([a, b], method="wmnz", weights=[2.0, 1.0], k=3).row(0)
+    [(1, 3.0), (0, 2.0), (2, 0.0)]
+    """
+
+    name: ClassVar[str] = "wmnz"
+    default_calibration: ClassVar[str] = "min_max"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CombMin(FusionMethod):
     """score = min of c_l over the lists that hold the document; a list that lacks it has no say.
 

@@ -1,5 +1,6 @@
 // Boltzmann fusion (PhaseGraph). p: calibrated scores >= 0, percentile ranks by default.
-//   E_i = -ln(p_i + 1e-9)      T = option[0] > 0, or where it is 0: 2/3 mean(E) over the list
+//   E_i = -ln(p_i + 1e-9)      T0 = option[0] > 0, or where it is 0: 2/3 mean(E) over the list
+//   T = T0 (1 + option[1] W), W the distance of the query's lists (wasserstein.h); option[1] >= 0
 //   P = softmax(-E / T) over the list; T <= 0 (no p below 1): uniform
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 #pragma once
@@ -17,22 +18,29 @@ HOPFUSE_FN float boltzmann_temperature(float sum, int64_t n, float given) {
     return given > 0.0f ? given : (2.0f * (sum / static_cast<float>(n))) / 3.0f;
 }
 
+// Calibrated scores to P, in place, with T = `factor` T0; T0 is `given`, if it is.
+template <class Team>
+HOPFUSE_FN void boltzmann_values(const Team& team, float* value, int64_t n, float given, float factor) {
+    float least = bits_to_float(0x7f800000u);
+    const float sum = team.sum(n, [&](int64_t i) {
+        const float energy = boltzmann_energy(value[i]);
+        value[i] = energy;
+        least = energy < least ? energy : least;
+        return energy;
+    });
+    const float temperature = boltzmann_temperature(sum, n, given) * factor, ground = team.least(least);
+    const float total = team.sum(n, [=](int64_t i) {
+        value[i] = temperature > 0.0f ? hf_exp((ground - value[i]) / temperature) : 1.0f;
+        return value[i];
+    });
+    team.each(n, [=](int64_t i) { value[i] = value[i] / total; });
+}
+
 struct BoltzmannFusion {
+    // At W = 0.
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
-        float least = bits_to_float(0x7f800000u);
-        const float sum = team.sum(n, [&](int64_t i) {
-            const float energy = boltzmann_energy(value[i]);
-            value[i] = energy;
-            least = energy < least ? energy : least;
-            return energy;
-        });
-        const float temperature = boltzmann_temperature(sum, n, option[0]), ground = team.least(least);
-        const float total = team.sum(n, [=](int64_t i) {
-            value[i] = temperature > 0.0f ? hf_exp((ground - value[i]) / temperature) : 1.0f;
-            return value[i];
-        });
-        team.each(n, [=](int64_t i) { value[i] = value[i] / total; });
+        boltzmann_values(team, value, n, option[0], 1.0f);
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {

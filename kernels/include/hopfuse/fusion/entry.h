@@ -27,6 +27,7 @@ struct Union {
     const int64_t* pools;
     const float* weight;  // (L,)
     const float* option;  // what the method's header says
+    float theta;          // gumbel.h; 1 for other methods
 };
 
 // How many documents list l has, after its cap.

@@ -21,8 +21,8 @@ HOPFUSE_FN float weighted_product(const Entry* entry, int held, const Union& of,
 
 struct LogLinearFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t list, const float* option) {
-        BoltzmannFusion::list_values(team, value, n, list, option);
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
+        boltzmann_values(team, value, n, option[0], 1.0f);
         team.each(n, [=](int64_t i) { value[i] = hf_log(value[i] + option[1]); });
     }
 

@@ -15,8 +15,8 @@ inline namespace HOPFUSE_SHARED {
 
 struct QuantumFusion {
     template <class Team>
-    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t list, const float* option) {
-        BoltzmannFusion::list_values(team, value, n, list, option);
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
+        boltzmann_values(team, value, n, option[0], 1.0f);
     }
 
     HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {

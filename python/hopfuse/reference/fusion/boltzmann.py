@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, mixture_weights, weighted_sum
+from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, mixture_weights, weighted_sum
 
 EPSILON = 1e-9
 
 
-def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any) -> Scores:
+def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, wasserstein: float) -> Scores:
     """Sum of w_l P_l, where P_l is a Boltzmann distribution over the documents of list l.
 
     With p >= 0 the calibrated scores of a list: energies E = -ln(p + 1e-9), temperature
@@ -28,25 +30,61 @@ def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any) -> Sco
     weights : (L,)
         They need not sum to 1.
     temperature : "auto" or float > 0
+    wasserstein : float >= 0
+        Every T is multiplied by 1 + wasserstein W, W = :func:`mean_distance` of the lists' calibrated scores.
 
     References
     ----------
-    PhaseGraph.
+    PhaseGraph; its comparison set has T = T0 (1 + gamma W1).
 
     Examples
     --------
     >>> import numpy as np
     >>> from hopfuse.reference.fusion.method import ScoredList
     >>> halves = ScoredList(np.array([4, 2]), np.array([0.5, 0.5]))
-    >>> score([halves], [1.0], temperature="auto")
+    >>> score([halves], [1.0], temperature="auto", wasserstein=0.0)
     {4: 0.5, 2: 0.5}
     """
-    values = [distribution(one.scores, temperature) for one in lists]
+    factor = 1.0 + wasserstein * mean_distance([one.scores for one in lists]) if wasserstein else 1.0
+    values = [distribution(one.scores, temperature, factor) for one in lists]
     return weighted_sum([one.ids for one in lists], values, weights)
 
 
-def distribution(p: NDArray[np.float64], temperature: Any) -> NDArray[np.float64]:
-    """P = softmax(-E / T) of one list of calibrated scores.
+def mean_distance(samples: Sequence[NDArray[np.float64]]) -> float:
+    """The mean over all pairs of samples, but empty ones, of :func:`distance`; 0 without pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_distance([np.array([1.0]), np.array([]), np.array([0.5, 0.0])])
+    0.75
+    """
+    pairs = list(combinations([sample for sample in samples if sample.size], 2))
+    return math.fsum(distance(a, b) for a, b in pairs) / len(pairs) if pairs else 0.0
+
+
+def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The Wasserstein-1 distance of two samples in descending order: the area between their quantile functions.
+
+    References
+    ----------
+    Vallender, "Calculation of the Wasserstein Distance between Probability Distributions on the Line", Theory of
+    Probability and Its Applications 18, 1974.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distance(np.array([1.0]), np.array([0.5, 0.0]))
+    0.75
+    """
+    steps = np.union1d(np.arange(a.size) * b.size, np.arange(b.size) * a.size)  # in units of 1/(n m)
+    widths = np.diff(steps, append=a.size * b.size)
+    apart = np.abs(a[steps // b.size] - b[steps // a.size])
+    return float(np.sum(widths * apart) / (a.size * b.size))
+
+
+def distribution(p: NDArray[np.float64], temperature: Any, factor: float = 1.0) -> NDArray[np.float64]:
+    """P = softmax(-E / T) of one list of calibrated scores; T is multiplied by `factor`.
 
     Examples
     --------
@@ -64,7 +102,7 @@ def distribution(p: NDArray[np.float64], temperature: Any) -> NDArray[np.float64
             "'rank', whose values never are"
         )
     energy = -np.log(p + EPSILON)
-    t = auto_temperature(energy) if temperature == "auto" else float(temperature)
+    t = (auto_temperature(energy) if temperature == "auto" else float(temperature)) * factor
     if t <= 0:
         return np.full(p.size, 1.0 / p.size)
     logits = -energy / t
@@ -94,4 +132,13 @@ def check(num_lists: int, *, temperature: Any) -> None:
         raise InputError(f"temperature is {temperature!r}; it must be 'auto' or a finite number above 0")
 
 
-BOLTZMANN = FusionMethod("boltzmann", score, NONNEGATIVE, mixture_weights, {"temperature": "auto"}, check)
+def check_both(num_lists: int, *, temperature: Any, wasserstein: Any) -> None:
+    """wasserstein is a finite number, at least 0; temperature as :func:`check` has it."""
+    check(num_lists, temperature=temperature)
+    if not is_number(wasserstein, 0, 1e38):
+        raise InputError(f"wasserstein is {wasserstein!r}; it must be a finite number, at least 0")
+
+
+BOLTZMANN = FusionMethod(
+    "boltzmann", score, NONNEGATIVE, mixture_weights, {"temperature": "auto", "wasserstein": 0.0}, check_both
+)

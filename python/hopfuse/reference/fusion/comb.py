@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from ...errors import InputError
 from .method import (
     MIN_MAX_FIRST,
@@ -69,6 +71,25 @@ def comb_anz(lists: Sequence[ScoredList], weights: Any) -> Scores:
     return {document: score / held[document] for document, score in comb_sum(lists, weights).items()}
 
 
+def wmnz(lists: Sequence[ScoredList], weights: Any) -> Scores:
+    """WMNZ: the sum of c_l times the sum of w_l, over the lists that hold the document.
+
+    References
+    ----------
+    Wu & Crestani, "Data Fusion with Estimated Weights", CIKM 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lists = [ScoredList(np.array([4, 2]), np.array([1.0, 0.5])), ScoredList(np.array([2]), np.array([1.0]))]
+    >>> wmnz(lists, [0.5, 1.0])
+    {4: 0.5, 2: 2.25}
+    """
+    ids = [one.ids for one in lists]
+    votes = weighted_sum(ids, [np.ones(one.ids.size) for one in lists], weights)
+    return {document: score * votes[document] for document, score in comb_sum(lists, [1.0] * len(lists)).items()}
+
+
 def comb_min(lists: Sequence[ScoredList], weights: Any) -> Scores:
     """CombMIN: least c_l over the lists that hold the document; a list that lacks it has no say.
 
@@ -127,6 +148,7 @@ def check_gamma(num_lists: int, *, gamma: Any) -> None:
 COMB_SUM = FusionMethod("comb_sum", comb_sum, MIN_MAX_FIRST, unit_weights)
 COMB_MNZ = FusionMethod("comb_mnz", comb_mnz, MIN_MAX_FIRST, unit_weights, {"gamma": 1.0}, check_gamma)
 COMB_ANZ = FusionMethod("comb_anz", comb_anz, MIN_MAX_FIRST, unit_weights)
+WMNZ = FusionMethod("wmnz", wmnz, MIN_MAX_FIRST, unit_weights)
 COMB_MIN = FusionMethod("comb_min", comb_min, MIN_MAX_FIRST, None)
 COMB_MAX = FusionMethod("comb_max", comb_max, MIN_MAX_FIRST, None)
 COMB_MED = FusionMethod("comb_med", comb_med, MIN_MAX_FIRST, None)

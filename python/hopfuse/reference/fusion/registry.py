@@ -1,7 +1,9 @@
 """The fusion methods by name."""
 
 from .boltzmann import BOLTZMANN
-from .comb import COMB_ANZ, COMB_MAX, COMB_MED, COMB_MIN, COMB_MNZ, COMB_SUM
+from .comb import COMB_ANZ, COMB_MAX, COMB_MED, COMB_MIN, COMB_MNZ, COMB_SUM, WMNZ
+from .condorcet import CONDORCET
+from .gumbel import GUMBEL
 from .linear import LINEAR
 from .max import MAX
 from .method import FusionMethod
@@ -30,5 +32,8 @@ _MANY = (
     TSALLIS,
     QUANTUM,
     PLACKETT_LUCE,
+    GUMBEL,
+    CONDORCET,
+    WMNZ,
 )
 METHODS: dict[str, FusionMethod] = {method.name: method for method in _MANY}

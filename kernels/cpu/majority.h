@@ -1,0 +1,87 @@
+// The scores of fusion/condorcet.h: every two documents of a query, in every list. Included once per instruction set.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "hopfuse/integers.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// The ranks of all documents in all lists, and what follows from them; O(documents^2 lists).
+class Majorities {
+public:
+    Majorities(size_t most, size_t lists) : ranks_((most + BLOCK) * lists), weights_(lists) {}
+
+    // Before the ranks: how many there will be, and the weight of each list.
+    void start(int32_t documents, int32_t lists, const float* weights) {
+        documents_ = documents, lists_ = lists;
+        stride_ = (size_t(documents) + BLOCK - 1) / BLOCK * BLOCK;
+        whole_ = true;
+        float total = 0.0f;
+        for (int32_t l = 0; l < lists; ++l) {
+            weights_[size_t(l)].value = weights[l];
+            total = total + weights[l];
+            whole_ = whole_ && weights[l] == std::floor(weights[l]);
+        }
+        whole_ = whole_ && total < 0x1p24f;
+        for (int32_t l = 0; l < lists; ++l) {
+            std::fill_n(row(l), documents, Rank{std::numeric_limits<float>::infinity()});
+            std::fill(row(l) + documents, row(l) + stride_, Rank{std::numeric_limits<float>::quiet_NaN()});
+        }
+    }
+
+    void rank(int32_t document, int32_t list, float position) { row(list)[document].position = position; }
+
+    // Documents that this one wins against, and half of those that it ties with.
+    float score(int32_t document) const {
+        // Of whole weights float32 holds all sums, as float64 does of others.
+        return 0.5f * static_cast<float>(whole_ ? halves<float>(document) : halves<double>(document));
+    }
+
+private:
+    static constexpr size_t BLOCK = 64;
+    struct Rank {
+        float position;
+    };
+    struct Weight {
+        float value;
+    };
+
+    const Rank* row(int32_t list) const { return ranks_.data() + size_t(list) * stride_; }
+    Rank* row(int32_t list) { return ranks_.data() + size_t(list) * stride_; }
+
+    template <class Sum>
+    int32_t halves(int32_t document) const {
+        int32_t counts[BLOCK] = {};
+        for (size_t begin = 0; begin < stride_; begin += BLOCK) {
+            Sum balance[BLOCK] = {};  // as hopfuse::majority, which adds nothing where a list says nothing
+            for (int32_t l = 0; l < lists_; ++l) {
+                const Rank* const others = row(l) + begin;
+                const float mine = row(l)[document].position;
+                const Sum weight = static_cast<Sum>(weights_[size_t(l)].value);
+                for (size_t i = 0; i < BLOCK; ++i) {
+                    const float other = others[i].position;
+                    const Sum below = mine > other ? -weight : Sum(0);
+                    balance[i] = balance[i] + (mine < other ? weight : below);
+                }
+            }
+            for (size_t i = 0; i < BLOCK; ++i)
+                counts[i] += int32_t(balance[i] > Sum(0)) + int32_t(balance[i] >= Sum(0));
+        }
+        // It ties with itself, and with what fills the last block.
+        int32_t total = documents_ - 1 - static_cast<int32_t>(stride_);
+        for (size_t i = 0; i < BLOCK; ++i) total += counts[i];
+        return total;
+    }
+
+    std::vector<Rank> ranks_;
+    std::vector<Weight> weights_;
+    int32_t documents_ = 0, lists_ = 0;
+    size_t stride_ = 0;
+    bool whole_ = false;
+};
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

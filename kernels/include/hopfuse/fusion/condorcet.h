@@ -1,0 +1,44 @@
+// Condorcet fusion (Montague & Aslam, CIKM 2002): of two documents the first wins where the weight of the lists that
+// rank it above the other exceeds that of the lists that rank it below; where these are equal they tie. A list ranks
+// what it holds, by position, above what it lacks, and says nothing of two that it lacks. score = documents that it wins
+// against + 1/2 of those that it ties with (Copeland), of the union: exact below 2^23 documents.
+//
+// A document's score is about all others, so it is counted beside the methods' own steps: cpu/majority.h and
+// cuda/fuse_f32.cu put it at the document's first entry.
+#pragma once
+
+#include "hopfuse/fusion/entry.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+inline namespace HOPFUSE_SHARED {
+
+// Of two documents the sign of sum_l w_l v_l in list order, v = 1 where list l ranks document a above b, -1 below, 0
+// where it says nothing. In float64, where sums of float32 weights are exact unless their sizes are 2^20 apart: equal
+// votes tie.
+HOPFUSE_FN int majority(const Entry* a, int held_a, const Entry* b, int held_b, const float* weight) {
+    double sum = 0.0;
+    int i = 0, j = 0;
+    HOPFUSE_ROLLED
+    while (i < held_a || j < held_b) {
+        const bool in_a = i < held_a && (j == held_b || a[i].list <= b[j].list);
+        const bool in_b = j < held_b && (i == held_a || b[j].list <= a[i].list);
+        const double w = static_cast<double>(weight[in_a ? a[i].list : b[j].list]);
+        sum = in_a && (!in_b || a[i].value < b[j].value) ? sum + w : sum - w;
+        i += in_a;
+        j += in_b;
+    }
+    return (sum > 0.0) - (sum < 0.0);
+}
+
+struct CondorcetFusion {
+    template <class Team>
+    HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float*) {
+        team.each(n, [=](int64_t i) { value[i] = static_cast<float>(i); });
+    }
+
+    HOPFUSE_FN float document_score(const Entry* entry, int, const Union&) { return entry->value; }
+};
+
+}  // namespace HOPFUSE_SHARED
+}  // namespace hopfuse

@@ -1,0 +1,84 @@
+"""Gumbel copula fusion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from ...errors import InputError
+from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, values_of
+
+
+def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: float) -> Scores:
+    """exp(-(sum_l x_l^theta)^(1/theta)) over all lists, x_l = max(-ln(c_l + epsilon), 0).
+
+    A list that lacks a document, be it empty, has c = 0 for it.
+
+    Parameters
+    ----------
+    theta : "auto" or float in [1, 100]
+        "auto" is 1/(1 - tau), tau within [0, 0.95]; see :func:`kendall`.
+
+    References
+    ----------
+    PhaseGraph's comparison set: exp(-((-ln u)^theta + (-ln v)^theta)^(1/theta)). theta from Kendall's tau: Genest &
+    Rivest, "Statistical Inference Procedures for Bivariate Archimedean Copulas", Journal of the American Statistical
+    Association 88, 1993.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lists = [ScoredList(np.array([4]), np.array([0.5])), ScoredList(np.array([4]), np.array([0.25]))]
+    >>> round(score(lists, None, theta=1.0, epsilon=1e-12)[4], 6)  # independent: the product
+    0.125
+    """
+    found = values_of([one.ids for one in lists], [one.scores for one in lists])
+    power = 1.0 / (1.0 - min(max(kendall(found), 0.0), 0.95)) if theta == "auto" else float(theta)
+    scores = {}
+    for document, own in found.items():
+        if min(own.values()) < 0:
+            raise InputError(f"calibrated score {min(own.values())} is negative, and -ln(c) needs one of at least 0")
+        x = [max(-math.log(own.get(number, 0.0) + epsilon), 0.0) for number in range(len(lists))]
+        most = max(x)
+        inner = math.fsum((value / most) ** power for value in x) if most > 0 else 0.0
+        scores[document] = math.exp(-most * inner ** (1.0 / power)) if most > 0 else 1.0
+    return scores
+
+
+def kendall(found: dict[int, dict[int, float]]) -> float:
+    """Kendall's tau-a of the documents that two lists share, over all pairs of lists; 0 without such pairs.
+
+    Of two documents and the two lists that hold both: the share of pairs that agree less that of those that disagree.
+    Pairs that tie in a list are counted, and do neither.
+
+    Examples
+    --------
+    >>> kendall({7: {0: 3.0, 1: 0.5}, 8: {0: 2.0, 1: 0.4}, 9: {0: 1.0, 1: 0.9}})  # one agrees, two do not
+    -0.3333333333333333
+    """
+    balance = pairs = 0
+    for a, b in combinations(found.values(), 2):
+        signs = [(a[number] > b[number]) - (a[number] < b[number]) for number in a.keys() & b.keys()]
+        pairs += len(signs) * (len(signs) - 1) // 2
+        balance += sum(one * other for one, other in combinations(signs, 2))
+    return balance / pairs if pairs else 0.0
+
+
+def check(num_lists: int, *, theta: Any, epsilon: Any) -> None:
+    """theta is "auto" or a number from 1 to 100; epsilon is a number above 0."""
+    if not (isinstance(theta, str) and theta == "auto") and not is_number(theta, 1, 100):
+        raise InputError(f"theta is {theta!r}; it must be 'auto' or a number in [1, 100]")
+    if not is_number(epsilon, 0, 1e38) or epsilon == 0:
+        raise InputError(f"epsilon is {epsilon!r}; it must be a finite number above 0")
+
+
+GUMBEL = FusionMethod(
+    "gumbel",
+    score,
+    tuple(name for name in NONNEGATIVE if name != "none"),
+    None,
+    {"theta": "auto", "epsilon": 1e-9},
+    check,
+)
