@@ -287,7 +287,7 @@ def ising(
         "out_scores": np.empty((batch, k), np.float32),
         "out_counts": np.zeros(batch, np.int64),
     }
-    rows = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "internal_of": graph.internal_of}
+    rows: dict[str, Any] = {name: getattr(graph, name) for name in ("indptr", "indices", "weight", "internal_of")}
     threads = max(1, min(threads, batch))  # a thread's room is 12 bytes for each pair of candidates
     _native.ising(**rows, ids=ids, scores=scores, counts=counts, **model._asdict(), threads=threads, **best)
     _record("ising_f32", threads, queries=batch, candidates=int(counts.sum()))

@@ -93,7 +93,7 @@ def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.floa
             if i != j:
                 shared[i, j] = sum(weight * theirs[node] for node, weight in mine.items() if node in theirs)
     total = shared.sum(axis=1, keepdims=True)
-    return np.divide(shared, total, out=np.zeros_like(shared), where=total > 0)
+    return np.asarray(np.divide(shared, total, out=np.zeros_like(shared), where=total > 0))
 
 
 def _neighbours(graph: Graph, node: int) -> dict[int, float]:
