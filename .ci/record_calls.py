@@ -24,6 +24,7 @@ OUTPUTS = {
     "dense_topk": ("ids", "scores", "counts"),
     "calibrate": ("out",),
     "fuse": ("out_ids", "out_scores", "out_counts"),
+    "ising": ("out_ids", "out_scores", "out_counts"),
 }
 # Outputs of dense_encode, which the replay makes anew.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
@@ -94,6 +95,10 @@ class Recorder:
             for i, array in enumerate(arrays)
         }
         self.add("fuse", {**lists, **fields})
+
+    def ising(self, **fields: Any) -> None:
+        _native.ising(**fields)
+        self.add("ising", fields)
 
 
 # ---- The calls -----------------------------------------------------------------------------------------------
@@ -189,6 +194,15 @@ def fusion_calls(rng: np.random.Generator) -> None:
         hf.fuse(lists[:2], method="boltzmann", temperature=0.6, weights=rng.random((40, 2)), threads=1)
 
 
+def ising_calls(rng: np.random.Generator) -> None:
+    for weighted, types in ((False, 1), (True, 1), (True, 3)):
+        g = graph(rng, 700, 2500, directed=False, weighted=weighted, types=types)
+        for width in (1, 33, 100, 230):  # ids are drawn from three times as many
+            found = hits(rng, 20, width, tied=types > 1)
+            hf.ising_rerank(found, g, threads=1)
+            hf.ising_rerank(found, g, coupling=2.0, temperature=0.7, relaxation=1.0, steps=7, blend=0.6, k=5, threads=1)
+
+
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
     cpu._native = cpu_graph._native = recorder  # type: ignore[assignment]
@@ -196,6 +210,7 @@ def main(calls: Path, expected: Path) -> None:
     ppr_calls(rng)
     dense_calls(rng)
     fusion_calls(rng)
+    ising_calls(rng)
     calls.write_bytes(struct.pack("<I", len(recorder.calls)) + b"".join(recorder.calls))
     expected.write_bytes(b"".join(recorder.expected))
     print(f"{len(recorder.calls)} calls recorded on {_native.isa()}")

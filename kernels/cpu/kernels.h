@@ -4,6 +4,7 @@
 #include "hopfuse/calibrate.h"
 #include "hopfuse/dense_topk.h"
 #include "hopfuse/fuse.h"
+#include "hopfuse/ising.h"
 #include "hopfuse/ppr.h"
 
 namespace hopfuse {
@@ -15,6 +16,7 @@ struct CpuKernels {
     Status (*dense_topk)(const DenseCorpus&, const DenseQueries&, const DenseHits&);
     Status (*calibrate_f32)(const CalibrateArgs&);
     Status (*fuse_f32)(const FuseArgs&);
+    Status (*ising_f32)(const IsingArgs&);
 };
 
 #define HOPFUSE_DECLARE_ISA(ns)                                                                                \
@@ -24,6 +26,7 @@ struct CpuKernels {
     Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);                              \
     Status calibrate_f32(const CalibrateArgs&);                                                                \
     Status fuse_f32(const FuseArgs&);                                                                          \
+    Status ising_f32(const IsingArgs&);                                                                        \
     }
 
 HOPFUSE_DECLARE_ISA(baseline)

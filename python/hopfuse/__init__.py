@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .ops.capture import Captured, capture
     from .ops.dense import dense_topk
     from .ops.fusion import fuse
+    from .ops.ising import ising_rerank
     from .ops.memory import MemoryEstimate, memory_estimate, release
     from .ops.ppr import ppr, ppr_topk
     from .ops.seeding import seed_hits
@@ -47,6 +48,7 @@ __all__ = [
     "extract",
     "fuse",
     "fusion",
+    "ising_rerank",
     "lexical",
     "memory_estimate",
     "ppr",
@@ -75,6 +77,7 @@ _HOMES: dict[str, str | None] = {
     "dense_topk": "ops.dense",
     "explain": "backends",
     "fuse": "ops.fusion",
+    "ising_rerank": "ops.ising",
     "seed_hits": "ops.seeding",
 }
 

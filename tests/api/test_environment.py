@@ -119,6 +119,7 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     hits = hf.Hits([[1]], [[1.0]])
     hf.calibrate(hits, "max")
     hf.fuse([hits, hits], method="rrf")
+    hf.ising_rerank(hits, graph)
     calls = hf.explain()["backends"]["cpu"]["last_calls"]
     ran = {
         "kernel": f"ppr_f32_{_native.isa()}",
@@ -130,6 +131,7 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     assert calls["dense_topk_f32"]["queries"] == 1
     assert calls["calibrate_f32"]["method"] == "max"
     assert (calls["fuse_f32"]["method"], calls["fuse_f32"]["lists"]) == ("rrf", 2)
+    assert calls["ising_f32"]["candidates"] == 1
     calls["fuse_f32"]["lists"] = 99
     assert hf.explain()["backends"]["cpu"]["last_calls"]["fuse_f32"]["lists"] == 2
 

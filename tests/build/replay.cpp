@@ -238,6 +238,20 @@ struct Replay {
         return kernels.fuse_f32(args);
     }
 
+    Status ising(const Call& c) const {
+        IsingArgs args{};
+        args.graph = {c.extent("internal_of", 0), c.array<int64_t>("indptr"), c.array<int32_t>("indices"),
+                      c.optional<float>("weight"), c.array<int32_t>("internal_of")};
+        args.model = {float(c.real("coupling")), float(c.real("temperature")), float(c.real("relaxation")),
+                      int32_t(c.whole("steps")), float(c.real("blend"))};
+        args.batch = c.extent("ids", 0), args.width = c.extent("ids", 1), args.k = c.extent("out_ids", 1);
+        args.ids = c.array<int64_t>("ids"), args.scores = c.array<float>("scores");
+        args.counts = c.array<int64_t>("counts");
+        args.out_ids = c.array<int64_t>("out_ids"), args.out_scores = c.array<float>("out_scores");
+        args.out_counts = c.array<int64_t>("out_counts"), args.threads = threads;
+        return kernels.ising_f32(args);
+    }
+
     Status run(const Call& c) const {
         if (c.op == "graph") return Status::ok;
         if (c.op == "ppr") return ppr(c);
@@ -245,6 +259,7 @@ struct Replay {
         if (c.op == "dense_topk") return dense_topk(c);
         if (c.op == "calibrate") return calibrate(c);
         if (c.op == "fuse") return fuse(c);
+        if (c.op == "ising") return ising(c);
         fail("unknown op " + c.op);
     }
 

@@ -14,6 +14,7 @@ enum QueryStatus : int32_t {
     status_bad_weight = -4,  // NaN, infinite or negative, or a sum beyond float64
     status_seed_twice = -5,
     status_no_seed = -6,
+    status_document_outside = -7,
 };
 
 // Of the exact sum of a query's squares: what float32 can score, and what has a direction.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import BackendError, InputError
 from ..types import Corpus, Graph
 from . import cpu
-from .arguments import Evidence, PprQueries
+from .arguments import Evidence, IsingModel, PprQueries
 from .cupy_lookup import no_cupy
 from .first_use import FirstUse
 
@@ -70,6 +70,16 @@ class Backend(Protocol):
         weights: NDArray[np.float32],
         consensus: float,
         prior: NDArray[np.float32],
+        k: int,
+        threads: int,
+    ) -> dict[str, Any]: ...
+
+    def ising(
+        self,
+        graph: Graph,
+        hits: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]],
+        model: IsingModel,
+        *,
         k: int,
         threads: int,
     ) -> dict[str, Any]: ...

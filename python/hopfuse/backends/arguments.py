@@ -73,6 +73,16 @@ class PprQueries(NamedTuple):
         )
 
 
+class IsingModel(NamedTuple):
+    """kernels/include/hopfuse/ising.h, checked."""
+
+    coupling: float
+    temperature: float
+    relaxation: float
+    steps: int
+    blend: float
+
+
 class Evidence(NamedTuple):
     iterations: NDArray[np.int64]
     residual: NDArray[np.float64]

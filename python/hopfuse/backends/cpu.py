@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..types import Corpus, Graph
-from .arguments import DENSE_SUFFIXES, Evidence, PprQueries, thread_count
+from .arguments import DENSE_SUFFIXES, Evidence, IsingModel, PprQueries, thread_count
 from .cpu_graph import graph_view, threads_used
 
 _DENSE_TYPES = _native.dense_types()
@@ -266,3 +266,29 @@ def fuse(
     )
     _record("fuse_f32", threads, queries=batch, method=method, lists=len(lists))
     return {name.removeprefix("out_"): array for name, array in hits.items()}
+
+
+# ---- Ising mean-field reranking ----------------------------------------------------------------------------------
+
+
+def ising(
+    graph: Graph,
+    hits: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]],
+    model: IsingModel,
+    *,
+    k: int,
+    threads: int,
+) -> dict[str, Any]:
+    """ids, scores and counts of the k best candidates of each query, by their mean field."""
+    ids, scores, counts = hits
+    batch = ids.shape[0]
+    best: dict[str, Any] = {
+        "out_ids": np.empty((batch, k), np.int64),
+        "out_scores": np.empty((batch, k), np.float32),
+        "out_counts": np.zeros(batch, np.int64),
+    }
+    rows: dict[str, Any] = {name: getattr(graph, name) for name in ("indptr", "indices", "weight", "internal_of")}
+    threads = max(1, min(threads, batch))  # a thread's room is 12 bytes for each pair of candidates
+    _native.ising(**rows, ids=ids, scores=scores, counts=counts, **model._asdict(), threads=threads, **best)
+    _record("ising_f32", threads, queries=batch, candidates=int(counts.sum()))
+    return {name.removeprefix("out_"): array for name, array in best.items()}

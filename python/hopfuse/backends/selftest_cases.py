@@ -13,7 +13,7 @@ from .. import _native
 from ..types import Corpus, Graph
 from ..types.corpus import STORAGES, Metric, Storage
 from . import Backend
-from .arguments import DeviceSeeds, PprQueries
+from .arguments import DeviceSeeds, IsingModel, PprQueries
 from .seed_hits import seed_hits
 
 Answer = list[NDArray[Any]]
@@ -67,6 +67,7 @@ def quick_cases() -> Iterator[Case]:
         yield dense_case(f"dense_topk {storage}", storage=storage)
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
+    yield ising_case("ising", weighted=True)
     yield Case("search, recorded and replayed", _search)
 
 
@@ -83,6 +84,8 @@ def every_case() -> Iterator[Case]:
         yield calibrate_case(method, "strict")
     for ties in _TIES:
         yield calibrate_case("pit", ties)
+    yield ising_case("ising", weighted=True)
+    yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
     yield Case("seed_hits", _seed_hits)
     yield Case("search, recorded and replayed", _search)
 
@@ -273,6 +276,17 @@ def calibrate_case(method: str, ties: str) -> Case:
         return [backend.calibrate(scores, counts, method=method, ties=ties, option=option, threads=1)]
 
     return Case(f"calibrate {method}{f', {ties} ties' if method == 'pit' else ''}", run)
+
+
+def ising_case(name: str, *, temperature: float = 2.0, **options: Any) -> Case:
+    def run(backend: Backend) -> Answer:
+        graph, _ = _walk(3, **options)
+        ids, scores, counts = _list(np.random.default_rng(9), 5, 70, _NODES)
+        model = IsingModel(coupling=1.0, temperature=temperature, relaxation=0.5, steps=10, blend=0.25)
+        best = backend.ising(graph, (ids, scores, counts), model, k=30, threads=1)
+        return [best["ids"], best["scores"], best["counts"]]
+
+    return Case(name, run)
 
 
 def _seed_hits(backend: Backend) -> Answer:

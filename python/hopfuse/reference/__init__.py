@@ -8,6 +8,7 @@ from .calibration import calibrate
 from .canonical import canonical_dot, canonical_scores, dense_topk_canonical, fma32
 from .dense import dense_scores, dense_topk
 from .fusion import fuse
+from .ising import ising_rerank, mean_field, shared_neighbours
 from .pagerank import ppr, ppr_residual, ppr_topk
 from .ranking import Ranking
 from .seeding import seed_hits
@@ -22,8 +23,11 @@ __all__ = [
     "dense_topk_canonical",
     "fma32",
     "fuse",
+    "ising_rerank",
+    "mean_field",
     "ppr",
     "ppr_residual",
     "ppr_topk",
     "seed_hits",
+    "shared_neighbours",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...types import Corpus, Graph
-from ..arguments import Evidence, PprQueries
+from ..arguments import Evidence, IsingModel, PprQueries
 from .device_ops import DeviceOps
 from .runtime import DeviceArray, Runtime
 
@@ -62,6 +62,18 @@ class DeviceBackend:
         upload = self.runtime.upload
         uploaded = [(upload(ids), upload(scores), upload(counts)) for ids, scores, counts in lists]
         return self._download(self.device.fuse(uploaded, method=method, **options))
+
+    def ising(
+        self,
+        graph: Graph,
+        hits: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]],
+        model: IsingModel,
+        *,
+        k: int,
+        threads: int,
+    ) -> dict[str, Any]:
+        ids, scores, counts = (self.runtime.upload(array) for array in hits)
+        return self._download(self.device.ising(graph, (ids, scores, counts), model, k=k))
 
     def _download(self, arrays: dict[str, DeviceArray]) -> dict[str, Any]:
         return {name: self.runtime.download(array) for name, array in arrays.items()}

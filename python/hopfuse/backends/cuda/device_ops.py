@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...types import Corpus, Graph
-from ..arguments import DENSE_SUFFIXES, PprQueries
-from . import dense, fusion, ppr
+from ..arguments import DENSE_SUFFIXES, IsingModel, PprQueries
+from . import dense, fusion, ising, ppr
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -27,6 +27,7 @@ FAULTS = {
     -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum beyond float64",
     -5: "seed row {row} has a node more than once; add its weights up",
     -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or say empty='skip'",
+    -7: "row {row} has a document outside the graph; documents are its nodes",
 }
 
 
@@ -127,6 +128,13 @@ class DeviceOps:
         hits = fusion.fuse(self.runtime, lists, method=method, **options)
         self.record("fuse_f32", queries=int(lists[0][0].shape[0]), method=method, lists=len(lists))
         return hits
+
+    def ising(self, graph: Graph, hits: fusion.DeviceList, model: IsingModel, *, k: int) -> dict[str, DeviceArray]:
+        best, status = ising.ising(self.runtime, graph, hits, model, k)
+        self._keep(graph)
+        self.settle(status)
+        self.record("ising_f32", queries=int(hits[0].shape[0]))
+        return best
 
     def seed_hits(
         self,

@@ -1,0 +1,154 @@
+// ising_f32 for one instruction set: threads over queries. Contract: hopfuse/ising.h.
+#include "hopfuse/ising.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "kernels.h"
+#include "threads.h"
+#include "topk.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+namespace {
+
+struct Number {
+    float value;
+};
+
+struct Real {
+    double value;
+};
+
+// A candidate and a neighbour of it.
+struct Incidence {
+    int32_t node, candidate;
+    double weight;
+};
+
+struct ByNode {
+    bool operator()(const Incidence& a, const Incidence& b) const {
+        return a.node < b.node || (a.node == b.node && a.candidate < b.candidate);
+    }
+};
+
+// A thread's own room for one query, made before the loop so that nothing allocates inside it.
+struct Scratch {
+    std::vector<Incidence> incidences;
+    std::vector<Real> shared;      // S, row after row
+    std::vector<Number> coupling;  // A
+    std::vector<Number> h, m, next;
+    std::vector<Ranked> ranked;
+
+    Scratch(size_t entries, size_t width)
+        : incidences(entries), shared(width * width), coupling(width * width), h(width), m(width), next(width),
+          ranked(width) {}
+};
+
+struct Row {
+    int64_t begin, end;
+};
+
+Row row_of(const IsingGraph& graph, int64_t id) {
+    const int32_t node = graph.internal_of[id];
+    return {graph.indptr[node], graph.indptr[node + 1]};
+}
+
+// Stored entries of the candidates of any query, at most.
+int64_t most_entries(const IsingArgs& args) {
+    int64_t most = 0;
+    for (int64_t b = 0; b < args.batch; ++b) {
+        int64_t total = 0;
+        for (int64_t i = 0; i < args.counts[b]; ++i) {
+            const Row row = row_of(args.graph, args.ids[b * args.width + i]);
+            total += row.end - row.begin;
+        }
+        most = std::max(most, total);
+    }
+    return most;
+}
+
+// S: neighbour by neighbour in ascending order, so that each entry is summed as the contract says.
+void share_neighbours(const IsingGraph& graph, const int64_t* ids, int64_t n, Scratch& scratch) {
+    Incidence* const first = scratch.incidences.data();
+    Incidence* last = first;
+    for (int64_t i = 0; i < n; ++i) {
+        const Row row = row_of(graph, ids[i]);
+        for (int64_t e = row.begin; e < row.end;) {
+            const int32_t node = graph.indices[e];
+            *last++ = {node, int32_t(i), neighbour_weight(graph, e, row.end)};
+        }
+    }
+    std::sort(first, last, ByNode{});
+    std::fill_n(scratch.shared.begin(), n * n, Real{0.0});
+    for (const Incidence *begin = first, *end; begin < last; begin = end) {
+        for (end = begin + 1; end < last && end->node == begin->node;) ++end;
+        for (const Incidence* a = begin; a < end; ++a)
+            for (const Incidence* b = a + 1; b < end; ++b) {
+                double& entry = scratch.shared[size_t(a->candidate * n + b->candidate)].value;
+                entry = entry + a->weight * b->weight;
+                scratch.shared[size_t(b->candidate * n + a->candidate)].value = entry;
+            }
+    }
+}
+
+void rerank_query(const IsingArgs& args, int64_t b, Scratch& scratch) {
+    const IsingModel& model = args.model;
+    const int64_t n = args.counts[b];
+    const int64_t* const ids = args.ids + b * args.width;
+    const Alone team;
+    float* const h = &scratch.h[0].value;
+    float *m = &scratch.m[0].value, *next = &scratch.next[0].value;
+    float* const coupling = &scratch.coupling[0].value;
+    double* const shared = &scratch.shared[0].value;
+    if (n > 0) ising_field(team, args.scores + b * args.width, n, h);
+    share_neighbours(args.graph, ids, n, scratch);
+    for (int64_t i = 0; i < n; ++i) {
+        double* const raw = shared + i * n;
+        ising_row(team, n, raw, coupling + i * n, [=](int64_t j) { return raw[j]; });
+        m[i] = ising_start(model, h[i]);
+    }
+    for (int32_t step = 0; step < model.steps; ++step) {
+        for (int64_t i = 0; i < n; ++i)
+            next[i] = ising_step(model, h[i], m[i], ising_mean(team, n, coupling + i * n, m));
+        std::swap(m, next);
+    }
+    for (int64_t i = 0; i < n; ++i) scratch.ranked[size_t(i)] = {ising_score(model, h[i], m[i]), ids[i]};
+    const int64_t count = rank_best(scratch.ranked.data(), n, args.k);
+    for (int64_t i = 0; i < args.k; ++i) {
+        const Ranked* const hit = i < count ? &scratch.ranked[size_t(i)] : nullptr;
+        args.out_ids[b * args.k + i] = hit != nullptr ? hit->id : -1;
+        args.out_scores[b * args.k + i] = hit != nullptr ? hit->score : -std::numeric_limits<float>::infinity();
+    }
+    args.out_counts[b] = count;
+}
+
+Status rerank(const IsingArgs& args) {
+    const size_t entries = size_t(most_entries(args)), width = size_t(std::max<int64_t>(args.width, 1));
+    std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
+    scratch.reserve(size_t(args.threads));
+    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(entries, width);
+#pragma omp parallel num_threads(args.threads)
+    {
+        Scratch& mine = scratch[size_t(thread_index())];
+#pragma omp for schedule(dynamic, 4)
+        for (int64_t b = 0; b < args.batch; ++b) rerank_query(args, b, mine);
+    }
+    return Status::ok;
+}
+
+}  // namespace
+
+Status ising_f32(const IsingArgs& args) {
+    if (args.width > ISING_CANDIDATES || args.threads < 1) return Status::bad_argument;
+    try {
+        return rerank(args);
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,48 @@
+"""Ising mean-field reranking on a device: one launch, as many blocks as the workspace has room for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...types import Graph
+from ..arguments import IsingModel
+from .fusion import DeviceList
+from .ppr_graph import device_graph
+from .runtime import DeviceArray, Runtime
+
+_THREADS, _WARP = 256, 32
+#: Bytes of global memory for all blocks together, if one block needs no more.
+WORKSPACE_BYTES = 256 * 2**20
+
+
+def ising(
+    runtime: Runtime, graph: Graph, hits: DeviceList, model: IsingModel, k: int
+) -> tuple[dict[str, DeviceArray], DeviceArray]:
+    """ids, scores and counts of the k best candidates, and each query's status."""
+    ids, scores, counts = hits
+    batch, width = (int(side) for side in ids.shape)
+    if not (batch and width):
+        nothing = {
+            "ids": runtime.upload(np.full((batch, k), -1, np.int64)),
+            "scores": runtime.upload(np.full((batch, k), -np.inf, np.float32)),
+            "counts": runtime.zeros(batch, np.int64),
+        }
+        return nothing, runtime.upload(np.ones(batch, np.int32))
+    best = {
+        "ids": runtime.empty((batch, k), np.int64),
+        "scores": runtime.empty((batch, k), np.float32),
+        "counts": runtime.empty(batch, np.int64),
+    }
+    status = runtime.empty(batch, np.int32)
+    rows = device_graph(runtime, graph, per_type=False, masked=False)
+    threads = min(_THREADS, _WARP * width)
+    coupling, shared = width * width, width * (threads // _WARP)
+    at_once = min(batch, max(1, WORKSPACE_BYTES // (4 * coupling + 8 * shared)))
+    rooms = [runtime.empty(at_once * coupling, np.float32), runtime.empty(at_once * shared, np.float64)]
+    lists = [np.int64(batch), np.int64(width), ids, scores, counts]
+    stored = [np.int64(rows.num_nodes), rows.indptr, rows.indices, rows.weight, rows.internal_of]
+    strengths = [np.float32(model.coupling), np.float32(model.temperature), np.float32(model.relaxation)]
+    arguments = [*lists, *stored, *strengths, np.int32(model.steps), np.float32(model.blend)]
+    arguments += [np.int64(k), *best.values(), status, *rooms]
+    runtime.launch("ising_f32", at_once, threads, arguments, shared=3 * 4 * width)
+    return best, status
