@@ -24,6 +24,7 @@ OUTPUTS = {
     "dense_topk": ("ids", "scores", "counts"),
     "calibrate": ("out",),
     "fuse": ("out_ids", "out_scores", "out_counts"),
+    "dice": ("scores",),
 }
 # Outputs of dense_encode, which the replay makes anew.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
@@ -94,6 +95,10 @@ class Recorder:
             for i, array in enumerate(arrays)
         }
         self.add("fuse", {**lists, **fields})
+
+    def dice(self, **fields: Any) -> None:
+        _native.dice(**fields)
+        self.add("dice", fields)
 
 
 # ---- The calls -----------------------------------------------------------------------------------------------
@@ -189,6 +194,16 @@ def fusion_calls(rng: np.random.Generator) -> None:
         hf.fuse(lists[:2], method="boltzmann", temperature=0.6, weights=rng.random((40, 2)), threads=1)
 
 
+def dice_calls(rng: np.random.Generator) -> None:
+    texts = ["".join(rng.choice(list("abcdefgh "), length)) for length in rng.integers(0, 60, 90)]
+    for unit in ("bigrams", "words"):
+        labels = hf.LabelSets.from_labels(texts[:60], unit=unit)
+        for parts in (1, 3):
+            ends = np.sort(rng.integers(0, 901, 29))
+            candidates = rng.integers(0, 60, (900, parts))
+            hf.dice_scores(texts[60:], labels, candidates, indptr=[0, *ends, 900], threads=1)
+
+
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
     cpu._native = cpu_graph._native = recorder  # type: ignore[assignment]
@@ -196,6 +211,7 @@ def main(calls: Path, expected: Path) -> None:
     ppr_calls(rng)
     dense_calls(rng)
     fusion_calls(rng)
+    dice_calls(rng)
     calls.write_bytes(struct.pack("<I", len(recorder.calls)) + b"".join(recorder.calls))
     expected.write_bytes(b"".join(recorder.expected))
     print(f"{len(recorder.calls)} calls recorded on {_native.isa()}")

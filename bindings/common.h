@@ -41,3 +41,4 @@ const hopfuse::CpuKernels& kernels();
 void bind_ppr(nb::module_& m);
 void bind_dense(nb::module_& m);
 void bind_fuse(nb::module_& m);
+void bind_dice(nb::module_& m);

@@ -47,4 +47,5 @@ NB_MODULE(_native, m) {
     bind_ppr(m);
     bind_dense(m);
     bind_fuse(m);
+    bind_dice(m);
 }

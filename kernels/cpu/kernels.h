@@ -3,6 +3,7 @@
 
 #include "hopfuse/calibrate.h"
 #include "hopfuse/dense_topk.h"
+#include "hopfuse/dice.h"
 #include "hopfuse/fuse.h"
 #include "hopfuse/ppr.h"
 
@@ -15,6 +16,7 @@ struct CpuKernels {
     Status (*dense_topk)(const DenseCorpus&, const DenseQueries&, const DenseHits&);
     Status (*calibrate_f32)(const CalibrateArgs&);
     Status (*fuse_f32)(const FuseArgs&);
+    Status (*dice_f32)(const DiceArgs&);
 };
 
 #define HOPFUSE_DECLARE_ISA(ns)                                                                                \
@@ -24,6 +26,7 @@ struct CpuKernels {
     Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);                              \
     Status calibrate_f32(const CalibrateArgs&);                                                                \
     Status fuse_f32(const FuseArgs&);                                                                          \
+    Status dice_f32(const DiceArgs&);                                                                          \
     }
 
 HOPFUSE_DECLARE_ISA(baseline)

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
     from .ops.dense import dense_topk
+    from .ops.dice import dice_scores
     from .ops.fusion import fuse
     from .ops.memory import MemoryEstimate, memory_estimate, release
     from .ops.ppr import ppr, ppr_topk
     from .ops.seeding import seed_hits
-    from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
+    from .types import Corpus, Graph, Hits, LabelSets, PprHits, PprResult, Seeds
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "Graph",
     "Hits",
     "Index",
+    "LabelSets",
     "MemoryEstimate",
     "PprHits",
     "PprResult",
@@ -40,6 +42,7 @@ __all__ = [
     "calibrate",
     "capture",
     "dense_topk",
+    "dice_scores",
     "encoders",
     "errors",
     "evaluate",
@@ -61,7 +64,7 @@ __all__ = [
 #: Where each public name lives: a module of the package, or None for a room, which is a module itself.
 _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference")),
-    **dict.fromkeys(("Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds"), "types"),
+    **dict.fromkeys(("Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds"), "types"),
     **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
     **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),
@@ -70,6 +73,7 @@ _HOMES: dict[str, str | None] = {
     "Index": "index",
     "calibrate": "ops.calibration",
     "dense_topk": "ops.dense",
+    "dice_scores": "ops.dice",
     "explain": "backends",
     "fuse": "ops.fusion",
     "seed_hits": "ops.seeding",

@@ -18,7 +18,7 @@ def test_the_cpu_agrees_with_itself(quick: bool) -> None:
     assert all(check.values > 0 and check.cpu_seconds > 0 for check in found.checks)
     names = [check.name for check in found.checks]
     assert len(set(names)) == len(names)
-    for op in ("ppr ", "ppr_topk", "dense_topk", "fuse", "calibrate"):
+    for op in ("ppr ", "ppr_topk", "dense_topk", "fuse", "calibrate", "dice"):
         assert any(name.startswith(op) for name in names)
 
 
@@ -39,7 +39,15 @@ def test_the_quick_form_reaches_every_op() -> None:
     runtime.launches.clear()
     assert selftest.difference(backends.untested(SIMT)) is None
     launched = {kernel for kernel, _, _ in runtime.launches}
-    for part in ("ppr_pass_", "ppr_residual", "dense_select_f32", "dense_rescore_f16", "fuse_", "calibrate_f32"):
+    for part in (
+        "ppr_pass_",
+        "ppr_residual",
+        "dense_select_f32",
+        "dense_rescore_f16",
+        "fuse_",
+        "calibrate_f32",
+        "dice_f32",
+    ):
         assert any(kernel.startswith(part) for kernel in launched), part
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import Corpus, Graph
+from ...types import Corpus, Graph, LabelSets
 from ..arguments import Evidence, PprQueries
 from .device_ops import DeviceOps
 from .runtime import DeviceArray, Runtime
@@ -62,6 +62,18 @@ class DeviceBackend:
         upload = self.runtime.upload
         uploaded = [(upload(ids), upload(scores), upload(counts)) for ids, scores, counts in lists]
         return self._download(self.device.fuse(uploaded, method=method, **options))
+
+    def dice(
+        self,
+        labels: LabelSets,
+        query_indptr: NDArray[np.int64],
+        query_units: NDArray[np.int32],
+        candidates: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+        *,
+        threads: int,
+    ) -> NDArray[np.float32]:
+        return self.runtime.download(self.device.dice(labels, query_indptr, query_units, candidates, indptr))
 
     def _download(self, arrays: dict[str, DeviceArray]) -> dict[str, Any]:
         return {name: self.runtime.download(array) for name, array in arrays.items()}

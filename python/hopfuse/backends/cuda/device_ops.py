@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...types import Corpus, Graph
+from ...types import Corpus, Graph, LabelSets
 from ..arguments import DENSE_SUFFIXES, PprQueries
-from . import dense, fusion, ppr
+from . import dense, dice, fusion, ppr
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -127,6 +127,19 @@ class DeviceOps:
         hits = fusion.fuse(self.runtime, lists, method=method, **options)
         self.record("fuse_f32", queries=int(lists[0][0].shape[0]), method=method, lists=len(lists))
         return hits
+
+    def dice(
+        self,
+        labels: LabelSets,
+        query_indptr: NDArray[np.int64],
+        query_units: NDArray[np.int32],
+        candidates: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+    ) -> DeviceArray:
+        """Of arrays on the host: texts are there."""
+        scores = dice.dice(self.runtime, labels, query_indptr, query_units, candidates, indptr)
+        self.record("dice_f32", queries=indptr.size - 1, candidates=candidates.shape[0])
+        return scores
 
     def seed_hits(
         self,
