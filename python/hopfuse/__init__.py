@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .ops.memory import MemoryEstimate, memory_estimate, release
     from .ops.ppr import ppr, ppr_topk
     from .ops.seeding import seed_hits
-    from .types import Corpus, Graph, Hits, LabelSets, PprHits, PprResult, Seeds
+    from .types import Corpus, Graph, Hits, LabelSets, PprHits, PprResult, Seeds, Triples
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "PprResult",
     "Seeds",
     "SelfTest",
+    "Triples",
     "adapters",
     "calibrate",
     "capture",
@@ -64,7 +65,7 @@ __all__ = [
 #: Where each public name lives: a module of the package, or None for a room, which is a module itself.
 _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference")),
-    **dict.fromkeys(("Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds"), "types"),
+    **dict.fromkeys(("Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"), "types"),
     **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
     **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),

@@ -56,8 +56,9 @@ class LabelSets:
 
     def __post_init__(self) -> None:
         _check_options(self.unit, self.repeats)
-        object.__setattr__(self, "vocabulary", tuple(self.vocabulary))
-        _check_words(self.vocabulary, "vocabulary")  # type: ignore[arg-type]  # a tuple by now
+        vocabulary = tuple(self.vocabulary)
+        _check_words(vocabulary, "vocabulary")
+        object.__setattr__(self, "vocabulary", vocabulary)
         _check_members(self)
         self._number.update({element: number for number, element in enumerate(self.vocabulary)})
 
