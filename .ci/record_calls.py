@@ -25,6 +25,7 @@ OUTPUTS = {
     "calibrate": ("out",),
     "fuse": ("out_ids", "out_scores", "out_counts"),
     "ising": ("out_ids", "out_scores", "out_counts"),
+    "dice": ("scores",),
 }
 # Outputs of dense_encode, which the replay makes anew.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
@@ -99,6 +100,10 @@ class Recorder:
     def ising(self, **fields: Any) -> None:
         _native.ising(**fields)
         self.add("ising", fields)
+
+    def dice(self, **fields: Any) -> None:
+        _native.dice(**fields)
+        self.add("dice", fields)
 
 
 # ---- The calls -----------------------------------------------------------------------------------------------
@@ -203,6 +208,16 @@ def ising_calls(rng: np.random.Generator) -> None:
             hf.ising_rerank(found, g, coupling=2.0, temperature=0.7, relaxation=1.0, steps=7, blend=0.6, k=5, threads=1)
 
 
+def dice_calls(rng: np.random.Generator) -> None:
+    texts = ["".join(rng.choice(list("abcdefgh "), length)) for length in rng.integers(0, 60, 90)]
+    for unit in ("bigrams", "words"):
+        labels = hf.LabelSets.from_labels(texts[:60], unit=unit)
+        for parts in (1, 3):
+            ends = np.sort(rng.integers(0, 901, 29))
+            candidates = rng.integers(0, 60, (900, parts))
+            hf.dice_scores(texts[60:], labels, candidates, indptr=[0, *ends, 900], threads=1)
+
+
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
     cpu._native = cpu_graph._native = recorder  # type: ignore[assignment]
@@ -211,6 +226,7 @@ def main(calls: Path, expected: Path) -> None:
     dense_calls(rng)
     fusion_calls(rng)
     ising_calls(rng)
+    dice_calls(rng)
     calls.write_bytes(struct.pack("<I", len(recorder.calls)) + b"".join(recorder.calls))
     expected.write_bytes(b"".join(recorder.expected))
     print(f"{len(recorder.calls)} calls recorded on {_native.isa()}")

@@ -1,4 +1,4 @@
-"""Retrieval quality on the question folders beside the repository: writes docs/quality.md.
+"""Retrieval quality on the question folders beside the repository, MetaQA's too: writes docs/quality.md.
 
 python -m bench.quality [--data FOLDER] [--out docs/quality.md]
 """
@@ -170,7 +170,12 @@ def main() -> None:
     for name in FOLDERS:
         qrels = Qrels.read_jsonl(args.data / name / "queries.jsonl")
         results[name] = evaluate(runs_of(args.data / name, encoder), qrels, METRICS, baseline="dense")
-    args.out.write_text(report(results), encoding="utf-8")
+    text = report(results)
+    if (args.data / "metaqa").is_dir():
+        from . import metaqa
+
+        text += "\n" + metaqa.section(args.data / "metaqa", encoder)
+    args.out.write_text(text, encoding="utf-8")
     print(f"wrote {args.out}")
 
 

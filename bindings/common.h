@@ -42,3 +42,4 @@ void bind_ppr(nb::module_& m);
 void bind_dense(nb::module_& m);
 void bind_fuse(nb::module_& m);
 void bind_ising(nb::module_& m);
+void bind_dice(nb::module_& m);

@@ -48,4 +48,5 @@ NB_MODULE(_native, m) {
     bind_dense(m);
     bind_fuse(m);
     bind_ising(m);
+    bind_dice(m);
 }

@@ -3,6 +3,7 @@
 
 #include "hopfuse/calibrate.h"
 #include "hopfuse/dense_topk.h"
+#include "hopfuse/dice.h"
 #include "hopfuse/fuse.h"
 #include "hopfuse/ising.h"
 #include "hopfuse/ppr.h"
@@ -17,6 +18,7 @@ struct CpuKernels {
     Status (*calibrate_f32)(const CalibrateArgs&);
     Status (*fuse_f32)(const FuseArgs&);
     Status (*ising_f32)(const IsingArgs&);
+    Status (*dice_f32)(const DiceArgs&);
 };
 
 #define HOPFUSE_DECLARE_ISA(ns)                                                                                \
@@ -27,6 +29,7 @@ struct CpuKernels {
     Status calibrate_f32(const CalibrateArgs&);                                                                \
     Status fuse_f32(const FuseArgs&);                                                                          \
     Status ising_f32(const IsingArgs&);                                                                        \
+    Status dice_f32(const DiceArgs&);                                                                          \
     }
 
 HOPFUSE_DECLARE_ISA(baseline)

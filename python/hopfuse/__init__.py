@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
     from .ops.dense import dense_topk
+    from .ops.dice import dice_scores
     from .ops.fusion import fuse
     from .ops.ising import ising_rerank
     from .ops.memory import MemoryEstimate, memory_estimate, release
     from .ops.ppr import ppr, ppr_topk
     from .ops.seeding import seed_hits
-    from .types import Corpus, Graph, Hits, PprHits, PprResult, Seeds
+    from .types import Corpus, Graph, Hits, LabelSets, PprHits, PprResult, Seeds, Triples
 
 __version__ = "0.1.0"
 
@@ -32,15 +33,18 @@ __all__ = [
     "Graph",
     "Hits",
     "Index",
+    "LabelSets",
     "MemoryEstimate",
     "PprHits",
     "PprResult",
     "Seeds",
     "SelfTest",
+    "Triples",
     "adapters",
     "calibrate",
     "capture",
     "dense_topk",
+    "dice_scores",
     "encoders",
     "errors",
     "evaluate",
@@ -66,7 +70,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(
         ("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference", "types")
     ),
-    **dict.fromkeys(("Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds"), "types"),
+    **dict.fromkeys(("Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"), "types"),
     **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
     **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),
@@ -75,6 +79,7 @@ _HOMES: dict[str, str | None] = {
     "Index": "index",
     "calibrate": "ops.calibration",
     "dense_topk": "ops.dense",
+    "dice_scores": "ops.dice",
     "explain": "backends",
     "fuse": "ops.fusion",
     "ising_rerank": "ops.ising",

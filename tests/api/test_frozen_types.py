@@ -21,6 +21,8 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: hf.Hits([[1]], [[1.0]]),
     lambda: hf.ppr(graph(), [{0: 1.0}]),
     lambda: hf.ppr_topk(graph(), [{0: 1.0}], 2),
+    lambda: hf.LabelSets.from_labels(["Ada"]),
+    lambda: hf.Triples([("Ada", "wrote", "Notes")]),
     fusion.Boltzmann,
     fusion.Linear,
     fusion.Max,

@@ -252,6 +252,18 @@ struct Replay {
         return kernels.ising_f32(args);
     }
 
+    Status dice(const Call& c) const {
+        return kernels.dice_f32({{c.array<int64_t>("label_indptr"), c.array<int32_t>("label_units")},
+                                 int32_t(c.whole("units")),
+                                 {c.array<int64_t>("query_indptr"), c.array<int32_t>("query_units")},
+                                 c.extent("indptr", 0) - 1,
+                                 c.array<int64_t>("indptr"),
+                                 c.array<int32_t>("candidates"),
+                                 int32_t(c.extent("candidates", 1)),
+                                 c.array<float>("scores"),
+                                 threads});
+    }
+
     Status run(const Call& c) const {
         if (c.op == "graph") return Status::ok;
         if (c.op == "ppr") return ppr(c);
@@ -260,6 +272,7 @@ struct Replay {
         if (c.op == "calibrate") return calibrate(c);
         if (c.op == "fuse") return fuse(c);
         if (c.op == "ising") return ising(c);
+        if (c.op == "dice") return dice(c);
         fail("unknown op " + c.op);
     }
 

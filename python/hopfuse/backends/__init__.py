@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BackendError, InputError
-from ..types import Corpus, Graph
+from ..types import Corpus, Graph, LabelSets
 from . import cpu
 from .arguments import Evidence, IsingModel, PprQueries
 from .cupy_lookup import no_cupy
@@ -83,6 +83,17 @@ class Backend(Protocol):
         k: int,
         threads: int,
     ) -> dict[str, Any]: ...
+
+    def dice(
+        self,
+        labels: LabelSets,
+        query_indptr: NDArray[np.int64],
+        query_units: NDArray[np.int32],
+        candidates: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+        *,
+        threads: int,
+    ) -> NDArray[np.float32]: ...
 
 
 _backends: dict[str, Backend] = {"cpu": cpu}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..types import Corpus, Graph
+from ..types import Corpus, Graph, LabelSets
 from .arguments import DENSE_SUFFIXES, Evidence, IsingModel, PprQueries, thread_count
 from .cpu_graph import graph_view, threads_used
 
@@ -292,3 +292,32 @@ def ising(
     _native.ising(**rows, ids=ids, scores=scores, counts=counts, **model._asdict(), threads=threads, **best)
     _record("ising_f32", threads, queries=batch, candidates=int(counts.sum()))
     return {name.removeprefix("out_"): array for name, array in best.items()}
+
+
+# ---- Sørensen-Dice ---------------------------------------------------------------------------------------------------
+
+
+def dice(
+    labels: LabelSets,
+    query_indptr: NDArray[np.int64],
+    query_units: NDArray[np.int32],
+    candidates: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    *,
+    threads: int,
+) -> NDArray[np.float32]:
+    """Scores, (Z,)."""
+    scores = np.empty(candidates.shape[0], np.float32)
+    _native.dice(
+        label_indptr=labels.indptr,
+        label_units=labels.members,
+        units=len(labels.vocabulary),
+        query_indptr=query_indptr,
+        query_units=query_units,
+        indptr=indptr,
+        candidates=candidates,
+        threads=threads,
+        scores=scores,
+    )
+    _record("dice_f32", threads, queries=indptr.size - 1, candidates=candidates.shape[0])
+    return scores

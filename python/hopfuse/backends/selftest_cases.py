@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..types import Corpus, Graph
+from ..types import Corpus, Graph, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
 from . import Backend
 from .arguments import DeviceSeeds, IsingModel, PprQueries
@@ -68,6 +68,7 @@ def quick_cases() -> Iterator[Case]:
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
     yield ising_case("ising", weighted=True)
+    yield Case("dice", _dice)
     yield Case("search, recorded and replayed", _search)
 
 
@@ -87,6 +88,7 @@ def every_case() -> Iterator[Case]:
     yield ising_case("ising", weighted=True)
     yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
     yield Case("seed_hits", _seed_hits)
+    yield Case("dice", _dice)
     yield Case("search, recorded and replayed", _search)
 
 
@@ -302,6 +304,19 @@ def _seed_hits(backend: Backend) -> Answer:
     runtime = backend.device.runtime
     uploaded = {name: runtime.upload(array) for name, array in arrays.items()}
     return [runtime.download(array) for array in backend.device.seed_hits(**uploaded, mass=0.5)]
+
+
+def _dice(backend: Backend) -> Answer:
+    """Labels of every length from none, texts with elements that no label has, queries without candidates."""
+    rng = np.random.default_rng(9)
+    labels = LabelSets.from_labels([_drawn_text(rng, length) for length in rng.integers(0, 40, 50)])
+    sets = labels.sets_of([_drawn_text(rng, length) + " é€" for length in (0, 5, 30, 30, 200)])
+    candidates = rng.integers(0, len(labels), (700, 3)).astype(np.int32)
+    return [backend.dice(labels, *sets, candidates, np.array([0, 0, 1, 300, 300, 700]), threads=1)]
+
+
+def _drawn_text(rng: np.random.Generator, length: int) -> str:
+    return "".join(rng.choice(list("abcde "), length))
 
 
 def _search(backend: Backend) -> Answer:

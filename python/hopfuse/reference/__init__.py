@@ -7,6 +7,7 @@ written to be read: each is the formula of its docstring, a query at a time.
 from .calibration import calibrate
 from .canonical import canonical_dot, canonical_scores, dense_topk_canonical, fma32
 from .dense import dense_scores, dense_topk
+from .dice import dice, dice_scores, elements
 from .fusion import fuse
 from .ising import ising_rerank, mean_field, shared_neighbours
 from .pagerank import ppr, ppr_residual, ppr_topk
@@ -21,6 +22,9 @@ __all__ = [
     "dense_scores",
     "dense_topk",
     "dense_topk_canonical",
+    "dice",
+    "dice_scores",
+    "elements",
     "fma32",
     "fuse",
     "ising_rerank",

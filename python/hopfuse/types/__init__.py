@@ -3,8 +3,10 @@
 from .corpus import Corpus
 from .graph import Graph
 from .hits import Hits, PprHits
+from .label_sets import LabelSets
 from .ppr_result import PprResult
 from .seeds import Seeds
 from .term_matrix import TermMatrix
+from .triples import Triples
 
-__all__ = ["Corpus", "Graph", "Hits", "PprHits", "PprResult", "Seeds", "TermMatrix"]
+__all__ = ["Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "TermMatrix", "Triples"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import Corpus, Graph
+from ...types import Corpus, Graph, LabelSets
 from ..arguments import Evidence, IsingModel, PprQueries
 from .device_ops import DeviceOps
 from .runtime import DeviceArray, Runtime
@@ -74,6 +74,18 @@ class DeviceBackend:
     ) -> dict[str, Any]:
         ids, scores, counts = (self.runtime.upload(array) for array in hits)
         return self._download(self.device.ising(graph, (ids, scores, counts), model, k=k))
+
+    def dice(
+        self,
+        labels: LabelSets,
+        query_indptr: NDArray[np.int64],
+        query_units: NDArray[np.int32],
+        candidates: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+        *,
+        threads: int,
+    ) -> NDArray[np.float32]:
+        return self.runtime.download(self.device.dice(labels, query_indptr, query_units, candidates, indptr))
 
     def _download(self, arrays: dict[str, DeviceArray]) -> dict[str, Any]:
         return {name: self.runtime.download(array) for name, array in arrays.items()}

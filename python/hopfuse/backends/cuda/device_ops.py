@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...types import Corpus, Graph
+from ...types import Corpus, Graph, LabelSets
 from ..arguments import DENSE_SUFFIXES, IsingModel, PprQueries
-from . import dense, fusion, ising, ppr
+from . import dense, dice, fusion, ising, ppr
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -135,6 +135,19 @@ class DeviceOps:
         self.settle(status)
         self.record("ising_f32", queries=int(hits[0].shape[0]))
         return best
+
+    def dice(
+        self,
+        labels: LabelSets,
+        query_indptr: NDArray[np.int64],
+        query_units: NDArray[np.int32],
+        candidates: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+    ) -> DeviceArray:
+        """Of arrays on the host: texts are there."""
+        scores = dice.dice(self.runtime, labels, query_indptr, query_units, candidates, indptr)
+        self.record("dice_f32", queries=indptr.size - 1, candidates=candidates.shape[0])
+        return scores
 
     def seed_hits(
         self,

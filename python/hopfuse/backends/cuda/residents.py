@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import BackendError
-from ...types import Corpus, Graph
+from ...types import Corpus, Graph, LabelSets
 from .runtime import Runtime
 
 
@@ -29,7 +29,7 @@ def residents(runtime: Runtime, held: Graph | Corpus) -> list[Any]:
     return [kept for key, kept in list(held._prepared.items()) if key.startswith(resident_key(runtime))]
 
 
-def release(runtime: Runtime, held: Graph | Corpus) -> None:
+def release(runtime: Runtime, held: Graph | Corpus | LabelSets) -> None:
     """Free what is on the device; a recording that reads it keeps it until it is dropped itself."""
     for key in [key for key in list(held._prepared) if key.startswith(resident_key(runtime))]:
         held._prepared.pop(key, None)

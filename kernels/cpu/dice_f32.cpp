@@ -1,0 +1,58 @@
+// dice_f32 for one instruction set: threads over queries. Contract: hopfuse/dice.h.
+#include "hopfuse/dice.h"
+
+#include <new>
+#include <vector>
+
+#include "kernels.h"
+#include "threads.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+namespace {
+
+struct Mark {
+    uint8_t value;
+};
+
+// A query's elements among those that labels have, marked while its candidates are scored.
+void mark_query(const DiceArgs& args, int64_t b, uint8_t value, Mark* marks) {
+    for (int64_t i = args.queries.indptr[b]; i < args.queries.indptr[b + 1]; ++i)
+        if (args.queries.units[i] < args.units) marks[args.queries.units[i]].value = value;
+}
+
+double label_dice(const DiceArgs& args, int32_t label, int64_t query_size, const Mark* marks) {
+    const int64_t begin = args.labels.indptr[label], end = args.labels.indptr[label + 1];
+    int64_t common = 0;
+    for (int64_t i = begin; i < end; ++i) common += marks[args.labels.units[i]].value;
+    return dice_coefficient(common, query_size + end - begin);
+}
+
+void score_query(const DiceArgs& args, int64_t b, Mark* marks) {
+    const int64_t size = args.queries.indptr[b + 1] - args.queries.indptr[b];
+    mark_query(args, b, 1, marks);
+    for (int64_t at = args.indptr[b]; at < args.indptr[b + 1]; ++at) {
+        double sum = 0.0;
+        for (int32_t part = 0; part < args.parts; ++part)
+            sum += label_dice(args, args.candidates[at * args.parts + part], size, marks);
+        args.scores[at] = mean_dice(sum, args.parts);
+    }
+    mark_query(args, b, 0, marks);
+}
+
+}  // namespace
+
+Status dice_f32(const DiceArgs& args) {
+    if (args.parts < 1 || args.units < 0 || args.threads < 1) return Status::bad_argument;
+    try {
+        const size_t units = size_t(args.units);
+        std::vector<Mark> marks(units * size_t(args.threads), Mark{0});
+#pragma omp parallel for schedule(dynamic, 1) num_threads(args.threads)
+        for (int64_t b = 0; b < args.batch; ++b) score_query(args, b, marks.data() + units * size_t(thread_index()));
+        return Status::ok;
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,106 @@
+"""Sørensen-Dice scores of labels against texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends import resolve
+from ..backends.arguments import thread_count
+from ..errors import InputError
+from ..types import LabelSets
+from ..types.arrays import to_numpy
+
+
+def dice_scores(
+    texts: Sequence[str],
+    labels: LabelSets,
+    candidates: Any,
+    *,
+    indptr: Any,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> NDArray[np.float32]:
+    """Mean Sørensen-Dice coefficient of a text with the labels of each of its candidates.
+
+    dice(X, Y) = 2·|X ∩ Y| / (|X| + |Y|), and 0 where both sets are empty. A candidate with one label scores their dice,
+    a triple (head, relation, tail) the mean of three. Sizes and intersections are whole numbers; the rest is float64,
+    rounded to float32 once.
+
+    Parameters
+    ----------
+    texts : sequence of str, B entries
+        Taken apart as the labels were (:meth:`LabelSets.sets_of`).
+    labels : LabelSets
+    candidates : array_like of int, shape (Z, P) or (Z,), P >= 1
+        The numbers of each candidate's labels.
+    indptr : array_like of int, shape (B + 1,)
+        Text b is scored with the candidates ``indptr[b]`` .. ``indptr[b + 1] - 1``.
+    backend : {"auto", "cpu", "cuda"}
+        Texts and candidates are the host's, and so is the result; labels stay on a device after their first use there.
+    threads : int, optional
+        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+
+    Returns
+    -------
+    ndarray of float32, shape (Z,)
+        In [0, 1].
+
+    Raises
+    ------
+    InputError
+        Texts that are not strings, numbers that no label has, an indptr that does not ascend from 0 to Z.
+
+    Notes
+    -----
+    APOC's ``apoc.text.sorensenDiceSimilarity`` compares multisets of bigrams: ``repeats=True`` of :class:`LabelSets`
+    gives its number. What is left: it makes texts upper case, not lower (ß becomes SS there); it splits at ASCII white
+    space alone; it counts UTF-16 units, so that a character beyond U+FFFF is two; and two texts without a bigram score
+    1 there where their words are equal, and NaN otherwise, here 0.
+
+    References
+    ----------
+    Dice, Measures of the Amount of Ecologic Association Between Species, Ecology 26, 1945. Sørensen, 1948.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> labels = hf.LabelSets.from_labels(["Ada Lovelace", "wrote", "Notes"])
+    >>> hf.dice_scores(["what did ada write"], labels, [[0, 1, 2]], indptr=[0, 1])
+    array([0.2], dtype=float32)
+    >>> hf.dice_scores(["night"], hf.LabelSets.from_labels(["nacht"]), [0], indptr=[0, 1])
+    array([0.25], dtype=float32)
+    """
+    if not isinstance(labels, LabelSets):
+        raise InputError(f"labels is a {type(labels).__name__}; take them apart: hf.LabelSets.from_labels(labels)")
+    query_indptr, query_units = labels.sets_of(texts)
+    rows = _read_candidates(candidates, len(labels))
+    bounds = _read_indptr(indptr, query_indptr.size - 1, rows.shape[0])
+    return resolve(backend).dice(labels, query_indptr, query_units, rows, bounds, threads=thread_count(threads))
+
+
+def _read_candidates(candidates: Any, count: int) -> NDArray[np.int32]:
+    array = to_numpy(candidates, "candidates")
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] < 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"candidates are {array.dtype}{array.shape}; they must be numbers of labels, whole, of shape (Z, P) or (Z,)"
+        )
+    if array.size and (array.min() < 0 or array.max() >= count):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise InputError(f"candidates has label {wrong}; labels are 0 .. {count - 1}")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def _read_indptr(indptr: Any, batch: int, count: int) -> NDArray[np.int64]:
+    array = to_numpy(indptr, "indptr")
+    if array.shape != (batch + 1,) or array.dtype.kind not in "iu":
+        raise InputError(f"indptr is {array.dtype}{array.shape}; it must be whole numbers of shape ({batch + 1},)")
+    bounds = np.ascontiguousarray(array, np.int64)
+    if bounds[0] != 0 or bounds[-1] != count or (bounds[1:] < bounds[:-1]).any():
+        raise InputError(f"indptr does not ascend from 0 to {count}, the number of candidates")
+    return bounds

@@ -1,0 +1,194 @@
+"""What labels are made of: the sets that Sørensen-Dice coefficients compare."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .term_matrix import _check_words
+
+Unit = Literal["bigrams", "words"]
+UNITS: tuple[Unit, ...] = ("bigrams", "words")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelSets:
+    """The set of each label's elements, as numbers. Immutable; build it with :meth:`from_labels`.
+
+    Parameters
+    ----------
+    vocabulary : sequence of str, V entries
+        Every element that a label has, distinct, ascending by code points.
+    indptr : ndarray of int64, shape (L + 1,)
+        Label l has the entries ``indptr[l]`` .. ``indptr[l + 1] - 1``.
+    members : ndarray of int32, shape (Z,)
+        Numbers in the vocabulary, ascending within a label. Arrays are referenced, not copied: do not change them.
+    unit : {"bigrams", "words"}
+    repeats : bool
+
+    Raises
+    ------
+    InputError
+        Anything that is not as above.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.LabelSets.from_labels(["directed by", "written by"])
+    LabelSets(labels=2, vocabulary=13, members=15, unit='bigrams', repeats=False)
+    """
+
+    vocabulary: Sequence[str]
+    indptr: NDArray[np.int64]
+    members: NDArray[np.int32]
+    unit: Unit = "bigrams"
+    repeats: bool = False
+    _number: dict[str, int] = field(default_factory=dict, init=False)
+    _prepared: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        _check_options(self.unit, self.repeats)
+        vocabulary = tuple(self.vocabulary)
+        _check_words(vocabulary, "vocabulary")
+        object.__setattr__(self, "vocabulary", vocabulary)
+        _check_members(self)
+        self._number.update({element: number for number, element in enumerate(self.vocabulary)})
+
+    @classmethod
+    def from_labels(cls, labels: Sequence[str], *, unit: Unit = "bigrams", repeats: bool = False) -> LabelSets:
+        """Take labels apart.
+
+        Parameters
+        ----------
+        labels : sequence of str, L entries
+            Lower-cased here. A label may be empty, or have no element: its set is then empty.
+        unit : {"bigrams", "words"}
+            ``"bigrams"``: two neighbouring characters (code points), neither of them white space. ``"words"``: runs of
+            letters, digits and underscores.
+        repeats : bool
+            Whether a second occurrence is an element of its own, so that multisets are compared.
+
+        Returns
+        -------
+        LabelSets
+
+        Raises
+        ------
+        InputError
+            Labels that are not strings, an unknown unit.
+
+        Examples
+        --------
+        >>> from hopfuse import LabelSets
+        >>> LabelSets.from_labels(["Ada Lovelace", "Ada"]).vocabulary
+        ('ac', 'ad', 'ce', 'da', 'el', 'la', 'lo', 'ov', 've')
+        >>> LabelSets.from_labels(["New York, New York"], unit="words", repeats=True).vocabulary
+        ('new', 'new 2', 'york', 'york 2')
+        """
+        _check_options(unit, repeats)
+        rows = [list(_elements(label, unit, repeats)) for label in _texts(labels, "labels")]
+        vocabulary = sorted({element for row in rows for element in row})
+        number = {element: at for at, element in enumerate(vocabulary)}
+        indptr, members = _numbered([[number[element] for element in row] for row in rows])
+        return cls(vocabulary, indptr, members, unit, repeats)
+
+    def sets_of(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The sets of other texts, taken apart as the labels were.
+
+        Parameters
+        ----------
+        texts : sequence of str, B entries
+
+        Returns
+        -------
+        indptr : ndarray of int64, shape (B + 1,)
+        members : ndarray of int32
+            Ascending within a text. An element that no label has is V or more: it counts in a set's size alone.
+
+        Examples
+        --------
+        >>> from hopfuse import LabelSets
+        >>> LabelSets.from_labels(["Ada"]).sets_of(["Adam"])
+        (array([0, 3]), array([0, 1, 2], dtype=int32))
+        """
+        rows = []
+        for text in _texts(texts, "texts"):
+            known, total = [], 0
+            for element in _elements(text, self.unit, self.repeats):
+                total += 1
+                if element in self._number:
+                    known.append(self._number[element])
+            rows.append(known + [len(self.vocabulary) + i for i in range(total - len(known))])
+        return _numbered(rows)
+
+    def __len__(self) -> int:
+        return int(self.indptr.size - 1)
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelSets(labels={len(self)}, vocabulary={len(self.vocabulary)}, members={self.members.size}, "
+            f"unit={self.unit!r}, repeats={self.repeats})"
+        )
+
+
+def _elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
+    lowered = text.lower()
+    if unit == "words":
+        every: Iterator[str] = iter(_WORD.findall(lowered))
+    else:
+        every = (word[i : i + 2] for word in lowered.split() for i in range(len(word) - 1))
+    if not repeats:
+        return set(every)
+    # No element has white space, so a number behind it makes another one.
+    return [
+        element if nth == 1 else f"{element} {nth}"
+        for element, count in Counter(every).items()
+        for nth in range(1, count + 1)
+    ]
+
+
+def _numbered(rows: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=indptr[1:])
+    return indptr, np.array([number for row in rows for number in sorted(row)], np.int32)
+
+
+def _texts(texts: Sequence[str], name: str) -> list[str]:
+    if isinstance(texts, str):
+        raise InputError(f"{name} is one string; pass a sequence of them, [text]")
+    listed = list(texts)
+    for at, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise InputError(f"{name}[{at}] is a {type(text).__name__}; it must be a string")
+    return listed
+
+
+def _check_options(unit: Any, repeats: Any) -> None:
+    if unit not in UNITS:
+        raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
+    if not isinstance(repeats, bool | np.bool_):
+        raise InputError(f"repeats is {repeats!r}; it must be True or False")
+
+
+def _check_members(sets: LabelSets) -> None:
+    indptr, members = sets.indptr, sets.members
+    for name, array, dtype in (("indptr", indptr, np.int64), ("members", members, np.int32)):
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+            raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
+        if not array.flags.c_contiguous:
+            raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
+    if not indptr.size or indptr[0] != 0 or indptr[-1] != members.size or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(f"indptr does not ascend from 0 to {members.size}")
+    if members.size and (members.min() < 0 or members.max() >= len(sets.vocabulary)):
+        raise InputError(f"members holds a number outside 0 .. {len(sets.vocabulary) - 1}")
+    falls = np.flatnonzero(members[1:] <= members[:-1]) + 1
+    if not np.isin(falls, indptr).all():
+        raise InputError("members do not ascend within a label")

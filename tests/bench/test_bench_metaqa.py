@@ -1,0 +1,75 @@
+"""The report on MetaQA: on a knowledge graph of three films, and on the real one where it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import metaqa
+
+pytest.importorskip("wordllama", reason="entity texts become vectors by WordLlama (extra demo)")
+for module in ("bm25s", "Stemmer"):
+    pytest.importorskip(module, reason="the lexical mode is BM25's (extra lexical)")
+
+DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "metaqa"
+FILES = {
+    "kb.tsv": ["Alien\tdirected by\tRidley Scott", "Alien\thas genre\tHorror", "Jaws\tdirected by\tSteven Spielberg"],
+    "entity2text.txt": ["0\tAlien", "1\tRidley Scott", "2\tHorror", "3\tJaws"],
+    "qa_1hop_dev.txt": ["who directed [Alien]\tRidley Scott", "what genre is [Alien]\tHorror"],
+    "qa_2hop_dev.txt": ["films of the director of [Alien]\tAlien|Jaws"],
+    "qa_3hop_dev.txt": [],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, lines in FILES.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_collection_is_what_the_files_say(folder: Path) -> None:
+    made = metaqa.Collection.read(folder, metaqa.WordLlamaEncoder(64))
+    assert made.triples.entities == ("Alien", "Ridley Scott", "Horror", "Jaws", "Steven Spielberg")
+    assert metaqa.entity_texts(made.triples)[:2] == [
+        "Alien. Alien directed by Ridley Scott. Alien has genre Horror",
+        "Ridley Scott. Alien directed by Ridley Scott",
+    ]
+    asked = {q.text: (q.hops, q.answers) for q in made.questions}
+    assert asked["who directed Alien"] == (1, ("Ridley Scott",))
+    assert asked["films of the director of Alien"] == (2, ("Alien", "Jaws"))
+    at = [q.text for q in made.questions].index("films of the director of Alien")
+    assert made.qrels.gold[at] == (0, 3)
+    assert made.qrels.num_hops.tolist() == [1, 1, 2]
+    assert len(metaqa.questions_of(folder, 1)) == 2
+
+
+def test_the_report_has_every_run_in_every_group(folder: Path) -> None:
+    text = metaqa.section(folder, metaqa.WordLlamaEncoder(64))
+    for group in ("1 hop\n", "2 hops\n"):
+        assert group in text
+    for name in metaqa.RUNS:
+        assert text.count(f"\n| {name} | ") >= 2
+    assert "| graph | 100.0 | 100.0 |" in text  # both answers are an end of one of Alien's triples
+
+
+def test_the_timings_are_of_batches_of_32(folder: Path) -> None:
+    questions = [f"who directed [Alien] {at}\tRidley Scott" for at in range(3 * metaqa.BATCH + 5)]
+    (folder / "qa_1hop_dev.txt").write_text("\n".join(questions) + "\n", encoding="utf-8")
+    lines = metaqa.speed(metaqa.Collection.read(folder, metaqa.WordLlamaEncoder(64))).splitlines()
+    assert len(lines) == 2 + len(metaqa.RUNS)
+    assert all(float(line.split("|")[2]) > 0 for line in lines[2:])
+
+
+def test_on_the_real_questions_the_graph_finds_what_vectors_do_not() -> None:
+    if not DATA.is_dir():
+        pytest.skip("the data folder metaqa is absent (set HOPFUSE_DATA)")
+    made = metaqa.Collection.read(DATA, metaqa.WordLlamaEncoder(), 64)
+    names: Any = ("vector", "graph", "hybrid")
+    result = metaqa.evaluation(made, {name: metaqa.RUNS[name] for name in names})
+    one = {name: result.estimate(name, "hit@10", group="1 hop").mean for name in names}
+    assert one["graph"] > one["vector"]
+    assert result.group("3 hops").queries == 64

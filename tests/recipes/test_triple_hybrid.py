@@ -1,0 +1,256 @@
+"""The Dice-Sørensen hybrid: its composition over the oracle, on every backend; modes, hops, traces, refusals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+import variants
+from compare import assert_hits_equal
+from hopfuse import reference
+from hopfuse.errors import InputError
+from numpy.typing import NDArray
+
+ENTITIES, DIM, BATCH = 30, 6, 5
+WORDS = ["film", "actor", "the", "sea", "night", "day", "red", "river", "of", "stone"]
+
+
+class Lists:
+    """A lexical leg that looks lists up."""
+
+    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
+        return hf.Hits.from_lists([[(3, 2.0), (1, 1.0)][:k] for _ in questions])
+
+
+class Case:
+    """Names of drawn words, facts among them with loops and parallels, and questions of the same words."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        names = [f"{' '.join(rng.choice(WORDS, int(rng.integers(1, 4))))} {e}" for e in range(ENTITIES)]
+        relations = ["directed by", "starred actors", "written by"]
+        self.rows = [
+            (names[int(h)], relations[int(r)], names[int(t)])
+            for h, r, t in zip(*(rng.integers(0, most, 45) for most in (25, 3, 25)), strict=True)
+        ]
+        self.triples = hf.Triples(self.rows, names)
+        self.vectors = rng.standard_normal((ENTITIES, DIM)).astype(np.float32)
+        self.questions = ["Who directed the RED river"] + [
+            " ".join(rng.choice([*WORDS, "written", "by"], 5)) for _ in range(BATCH - 1)
+        ]
+        self.asked = rng.standard_normal((BATCH, DIM)).astype(np.float32)
+
+    def ask(self, recipe: hf.recipes.TripleHybrid, **how: Any) -> hf.recipes.TripleHybridResult:
+        return recipe.search(self.questions, vectors=self.asked, **how)
+
+
+@pytest.fixture
+def case() -> Case:
+    return Case(4)
+
+
+def cosines(case: Case) -> NDArray[np.float64]:
+    x, q = case.vectors.astype(np.float64), case.asked.astype(np.float64)
+    return np.asarray((q @ x.T) / np.linalg.norm(q, axis=1)[:, None] / np.linalg.norm(x, axis=1))
+
+
+def graph_scores(case: Case, b: int, seeds: int, hops: int, **how: Any) -> dict[int, float]:
+    """Entity by entity, in plain loops over names and the oracle's dice."""
+    facts = list(dict.fromkeys(case.rows))
+    names = case.triples.entities
+    frontier = {names[e] for e in np.argsort(-cosines(case)[b], kind="stable")[:seeds]}
+    seen, best = set(frontier), dict[str, float]()
+    for _ in range(hops):
+        reached = set()
+        for head, relation, tail in facts:
+            score = reference.dice_scores([case.questions[b]], [head, relation, tail], [[0, 1, 2]], [0, 1], **how)[0]
+            for end, other in ((head, tail), (tail, head)):
+                if end in frontier:
+                    reached.add(other)
+                    best[other] = max(best.get(other, 0.0), score)
+        frontier = reached - seen
+        seen |= frontier
+    return {names.index(name): score for name, score in best.items() if score > 0}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"seeds": 3},
+        {"seeds": 2, "hops": 2, "unit": "words"},
+        {"seeds": 1, "hops": 3, "repeats": True, "vector_k": 4, "graph_k": 5},
+    ],
+)
+def test_every_mode_is_its_composition_over_the_oracle(isa: str, seed: int, options: dict[str, Any]) -> None:
+    case = Case(seed)
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, **options)
+    how = {name: options[name] for name in ("unit", "repeats") if name in options}
+    near, k = cosines(case), 8
+    found = {mode: case.ask(recipe, mode=mode, k=k).hits for mode in ("hybrid", "graph", "vector")}
+    for b in range(BATCH):
+        graph = graph_scores(case, b, options["seeds"], options.get("hops", 1), **how)
+        pooled = sorted(graph, key=lambda e: (-graph[e], e))[: recipe.graph_k]
+        closest = np.argsort(-near[b], kind="stable")[: recipe.vector_k].tolist()
+        union = {e: float(near[b, e]) for e in closest}
+        for e in pooled:
+            union[e] = max(union.get(e, -np.inf), graph[e] + 1e-6)
+        wanted = {"graph": graph, "vector": dict(enumerate(near[b].tolist())), "hybrid": union}
+        for mode, scores in wanted.items():
+            row = found[mode].row(b)
+            assert len(row) == min(k, len(scores))
+            assert [score for _, score in row] == pytest.approx(sorted(scores.values(), reverse=True)[:k], abs=1e-5)
+            for entity, score in row:  # equal scores may differ in order by float64's last bit
+                assert score == pytest.approx(scores[entity], abs=1e-5)
+
+
+def test_the_millionth_survives_float32() -> None:
+    """Where both lists say 1, the graph's is ahead by 1e-6, and of what it leads to the vectors alone are behind."""
+    triples = hf.Triples([("x y", "y x", "Y x")])
+    recipe = hf.recipes.TripleHybrid(triples, [[1.0, 0.0], [1.0, 0.0]], seeds=1, unit="words")
+    found = recipe.search(["X, y?"], vectors=[[2.0, 0.0]], k=2, explain=True)
+    assert found.lists["vector"].row(0) == [(0, 1.0), (1, 1.0)]
+    assert found.lists["graph"].row(0) == [(1, 1.0)]
+    assert found.hits.ids.tolist() == [[1, 0]]
+    assert found.hits.scores[0, 0] - 1.0 == pytest.approx(1e-6, rel=0.06)
+    assert found.hits.scores[0, 1] == 1.0
+    assert found.traces is not None
+    assert [hit["by"] for hit in found.traces[0]["hits"]] == ["graph", "vector"]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "graph", "vector", "lexical"])
+def test_a_question_does_not_know_its_batch(case: Case, mode: Any) -> None:
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, hops=2, seeds=2, lexical=Lists())
+    whole = case.ask(recipe, mode=mode, k=12).hits
+    for b in range(BATCH):
+        alone = recipe.search([case.questions[b]], vectors=case.asked[b : b + 1], mode=mode, k=12).hits
+        assert alone.row(0) == whole.row(b)
+    assert whole.shape == (BATCH, 12)
+
+
+@pytest.mark.emulator
+def test_the_emulator_gives_the_same(case: Case, every_isa: list[str]) -> None:
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3)
+    expected = case.ask(recipe)
+    if variants.missing(variants.SIMT) is not None:
+        pytest.skip(str(variants.missing(variants.SIMT)))
+    try:
+        variants.use(variants.SIMT)
+        found = case.ask(recipe)
+    finally:
+        os.environ.pop("HOPFUSE_BACKEND", None)
+    assert_hits_equal(found.hits, expected.hits)
+    assert_hits_equal(found.lists["graph"], expected.lists["graph"])
+
+
+@pytest.mark.parametrize("calibration", ["min_max", "max"])
+def test_lists_may_be_calibrated_before_the_maximum(case: Case, calibration: Any) -> None:
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3, calibration=calibration)
+    found = case.ask(recipe, k=12, explain=True)
+    lists = [found.lists["vector"], found.lists["graph"]]
+    expected = reference.fuse(lists, method="max", bias=(0.0, 1e-6), calibration=calibration, k=12)
+    assert found.hits.ids.tolist() == expected.ids.tolist()
+    assert found.traces is not None
+    for b, trace in enumerate(found.traces):
+        scaled = {
+            name: dict(hf.calibrate(hits, calibration).row(b))
+            for name, hits in zip(("vector", "graph"), lists, strict=True)
+        }
+        for hit in trace["hits"]:
+            lift = 1e-6 if hit["by"] == "graph" else 0.0
+            assert hit["score"] == pytest.approx(scaled[hit["by"]][hit["entity"]] + lift, abs=2e-7)
+            assert hit["scores"] == {
+                name: dict(lists[at].row(b))[hit["entity"]]
+                for at, name in enumerate(scaled)
+                if hit["entity"] in scaled[name]
+            }
+
+
+def test_a_trace_says_where_each_hit_comes_from(case: Case) -> None:
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3)
+    found = case.ask(recipe, k=6, explain=True)
+    assert found.traces is not None
+    by = set()
+    for b, trace in enumerate(found.traces):
+        names = case.triples.entities
+        assert [seed["entity"] for seed in trace["seeds"]] == found.lists["vector"].ids[b, :3].tolist()
+        assert [(hit["entity"], hit["score"]) for hit in trace["hits"]] == found.hits.row(b)
+        for hit in trace["hits"]:
+            by.add(hit["by"])
+            lift = 1e-6 if hit["by"] == "graph" else 0.0
+            assert hit["score"] == pytest.approx(hit["scores"][hit["by"]] + lift, abs=1e-7)
+            assert hit["scores"] == {
+                name: dict(hits.row(b))[hit["entity"]]
+                for name, hits in found.lists.items()
+                if hit["entity"] in dict(hits.row(b))
+            }
+            fact = hit["triple"]
+            assert ("graph" in hit["scores"]) == (fact is not None)
+            if fact is not None:
+                ends = fact["head"], fact["tail"]
+                assert (fact["head"], fact["relation"], fact["tail"]) == list(dict.fromkeys(case.rows))[fact["triple"]]
+                assert hit["name"] in ends
+                assert {names[seed["entity"]] for seed in trace["seeds"]} & set(ends)
+                labels = [*ends, fact["relation"]]
+                score = reference.dice_scores([case.questions[b]], labels, [[0, 1, 2]], [0, 1])[0]
+                assert fact["score"] == hit["scores"]["graph"] == pytest.approx(score, abs=1e-6)
+    assert by == {"graph", "vector"}
+
+
+def test_the_lexical_mode_needs_no_vectors(case: Case) -> None:
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, lexical=Lists())
+    found = recipe.search(case.questions, mode="lexical", k=3, explain=True)
+    assert found.hits.row(0) == [(3, 2.0), (1, 1.0)]
+    assert found.hits.shape == (BATCH, 3)
+    assert found.traces is not None
+    assert found.traces[0]["hits"][0]["by"] == "lexical"
+    assert found.traces[0]["seeds"] == []
+
+
+def test_an_encoder_gives_the_vectors(case: Case) -> None:
+    class Encoder:
+        def encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+            assert list(texts) == case.questions
+            return case.asked
+
+    recipe = hf.recipes.TripleHybrid(case.triples, hf.Corpus.from_array(case.vectors), encoder=Encoder())
+    assert_hits_equal(recipe.search(case.questions).hits, case.ask(recipe).hits)
+
+
+def test_no_facts_and_no_questions() -> None:
+    recipe = hf.recipes.TripleHybrid(hf.Triples([], ["a", "b"]), np.eye(2))
+    found = recipe.search(["a question"], vectors=[[1.0, 0.0]], k=3)
+    assert found.hits.row(0) == [(0, 1.0), (1, 0.0)]
+    assert found.lists["graph"].counts.tolist() == [0]
+    assert recipe.search([], vectors=np.zeros((0, 2))).hits.shape == (0, 10)
+
+
+def test_bad_input_is_refused(case: Case) -> None:
+    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors)
+    made: list[tuple[dict[str, Any], str]] = [
+        ({"triples": case.rows}, "is a list; wrap them"),
+        ({"vectors": case.vectors[:3]}, "3 vectors for 30 entities"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"hops": 1.5}, "hops is 1.5"),
+        ({"unit": "trigrams"}, "unit is 'trigrams'"),
+        ({"lexical": object()}, "must have search"),
+        ({"calibration": "z_score"}, "allowed: none, min_max, max"),
+    ]
+    for change, message in made:
+        with pytest.raises(InputError, match=message):
+            hf.recipes.TripleHybrid(**({"triples": case.triples, "vectors": case.vectors} | change))
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"queries": "one"}, "sequence of texts"),
+        ({"vectors": None}, "needs vectors=, or a recipe with an encoder"),
+        ({"vectors": case.asked[:2]}, r"5 questions need \(5, 6\)"),
+        ({"mode": "bm25"}, "allowed: hybrid, graph, vector, lexical"),
+        ({"mode": "lexical"}, "needs a recipe with lexical="),
+        ({"k": -1}, "k is -1"),
+    ]
+    for change, message in asked:
+        with pytest.raises(InputError, match=message):
+            recipe.search(**({"queries": case.questions, "vectors": case.asked} | change))
