@@ -15,7 +15,7 @@ from . import scales
 from .base import FusionMethod, is_finite_float32
 from .borda import Borda
 from .calibration import Calibration
-from .comb import CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
+from .comb import WMNZ, CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
 from .isr import ISR, LogISR
 from .linear import Linear
 from .rbc import RBC
@@ -96,6 +96,7 @@ def _ranx() -> dict[str, Convention]:
         "comb_mnz": Convention(CombMNZ, norms, settable=("gamma",)),
         "linear": Convention(Linear, norms, weights="as given", default="required"),
         "mixed": Convention(CombMNZ, norms, {"gamma": 0.5}, weights="as given", default="required"),
+        "wmnz": Convention(WMNZ, norms, weights="as given", default="required"),
         "isr": Convention(ISR),
         "log_isr": Convention(LogISR, settable=("sigma",)),
         "borda": Convention(Borda, options={"missing": "mean"}, weights="as given"),

@@ -39,6 +39,7 @@ def ranx() -> tuple[dict[str, str], list[Case]]:
         cases.append(({"method": f"comb_{name}"}, fuser(name, "min-max"), skip))
     cases.append(({"method": "comb_mnz", "gamma": 2.0}, fuser("gmnz", "min-max", gamma=2.0), skip))
     cases.append(({"method": "linear"}, fuser("wsum", "min-max"), {**skip, "weights": WEIGHTS}))
+    cases.append(({"method": "wmnz"}, fuser("wmnz", "min-max"), {**skip, "weights": WEIGHTS}))
     cases.append(({"method": "mixed"}, fuser("mixed", "min-max"), {**skip, "weights": WEIGHTS}))
     ranks = {"skip": ("empty", *UNTIED)}
     cases.append(({"method": "rrf"}, fuser("rrf", None), ranks))
