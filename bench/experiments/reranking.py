@@ -8,7 +8,7 @@ The folder is that of a saved cross-encoder; ``python -m bench.experiments --pag
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -55,12 +55,12 @@ def reranked(halves: Mapping[str, Halves], reranker: Reranker) -> dict[str, Halv
     return made
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.experiments.reranking", description=__doc__)
     add_data(parser)
     parser.add_argument("--model", type=Path, required=True, help="a saved CrossEncoder of one output")
     parser.add_argument("--results", type=Path, default=RERANKING, help="where the numbers go")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     encoder = WordLlamaEncoder()
     halves = {folder.name: open_legs(folder, encoder).halves() for folder in folders_of(args.data, parser)}
     result = answer(QUESTION, reranked(halves, CrossEncoderReranker(args.model)))

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+import tiny_cross_encoder
 from hopfuse.encoders import CrossEncoderReranker
 from hopfuse.errors import InputError
-
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "founded", "rome", "romulus", "a", "river", "the", "sea"]
 
 
 @pytest.fixture(scope="module")
@@ -13,23 +12,10 @@ def save(tmp_path_factory):
     """Saves a model of so many outputs, and says where."""
     torch, tokenizers = pytest.importorskip("torch"), pytest.importorskip("tokenizers")
     pytest.importorskip("sentence_transformers")
-    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
     def made(outputs):
         folder = tmp_path_factory.mktemp(f"outputs{outputs}")
-        words = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, "[UNK]"))
-        words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-        words.post_processor = tokenizers.processors.TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[("[CLS]", WORDS.index("[CLS]")), ("[SEP]", WORDS.index("[SEP]"))],
-        )
-        names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-        PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=16, **names).save_pretrained(folder)
-        torch.manual_seed(0)
-        shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-        config = BertConfig(vocab_size=len(WORDS), num_labels=outputs, initializer_range=2.0, **shape)
-        BertForSequenceClassification(config).save_pretrained(folder)
+        tiny_cross_encoder.save(folder, outputs, torch, tokenizers)
         return folder
 
     return made
