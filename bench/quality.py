@@ -30,9 +30,15 @@ REFERENCE = {
 }
 
 
+def read_tsv(path: Path) -> Iterator[list[str]]:
+    """The rows of a file whose columns are separated by tabs, nothing quoted."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
 def load_index(folder: Path, encoder: WordLlamaEncoder) -> hf.Index:
     """An index of one folder; entity names embedded for mentions that match no name."""
-    kinds, names = zip(*((row[1], row[2]) for row in _tsv(folder / "graph" / "nodes.tsv")), strict=True)
+    kinds, names = zip(*((row[1], row[2]) for row in read_tsv(folder / "graph" / "nodes.tsv")), strict=True)
     entities = [name for kind, name in zip(kinds, names, strict=True) if kind == "entity"]
     index = hf.Index.build(
         passages=folder / "passages.jsonl",
@@ -41,7 +47,7 @@ def load_index(folder: Path, encoder: WordLlamaEncoder) -> hf.Index:
         entity_vectors=encoder.encode_passages(entities),
         graph=[
             {"src": int(a), "dst": int(b), "type": kind, "weight": float(weight)}
-            for a, b, kind, weight in _tsv(folder / "graph" / "edges.tsv")
+            for a, b, kind, weight in read_tsv(folder / "graph" / "edges.tsv")
         ],
         storage="float16",
     )
@@ -130,11 +136,6 @@ def _percent(value: float) -> str:
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---", *(["---:"] * (len(head) - 1))], *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def _tsv(path: Path) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 _HEAD = """# Retrieval quality

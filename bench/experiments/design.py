@@ -1,0 +1,158 @@
+"""A question to the data: arms, what is chosen for each on the tune half, and pairs compared on the test half."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.evaluate import (
+    Comparison,
+    compare,
+    detectable_difference,
+    detectable_mean_difference,
+    holm,
+    parse_metric,
+    summarise,
+)
+
+from .legs import Legs
+
+METRICS = ("ndcg@10", "recall@5", "full_support@10")
+CHOSEN_BY = METRICS[0]
+K = 10
+SIGNIFICANCE = 0.05
+POWER = 0.8
+
+Options = Mapping[str, Any]
+Halves = tuple[Legs, Legs]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to rank, with options to choose from.
+
+    Attributes
+    ----------
+    name : str
+    run : callable (Legs, Options) -> Hits
+        At least K hits a question.
+    grid : sequence of Options
+        What is chosen from on the tune half; one entry leaves nothing to choose.
+    """
+
+    name: str
+    run: Callable[[Legs, Options], hf.Hits]
+    grid: Sequence[Options] = ({},)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and the pairs of arms that answer it.
+
+    Attributes
+    ----------
+    key, title, about : str
+    arms : tuple of Arm
+    pairs : tuple of (str, str)
+        Names of arms: the first is compared with the second.
+    metrics : tuple of str
+    """
+
+    key: str
+    title: str
+    about: str
+    arms: tuple[Arm, ...]
+    pairs: tuple[tuple[str, str], ...]
+    metrics: tuple[str, ...] = METRICS
+
+
+def simplex(lists: int, steps: int = 10) -> list[Options]:
+    """Weights of so many lists in whole steps, Σ = 1.
+
+    Examples
+    --------
+    >>> simplex(2, 2)
+    [{'weights': (0.0, 1.0)}, {'weights': (0.5, 0.5)}, {'weights': (1.0, 0.0)}]
+    """
+    rows = (row for row in product(range(steps + 1), repeat=lists) if sum(row) == steps)
+    return [{"weights": tuple(part / steps for part in row)} for row in rows]
+
+
+def grid(**values: Sequence[Any]) -> list[Options]:
+    """Every combination, the last option fastest.
+
+    Examples
+    --------
+    >>> grid(a=[1, 2], b=[3])
+    [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
+    """
+    return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+
+
+def answer(question: Question, folders: Mapping[str, Halves]) -> dict[str, Any]:
+    """What each arm chose and reached, and every pair under every metric, as JSON has it.
+
+    Holm's correction is over all comparisons of the question: its pairs, the metrics and the folders.
+    """
+    arms: dict[str, dict[str, Any]] = {arm.name: {} for arm in question.arms}
+    found: list[dict[str, Any]] = []
+    compared: list[Comparison] = []
+    for folder, (tune, test) in folders.items():
+        values = {}
+        for arm in question.arms:
+            chosen, reached = _choose(arm, tune)
+            hits = arm.run(test, chosen)
+            values[arm.name] = {m: parse_metric(m).per_query(hits, test.qrels) for m in question.metrics}
+            rows = values[arm.name].items()
+            means = {m: summarise(row, binary=parse_metric(m).binary).to_dict() for m, row in rows}
+            arms[arm.name][folder] = {"chosen": dict(chosen), "tried": len(arm.grid), "tune": reached, "test": means}
+        for (first, second), metric in product(question.pairs, question.metrics):
+            binary = parse_metric(metric).binary
+            compared.append(compare(values[first][metric], values[second][metric], binary=binary))
+            found.append({"first": first, "second": second, "folder": folder, "metric": metric})
+    adjusted = holm([c.p_value for c in compared]) if compared else []
+    for row, c, p in zip(found, compared, adjusted, strict=True):
+        row |= _numbers(c, len(compared)) | {"p_holm": float(p)}
+    return {
+        "key": question.key,
+        "title": question.title,
+        "about": question.about,
+        "metrics": list(question.metrics),
+        "arms": arms,
+        "comparisons": found,
+    }
+
+
+def _choose(arm: Arm, tune: Legs) -> tuple[Options, float | None]:
+    """The first of the best options on the tune half, and how good they are there."""
+    if len(arm.grid) == 1:
+        return arm.grid[0], None
+    metric = parse_metric(CHOSEN_BY)
+    means = [float(np.nanmean(metric.per_query(arm.run(tune, options), tune.qrels))) for options in arm.grid]
+    best = max(range(len(means)), key=means.__getitem__)
+    return arm.grid[best], means[best]
+
+
+def _numbers(c: Comparison, tests: int) -> dict[str, Any]:
+    """A comparison, with what it would have found at the level that Holm's first step asks for."""
+    level = {"power": POWER, "significance": SIGNIFICANCE / tests}
+    if c.wins + c.losses == 0:
+        detects = None
+    elif c.both is None:
+        detects = detectable_mean_difference(c.n, c.deviation, **level)
+    else:
+        detects = detectable_difference(c.n, (c.wins + c.losses) / c.n, **level)
+    return {
+        "n": c.n,
+        "difference": c.difference,
+        "low": c.low,
+        "high": c.high,
+        "wins": c.wins,
+        "losses": c.losses,
+        "p": c.p_value,
+        "detects": detects,
+    }

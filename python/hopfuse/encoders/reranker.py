@@ -1,0 +1,99 @@
+"""What a reranker is, and a list in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..types import Hits
+from ._checks import checked_texts
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Anything that scores texts against a query, both read together, higher for better: a second stage.
+
+    Any object with this member will do; it need not inherit from this class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.encoders import Reranker
+    >>> class SharedWords:
+    ...     def score(self, queries, candidates):
+    ...         pairs = zip(queries, candidates, strict=True)
+    ...         return [np.array([len(set(q.split()) & set(t.split())) for t in row], np.float32) for q, row in pairs]
+    >>> isinstance(SharedWords(), Reranker)
+    True
+    """
+
+    def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """A score for each of the n_b candidates of each of B queries: B arrays of float32, shape (n_b,)."""
+        ...
+
+
+def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: Reranker, *, k: int) -> Hits:
+    """The first k hits of each query in a reranker's order, with its scores.
+
+    What stands beyond the first k is left out: the reranker reads k texts a query. The result is one more list, to be
+    returned or to be fused with the one it came from (``hf.fuse([hits, reranked], ...)``).
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows, ids 0 .. P - 1.
+    queries : sequence of str, B entries
+    texts : sequence of str, P entries
+        The text of every passage.
+    reranker : Reranker
+    k : int, at least 1
+
+    Returns
+    -------
+    Hits
+        ids int64 and scores float32 of shape (B, min(k, width of hits)). Order: higher score, then lower id.
+
+    Raises
+    ------
+    InputError
+        Another number of queries, a hit without a text, k below 1, scores of another shape or that are not finite.
+
+    References
+    ----------
+    Nogueira and Cho, Passage Re-ranking with BERT, arXiv:1901.04085 (2019).
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.encoders import rerank
+    >>> class Lengths:
+    ...     def score(self, queries, candidates):
+    ...         return [np.array([len(text) for text in row], np.float32) for row in candidates]
+    >>> hits = hf.Hits([[0, 2, 1]], [[0.9, 0.8, 0.1]])
+    >>> rerank(hits, ["how long?"], ["a", "bb", "ccc"], Lengths(), k=2).row(0)
+    [(2, 3.0), (0, 1.0)]
+    """
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k is {k!r}; it must be an integer, at least 1")
+    asked = checked_texts(queries)
+    if len(asked) != len(hits):
+        raise InputError(f"{len(asked)} queries for hits of {len(hits)}; give one question for each row")
+    first = hits.head(int(k))
+    largest = int(first.ids.max(initial=-1))
+    if largest >= len(texts):
+        raise InputError(f"passage {largest} is a hit of {len(texts)} texts; give the text of every passage")
+    rows = [first.ids[b, :n].tolist() for b, n in enumerate(first.counts.tolist())]
+    scored = reranker.score(asked, [[texts[i] for i in row] for row in rows])
+    if len(scored) != len(rows):
+        raise InputError(f"the reranker scored {len(scored)} queries of {len(rows)}")
+    scores = np.zeros(first.ids.shape, np.float32)
+    for b, (row, found) in enumerate(zip(rows, scored, strict=True)):
+        if np.shape(found) != (len(row),):
+            raise InputError(f"the reranker gave scores of shape {np.shape(found)} for {len(row)} texts of query {b}")
+        scores[b, : len(row)] = found
+    return Hits(first.ids, scores, first.counts)
