@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import hopfuse as hf
 import pytest
 
 from bench import limits
@@ -99,8 +100,9 @@ def test_limits_are_measured_for_every_level_or_skipped_with_a_reason(quick: tup
         assert row["rate"]["min"] > 0
 
 
-def test_what_takes_a_hundred_million_entries_runs_only_by_its_name() -> None:
-    assert set(NAMES) - set(DEFAULT) == {"ppr-1e8"}
+def test_what_takes_long_runs_only_by_its_name() -> None:
+    each = {f"fuse-{name.replace('_', '-')}" for name in hf.fusion.METHODS}
+    assert set(NAMES) - set(DEFAULT) == {"ppr-1e8", *each}
     assert set(NAMES) == {*PROBES, *CASES}
 
 
