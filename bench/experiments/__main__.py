@@ -10,7 +10,6 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import hopfuse as hf
 from hopfuse.encoders import WordLlamaEncoder
 
 from .design import answer
@@ -34,7 +33,7 @@ def main() -> None:
         for question in questions():
             print(question.title, file=sys.stderr)
             answers.append(answer(question, halves))
-        versions = {"hopfuse": hf.__version__, **{name: version(name) for name in ("numpy", "bm25s", "wordllama")}}
+        versions = {name: version(name) for name in ("hopfuse", "numpy", "bm25s", "wordllama")}
         results = {
             "versions": versions,
             "folders": {name: {"tune": len(a.qrels), "test": len(b.qrels)} for name, (a, b) in halves.items()},
