@@ -133,7 +133,7 @@ def _choose(arm: Arm, tune: Legs) -> tuple[Options, float | None]:
         return arm.grid[0], None
     metric = parse_metric(CHOSEN_BY)
     means = [float(np.nanmean(metric.per_query(arm.run(tune, options), tune.qrels))) for options in arm.grid]
-    best = max(range(len(means)), key=means.__getitem__)
+    best = max(range(len(means)), key=lambda at: means[at])
     return arm.grid[best], means[best]
 
 
