@@ -140,8 +140,9 @@ def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> s
         interval = f"{100 * (e.low or 0):.1f} to {100 * (e.high or 0):.1f}"
         rows.append([name, interval, str(c.wins), str(c.losses), f"{c.p_value:.2g}"])
     parts.append(
-        "hit@10 against vector, all questions: won and lost, exact two-sided McNemar p; Wilson 95 % interval of a run."
-        "\n\n" + _table(["run", "95 %", "wins", "losses", "p"], rows)
+        "hit@10 against vector, questions of all hop counts together: won and lost, exact two-sided McNemar p of each "
+        "comparison by itself, not corrected for their number; Wilson 95 % interval of a run.\n\n"
+        + _table(["run", "95 %", "wins", "losses", "p"], rows)
     )
     return "\n".join(parts)
 

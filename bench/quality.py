@@ -111,7 +111,10 @@ def _comparisons(result: Evaluation) -> str:
                 c, e = result.comparison(run, metric), result.estimate(run, metric)
                 interval = f"{_percent(e.low)} to {_percent(e.high)}"
                 rows.append([run, metric, interval, str(c.wins), str(c.losses), f"{c.p_value:.2g}"])
-    title = "Against dense: questions won and lost, exact two-sided McNemar p; Wilson 95 % interval of the run.\n\n"
+    title = (
+        "Against dense: questions won and lost, exact two-sided McNemar p of each comparison by itself, not corrected "
+        "for their number; Wilson 95 % interval of the run.\n\n"
+    )
     return title + _table(["run", "metric", "95 %", "wins", "losses", "p"], rows)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .design import CHOSEN_BY, SIGNIFICANCE
+from .questions import CONSTANTS, STEP
 
 Compared = Mapping[str, Any]
 NAMED = 3  # so many pairs are named, more are counted
@@ -28,6 +29,7 @@ def finding(answer: Mapping[str, Any]) -> str:
     quiet = [pair for pair, found in differ.items() if not found]
     if quiet:
         said.append(_not_shown(quiet, len(pairs)) + _unseen(c for pair in quiet for c in pairs[pair]))
+    said += _at_edges(answer["arms"])
     return ". ".join(said) + "."
 
 
@@ -49,7 +51,7 @@ def _not_shown(quiet: Sequence[tuple[str, str]], pairs: int) -> str:
 
 
 def _unseen(quiet: Iterable[Compared]) -> str:
-    """The largest of the differences that would have been shown, by folder, in the metric that is chosen by."""
+    """The largest of the differences that would probably have been shown, by folder, in the metric chosen by."""
     largest: dict[str, float] = {}
     for c in quiet:
         if c["metric"] == CHOSEN_BY and c["detects"] is not None:
@@ -57,4 +59,22 @@ def _unseen(quiet: Iterable[Compared]) -> str:
     if not largest:
         return ""
     points = " and ".join(f"{100 * value:.1f} ({folder})" for folder, value in largest.items())
-    return f"; {CHOSEN_BY} would have had to differ by up to {points} points for that"
+    return f"; a true difference in {CHOSEN_BY} of {points} points would probably have been shown for each of them"
+
+
+def _at_edges(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The arms whose choice is the last step of its grid: finer or further ones may serve them better."""
+    found: dict[str, list[str]] = {}
+    for name, folders in arms.items():
+        for folder, reached in folders.items():
+            if reached["tried"] > 1 and _is_at_edge(reached["chosen"]):
+                found.setdefault(folder, []).append(f"`{name}`")
+    if not found:
+        return []
+    where = "; ".join(f"{', '.join(names)} ({folder})" for folder, names in found.items())
+    return [f"Chosen at the edge of their grid, so that finer or further steps may serve them better: {where}"]
+
+
+def _is_at_edge(chosen: Mapping[str, Any]) -> bool:
+    heaviest = max(chosen.get("weights", (0.0,)))
+    return 1.0 - 1.5 * STEP < heaviest < 1.0 or chosen.get("rank_constant") == min(CONSTANTS)

@@ -105,12 +105,13 @@ Written by `python -m bench.experiments`, on the question folders that `--data` 
 - Figures are percentages with 95 % intervals: bootstrap, and Wilson's for full support and last hop.
 - A pair's cell: the difference in points with its paired bootstrap interval; p of the exact McNemar test (full support,
   last hop) or the paired randomisation test, after Holm's correction over all comparisons of the section (both folders,
-  all pairs, all metrics), bold below {level:g}; questions won and lost; and the smallest difference that these
-  questions would have shown with a power of {power:g} at the level of Holm's first step, {level:g} / comparisons. A
-  smaller one may be there unseen: that a pair is not shown to differ is no evidence that it does not.
+  all pairs, all metrics), bold below {level:g}; questions won and lost; and the difference that these questions
+  would have shown with a probability of {power:g}, were it the true one, at the level of Holm's first step,
+  {level:g} / comparisons (– where no such difference is possible). A smaller one is found less often, and may be there
+  unseen: that a pair is not shown to differ is no evidence that it does not. The intervals are not corrected.
 """
 
-_NO_RERANKING = """Not run: no trained cross-encoder was at hand. Whether a second stage harms multi-hop questions, as
-was reported, is open here. With a model in FOLDER,
+_NO_RERANKING = """Not run: no trained cross-encoder was at hand. Whether a second stage harms multi-hop questions is
+open here. With a model in FOLDER,
 `python -m bench.experiments.reranking --model FOLDER` and then `python -m bench.experiments --page-only` put it here.
 """

@@ -10,6 +10,8 @@ from .arms import LEGS, POOLS, convex, fused, walk
 from .design import Arm, K, Question, grid, simplex
 from .legs import DEPTH, EDGE_TYPES, STRICT, Legs
 
+#: Of the weights of a grid.
+STEP = 0.1
 WEIGHTS = {size: simplex(size) for size in (2, 3)}
 CHOSEN_WEIGHTS = "weights in steps of 0.1 that sum to 1, a leg's may be 0, chosen for each arm"
 PAIRS_OF_LEGS = tuple(combinations(LEGS, 2))
@@ -50,12 +52,13 @@ def calibration() -> Question:
 
 
 def methods() -> Question:
+    names = {method if method == "rrf" else f"{method}, pit": method for method in METHODS}
     return Question(
         "methods",
         "Boltzmann, linear or RRF",
         f"Three legs; {CHOSEN_WEIGHTS}. Boltzmann and linear fuse percentile ranks (strict ties), RRF has k = 60.",
-        tuple(fused(method, method, grid=WEIGHTS[3]) for method in METHODS),
-        tuple(combinations(METHODS, 2)),
+        tuple(fused(name, method, grid=WEIGHTS[3]) for name, method in names.items()),
+        tuple(combinations(names, 2)),
     )
 
 

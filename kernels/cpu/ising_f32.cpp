@@ -35,6 +35,8 @@ struct ByNode {
     }
 };
 
+constexpr size_t ISING_ROOM = size_t{1} << 30;  // bytes of all threads together, where more than one runs
+
 // A thread's own room for one query, made before the loop so that nothing allocates inside it.
 struct Scratch {
     std::vector<Incidence> incidences;
@@ -128,10 +130,12 @@ void rerank_query(const IsingArgs& args, int64_t b, Scratch& scratch) {
 
 Status rerank(const IsingArgs& args) {
     const size_t entries = size_t(most_entries(args)), width = size_t(std::max<int64_t>(args.width, 1));
+    const size_t fit = ISING_ROOM / (entries * sizeof(Incidence) + width * width * (sizeof(Real) + sizeof(Number)));
+    const int threads = size_t(args.threads) <= fit ? args.threads : fit > 1 ? int(fit) : 1;
     std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
-    scratch.reserve(size_t(args.threads));
-    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(entries, width);
-#pragma omp parallel num_threads(args.threads)
+    scratch.reserve(size_t(threads));
+    while (scratch.size() < size_t(threads)) scratch.emplace_back(entries, width);
+#pragma omp parallel num_threads(threads)
     {
         Scratch& mine = scratch[size_t(thread_index())];
 #pragma omp for schedule(dynamic, 4)

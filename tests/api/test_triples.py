@@ -33,6 +33,8 @@ def test_entities_come_as_the_facts_have_them() -> None:
     assert triples.relations == ("r", "s")
     assert triples.rows.tolist() == [[0, 0, 1], [1, 1, 2]]
     assert triples.rows.dtype == np.int32
+    assert hf.Triples([("a", "r", "b")], (name for name in "ab")).entities == ("a", "b")
+    assert not any(array.flags.writeable for array in (triples.rows, triples.indptr, triples.incident))
     assert repr(hf.Triples([])) == "Triples(triples=0, entities=0, relations=0)"
 
 
@@ -45,6 +47,8 @@ def test_entities_come_as_the_facts_have_them() -> None:
         (([("a", "r", "b")], ["a"]), r"'b' of \('a', 'r', 'b'\) is not among the entities"),
         (([("a", "r", "b")], ["a", "b", "a"]), "entities 0 and 2 are both 'a'"),
         (([("a", "r", "b")], "ab"), "sequence of strings"),
+        (([], 5), "sequence of strings"),
+        ((5,), "rows are a int"),
     ],
 )
 def test_bad_input_is_refused(arguments: Any, message: str) -> None:

@@ -219,14 +219,30 @@ def test_a_finding_says_what_is_shown_and_what_is_not() -> None:
         compared("b", 0.2, 0.01),
         compared("b", 0.9, 0.01, detects=0.05, metric="recall@5"),
     ]
-    assert finding({"comparisons": found}) == (
+    assert finding({"arms": {}, "comparisons": found}) == (
         "`a` is better than `z`: f ndcg@10 +5.2. `a` is worse than `z`: f recall@5 -2.0. `b` and `z` are not shown to "
-        "differ; ndcg@10 would have had to differ by up to 3.1 (f) points for that."
+        "differ; a true difference in ndcg@10 of 3.1 (f) points would probably have been shown for each of them."
     )
     two = [compared("a", 0.01, 0.052), compared("a", 1.0, 0.01, folder="g")]
-    assert finding({"comparisons": two}) == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair is shown to differ."
+    assert (
+        finding({"arms": {}, "comparisons": two})
+        == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair is shown to differ."
+    )
+    arms = {
+        "near one": {"f": {"tried": 66, "chosen": {"weights": [0.1, 0.9, 0.0]}}},
+        "alone": {"f": {"tried": 66, "chosen": {"weights": [0.0, 1.0, 0.0]}}},
+        "least k": {
+            "f": {"tried": 10, "chosen": {"rank_constant": 10}},
+            "g": {"tried": 10, "chosen": {"rank_constant": 20}},
+        },
+        "given": {"f": {"tried": 1, "chosen": {"rank_constant": 10}}},
+    }
+    assert finding({"arms": arms, "comparisons": two[:1]}) == (
+        "`a` is better than `z`: f ndcg@10 +5.2. Chosen at the edge of their grid, so that finer or further steps may "
+        "serve them better: `near one`, `least k` (f)."
+    )
     many = [compared(name, 0.05, 0.0, detects=None) for name in "abcd"]
-    assert finding({"comparisons": many}) == "4 of 4 pairs are not shown to differ."
+    assert finding({"arms": {}, "comparisons": many}) == "4 of 4 pairs are not shown to differ."
 
 
 def test_numbers_are_written_short_and_read_back(tmp_path: Path) -> None:

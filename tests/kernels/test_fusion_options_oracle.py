@@ -155,6 +155,16 @@ def test_the_concordance_of_long_lists(isa: str, grid: int | None, calibration: 
     check(lists, 200, method="gumbel", calibration=calibration, rtol=2e-5, atol=5e-6)
 
 
+@pytest.mark.parametrize("count", [4, 5, 6, 10])
+def test_gumbel_ranks_documents_that_all_lists_but_one_lack(isa: str, count: int) -> None:
+    """Far below 1, and still normal numbers of float32."""
+    rng = np.random.default_rng(23)
+    scores = -np.sort(-rng.random(30))
+    lists = [hf.Hits(ids, scores) for ids in rng.permutation(30 * count).reshape(count, 30)]
+    assert (hf.fuse(lists, method="gumbel", k=30 * count).scores > np.finfo(np.float32).tiny).all()
+    check(lists, 30 * count, method="gumbel", rtol=5e-5, atol=0.0)
+
+
 # ---- Prior ----------------------------------------------------------------------------------------------------------
 
 

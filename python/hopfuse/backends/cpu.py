@@ -288,7 +288,7 @@ def ising(
         "out_counts": np.zeros(batch, np.int64),
     }
     rows: dict[str, Any] = {name: getattr(graph, name) for name in ("indptr", "indices", "weight", "internal_of")}
-    threads = max(1, min(threads, batch))  # a thread's room is 12 bytes for each pair of candidates
+    threads = max(1, min(threads, batch))
     _native.ising(**rows, ids=ids, scores=scores, counts=counts, **model._asdict(), threads=threads, **best)
     _record("ising_f32", threads, queries=batch, candidates=int(counts.sum()))
     return {name.removeprefix("out_"): array for name, array in best.items()}
@@ -308,6 +308,7 @@ def dice(
 ) -> NDArray[np.float32]:
     """Scores, (Z,)."""
     scores = np.empty(candidates.shape[0], np.float32)
+    threads = max(1, min(threads, indptr.size - 1))  # a query is one thread's, and each has a byte for every unit
     _native.dice(
         label_indptr=labels.indptr,
         label_units=labels.members,

@@ -28,7 +28,7 @@ NONNEGATIVE = (
 def is_finite_float32(value: Any) -> bool:
     """A real number, not a bool, that float32 can hold."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return number and abs(float(value)) <= float(np.finfo(np.float32).max)
+    return number and bool(abs(value) <= float(np.finfo(np.float32).max))  # of any size, where it is an int
 
 
 def is_positive_float32(value: Any) -> bool:

@@ -249,4 +249,6 @@ def _read_weights(
         w32 = np.ascontiguousarray(w, np.float32)
     if not (np.isfinite(w32) & (w32 >= 0)).all():
         raise InputError(f"weights are {w}; they must be finite and at least 0")
+    if not (w32.sum(axis=-1, dtype=np.float64) <= np.finfo(np.float32).max).all():
+        raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")
     return spoken.convention.weights_for(w32, lists) if spoken else w32

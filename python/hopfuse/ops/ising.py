@@ -58,7 +58,8 @@ def ising_rerank(
         fused lists are ready as they are.
     graph : Graph
         Undirected; an index's own graph of passages and entities (``index.graph``). Nothing is made of it beyond the
-        candidates: 12 n² bytes a thread, or 4 n² + 64 n a query on a GPU, within 256 MiB.
+        candidates: 12 n² bytes a thread and 16 for each stored entry of a query's candidates (fewer threads run
+        where that is over 1 GiB), or 4 n² + 64 n a query on a GPU, within 256 MiB.
     coupling : float
         J, at least 0. With 0 the order stays.
     temperature : float

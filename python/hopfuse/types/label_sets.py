@@ -164,6 +164,8 @@ def _numbered(rows: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int3
 def _texts(texts: Sequence[str], name: str) -> list[str]:
     if isinstance(texts, str):
         raise InputError(f"{name} is one string; pass a sequence of them, [text]")
+    if not isinstance(texts, Iterable):
+        raise InputError(f"{name} is a {type(texts).__name__}; pass a sequence of strings")
     listed = list(texts)
     for at, text in enumerate(listed):
         if not isinstance(text, str):

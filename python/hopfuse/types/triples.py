@@ -53,6 +53,8 @@ class Triples:
     incident: NDArray[np.int32]
 
     def __init__(self, rows: Iterable[Sequence[str]], entities: Sequence[str] | None = None) -> None:
+        if isinstance(rows, str) or not isinstance(rows, Iterable):
+            raise InputError(f"rows are a {type(rows).__name__}; pass a sequence of (head, relation, tail)")
         facts = list(dict.fromkeys(_row(at, row) for at, row in enumerate(rows)))
         ends = (name for head, _, tail in facts for name in (head, tail))
         number = _numbers(ends) if entities is None else _given(entities)
@@ -65,6 +67,8 @@ class Triples:
         array = np.array(numbered, np.int32).reshape(-1, 3)
         indptr, incident = _incidence(array, len(number))
         made = {"entities": tuple(number), "relations": tuple(relations), "rows": array}
+        for owned in (array, indptr, incident):
+            owned.flags.writeable = False
         for name, value in (made | {"indptr": indptr, "incident": incident}).items():
             object.__setattr__(self, name, value)
 
@@ -88,7 +92,8 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
 
 
 def _given(entities: Sequence[str]) -> dict[str, int]:
-    if isinstance(entities, str) or not all(isinstance(name, str) for name in entities):
+    entities = entities if isinstance(entities, str) or not isinstance(entities, Iterable) else tuple(entities)
+    if not isinstance(entities, tuple) or not all(isinstance(name, str) for name in entities):
         raise InputError("entities must be a sequence of strings")
     number: dict[str, int] = {}
     for at, name in enumerate(entities):

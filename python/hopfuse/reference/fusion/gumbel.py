@@ -11,7 +11,7 @@ from ...errors import InputError
 from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, values_of
 
 
-def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: float) -> Scores:
+def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any) -> Scores:
     """exp(-(sum_l x_l^theta)^(1/theta)) over all lists, x_l = max(-ln(c_l + epsilon), 0).
 
     A list that lacks a document, be it empty, has c = 0 for it.
@@ -36,11 +36,12 @@ def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: flo
     """
     found = values_of([one.ids for one in lists], [one.scores for one in lists])
     power = 1.0 / (1.0 - min(max(kendall(found), 0.0), 0.95)) if theta == "auto" else float(theta)
+    least = max(1e-9, math.exp(-87.0 / len(lists))) if epsilon == "auto" else float(epsilon)
     scores = {}
     for document, own in found.items():
         if min(own.values()) < 0:
             raise InputError(f"calibrated score {min(own.values())} is negative, and -ln(c) needs one of at least 0")
-        x = [max(-math.log(own.get(number, 0.0) + epsilon), 0.0) for number in range(len(lists))]
+        x = [max(-math.log(own.get(number, 0.0) + least), 0.0) for number in range(len(lists))]
         most = max(x)
         inner = math.fsum((value / most) ** power for value in x) if most > 0 else 0.0
         scores[document] = math.exp(-most * inner ** (1.0 / power)) if most > 0 else 1.0
@@ -67,11 +68,13 @@ def kendall(found: dict[int, dict[int, float]]) -> float:
 
 
 def check(num_lists: int, *, theta: Any, epsilon: Any) -> None:
-    """theta is "auto" or a number from 1 to 100; epsilon is a number above 0."""
+    """theta is "auto" or a number from 1 to 100; epsilon is "auto" or a number above 0."""
     if not (isinstance(theta, str) and theta == "auto") and not is_number(theta, 1, 100):
         raise InputError(f"theta is {theta!r}; it must be 'auto' or a number in [1, 100]")
+    if isinstance(epsilon, str) and epsilon == "auto":
+        return
     if not is_number(epsilon, 0, 1e38) or epsilon == 0:
-        raise InputError(f"epsilon is {epsilon!r}; it must be a finite number above 0")
+        raise InputError(f"epsilon is {epsilon!r}; it must be 'auto' or a finite number above 0")
 
 
 GUMBEL = FusionMethod(
@@ -79,6 +82,6 @@ GUMBEL = FusionMethod(
     score,
     tuple(name for name in NONNEGATIVE if name != "none"),
     None,
-    {"theta": "auto", "epsilon": 1e-9},
+    {"theta": "auto", "epsilon": "auto"},
     check,
 )
