@@ -1,9 +1,11 @@
 import json
 import re
 from html.parser import HTMLParser
+from importlib import import_module
 
 import pytest
 from cli.cli_files import hopfuse, refused, write_jsonl
+from hopfuse.errors import InputError
 from hopfuse.evaluate import in_test_half, mcnemar_exact
 
 QUERIES = [
@@ -205,6 +207,55 @@ def test_files_are_not_overwritten_unasked(judged, tmp_path):
     assert (tmp_path / "r.json").read_text(encoding="utf-8") == "mine"
     hopfuse(*args, "--overwrite")
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["metrics"] == ["mrr"]
+
+
+def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, tmp_path):
+    titles = write_jsonl(tmp_path / "titles.jsonl", [{"id": 5, "title": "Five"}])
+    (tmp_path / "link.run").symlink_to(judged / "graph.run")
+    before = {path: path.read_bytes() for path in (titles, *judged.iterdir())}
+    args = (*arguments(judged), "--metric", "mrr", "--passages", titles, "--overwrite")
+    same = (tmp_path / "r", judged / ".." / judged.name / "dense.jsonl", tmp_path / "link.run")
+    for changes, said in (
+        (("--json", same[0], "--html", same[0]), f"--html: {same[0]} is what --json writes"),
+        (("--json", judged / "queries.jsonl"), f"--json: {judged / 'queries.jsonl'} is what --qrels reads"),
+        (("--html", same[1]), f"--html: {same[1]} is what --run dense reads"),
+        (("--html", same[2]), f"--html: {same[2]} is what --run graph reads"),
+        (("--json", titles), f"--json: {titles} is what --passages reads"),
+    ):
+        assert said in refused_here(*args, *changes)
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    run = ("--run", f"dense={judged / 'dense.jsonl'}", "--overwrite", "--beir-split", "dev")
+    for part in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
+        line = refused_here("eval", "--qrels", beir, *run, "--json", beir / part)
+        assert f"is what --qrels ({part}) reads" in line
+    assert {path: path.read_bytes() for path in before} == before
+    assert not same[0].exists()
+
+
+def test_a_folder_that_is_not_there_is_said_first(refused_here, judged, tmp_path):
+    out = tmp_path / "nowhere" / "r.html"
+    line = refused_here(*arguments(judged), "--run", "third=unread.run", "--html", out)
+    assert f"--html: {tmp_path / 'nowhere'} is no folder, so {out} cannot be written" in line
+
+
+@pytest.mark.parametrize("command", ["eval", "sweep"])
+def test_without_a_page_there_is_no_json_either(refused_here, judged, tmp_path, monkeypatch, command):
+    def fails(*_, **__):
+        raise InputError("no page can be made")
+
+    monkeypatch.setattr(import_module(f"hopfuse.cli.{command}"), "html_report", fails)
+    args = (command, *arguments(judged)[1:], "--metric", "mrr", "--baseline", "dense")
+    assert "no page can be made" in refused_here(*args, "--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_a_character_in_a_title_is_one_line(refused_here, judged, tmp_path):
+    titles = tmp_path / "titles.jsonl"
+    titles.write_text('{"id": "5", "title": "\\ud800"}\n', encoding="utf-8")
+    args = (*arguments(judged), "--metric", "mrr", "--baseline", "dense", "--passages", titles)
+    assert f"{titles}, line 1 has \\ud800" in refused_here(*args, "--html", tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == [titles]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from cli.cli_files import command, hopfuse, refused
 from hopfuse.cli.files import write_whole
 from hopfuse.cli.machine import machine
+from hopfuse.cli.outputs import write_all
 
 COMMANDS = ("demo", "build", "score", "eval", "diagnose", "explain", "info", "selftest", "bench")
 
@@ -74,9 +75,18 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     with pytest.raises(RuntimeError, match="no space"):
         write_whole(path, fail)
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
     write_whole(path, lambda p: p.write_text("new") and None)
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_several_files_are_written_only_where_all_can_be(tmp_path):
+    with pytest.raises(UnicodeEncodeError):
+        write_all({tmp_path / "a": "whole", tmp_path / "b": "half \ud800"})
+    assert list(tmp_path.iterdir()) == []
+    write_all({tmp_path / "a": "one", tmp_path / "b": "zwölf\n"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one", "b": "zwölf\n".encode()}
 
 
 def test_machine_names_packages():

@@ -1,5 +1,7 @@
 import json
 import re
+from importlib import import_module
+from itertools import product
 
 import hopfuse as hf
 import numpy as np
@@ -154,6 +156,61 @@ def test_the_baseline_may_win(legs, tmp_path):
 )
 def test_what_cannot_be_swept_is_said(refused_here, legs, change, said):
     assert said in refused_here(*arguments(legs), *change)
+
+
+def trials_of(legs, out, *grid):
+    said = hopfuse(*arguments(legs), *grid, "--json", out).stdout
+    return said, [trial["options"] for trial in json.loads(out.read_text(encoding="utf-8"))["sweep"]["tune"][2:]]
+
+
+def test_options_given_several_times_add_up(legs, tmp_path):
+    pools = ("--pool", "3", "--pool", "9,3", "--pool", "graph=2", "--pool", "graph=4")
+    further = (
+        "--option",
+        "rank_constant=10",
+        "--option",
+        "rank_constant=60",
+        "--alpha",
+        "0.5",
+        "--option",
+        "alpha=0.2",
+    )
+    _, trials = trials_of(legs, tmp_path / "s.json", "--method", "rrf", *pools, *further)
+    grid = product((0.5, 0.2), (3, 9), (2, 4), (10, 60))
+    names = ("alpha", "pool", "pool graph", "rank_constant")
+    assert trials == [{"method": "rrf", **dict(zip(names, values, strict=True))} for values in grid]
+
+
+def test_a_method_without_the_calibrations_is_left_out(legs, refused_here, tmp_path):
+    grid = ("--method", "boltzmann, linear", "--calibration", "z_score")
+    said, trials = trials_of(legs, tmp_path / "s.json", *grid)
+    assert trials == [{"method": "linear", "calibration": "z_score"}]
+    assert "boltzmann can use none of the calibrations given; not tried" in said
+    line = refused_here(*arguments(legs), "--method", "boltzmann", "--calibration", "z_score")
+    assert "boltzmann can use none of the calibrations ['z_score']" in line
+
+
+def test_the_fused_run_has_a_name_that_no_leg_has(legs, tmp_path):
+    files = {"A": "dense", "selected": "graph", "selected by the sweep": "graph"}
+    runs = [arg for name, leg in files.items() for arg in ("--run", f"{name}={legs / f'{leg}.jsonl'}")]
+    grid = ("--method", "linear", "--alpha", "0.5", "--metric", "hit@1")
+    out = ("--json", tmp_path / "s.json", "--html", tmp_path / "s.html")
+    hopfuse("sweep", "--qrels", legs / "gold.jsonl", *runs, *grid, *out)
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    assert found["sweep"]["selected"]["method"] == "linear"
+    assert found["test"]["runs"] == ["A", "selected by the sweep, 2"]
+    assert set(found["scores"]) == {*files, "selected by the sweep, 2"}
+
+
+def test_other_metrics_are_checked_before_the_sweep(refused_here, legs, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("swept")
+
+    monkeypatch.setattr(import_module("hopfuse.cli.sweep"), "sweep", never)
+    assert "metric is 'recal@5'" in refused_here(*arguments(legs), "--also", "recal@5")
+    assert "options leg='dense', recall@500: k is 500" in refused_here(*arguments(legs), "--also", "recall@500")
+    few = ("--method", "rrf", "--k", 5, "--also", "recall@6")
+    assert "recall@6: k is 6" in refused_here(*arguments(legs), *few)
 
 
 def test_one_run_is_not_swept(refused_here, legs):

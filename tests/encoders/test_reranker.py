@@ -67,6 +67,8 @@ def test_bad_inputs():
     with pytest.raises(InputError, match="passage 4 is a hit of 4 texts"):
         rerank(hits, ["a"], TEXTS, Lengths(), k=2)
     assert rerank(hits, ["a"], TEXTS, Lengths(), k=1).ids.tolist() == [[0]]
+    with pytest.raises(InputError, match="texts is one string"):
+        rerank(hits, ["a"], "a long enough string", Lengths(), k=1)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,8 @@ def test_bad_inputs():
         ([], "scored 0 queries of 1"),
         ([np.zeros(3)], r"scores of shape \(3,\) for 2 texts of query 0"),
         ([np.array([0.0, np.inf])], "must be finite"),
+        ([np.array([0.0, 1e300])], "must be finite"),
+        ([[0.0, -1e300]], "must be finite"),
     ],
 )
 def test_a_reranker_that_breaks_its_word_is_caught(scores, message):

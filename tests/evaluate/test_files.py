@@ -21,6 +21,22 @@ def ranking(run, names):
     return [[(names.name(i), s) for i, s in run.hits.row(b)] for b in range(len(run))]
 
 
+def test_half_a_character_is_refused_with_its_line(tmp_path):
+    whole = written(tmp_path, "t.jsonl", '{"id": "a", "title": "\\ud83d\\ude80 \\\\ud800"}\n')
+    names = PassageNames()
+    names.read_titles(whole)
+    assert names.titles == {"a": "\U0001f680 \\ud800"}
+    half = written(tmp_path, "h.jsonl", '{"id": "a", "title": "b"}\n{"id": "b", "title": "x\\uD800"}\n')
+    with pytest.raises(FormatError, match=r"h\.jsonl, line 2 has \\ud800 without its other half"):
+        names.read_titles(half)
+    judged = written(tmp_path, "q.jsonl", '{"id": "\\udfff", "gold": ["a"]}\n')
+    with pytest.raises(FormatError, match=r"q\.jsonl, line 1 has \\udfff without"):
+        read_qrels(judged, names)
+    run = written(tmp_path, "r.json", '{"q": {"\\udbff": 1.0}}')
+    with pytest.raises(FormatError, match=r"r\.json has \\udbff without"):
+        read_run(run, ["q"], names)
+
+
 # ---- Judgements -----------------------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,17 @@ def test_trials_have_the_options_that_their_method_has():
         assert len(legs(trial, ROWS)) == 3
 
 
+def test_a_method_that_can_use_none_of_the_calibrations_is_left_out():
+    trials = fusion_trials(["boltzmann", "linear", "rrf"], {"calibration": ["z_score"], "alpha": [0.5]}, ["a", "b"])
+    assert trials[2:] == [
+        {"method": "linear", "alpha": 0.5, "calibration": "z_score"},
+        {"method": "rrf", "alpha": 0.5},
+    ]
+    assert fusion_trials(["boltzmann"], {"calibration": ["z_score", "pit"]}, ["a"])[1:] == [
+        {"method": "boltzmann", "calibration": "pit"}
+    ]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -74,6 +85,18 @@ def test_trials_have_the_options_that_their_method_has():
         (lambda: fusion_trials(["rrf"], {"temperature": [1.0]}, ["a"]), "none of rrf takes temperature"),
         (lambda: fusion_trials(["rrf"], {"pool c": [1]}, ["a"]), "none of rrf takes pool c"),
         (lambda: fusion_trials(["rrf"], {"alpha": []}, ["a"]), r"alpha is \[\]"),
+        (
+            lambda: fusion_trials(["boltzmann"], {"calibration": ["z_score"]}, ["a"]),
+            r"^boltzmann can use none of the calibrations \['z_score'\]; leave them out",
+        ),
+        (
+            lambda: fusion_trials(["boltzmann", "rrf"], {"calibration": ["z_score"]}, ["a"]),
+            "none of rrf takes calibration, and boltzmann can use none of the calibrations",
+        ),
+        (
+            lambda: fusion_trials(["boltzmann", "linear"], {"calibration": ["z_score"], "temperature": [1]}, ["a"]),
+            "none of linear takes temperature, and boltzmann can use none",
+        ),
     ],
 )
 def test_bad_calls_are_refused(call, message):

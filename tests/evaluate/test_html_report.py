@@ -6,7 +6,17 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import Grid, PassageNames, Qrels, Run, evaluate, html_report, score_distribution
+from hopfuse.evaluate import (
+    Grid,
+    PassageNames,
+    Qrels,
+    Run,
+    evaluate,
+    html_report,
+    score_distribution,
+    split_rows,
+    sweep,
+)
 
 
 @pytest.fixture
@@ -43,6 +53,27 @@ def test_legs_are_in_the_traces_and_their_scores_are_drawn(judged):
     assert f"as they are; AUC {auc:.3f}" in text
     with pytest.raises(InputError, match="graph is a leg and a run"):
         html_report(*judged, legs={"graph": leg})
+
+
+def test_the_level_of_what_is_detected_is_said(judged):
+    assert "with a power of 0.8 at 5 %, not corrected for the number of runs" in html_report(*judged)
+
+
+def test_a_sweep_of_equal_values_over_equal_scores_is_drawn():
+    qrels, names = Qrels([f"q{i}" for i in range(40)], [[i] for i in range(40)]), PassageNames()
+    for passage in range(140):
+        names.number(str(passage))
+
+    def run(options, rows):
+        found = np.where(rows % 10 < options.get("good", 1), rows, rows + 100)
+        return hf.Hits(found[:, None], np.full((rows.size, 1), 1e17))
+
+    result = sweep(run, qrels, {"good": [2, 2]}, baseline={}, metric="hit@1")
+    test = qrels.take(split_rows(qrels, "test"))
+    runs = {name: Run(hits) for name, hits in zip(("base", "selected"), result.test_runs, strict=True)}
+    page = html_report(evaluate(runs, test, ["hit@1"], baseline="base"), runs, test, names, sweep=result)
+    assert "2 trials on the tune half" in page
+    assert page.count("as they are") == 2
 
 
 def test_other_runs_or_judgements_are_refused(judged):

@@ -177,6 +177,27 @@ def test_histograms_have_area_one():
     assert "No scores." in histogram(score_distribution(hf.Hits([[-1]], [[0.0]]), Qrels(["a"], [[0]])))
 
 
+@pytest.mark.parametrize("score", [0.0, 0.5, -3.0, 1e15, 1e17, -1e30, 3e38, 1e-40])
+def test_scores_that_are_all_equal_are_drawn(score):
+    found = score_distribution(hf.Hits([[0, 1, 2]], [[score] * 3]), Qrels(["a"], [[1]]))
+    assert (np.diff(found.edges) > 0).all()
+    assert (found.relevant[0], found.other[0]) == (1, 2)
+    drawn = histogram(found)
+    right, wrong = points(drawn, "polyline")
+    assert len({x for x, _ in right}) == len({x for x, _ in wrong}) == 26
+    assert len(set(re.findall(r'text-anchor="middle">([^<]+)<', drawn))) >= 3
+
+
+@pytest.mark.parametrize("value", [0.0, 2.0, -2.0, 1e17, -1e17, 5e-324])
+def test_axes_and_ticks_of_one_value(value):
+    axes = Axes(0, 100, 0, 50, x=(value, value), y=(value, value))
+    assert (axes.place_x(value), axes.place_y(value)) == (0, 50)
+    ticks = nice_ticks(value, value)
+    assert 2 <= len(ticks) <= 6
+    assert all(-1e-9 <= axes.place_x(tick) <= 100 + 1e-9 for tick in ticks)
+    assert nice_ticks(0.0, 5e-324) == nice_ticks(0.0, 1.0)
+
+
 def test_bars_say_when_there_is_none():
     assert "No query differs." in difference_bars([("a", 0.0)])
     drawn = difference_bars([("a", 1.0), ("b", -0.5)])

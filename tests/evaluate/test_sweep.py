@@ -7,7 +7,20 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import Qrels, Run, holm, in_test_half, mcnemar_exact, split_rows, sweep, sweep_tables
+from hopfuse.evaluate import (
+    Estimate,
+    Qrels,
+    Run,
+    Sweep,
+    Trial,
+    holm,
+    in_test_half,
+    mcnemar_exact,
+    option_curves,
+    split_rows,
+    sweep,
+    sweep_tables,
+)
 
 IDS = [f"query {i}" for i in range(200)]
 QRELS = Qrels(IDS, [[i] for i in range(200)])
@@ -105,6 +118,38 @@ def test_trials_may_have_different_options_and_are_run_once_each():
     assert len(system.asked) == 3 + 2
     with pytest.raises(InputError, match="grid is empty"):
         sweep(system, QRELS, [], baseline={"depth": 1}, metric="hit@1")
+
+
+def test_a_grids_values_that_come_twice_are_run_once():
+    system = System()
+    result = sweep(system, QRELS, {"depth": [2, 2, 4, 2.0], "bonus": [0]}, baseline={"depth": 1}, metric="hit@1")
+    assert [trial.options for trial in result.tune[1:]] == [{"depth": 2, "bonus": 0}, {"depth": 4, "bonus": 0}]
+    assert len(system.asked) == 3 + 2
+    compared = [trial.comparison for trial in result.tune[1:]]
+    assert [c.p_holm for c in compared] == holm([c.p_value for c in compared]).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_numpys_numbers_are_numbers(kind):
+    depths, baseline = list(np.arange(2, 5, dtype=kind)), {"depth": kind(1), "flag": np.bool_(True)}
+    grids = ({"depth": depths, "flag": [np.bool_(True)]}, [{"depth": d, "flag": np.bool_(True)} for d in depths])
+    for grid in grids:
+        result = sweep(System(), QRELS, grid, baseline=baseline, metric="hit@1")
+        (curve,) = option_curves(result)["depth"]
+        assert [value for value, _ in curve.points] == [1, 2, 3, 4]
+        assert "flag" not in option_curves(result)
+        back = json.loads(json.dumps([result.to_dict(), curve.to_dict()], allow_nan=False))
+        assert back[0]["selected"] == {"depth": 4, "flag": True}
+        assert "selected depth=4, flag=True" in str(result).replace("4.0", "4")
+
+
+def test_numpys_numbers_in_trials_and_curves_made_by_hand():
+    estimate = Estimate(0.5, 9, 0.4, 0.6)
+    trials = tuple(Trial({"depth": value, "word": "auto"}, estimate, None) for value in (np.int64(3), np.float64(0.5)))
+    made = Sweep("mrr", trials, trials[0], trials[:1], ())
+    (curve,) = option_curves(made)["depth"]
+    assert json.loads(json.dumps(made.to_dict()))["selected"] == {"depth": 3, "word": "auto"}
+    assert [point["value"] for point in json.loads(json.dumps(curve.to_dict()))["points"]] == [0.5, 3]
 
 
 def test_the_runs_of_the_test_half_are_kept():

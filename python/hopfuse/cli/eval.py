@@ -23,7 +23,8 @@ from ..evaluate import (
     traces,
 )
 from ..fusion.calibration import CalibrationName
-from .judging import check_outputs, judging_options, notes, origin, part, read_judged, write_json, write_text
+from .judging import check_report, judging_options, notes, origin, part, read_judged
+from .outputs import strict_json, write_all
 
 
 @click.command("eval")
@@ -64,7 +65,8 @@ def evaluate_runs(
     loses against it, how large the difference is, how surely it is there, how small a one these
     queries would show, and where the passages of queries won and lost stand in each run.
     """
-    check_outputs(json_out, html_out, overwrite=overwrite)
+    outputs = {"json_out": json_out, "html_out": html_out, "overwrite": overwrite}
+    check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
     whole = read_judged(judgements, named, passages, beir_split)
     judged = part(whole, split)
     answered = ("answer_em", "answer_f1") if _all_answer(judged.runs, judged.qrels) else ()
@@ -76,6 +78,7 @@ def evaluate_runs(
     console.print("\n".join(said), highlight=False, soft_wrap=True, markup=False)
     for table in (*rich_tables(evaluation), score_table(distributions), *query_tables(evaluation, traced, show)):
         console.print("", table, sep="\n")
+    texts = {}
     if json_out is not None:
         record = {
             **origin(whole, judgements),
@@ -84,13 +87,13 @@ def evaluate_runs(
             "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
             "traces": traced,
         }
-        write_json(json_out, record)
+        texts[json_out] = strict_json(record)
     if html_out is not None:
         title = f"hopfuse eval: {judgements.name}"
-        page = html_report(
+        texts[html_out] = html_report(
             evaluation, judged.runs, judged.qrels, judged.names, title=title, notes=said, calibration=scores
         )
-        write_text(html_out, page)
+    write_all(texts)
 
 
 def _all_answer(runs: Mapping[str, Run], qrels: Qrels) -> bool:

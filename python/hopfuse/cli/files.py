@@ -8,12 +8,19 @@ from pathlib import Path
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a file beside ``path``, put it on the disk, and only then give it its name."""
+    """Let ``write`` fill a file beside ``path``, put it on the disk, and only then give it its name.
+
+    Where that fails, nothing stays.
+    """
     unfinished = path.with_name(f"{path.name}.unfinished")
-    write(unfinished)
-    with open(unfinished, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    try:
+        write(unfinished)
+        with open(unfinished, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -13,8 +12,8 @@ from .. import __version__
 from ..errors import InputError
 from ..evaluate import PassageNames, Qrels, Run, read_qrels, read_run, split_rows
 from ..fusion.calibration import CalibrationName
-from .files import write_whole
 from .options import FILE
+from .outputs import check_outputs
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,21 +113,26 @@ def origin(judged: Judged, judgements: Path) -> dict[str, Any]:
     return {"hopfuse": __version__, "qrels": str(judgements), "files": files}
 
 
-def check_outputs(json_out: Path | None, html_out: Path | None, *, overwrite: bool) -> None:
-    """Refuse, before any work, what would overwrite a file unasked."""
-    for option, out in (("--json", json_out), ("--html", html_out)):
-        if out is not None and out.exists() and not overwrite:
-            raise InputError(f"{option}: {out} exists; choose another name, or replace it with --overwrite")
+def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Refuse, before any work, where ``--json`` and ``--html`` cannot or must not be written.
 
-
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record as strict JSON."""
-    write_text(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_whole(path, lambda unfinished: _write(unfinished, text))
+    Parameters
+    ----------
+    judgements, named
+        What ``--qrels`` and ``--run`` give.
+    options : mapping
+        json_out, html_out, overwrite, passages and beir_split.
+    """
+    inputs = {f"--run {name}": path for name, path in _named_files(named).items()}
+    if options["passages"] is not None:
+        inputs["--passages"] = options["passages"]
+    if judgements.is_dir():
+        parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{options['beir_split']}.tsv")
+        inputs |= {f"--qrels ({part})": judgements / part for part in parts}
+    else:
+        inputs["--qrels"] = judgements
+    outputs = {"--json": options["json_out"], "--html": options["html_out"]}
+    check_outputs(outputs, inputs, overwrite=options["overwrite"])
 
 
 def _named_files(named: Sequence[str]) -> dict[str, Path]:
@@ -141,7 +145,3 @@ def _named_files(named: Sequence[str]) -> dict[str, Path]:
             raise InputError(f"--run {name} is given twice; names are distinct")
         files[name] = Path(path)
     return files
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
+import numpy as np
 from rich.console import Console
 
 from .. import fusion
 from ..errors import InputError
 from ..evaluate import (
     FusedLegs,
+    Metric,
     Run,
     Sweep,
     decided,
@@ -19,17 +21,21 @@ from ..evaluate import (
     fusion_trials,
     html_report,
     option_curves,
+    parse_metric,
     query_tables,
     rich_tables,
     score_distributions,
     score_table,
+    split_rows,
     sweep,
     sweep_tables,
     traces,
 )
-from ..evaluate.curves import is_number
+from ..evaluate.sweep import Options, written_options
 from ..fusion.calibration import CalibrationName
-from .judging import Judged, check_outputs, judging_options, notes, origin, part, read_judged, write_json, write_text
+from .judging import Judged, check_report, judging_options, notes, origin, part, read_judged
+from .outputs import strict_json, write_all
+from .sweep_options import option_grid, words
 
 METHODS = ("boltzmann", "linear", "rrf")
 
@@ -93,33 +99,39 @@ def sweep_runs(
     Every run alone and every method with every combination of the options given is tried on the tune
     half of the queries. The best one and the baseline are run once on the test half.
     """
-    check_outputs(json_out, html_out, overwrite=overwrite)
+    outputs = {"json_out": json_out, "html_out": html_out, "overwrite": overwrite}
+    check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
+    metrics = list(dict.fromkeys((metric, *also)))
+    judges = [parse_metric(name) for name in metrics]
     whole = read_judged(judgements, named, passages, beir_split)
     base = baseline or next(iter(whole.runs))
     if base not in whole.runs:
         raise InputError(f"--baseline is {base!r}; it must be one of the runs: {', '.join(whole.runs)}")
     simple = {"alpha": alpha, "temperature": temperature, "consensus": consensus, "calibration": calibration}
-    grid = {name: _values(given, name) for name, given in simple.items() if given is not None}
-    if not all(is_number(value) and 0 <= value <= 1 for value in grid.get("alpha", ())):
-        raise InputError(f"--alpha is {alpha!r}; it must be numbers from 0 to 1 with a comma between them")
-    grid |= _pools(pools, whole) | _further(further)
+    grid = option_grid(simple, pools, further, list(whole.runs))
     fused = FusedLegs(whole.runs, k=k)
-    trials = fusion_trials(methods.split(","), grid, list(whole.runs))
+    tried = words(methods, "method")
+    trials = fusion_trials(tried, grid, list(whole.runs))
+    _check_metrics(fused, whole, trials, judges)
     found = sweep(fused, whole.qrels, trials, baseline={"leg": base}, metric=metric)
     judged = part(whole, "test")
-    runs = _finalists(found, base)
+    runs = _finalists(found, base, whole.runs)
     legs = {name: run for name, run in judged.runs.items() if name not in runs}
-    evaluation = evaluate(runs, judged.qrels, list(dict.fromkeys((metric, *also))), baseline=base)
+    evaluation = evaluate(runs, judged.qrels, metrics, baseline=base)
     everyone = {**runs, **legs}
     traced = traces(decided(evaluation), everyone, judged.qrels, judged.names)
     distributions = score_distributions(everyone, judged.qrels, scores)
     said = [f"chosen on the tune half; all but the sweep is of the test half: {notes(whole, 'test')[0]}"]
     said += notes(whole, "test")[1:]
+    without = [method for method in dict.fromkeys(tried) if not any(trial.get("method") == method for trial in trials)]
+    if without:
+        said.append(f"{', '.join(without)} can use none of the calibrations given; not tried")
     console = Console()
     console.print("\n".join([str(found), *said]), highlight=False, soft_wrap=True, markup=False)
     shown = (*sweep_tables(found), *rich_tables(evaluation), score_table(distributions))
     for table in (*shown, *query_tables(evaluation, traced, show)):
         console.print("", table, sep="\n")
+    texts = {}
     if json_out is not None:
         curves = {option: [curve.to_dict() for curve in row] for option, row in option_curves(found).items()}
         record = {
@@ -129,10 +141,10 @@ def sweep_runs(
             "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
             "traces": traced,
         }
-        write_json(json_out, record)
+        texts[json_out] = strict_json(record)
     if html_out is not None:
         title = f"hopfuse sweep: {judgements.name}"
-        page = html_report(
+        texts[html_out] = html_report(
             evaluation,
             runs,
             judged.qrels,
@@ -143,53 +155,31 @@ def sweep_runs(
             legs=legs,
             sweep=found,
         )
-        write_text(html_out, page)
+    write_all(texts)
 
 
-def _finalists(found: Sweep, baseline: str) -> dict[str, Run]:
+def _check_metrics(fused: FusedLegs, judged: Judged, trials: Sequence[Options], judges: Sequence[Metric]) -> None:
+    """Refuse, by one query of the tune half, what a trial that is selected could not be judged by on the test half."""
+    tune = split_rows(judged.qrels, "tune")
+    row = next((row for row in tune.tolist() if judged.qrels.answers[row]), int(tune[0]))
+    one = judged.qrels.take([row])
+    for trial in trials:
+        for judge in judges:
+            try:
+                judge.per_query(fused(trial, np.array([row])), one)
+            except InputError as error:
+                raise InputError(f"options {written_options(trial)}, {judge.name}: {error}") from error
+
+
+def _finalists(found: Sweep, baseline: str, legs: Mapping[str, Run]) -> dict[str, Run]:
     """The baseline's run on the test half, under its name, and the selected one's."""
-    names = [baseline, *(_free_name(trial.options, baseline) for trial in found.test[1:])]
+    names = [baseline, *(_name(trial.options, legs) for trial in found.test[1:])]
     return {name: run if isinstance(run, Run) else Run(run) for name, run in zip(names, found.test_runs, strict=True)}
 
 
-def _free_name(options: Any, baseline: str) -> str:
+def _name(options: Options, legs: Mapping[str, Run]) -> str:
+    """A leg's own name; for what is fused, one that no leg has."""
     if "leg" in options:
         return str(options["leg"])
-    return "selected" if baseline != "selected" else "selected by the sweep"
-
-
-def _pools(given: tuple[str, ...], judged: Judged) -> dict[str, list[Any]]:
-    made = {}
-    for one in given:
-        name, equals, values = one.rpartition("=")
-        if equals and name not in judged.runs:
-            raise InputError(f"--pool {one}: {name!r} is not a run; there are {', '.join(judged.runs)}")
-        made[f"pool {name}" if equals else "pool"] = _values(values, "pool")
-    return made
-
-
-def _further(given: tuple[str, ...]) -> dict[str, list[Any]]:
-    made = {}
-    for one in given:
-        name, equals, values = one.partition("=")
-        if not (name and equals and values):
-            raise InputError(f"--option is {one!r}; give a name and values, for instance --option rank_constant=10,60")
-        made[name] = _values(values, name)
-    return made
-
-
-def _values(given: str, name: str) -> list[Any]:
-    """Numbers where they are written so, else words."""
-    parts = [part.strip() for part in given.split(",")]
-    if not all(parts):
-        raise InputError(f"--{name} is {given!r}; give values with a comma between them")
-    return [_value(part) for part in parts]
-
-
-def _value(word: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return word
+    free = ("selected", "selected by the sweep", *(f"selected by the sweep, {n}" for n in range(2, len(legs) + 2)))
+    return next(name for name in free if name not in legs)

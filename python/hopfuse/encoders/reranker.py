@@ -60,7 +60,8 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     Raises
     ------
     InputError
-        Another number of queries, a hit without a text, k below 1, scores of another shape or that are not finite.
+        Another number of queries, texts that are one string, a hit without a text, k below 1, scores of another shape
+        or that are not finite in float32.
 
     References
     ----------
@@ -83,6 +84,8 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     asked = checked_texts(queries)
     if len(asked) != len(hits):
         raise InputError(f"{len(asked)} queries for hits of {len(hits)}; give one question for each row")
+    if isinstance(texts, str):
+        raise InputError("texts is one string; give a list with the text of every passage")
     first = hits.head(int(k))
     largest = int(first.ids.max(initial=-1))
     if largest >= len(texts):
@@ -95,5 +98,6 @@ def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: R
     for b, (row, found) in enumerate(zip(rows, scored, strict=True)):
         if np.shape(found) != (len(row),):
             raise InputError(f"the reranker gave scores of shape {np.shape(found)} for {len(row)} texts of query {b}")
-        scores[b, : len(row)] = found
+        with np.errstate(over="ignore"):  # becomes infinite, which Hits refuses
+            scores[b, : len(row)] = found
     return Hits(first.ids, scores, first.counts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from .evaluation import Estimate
+from .option_values import as_number, is_number, plain_options
 from .sweep import Options, Sweep, Trial
 
 
@@ -30,8 +31,8 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-serialisable form, if the options' values are."""
-        points = [{"value": value, **estimate.to_dict()} for value, estimate in self.points]
-        return {"label": self.label, "options": dict(self.others), "points": points}
+        points = [{"value": as_number(value), **estimate.to_dict()} for value, estimate in self.points]
+        return {"label": self.label, "options": plain_options(self.others), "points": points}
 
 
 def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
@@ -75,7 +76,7 @@ def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
 def _curve(sweep: Sweep, name: str, best: Trial) -> Curve:
     others = _without(best.options, name)
     points = [
-        (trial.options[name], trial.estimate)
+        (as_number(trial.options[name]), trial.estimate)
         for trial in sweep.tune
         if is_number(trial.options.get(name)) and _without(trial.options, name) == others
     ]
@@ -84,14 +85,3 @@ def _curve(sweep: Sweep, name: str, best: Trial) -> Curve:
 
 def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {option: value for option, value in options.items() if option != name}
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """True for a number that is not a bool.
-
-    Examples
-    --------
-    >>> is_number(0.5), is_number("auto"), is_number(True), is_number(None)
-    (True, False, False, False)
-    """
-    return isinstance(value, int | float) and not isinstance(value, bool)

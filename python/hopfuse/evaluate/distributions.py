@@ -24,7 +24,7 @@ class ScoreDistribution:
     Attributes
     ----------
     edges : ndarray of float64, shape (bins + 1,)
-        From the lowest score to the highest; 0 .. 1 where there is none.
+        From the lowest score to the highest; to a higher value where all are equal, 0 .. 1 where there is none.
     relevant, other : ndarray of int64, shape (bins,)
         Hits with gold passages, and the others.
     relevant_median, other_median : float or None
@@ -85,7 +85,8 @@ def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDist
     right, wrong = scores[relevant & valid], scores[valid & ~relevant]
     every = scores[valid]
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
-    edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+    # One that is equal to many of its size would be lost in the sum: edges are distinct.
+    edges = np.linspace(low, high if high > low else low + max(1.0, 0.01 * abs(low)), bins + 1)
     relevant_counts, other_counts = (np.histogram(part, edges)[0].astype(np.int64) for part in (right, wrong))
     medians = _median(right), _median(wrong)
     return ScoreDistribution(edges, relevant_counts, other_counts, *medians, _auc(right, wrong))

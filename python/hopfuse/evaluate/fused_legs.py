@@ -91,7 +91,8 @@ def fusion_trials(
         Names in ``hopfuse.fusion.METHODS``.
     grid : mapping of str to sequence
         Values of the options that :class:`FusedLegs` takes. A method that has no ``temperature`` is tried without;
-        one that reads ranks alone without ``calibration``, another only with those calibrations that it can use.
+        one that reads ranks alone without ``calibration``, another only with those calibrations that it can use:
+        one that can use none of them is left out.
     legs : sequence of str
         Names of the legs.
 
@@ -103,7 +104,8 @@ def fusion_trials(
     Raises
     ------
     InputError
-        No method, an unknown one, an option without values, an option that none of the methods has.
+        No method, an unknown one, an option without values, an option that none of the methods tried has, no
+        calibration that a method can use.
 
     Examples
     --------
@@ -120,11 +122,17 @@ def fusion_trials(
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise InputError(f"{name} is {values!r}; give a list of one or more values")
-    usable = {method: _usable(method, grid, legs) for method in methods}
+    found = {method: _usable(method, grid, legs) for method in methods}
+    usable = {method: own for method, own in found.items() if own is not None}
+    cannot = [method for method, own in found.items() if own is None]
+    said = f"{', '.join(cannot)} can use none of the calibrations {grid.get('calibration')}"
+    if not usable:
+        raise InputError(f"{said}; leave them out, or name another calibration or method")
     unused = [name for name in grid if not any(name in own for own in usable.values())]
     if unused:
+        without = f", and {said}" if cannot else ""
         raise InputError(
-            f"none of {', '.join(methods)} takes {', '.join(unused)}; leave it out, or name another method"
+            f"none of {', '.join(usable)} takes {', '.join(unused)}{without}; leave it out, or name another method"
         )
     made: list[dict[str, Any]] = [{"leg": leg} for leg in legs]
     for method, own in usable.items():
@@ -132,7 +140,8 @@ def fusion_trials(
     return made
 
 
-def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]]:
+def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
+    """Those options of the grid that a method has; None where it can use none of the calibrations."""
     if method not in fusion.METHODS:
         raise InputError(f"method is {method!r}; allowed: {', '.join(fusion.METHODS)}")
     kind = fusion.METHODS[method]
@@ -140,8 +149,10 @@ def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str])
     if kind.weighted:
         allowed.add("alpha")
     found = {name: values for name, values in grid.items() if name in allowed}
-    if "calibration" in grid:
+    reads_scores = kind.calibrations is None or len(kind.calibrations) > 0
+    if "calibration" in grid and reads_scores:
         kept = [one for one in grid["calibration"] if kind.calibrations is None or one in kind.calibrations]
-        if kept:
-            found["calibration"] = kept
+        if not kept:
+            return None
+        found["calibration"] = kept
     return found

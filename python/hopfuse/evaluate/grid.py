@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .curves import is_number
+from .option_values import is_number
 from .sweep import Sweep
 
 

@@ -172,7 +172,7 @@ _EXPLAINED = (
     "Difference: percent, with its paired bootstrap 95 % interval. Odds ratio: of the queries that only one answers, "
     "with its exact 95 % interval. p: McNemar's exact test where values are 0 or 1, else the paired randomisation "
     "test; (Holm): corrected for the number of runs. Detects: the smallest difference that so many queries show with a "
-    "power of 0.8."
+    "power of 0.8 at 5 %, not corrected for the number of runs."
 )
 _SCORES = (
     "Of relevant hits and of others, of all queries together, each outline of area 1. AUC: how often the score of a "

@@ -58,7 +58,8 @@ class PassageNames:
         Raises
         ------
         FormatError
-            A line that is not an object with an id, or a title that is not a string; the message names the line.
+            A line that is not an object with an id, a title that is not a string, a lone surrogate; the message names
+            the line.
         OSError
             The file cannot be read.
         """

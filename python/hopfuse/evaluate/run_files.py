@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import FormatError, InputError, MissingExtraError
 from ..types import Hits
 from ..types.hits import PAD_ID, PAD_SCORE
-from .json_lines import json_objects, text_lines
+from .json_lines import check_characters, json_objects, text_lines
 from .passage_names import PassageNames
 from .run import Run
 
@@ -127,9 +127,11 @@ def _from_trec(path: Path) -> dict[str, _Ranked]:
 
 def _from_json(path: Path) -> dict[str, _Ranked]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text)
     except ValueError as error:
         raise FormatError(f"{path} is not JSON: {error}") from error
+    check_characters(text, content, str(path))
     if isinstance(content, list):
         return _from_objects((f"{path}, entry {at}", row) for at, row in enumerate(content))
     if not isinstance(content, dict):

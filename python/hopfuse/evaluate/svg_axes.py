@@ -20,7 +20,7 @@ class Axes:
     left, right, top, bottom : float
         In the picture's units; top < bottom.
     x, y : (float, float)
-        The values at the left and right, and at the bottom and top; distinct.
+        The values at the left and right, and at the bottom and top; :func:`widened` where they are equal.
     log_x : bool
         x is drawn by its logarithm.
 
@@ -41,12 +41,12 @@ class Axes:
 
     def place_x(self, value: float) -> float:
         """Where a value of x lies."""
-        low, high, at = (log10(v) if self.log_x else v for v in (*self.x, value))
+        low, high, at = (log10(v) if self.log_x else v for v in (*widened(*self.x), value))
         return self.left + (self.right - self.left) * (at - low) / (high - low)
 
     def place_y(self, value: float) -> float:
         """Where a value of y lies."""
-        low, high = self.y
+        low, high = widened(*self.y)
         return self.bottom - (self.bottom - self.top) * (value - low) / (high - low)
 
     def drawn(self, x_label: str, y_label: str, x_ticks: Sequence[float], y_ticks: Sequence[float]) -> str:
@@ -66,6 +66,18 @@ class Axes:
         return "".join(parts)
 
 
+def widened(low: float, high: float) -> tuple[float, float]:
+    """The ends of an axis; where they are equal, or as good as equal in float64, the upper one is moved up.
+
+    Examples
+    --------
+    >>> widened(0.0, 0.5), widened(3.0, 3.0), widened(1e17, 1e17 + 1)
+    ((0.0, 0.5), (3.0, 4.0), (1e+17, 1.01e+17))
+    """
+    size = max(abs(low), abs(high))
+    return (low, high) if high - low > max(1e-12 * size, 1e-300) else (low, low + max(1.0, 0.01 * size))
+
+
 def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
     """A label; ``words`` are escaped."""
     named = f' class="{kind}"' if kind else ""
@@ -80,6 +92,7 @@ def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
     >>> nice_ticks(0.0, 1.0), nice_ticks(71.3, 88.2)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [75.0, 80.0, 85.0])
     """
+    low, high = widened(low, high)
     span = high - low
     power = 10.0 ** floor(log10(span / most))
     step = next(power * m for m in (1, 2, 5, 10, 20) if floor(high / (power * m)) - ceil(low / (power * m)) < most)

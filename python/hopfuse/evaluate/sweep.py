@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ from .evaluation import Estimate, summarise
 from .holm import holm
 from .metric_names import Metric, parse_metric
 from .metrics import Values
+from .option_values import plain, plain_options
 from .qrels import Qrels
 from .run import Run
 from .split import split_rows
 
 Options = Mapping[str, Any]
 MakeRun = Callable[[Options, NDArray[np.int64]], Hits | Run]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Trial:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-serialisable form, if the options' values are."""
         compared = None if self.comparison is None else self.comparison.to_dict()
-        return {"options": dict(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
+        return {"options": plain_options(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Sweep:
         return {
             "metric": self.metric,
             "tune": [trial.to_dict() for trial in self.tune],
-            "selected": dict(self.selected.options),
+            "selected": plain_options(self.selected.options),
             "test": [trial.to_dict() for trial in self.test],
         }
 
@@ -115,7 +117,7 @@ def sweep(
     qrels : Qrels
     grid : mapping of str to sequence, or sequence of mappings
         Values of each option: the trials are their product, the last option fastest. Or the trials' options
-        themselves, where they do not all have the same (:func:`fusion_trials`).
+        themselves, where they do not all have the same (:func:`fusion_trials`). What comes twice is run once.
     baseline : mapping of str to value
         Options of the run that all are compared with. Where the grid has them too, they are run once.
     metric : str
@@ -148,12 +150,12 @@ def sweep(
     {'good': 8}
     """
     judge = parse_metric(metric)
-    others = [options for options in _combinations(grid) if options != baseline]
-    options = [dict(baseline), *others]
+    base = plain_options(baseline)
+    options = [base, *(one for one in _combinations(grid) if one != base)]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
     trials = _trials(options, [_run(make_run, one, qrels, tune, judge)[1] for one in options], judge)
     selected = max(trials, key=lambda trial: trial.estimate.mean)
-    finalists = [dict(baseline)] if selected is trials[0] else [dict(baseline), selected.options]
+    finalists = [base] if selected is trials[0] else [base, selected.options]
     runs, tested = zip(*(_run(make_run, one, qrels, test, judge) for one in finalists), strict=True)
     return Sweep(metric, trials, selected, _trials(finalists, tested, judge), runs)
 
@@ -162,12 +164,16 @@ def _combinations(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list
     if not grid:
         raise InputError("grid is empty; give at least one option and its values")
     if not isinstance(grid, Mapping):
-        trials = [dict(options) for options in grid]
-        return [options for at, options in enumerate(trials) if options not in trials[:at]]
+        return _distinct([plain_options(options) for options in grid])
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise InputError(f"grid[{name!r}] is {values!r}; give a list of one or more values")
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    each = [_distinct([plain(value) for value in values]) for values in grid.values()]
+    return [dict(zip(grid, values, strict=True)) for values in product(*each)]
+
+
+def _distinct(values: list[T]) -> list[T]:
+    return [value for at, value in enumerate(values) if value not in values[:at]]
 
 
 def _run(
