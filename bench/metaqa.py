@@ -24,6 +24,8 @@ from hopfuse.evaluate import Evaluation, Qrels, evaluate
 from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
+from .markdown import table
+
 METRICS = ("recall@10", "hit@10", "mrr", "ndcg@10")
 HOPS = (1, 2, 3)
 BATCH = 32
@@ -133,7 +135,7 @@ def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> s
         rows = [
             [name, *(f"{100 * result.estimate(name, m, group=group.label).mean:.1f}" for m in METRICS)] for name in RUNS
         ]
-        parts.append(f"{group.label}\n\n" + _table(["run", *METRICS], rows))
+        parts.append(f"{group.label}\n\n" + table(["run", *METRICS], rows))
     rows = []
     for name in ("bm25", "graph", "hybrid", "hybrid, min_max"):
         c, e = result.comparison(name, "hit@10"), result.estimate(name, "hit@10")
@@ -142,7 +144,7 @@ def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> s
     parts.append(
         "hit@10 against vector, questions of all hop counts together: won and lost, exact two-sided McNemar p of each "
         "comparison by itself, not corrected for their number; Wilson 95 % interval of a run.\n\n"
-        + _table(["run", "95 %", "wins", "losses", "p"], rows)
+        + table(["run", "95 %", "wins", "losses", "p"], rows)
     )
     return "\n".join(parts)
 
@@ -160,18 +162,13 @@ def speed(collection: Collection) -> str:
                 taken.append(time.perf_counter() - begin)
         worst, median = np.quantile(taken[1:], 0.95), float(np.median(taken[1:]))  # the first makes codes
         rows.append([name, f"{1000 * median:.1f}", f"{1000 * worst:.1f}", f"{BATCH / median:,.0f}"])
-    return _table(["run", "ms, median", "ms, 95 %", "questions/s"], rows)
+    return table(["run", "ms, median", "ms, 95 %", "questions/s"], rows)
 
 
 def _tsv(path: Path) -> Iterator[list[str]]:
     with path.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
             yield line.rstrip("\n").split("\t")
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *(["---:"] * (len(head) - 1))], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 _HEAD = """## metaqa

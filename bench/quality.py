@@ -17,6 +17,8 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import Evaluation, Qrels, evaluate
 from hopfuse.lexical import BM25
 
+from .markdown import table
+
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
 FOLDERS = ("hotpotqa", "musique-train")
 # recall@5, last-hop@5, last-hop@10 in percent: the figures that hotpotqa's own README gives for another implementation.
@@ -100,7 +102,7 @@ def report(folders: Mapping[str, Evaluation]) -> str:
 
 def _means(result: Evaluation, group: str) -> str:
     rows = [[run, *(_percent(result.estimate(run, m, group=group).mean) for m in METRICS)] for run in result.runs]
-    return f"{group}\n\n" + _table(["run", *METRICS], rows)
+    return f"{group}\n\n" + table(["run", *METRICS], rows)
 
 
 def _comparisons(result: Evaluation) -> str:
@@ -115,7 +117,7 @@ def _comparisons(result: Evaluation) -> str:
         "Against dense: questions won and lost, exact two-sided McNemar p of each comparison by itself, not corrected "
         "for their number; Wilson 95 % interval of the run.\n\n"
     )
-    return title + _table(["run", "metric", "95 %", "wins", "losses", "p"], rows)
+    return title + table(["run", "metric", "95 %", "wins", "losses", "p"], rows)
 
 
 def _reference(result: Evaluation) -> str:
@@ -129,16 +131,11 @@ def _reference(result: Evaluation) -> str:
         "point does not state\nits tie rule: under `strict`, this project's default, a list's minimum gets almost "
         "nothing; under `mean` it is met.\n\n"
     )
-    return title + _table(["run", *METRICS[:3]], rows)
+    return title + table(["run", *METRICS[:3]], rows)
 
 
 def _percent(value: float) -> str:
     return "-" if np.isnan(value) else f"{100 * value:.1f}"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *(["---:"] * (len(head) - 1))], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 _HEAD = """# Retrieval quality

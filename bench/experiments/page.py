@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from ..markdown import table
 from .design import CHOSEN_BY, POWER, SIGNIFICANCE
 from .findings import finding
 
@@ -47,7 +48,7 @@ def _arms(answer: Answer) -> str:
     head = ["arm", "questions", *answer["metrics"], "chosen"]
     if all(row[-1] == "" for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    return _table(head, rows)
+    return table(head, rows, words=2)
 
 
 def _comparisons(answer: Answer) -> str:
@@ -59,7 +60,7 @@ def _comparisons(answer: Answer) -> str:
         [f"`{first}` − `{second}`", folder, *(_compared(by_metric[metric]) for metric in answer["metrics"])]
         for (first, second, folder), by_metric in lines.items()
     ]
-    return _table(["pair", "questions", *answer["metrics"]], rows)
+    return table(["pair", "questions", *answer["metrics"]], rows, words=2)
 
 
 def _compared(c: Mapping[str, Any]) -> str:
@@ -84,11 +85,6 @@ def _chosen(reached: Mapping[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     return "/".join(f"{part:g}" for part in value) if isinstance(value, list) else f"{value:g}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---", "---", *(["---:"] * (len(head) - 2))], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 _HEAD = """# Experiments

@@ -11,11 +11,14 @@ from hopfuse.evaluate import (
     PassageNames,
     Qrels,
     Run,
+    decided,
     evaluate,
     html_report,
     score_distribution,
+    score_distributions,
     split_rows,
     sweep,
+    traces,
 )
 
 
@@ -82,3 +85,11 @@ def test_other_runs_or_judgements_are_refused(judged):
         html_report(evaluation, {"dense": runs["dense"]}, qrels, names)
     with pytest.raises(InputError, match="that were evaluated"):
         html_report(evaluation, runs, qrels.take([1, 0]), names)
+
+
+def test_what_is_known_already_gives_the_same_page(judged):
+    evaluation, runs, qrels, names = judged
+    traced = traces(decided(evaluation), runs, qrels, names)
+    known = html_report(*judged, distributions=score_distributions(runs, qrels, "max"), traced=traced)
+    assert known == html_report(*judged, calibration="max")
+    assert known != html_report(*judged, distributions={}, traced=traced)

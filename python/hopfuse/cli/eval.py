@@ -91,7 +91,14 @@ def evaluate_runs(
     if html_out is not None:
         title = f"hopfuse eval: {judgements.name}"
         texts[html_out] = html_report(
-            evaluation, judged.runs, judged.qrels, judged.names, title=title, notes=said, calibration=scores
+            evaluation,
+            judged.runs,
+            judged.qrels,
+            judged.names,
+            title=title,
+            notes=said,
+            distributions=distributions,
+            traced=traced,
         )
     write_all(texts)
 

@@ -121,8 +121,8 @@ def sweep_runs(
     everyone = {**runs, **legs}
     traced = traces(decided(evaluation), everyone, judged.qrels, judged.names)
     distributions = score_distributions(everyone, judged.qrels, scores)
-    said = [f"chosen on the tune half; all but the sweep is of the test half: {notes(whole, 'test')[0]}"]
-    said += notes(whole, "test")[1:]
+    first, *others = notes(whole, "test")
+    said = [f"chosen on the tune half; all but the sweep is of the test half: {first}", *others]
     without = [method for method in dict.fromkeys(tried) if not any(trial.get("method") == method for trial in trials)]
     if without:
         said.append(f"{', '.join(without)} can use none of the calibrations given; not tried")
@@ -151,8 +151,9 @@ def sweep_runs(
             judged.names,
             title=title,
             notes=said,
-            calibration=scores,
             legs=legs,
+            distributions=distributions,
+            traced=traced,
             sweep=found,
         )
     write_all(texts)

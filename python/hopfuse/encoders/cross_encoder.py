@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ._checks import checked_texts, positive
+from ._local_model import local_model
 
 
 class CrossEncoderReranker:
@@ -64,7 +63,7 @@ class CrossEncoderReranker:
         device: str | None = None,
     ) -> None:
         self._batch_size = positive(batch_size, "batch_size")
-        self._model = _load(model, device) if isinstance(model, (str, PathLike)) else _ready(model, device)
+        self._model = local_model(model, device, kind="CrossEncoder", method="a predict", user="CrossEncoderReranker")
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         """Scores of texts.
@@ -114,27 +113,3 @@ def _checked_rows(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
     if isinstance(candidates, str) or not isinstance(candidates, Iterable):
         raise InputError(f"candidates is one {type(candidates).__name__}; pass a sequence of texts for each query")
     return [checked_texts(row) for row in candidates]
-
-
-def _load(model: str | PathLike[str], device: str | None) -> Any:
-    folder = Path(model).expanduser()
-    if not folder.is_dir():
-        raise InputError(
-            f"{str(model)!r} is not a folder on this machine, and models are never downloaded; fetch the model "
-            "beforehand and pass its folder, or pass a loaded CrossEncoder"
-        )
-    try:
-        package = import_module("sentence_transformers")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("sentence-transformers", "encode", "CrossEncoderReranker") from error
-    return package.CrossEncoder(str(folder), device=device, local_files_only=True)
-
-
-def _ready(model: Any, device: str | None) -> Any:
-    if not callable(getattr(model, "predict", None)):
-        raise InputError(
-            f"model is a {type(model).__name__} without a predict method; pass the folder of a model or a CrossEncoder"
-        )
-    if device is not None:
-        raise InputError(f"device is {device!r}, but the model is loaded already; move it: model.to({device!r})")
-    return model

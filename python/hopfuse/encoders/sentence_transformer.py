@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, MissingExtraError
 from ._checks import checked_texts, finished, positive
+from ._local_model import local_model
 
 
 class SentenceTransformerEncoder:
@@ -80,7 +78,9 @@ class SentenceTransformerEncoder:
         self._query_prompt = query_prompt
         self._passage_prompt = passage_prompt
         self._normalize = normalize
-        self._model = _load(model, device) if isinstance(model, (str, PathLike)) else _ready(model, device)
+        self._model = local_model(
+            model, device, kind="SentenceTransformer", method="an encode", user="SentenceTransformerEncoder"
+        )
         self._dim = _dimension(self._model)
 
     @property
@@ -120,31 +120,6 @@ class SentenceTransformerEncoder:
             listed, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
         )
         return finished(vectors, len(listed), self._dim, self._normalize)
-
-
-def _load(model: str | PathLike[str], device: str | None) -> Any:
-    folder = Path(model).expanduser()
-    if not folder.is_dir():
-        raise InputError(
-            f"{str(model)!r} is not a folder on this machine, and models are never downloaded; fetch the model "
-            "beforehand and pass its folder, or pass a loaded SentenceTransformer"
-        )
-    try:
-        package = import_module("sentence_transformers")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("sentence-transformers", "encode", "SentenceTransformerEncoder") from error
-    return package.SentenceTransformer(str(folder), device=device, local_files_only=True)
-
-
-def _ready(model: Any, device: str | None) -> Any:
-    if not callable(getattr(model, "encode", None)):
-        raise InputError(
-            f"model is a {type(model).__name__} without an encode method; pass the folder of a model or a "
-            "SentenceTransformer"
-        )
-    if device is not None:
-        raise InputError(f"device is {device!r}, but the model is loaded already; move it: model.to({device!r})")
-    return model
 
 
 def _dimension(model: Any) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..fusion.calibration import CalibrationName
 from .cells import COMPARISON_COLUMNS, comparison_cells, estimate_cell, group_title
-from .distributions import score_distributions
+from .distributions import ScoreDistribution, score_distributions
 from .evaluation import Evaluation, Group
 from .grid import Grid
 from .html_parts import figure, query_table, table
@@ -35,6 +36,8 @@ def html_report(
     notes: Sequence[str] = (),
     calibration: CalibrationName = "pit",
     legs: Mapping[str, Run] | None = None,
+    distributions: Mapping[str, Mapping[str, ScoreDistribution]] | None = None,
+    traced: Mapping[str, Mapping[str, Any]] | None = None,
     sweep: Sweep | None = None,
     diagrams: Sequence[Grid] = (),
 ) -> str:
@@ -55,6 +58,11 @@ def html_report(
         A method of :func:`hopfuse.calibrate`: scores are drawn before it and after it.
     legs : mapping of str to Run, optional
         Further runs that were not evaluated: their scores are drawn, and traces have their ranks.
+    distributions : mapping, optional
+        What :func:`score_distributions` gave for these runs and legs, where that is known; ``calibration`` is then not
+        read.
+    traced : mapping, optional
+        What :func:`traces` gave for the queries won and lost (:func:`decided`), where that is known.
     sweep : Sweep, optional
         What the options were selected by; ``evaluation`` is then of its test half.
     diagrams : sequence of Grid
@@ -96,8 +104,8 @@ def html_report(
         *(sweep_sections(sweep) if sweep is not None else ()),
         *_diagrams(diagrams),
         *_numbers(evaluation),
-        *_scores(every, qrels, calibration),
-        *_queries(evaluation, every, qrels, names),
+        *_scores(score_distributions(every, qrels, calibration) if distributions is None else distributions),
+        *_queries(evaluation, traces(decided(evaluation), every, qrels, names) if traced is None else traced),
     ]
     head = (
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -135,9 +143,9 @@ def _compared(group: Group) -> list[list[str]]:
     ]
 
 
-def _scores(runs: Mapping[str, Run], qrels: Qrels, calibration: CalibrationName) -> Iterator[str]:
+def _scores(distributions: Mapping[str, Mapping[str, ScoreDistribution]]) -> Iterator[str]:
     yield f"<h2>Scores before and after calibration</h2><p>{escape(_SCORES)}</p>"
-    for name, kinds in score_distributions(runs, qrels, calibration).items():
+    for name, kinds in distributions.items():
         yield f'<h3>{escape(name)}</h3><div class="panels">'
         for kind, found in kinds.items():
             auc = "" if found.auc is None else f"; AUC {found.auc:.3f}"
@@ -146,14 +154,13 @@ def _scores(runs: Mapping[str, Run], qrels: Qrels, calibration: CalibrationName)
         yield "</div>"
 
 
-def _queries(evaluation: Evaluation, runs: Mapping[str, Run], qrels: Qrels, names: PassageNames) -> Iterator[str]:
+def _queries(evaluation: Evaluation, traced: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     baseline = evaluation.baseline
     if baseline is None or len(evaluation.runs) == 1:
         return
     yield f"<h2>Queries won and lost against {escape(baseline)}</h2>"
     yield "<p>A bar is a query, its height the difference; ties are not drawn. Under it the queries with their traces: "
     yield "rank and score of each gold passage in every run, and the first hits.</p>"
-    traced = traces(decided(evaluation), runs, qrels, names)
     for run in evaluation.runs:
         if run == baseline:
             continue

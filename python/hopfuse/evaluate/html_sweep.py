@@ -9,7 +9,7 @@ from .curves import option_curves
 from .html_parts import figure, table
 from .svg_curves import MOST, curve_plot
 from .sweep import Sweep
-from .sweep_rendering import TUNE_COLUMNS, option_text, ranked, trial_cells
+from .sweep_rendering import TEST_COLUMNS, TUNE_COLUMNS, option_text, ranked, trial_cells
 
 
 def sweep_sections(sweep: Sweep) -> Iterator[str]:
@@ -32,7 +32,7 @@ def sweep_sections(sweep: Sweep) -> Iterator[str]:
     yield f"<h2>What was selected</h2><p>{escape(str(sweep))}.</p>"
     yield f"<p>{escape(_HALVES)}</p>"
     rows = [trial_cells(trial, sweep, holm=False) for trial in sweep.test]
-    yield table(f"{sweep.metric} on {tested} test queries, run once", [*TUNE_COLUMNS[:-1], "p"], rows)
+    yield table(f"{sweep.metric} on {tested} test queries, run once", TEST_COLUMNS, rows)
     curves = option_curves(sweep)
     if curves:
         yield f'<h2>{escape(sweep.metric)} by option</h2><p>{escape(_CURVES)}</p><div class="panels">'

@@ -13,7 +13,8 @@ from .sweep import Options, Sweep, Trial
 if TYPE_CHECKING:
     from rich.table import Table
 
-TUNE_COLUMNS = ("options", "mean", "95 %", "won", "lost", "p (Holm)")
+TEST_COLUMNS = ("options", "mean", "95 %", "won", "lost", "p")
+TUNE_COLUMNS = (*TEST_COLUMNS[:-1], "p (Holm)")
 
 
 def sweep_tables(sweep: Sweep, show: int = 15) -> list[Table]:
@@ -47,10 +48,10 @@ def sweep_tables(sweep: Sweep, show: int = 15) -> list[Table]:
     kept = [trial for at, trial in enumerate(ordered) if at < show or trial.comparison is None]
     tuned, tested = sweep.tune[0].estimate.n, sweep.test[0].estimate.n
     of = f"the best {len(kept)} of {len(ordered)} trials" if len(kept) < len(ordered) else f"{len(kept)} trials"
-    made = [_trials(f"{sweep.metric} on {tuned} tune queries: {of}", kept, sweep, "p (Holm)")]
+    made = [_trials(f"{sweep.metric} on {tuned} tune queries: {of}", kept, sweep, holm=True)]
     for option, curves in option_curves(sweep).items():
         made.append(_curves(f"{sweep.metric} against {option}, tune half", option, curves))
-    made.append(_trials(f"{sweep.metric} on {tested} test queries: run once", list(sweep.test), sweep, "p"))
+    made.append(_trials(f"{sweep.metric} on {tested} test queries: run once", list(sweep.test), sweep, holm=False))
     return made
 
 
@@ -98,10 +99,10 @@ def option_text(options: Options) -> str:
     return ", ".join(str(v) if name == "method" else f"{name} {v}" for name, v in options.items())
 
 
-def _trials(title: str, trials: list[Trial], sweep: Sweep, p: str) -> Table:
-    made = plain_table(title, [*TUNE_COLUMNS[:-1], p])
+def _trials(title: str, trials: list[Trial], sweep: Sweep, *, holm: bool) -> Table:
+    made = plain_table(title, TUNE_COLUMNS if holm else TEST_COLUMNS)
     for trial in trials:
-        made.add_row(*cells(*trial_cells(trial, sweep, holm=p == "p (Holm)")))
+        made.add_row(*cells(*trial_cells(trial, sweep, holm=holm)))
     return made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .term_matrix import _check_words
+from .term_matrix import check_words
 
 Unit = Literal["bigrams", "words"]
 UNITS: tuple[Unit, ...] = ("bigrams", "words")
@@ -57,7 +57,7 @@ class LabelSets:
     def __post_init__(self) -> None:
         _check_options(self.unit, self.repeats)
         vocabulary = tuple(self.vocabulary)
-        _check_words(vocabulary, "vocabulary")
+        check_words(vocabulary, "vocabulary")
         object.__setattr__(self, "vocabulary", vocabulary)
         _check_members(self)
         self._number.update({element: number for number, element in enumerate(self.vocabulary)})

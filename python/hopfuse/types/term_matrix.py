@@ -83,7 +83,7 @@ class TermMatrix:
         check_options(self.method, self.k1, self.b)
         for name in ("terms", "stopwords"):
             words = tuple(getattr(self, name))
-            _check_words(words, name)
+            check_words(words, name)
             object.__setattr__(self, name, words)
         _check_entries(self)
 
@@ -105,7 +105,7 @@ def check_options(method: Any, k1: Any, b: Any) -> None:
             raise InputError(f"{name} is {value!r}; it must be {allowed}")
 
 
-def _check_words(words: tuple[Any, ...], name: str) -> None:
+def check_words(words: tuple[Any, ...], name: str) -> None:
     if not all(isinstance(word, str) for word in words):
         raise InputError(f"{name} are not all strings")
     for at, (before, word) in enumerate(pairwise(words), 1):
