@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
@@ -15,7 +13,6 @@ import pytest
 import variants
 from compare import assert_bitwise
 
-ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = 64
 pytestmark = pytest.mark.emulator
 
@@ -37,8 +34,6 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 def workload(quick: bool) -> Any:
     """The bench's index and questions: hotpotqa, or a small synthetic graph."""
-    if str(ROOT) not in sys.path:
-        sys.path.append(str(ROOT))
     case, settings = import_module("bench.cases.phase_graph"), import_module("bench.settings")
     try:
         return case.PhaseGraphWhole(settings.Settings(quick=quick, repeats=1, threads=1))

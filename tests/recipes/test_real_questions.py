@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,12 +19,7 @@ def quality() -> ModuleType:
     pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
     for module in ("bm25s", "Stemmer"):
         pytest.importorskip(module, reason="the lexical list is BM25's (extra lexical)")
-    spec = importlib.util.spec_from_file_location("quality_report", ROOT / "bench" / "quality.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_module("bench.quality")
 
 
 def evaluation(quality: ModuleType, name: str) -> Any:
