@@ -37,6 +37,8 @@ def test_hotpotqa_is_within_two_points_of_the_reference(quality: ModuleType) -> 
         for metric, theirs in zip(quality.METRICS[:3], quality.REFERENCE[run], strict=True):
             assert abs(100 * result.estimate(run, metric).mean - theirs) <= 2.0, (run, metric)
     assert result.estimate("phasegraph", "last_hop@10").mean > result.estimate("dense", "last_hop@10").mean + 0.1
+    for words in ("hybrid rrf", "hybrid rrf, fts5"):
+        assert result.estimate(words, "recall@5").mean > result.estimate("dense", "recall@5").mean + 0.05
     three, two = (result.estimate(run, "recall@5").mean for run in ("phasegraph + bm25", "phasegraph"))
     assert three > two
 

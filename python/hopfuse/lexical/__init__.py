@@ -1,5 +1,9 @@
-"""Passages by the words of a question: BM25, as one more list for a recipe or for :func:`hopfuse.fuse`."""
+"""Passages by the words of a question, as one more list for a recipe or for :func:`hopfuse.fuse`.
+
+:class:`BM25` through bm25s, which an index keeps; :class:`FTS5` where there is SQLite alone.
+"""
 
 from .bm25 import BM25
+from .fts5 import FTS5
 
-__all__ = ["BM25"]
+__all__ = ["BM25", "FTS5"]

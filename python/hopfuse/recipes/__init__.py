@@ -1,6 +1,7 @@
 """Whole retrieval systems over the same kernels, each readable top to bottom."""
 
+from .hybrid_rrf import HybridRRF, HybridRRFResult
 from .phase_graph import PhaseGraph, PhaseGraphResult
 from .triple_hybrid import TripleHybrid, TripleHybridResult
 
-__all__ = ["PhaseGraph", "PhaseGraphResult", "TripleHybrid", "TripleHybridResult"]
+__all__ = ["HybridRRF", "HybridRRFResult", "PhaseGraph", "PhaseGraphResult", "TripleHybrid", "TripleHybridResult"]

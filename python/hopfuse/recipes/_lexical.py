@@ -20,11 +20,11 @@ class LexicalLeg(Protocol):
         ...
 
 
-def checked_leg(leg: Any, weight: Any) -> tuple[LexicalLeg | None, float]:
+def checked_leg(leg: Any, weight: Any, name: str = "lexical_weight") -> tuple[LexicalLeg | None, float]:
     """The leg and its weight, or why they cannot be."""
     number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
     if not number or not (np.isfinite(weight) and weight >= 0):
-        raise InputError(f"lexical_weight is {weight!r}; it must be a finite number, at least 0")
+        raise InputError(f"{name} is {weight!r}; it must be a finite number, at least 0")
     if leg is not None and not callable(getattr(leg, "search", None)):
         raise InputError(f"lexical is a {type(leg).__name__}; it must have search(questions, k), as BM25 has")
     return leg, float(weight)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..index import Index
 from ..ops.calibration import calibrate
 from ..ops.fusion import fuse
 from ..types import Hits
@@ -28,7 +29,7 @@ def trace_queries(
         traces.append(
             {
                 "query": b,
-                "seeds": [_seed(recipe, seed) for seed in seeds[b]],
+                "seeds": [seed_trace(recipe.index, seed) for seed in seeds[b]],
                 "temperatures": {leg: _temperature(recipe, ranks[leg], b) for leg in pools},
                 **{leg: list(rows.values()) for leg, rows in legs.items()},
                 "hits": [_hit(recipe, passage, score, legs) for passage, score in hits.row(b)],
@@ -54,8 +55,9 @@ def _temperature(recipe: PhaseGraph, ranks: Hits, b: int) -> float | None:
     return float(2.0 / 3.0 * energies.mean())
 
 
-def _seed(recipe: PhaseGraph, seed: Seed) -> dict[str, Any]:
-    name, frequency = recipe.index.entity_names[seed.entity], recipe.index.passage_frequency
+def seed_trace(index: Index, seed: Seed) -> dict[str, Any]:
+    """Why an entity is a seed."""
+    name, frequency = index.entity_names[seed.entity], index.passage_frequency
     return {
         "entity": seed.entity,
         "name": name,

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..index import Index
@@ -27,13 +26,10 @@ from ..ops.fusion import fuse
 from ..ops.ppr import ppr_topk
 from ..ops.seeding import seed_hits
 from ..types import Hits, PprHits, Seeds
-from ..types.arrays import to_numpy
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
-from ._seeding import EntitySeeder, Seed
+from ._questions import LEAST_SEEDS, check_queries, padded, question_seeds, question_vectors, seed_width
+from ._seeding import EntitySeeder
 from ._trace import trace_queries
-
-LEAST_SEEDS = 8
-"""Rows of seeds are at least so wide: few widths, few recordings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,18 +192,18 @@ class PhaseGraph:
         -------
         PhaseGraphResult
         """
-        if queries is not None and (isinstance(queries, str) or not all(isinstance(q, str) for q in queries)):
-            raise InputError("queries must be a sequence of texts; for one question pass [question]")
-        vectors = self._vectors(queries, vectors)
-        seeds = self._seeds(queries, entities, len(vectors))
+        if queries is not None:
+            check_queries(queries)
+        vectors = question_vectors(self.encoder, queries, vectors, self._corpus.dim)
+        seeds = question_seeds(self._seeder, self.matcher, queries, entities, len(vectors), self.threads)
         lexical = lexical_pool(self.lexical, queries, self.lexical_k, self.index.num_passages)
 
-        padded = self._pad(seeds)
+        starts = padded(seeds, self.index.num_passages)
         words = () if lexical is None else (lexical.ids, lexical.scores, lexical.counts)
-        found = self._core(int(padded.nodes.shape[1]), k)(vectors, padded.nodes, padded.weights, *words)
+        found = self._core(int(starts.nodes.shape[1]), k)(vectors, starts.nodes, starts.weights, *words)
         pools = {"dense": found["dense"], "graph": found["graph"]} | ({} if lexical is None else {"lexical": lexical})
         traces = trace_queries(self, seeds, pools, found["hits"]) if explain else None
-        return PhaseGraphResult(found["hits"], found["dense"], found["graph"], padded, traces, lexical)
+        return PhaseGraphResult(found["hits"], found["dense"], found["graph"], starts, traces, lexical)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -233,7 +229,7 @@ class PhaseGraph:
         most_seeds : int
             Entities of a question; the width is a power of two, and each has recordings of its own.
         """
-        self._core(_width(check_whole(most_seeds, "most_seeds")), k).warmup(batch_sizes)
+        self._core(seed_width(check_whole(most_seeds, "most_seeds")), k).warmup(batch_sizes)
 
     def _core(self, width: int, k: int) -> Captured:
         """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""
@@ -280,36 +276,3 @@ class PhaseGraph:
             k=k,
             threads=self.threads,
         )
-
-    def _pad(self, seeds: list[list[Seed]]) -> Seeds:
-        """Entity seeds as nodes of the graph, in rows of a power of two."""
-        passages = self.index.num_passages
-        rows = [{passages + s.entity: s.weight for s in row} for row in seeds]
-        return Seeds.from_rows(rows, _width(max(map(len, rows), default=0)))
-
-    def _vectors(self, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any]:
-        if vectors is None:
-            if queries is None or self.encoder is None:
-                raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
-            vectors = self.encoder.encode_queries(list(queries))
-        array = np.atleast_2d(to_numpy(vectors, "vectors"))
-        if array.shape[1:] != (self._corpus.dim,):
-            raise InputError(f"vectors have shape {array.shape}; the index needs (B, {self._corpus.dim})")
-        if queries is not None and len(queries) != len(array):
-            raise InputError(f"{len(queries)} queries with {len(array)} vectors; give one vector per query")
-        return array
-
-    def _seeds(self, queries: Sequence[str] | None, entities: Any, batch: int) -> list[list[Seed]]:
-        if entities is None:
-            if queries is None or self.matcher is None:
-                raise InputError("search needs entities=, or queries= and a recipe with a matcher")
-            entities = [[m.entity for m in row] for row in self.matcher.match(list(queries))]
-        if isinstance(entities, str) or any(isinstance(row, str) for row in entities):
-            raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
-        if len(entities) != batch:
-            raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
-        return self._seeder.seeds(entities, self.threads)
-
-
-def _width(seeds: int) -> int:
-    return max(LEAST_SEEDS, 1 << max(0, seeds - 1).bit_length())

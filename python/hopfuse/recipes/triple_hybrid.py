@@ -25,11 +25,11 @@ from ..ops.dense import dense_topk
 from ..ops.dice import dice_scores
 from ..ops.fusion import fuse
 from ..types import Corpus, Hits, LabelSets, Triples
-from ..types.arrays import to_numpy
 from ..types.label_sets import Unit
 from ._fact_trace import trace_questions
 from ._facts import BIAS, best_entities, facts_around
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
+from ._questions import check_queries, question_vectors
 
 Mode = Literal["hybrid", "graph", "vector", "lexical"]
 Scale = Literal["none", "min_max", "max"]
@@ -159,8 +159,7 @@ class TripleHybrid:
         -------
         TripleHybridResult
         """
-        if isinstance(queries, str) or not all(isinstance(q, str) for q in queries):
-            raise InputError("queries must be a sequence of texts; for one question pass [question]")
+        check_queries(queries)
         if mode not in MODES:
             raise InputError(f"mode is {mode!r}; allowed: {', '.join(MODES)}")
         k, seeds, facts = check_k(k), None, None
@@ -179,7 +178,8 @@ class TripleHybrid:
         return TripleHybridResult(hits, lists, traces)
 
     def _nearest(self, queries: Sequence[str], vectors: Any, k: int) -> Hits:
-        return dense_topk(self._vectors(queries, vectors), self.corpus, k, threads=self.threads)
+        asked = question_vectors(self.encoder, queries, vectors, self.corpus.dim)
+        return dense_topk(asked, self.corpus, k, threads=self.threads)
 
     def _graph(self, queries: Sequence[str], seeds: Hits, k: int) -> tuple[Hits, NDArray[np.int64]]:
         """The entities that the seeds' triples lead to, each by the triple that is most like the question."""
@@ -198,15 +198,3 @@ class TripleHybrid:
         if found is None:
             raise InputError("mode='lexical' needs a recipe with lexical=, such as BM25 over the entities' texts")
         return found
-
-    def _vectors(self, queries: Sequence[str], vectors: Any) -> NDArray[Any]:
-        if vectors is None:
-            if self.encoder is None:
-                raise InputError("search needs vectors=, or a recipe with an encoder")
-            vectors = self.encoder.encode_queries(list(queries))
-        array = np.atleast_2d(to_numpy(vectors, "vectors"))
-        if array.shape != (len(queries), self.corpus.dim):
-            raise InputError(
-                f"vectors have shape {array.shape}; {len(queries)} questions need ({len(queries)}, {self.corpus.dim})"
-            )
-        return array

@@ -1,0 +1,209 @@
+"""BM25 by SQLite's FTS5: a lexical leg of the standard library alone."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..encoders._checks import checked_texts
+from ..errors import BackendError, InputError
+from ..ops._checks import check_k
+from ..types import Hits
+from ..types.hits import PAD_ID, PAD_SCORE
+
+_WORD = re.compile(r"\w+")
+_NAME = "passages_fts5"
+
+
+class FTS5:
+    """Ranks passages by the words that they share with a question, in an SQLite database.
+
+    Make one from texts with :meth:`build`, or open the file of one that was built: ``FTS5("words.sqlite")``.
+
+    A passage's score is SQLite's BM25 with its signs turned, so that higher is better: k1 = 1.2, b = 0.75, idf(t) =
+    ln((N - df + ½)/(df + ½)), or 10⁻⁶ where that is not above 0. It depends on nothing but the question and the
+    passages. Any word of the question will do, as in :class:`BM25`; there are no stop words, whose idf is near 0.
+
+    Parameters
+    ----------
+    path : str or path
+        A database that :meth:`build` wrote. It is read, never changed.
+
+    Raises
+    ------
+    InputError
+        No such file, or not such a database.
+    BackendError
+        Python's SQLite has no FTS5.
+
+    References
+    ----------
+    SQLite FTS5, https://www.sqlite.org/fts5.html, section 5.1.1 (bm25).
+
+    Examples
+    --------
+    >>> from hopfuse.lexical import FTS5
+    >>> leg = FTS5.build(["Ada wrote notes on the Engine.", "Babbage built engines.", "The sea."])
+    >>> leg.search(["Who built an engine?", "What?"], k=2).ids
+    array([[ 1,  0],
+           [-1, -1]])
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        file = Path(path)
+        if not file.is_file():
+            raise InputError(f"{file} is not a file; FTS5.build(texts, path=...) writes one")
+        self._open(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False))
+
+    @classmethod
+    def build(
+        cls, texts: Sequence[str], *, path: str | PathLike[str] | None = None, tokenizer: str = "porter unicode61"
+    ) -> FTS5:
+        """Count the words of every passage.
+
+        Parameters
+        ----------
+        texts : sequence of str, P entries
+            Of passage 0 .. P-1; put a title before its text to have it searched too.
+        path : str or path, optional
+            A file to write, which must not be there yet; by default the database stays in memory.
+        tokenizer : str
+            As FTS5 has it: ``"porter unicode61"`` stems English words, ``"unicode61"`` takes words as they are,
+            ``"trigram"`` any three characters.
+
+        Returns
+        -------
+        FTS5
+
+        Raises
+        ------
+        InputError
+            Texts that are not strings, a file that is there, a tokenizer that FTS5 does not have.
+        BackendError
+            Python's SQLite has no FTS5.
+        """
+        rows = checked_texts(texts)
+        _check_encodable(rows)
+        file = None if path is None else Path(path)
+        if file is not None and file.exists():
+            raise InputError(f"{file} is there already; name a new file, or open it: FTS5({str(file)!r})")
+        made = cls.__new__(cls)
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+        _create(connection, tokenizer)
+        with connection:
+            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(rows))
+        if file is not None:
+            _write(connection, file)
+        made._open(connection)
+        return made
+
+    @property
+    def num_passages(self) -> int:
+        """P."""
+        return self._passages
+
+    def search(self, questions: Sequence[str], k: int) -> Hits:
+        """The k best passages for each question; only such as share a word with it.
+
+        Parameters
+        ----------
+        questions : sequence of str, B entries
+            Their words are searched for, never read as FTS5's query language.
+        k : int
+            At least 0; above what is found, the rest is padding.
+
+        Returns
+        -------
+        Hits
+            ids int64 (B, k), scores float32 (B, k), counts (B,). Order: higher score, then lower id.
+
+        Raises
+        ------
+        InputError
+            Questions that are not strings, k below 0.
+        """
+        k = check_k(k)
+        asked = checked_texts(questions)
+        ids = np.full((len(asked), k), PAD_ID, np.int64)
+        scores = np.full((len(asked), k), PAD_SCORE, np.float32)
+        counts = np.zeros(len(asked), np.int64)
+        for q, question in enumerate(asked):
+            best, found = self._best(question)
+            n = counts[q] = min(k, best.size)
+            ids[q, :n], scores[q, :n] = best[:n], found[:n]
+        return Hits(ids, scores, counts)
+
+    def close(self) -> None:
+        """Close the database; it is closed with the object otherwise."""
+        self._connection.close()
+
+    def __repr__(self) -> str:
+        return f"FTS5(passages={self._passages})"
+
+    def _open(self, connection: sqlite3.Connection) -> None:
+        self._connection, self._lock = connection, Lock()
+        try:
+            ((count,),) = connection.execute(f"SELECT count(*) FROM {_NAME}_docsize")
+            self._passages = int(count)
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise InputError(f"not a database that FTS5.build wrote: {error}") from None
+
+    def _best(self, question: str) -> tuple[Any, Any]:
+        """All passages with a word of the question, best first."""
+        words = {word.lower(): word for word in _WORD.findall(question)}.values()  # one that is asked twice counts once
+        if not words:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        matched = " OR ".join(f'"{word}"' for word in words)
+        with self._lock:
+            rows = self._connection.execute(
+                f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ?", (matched,)
+            ).fetchall()
+        ids = np.array([row[0] for row in rows], np.int64)
+        scores = np.array([row[1] for row in rows], np.float32)
+        order = np.lexsort((ids, -scores))
+        return ids[order], scores[order]
+
+
+def _check_encodable(texts: list[str]) -> None:
+    for at, text in enumerate(texts):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"texts[{at}] has a lone surrogate at {error.start}, which is no character; decode it with "
+                "errors='replace'"
+            ) from None
+
+
+def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
+    quoted = tokenizer.replace("'", "''")
+    try:
+        connection.execute(f"CREATE VIRTUAL TABLE {_NAME} USING fts5(text, tokenize='{quoted}')")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if "no such module" in str(error):
+            raise BackendError(f"SQLite {sqlite3.sqlite_version} of this Python has no FTS5; use BM25") from error
+        raise InputError(
+            f"tokenizer is {tokenizer!r}; FTS5 has unicode61, ascii, porter and trigram: {error}"
+        ) from None
+
+
+def _write(connection: sqlite3.Connection, file: Path) -> None:
+    """All of the file or none of it."""
+    partial = file.with_name(f"{file.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        target = sqlite3.connect(partial)
+        connection.backup(target)
+        target.close()
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,78 @@
+"""What recipes read of a batch of questions: vectors, and the entities that a walk starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..types import Seeds
+from ..types.arrays import to_numpy
+from ._seeding import EntitySeeder, Seed, TextEncoder
+
+LEAST_SEEDS = 8
+"""Rows of seeds are at least so wide: few widths, few recordings."""
+
+
+class Matcher(Protocol):
+    """What finds the entities of a text; :class:`hopfuse.extract.Gazetteer` is one."""
+
+    def match(self, texts: Sequence[str], /) -> Sequence[Sequence[Any]]:
+        """For each text, matches with an ``entity`` number."""
+        ...
+
+
+def check_queries(queries: Any) -> None:
+    """Texts, each by itself."""
+    if isinstance(queries, str) or not isinstance(queries, Iterable) or not all(isinstance(q, str) for q in queries):
+        raise InputError("queries must be a sequence of texts; for one question pass [question]")
+
+
+def question_vectors(
+    encoder: TextEncoder | None, queries: Sequence[str] | None, vectors: Any, dim: int
+) -> NDArray[Any]:
+    """The given vectors or the encoder's, (B, dim)."""
+    if vectors is None:
+        if queries is None or encoder is None:
+            raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
+        vectors = encoder.encode_queries(list(queries))
+    array = np.atleast_2d(to_numpy(vectors, "vectors"))
+    if array.shape[1:] != (dim,):
+        raise InputError(f"vectors have shape {array.shape}; the recipe needs (B, {dim})")
+    if queries is not None and len(queries) != len(array):
+        raise InputError(f"{len(queries)} queries with {len(array)} vectors; give one vector per query")
+    return array
+
+
+def question_seeds(
+    seeder: EntitySeeder,
+    matcher: Matcher | None,
+    queries: Sequence[str] | None,
+    entities: Any,
+    batch: int | None,
+    threads: int | None,
+) -> list[list[Seed]]:
+    """The seeds of each question, by the given entities or by the matcher's."""
+    if entities is None:
+        if queries is None or matcher is None:
+            raise InputError("search needs entities=, or queries= and a recipe with a matcher")
+        entities = [[m.entity for m in row] for row in matcher.match(list(queries))]
+    if isinstance(entities, str) or any(isinstance(row, str) for row in entities):
+        raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
+    if batch is not None and len(entities) != batch:
+        raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
+    return seeder.seeds(entities, threads)
+
+
+def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
+    """Entity seeds as nodes of the graph, in rows of a power of two."""
+    rows = [{num_passages + s.entity: s.weight for s in row} for row in seeds]
+    return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
+
+
+def seed_width(seeds: int) -> int:
+    """The power of two that holds so many seeds."""
+    return max(LEAST_SEEDS, 1 << max(0, seeds - 1).bit_length())

@@ -1,0 +1,151 @@
+"""FTS5 against SQLite's documented formula in float64: scores, ties, hostile questions, files, refusals."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compare import assert_hits_equal, assert_hits_wellformed
+from hopfuse.errors import InputError
+from hopfuse.lexical import FTS5
+from hypothesis import given
+from hypothesis import strategies as st
+
+TEXTS = [
+    "Ada Lovelace wrote notes on the Analytical Engine.",
+    "Charles Babbage designed engines; the engine was never built.",
+    "",
+    "The sea, the sea!",
+    "The Thames flows through London to the sea.",
+    "The sea, the sea!",
+    "École des Ponts, naïve cafés",
+]
+QUESTIONS = ["Who designed the engine?", "sea", "sea SEA London", "", "zzz", 'NOT "sea" OR (* NEAR', "ecole cafe"]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z]+", text.lower().replace("é", "e").replace("ï", "i"))
+
+
+def scores(texts: list[str], question: str) -> dict[int, float]:
+    """k1 = 1.2, b = 0.75; each word of the question once."""
+    rows = [words(text) for text in texts]
+    mean = sum(map(len, rows)) / len(rows)
+    found: dict[int, float] = {}
+    for word in dict.fromkeys(words(question)):
+        holding = [i for i, row in enumerate(rows) if word in row]
+        idf = math.log((len(rows) - len(holding) + 0.5) / (len(holding) + 0.5))
+        for i in holding:
+            tf = rows[i].count(word)
+            part = tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * len(rows[i]) / mean))
+            found[i] = found.get(i, 0.0) + (idf if idf > 0 else 1e-6) * part
+    return found
+
+
+def check(texts: list[str], questions: list[str], k: int) -> None:
+    hits = FTS5.build(texts, tokenizer="unicode61").search(questions, k)
+    assert_hits_wellformed(hits)
+    for b, question in enumerate(questions):
+        expected = scores(texts, question)
+        row = hits.row(b)
+        assert len(row) == min(k, len(expected))
+        ordered = sorted(expected.values(), reverse=True)[:k]
+        assert [score for _, score in row] == pytest.approx(ordered, rel=1e-6)
+        for passage, score in row:
+            assert score == pytest.approx(expected[passage], rel=1e-6)
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 20])
+def test_scores_are_the_formulas(k: int) -> None:
+    check(TEXTS, QUESTIONS, k)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["sea", "sky", "red", "Sea", "not", "or", "near"]), max_size=6), min_size=1),
+    st.lists(st.lists(st.sampled_from(["sea", "RED", "and", "near", "or"]), max_size=4), min_size=1, max_size=4),
+)
+def test_scores_of_drawn_texts(texts: list[list[str]], questions: list[list[str]]) -> None:
+    check([" ".join(row) for row in texts], [" ".join(row) for row in questions], 5)
+
+
+LEG = FTS5.build(TEXTS)
+
+
+@given(st.text())
+def test_no_question_is_a_command(question: str) -> None:
+    found = LEG.search([question, question + " sea"], 9)
+    assert_hits_wellformed(found)
+    assert {3, 5} <= {passage for passage, _ in found.row(1)}
+    assert found.row(0) == LEG.search([question], 9).row(0)
+
+
+def test_equal_passages_stand_by_id_and_words_are_stemmed() -> None:
+    assert [passage for passage, _ in LEG.search(["sea"], 2).row(0)] == [3, 5]
+    assert [passage for passage, _ in LEG.search(["engine"], 9).row(0)] == [1, 0]
+    assert LEG.num_passages == len(TEXTS)
+    assert repr(LEG) == "FTS5(passages=7)"
+
+
+def test_threads_ask_one_database() -> None:
+    expected = LEG.search(QUESTIONS, 5)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: LEG.search(QUESTIONS, 5), range(32)):
+            assert_hits_equal(found, expected)
+
+
+def test_a_file_is_written_whole_and_opened_again(tmp_path: Path) -> None:
+    file = tmp_path / "words ?#.sqlite"
+    built = FTS5.build(TEXTS, path=file)
+    opened = FTS5(file)
+    assert_hits_equal(opened.search(QUESTIONS, 5), built.search(QUESTIONS, 5))
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    before = file.read_bytes()
+    with pytest.raises(InputError, match="is there already"):
+        FTS5.build(["other"], path=file)
+    assert file.read_bytes() == before
+    opened.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        opened.search(["sea"], 1)
+
+
+def test_what_is_no_such_database_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a file"):
+        FTS5(tmp_path / "absent.sqlite")
+    text = tmp_path / "text.sqlite"
+    text.write_text("no database, but long enough to be read as one " * 20)
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE passages(text)")
+    connection.close()
+    for file in (text, other):
+        with pytest.raises(InputError, match=r"not a database that FTS5\.build wrote"):
+            FTS5(file)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        ("one text", {}, "list of strings"),
+        (["a", 3], {}, "str"),
+        (["a"], {"tokenizer": "words"}, "FTS5 has unicode61"),
+        (["a"], {"tokenizer": "x', content='"}, "FTS5 has unicode61"),
+        (["lone \ud800"], {}, "lone surrogate"),
+    ],
+)
+def test_bad_texts_and_options_are_refused(texts: object, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        FTS5.build(texts, **options)  # type: ignore[arg-type]
+
+
+def test_bad_questions_are_refused() -> None:
+    with pytest.raises(InputError):
+        LEG.search("sea", 1)
+    with pytest.raises(InputError):
+        LEG.search(["sea"], -1)
+    assert LEG.search([], 2).shape == (0, 2)
+    assert np.isneginf(LEG.search(["zzz"], 2).scores).all()

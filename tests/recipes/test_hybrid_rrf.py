@@ -1,0 +1,244 @@
+"""The lexical, dense and graph hybrid: its composition over the oracle, on every backend; empty legs, prior, traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+import variants
+from compare import assert_hits_equal
+from hopfuse import reference
+from hopfuse.errors import InputError
+from hopfuse.lexical import FTS5
+
+PASSAGES, ENTITIES, DIM, BATCH = 40, 25, 8, 6
+WORDS = ["sea", "river", "stone", "night", "red", "engine", "light", "tower"]
+
+
+class Case:
+    """Drawn texts, vectors and a graph; questions of the same words, one without entities, one without a known word."""
+
+    def __init__(self, seed: int) -> None:
+        draw = np.random.default_rng(seed)
+        self.texts = [" ".join(draw.choice(WORDS, int(draw.integers(1, 9)))) for _ in range(PASSAGES)]
+        self.passages = [{"title": f"The {WORDS[i % 8]} no {i}", "text": text} for i, text in enumerate(self.texts)]
+        self.vectors = draw.standard_normal((PASSAGES, DIM)).astype(np.float32)
+        self.edges = [
+            {"src": p, "dst": PASSAGES + int(e)}
+            for p in range(PASSAGES)
+            for e in draw.choice(ENTITIES, 3, replace=False)
+        ]
+        self.names = [f"Entity {e}" for e in range(ENTITIES)]
+        self.questions = ["the river no 9, the tower no 7", "stone light", "red engine", "sea", "zzz", "night night"]
+        self.asked = draw.standard_normal((BATCH, DIM)).astype(np.float32)
+        self.mentions: list[list[int]] = [[1], [2, 3], [5, 6, 7], [], [4], [9]]
+        self.leg = FTS5.build(self.texts)
+
+    def index(self, *parts: str) -> hf.Index:
+        whole = {"vectors": self.vectors, "graph": self.edges, "entities": self.names, "metric": "cosine"}
+        kept = {"dense": ("vectors", "metric"), "graph": ("graph", "entities")}
+        return hf.Index.build(passages=self.passages, **{name: whole[name] for part in parts for name in kept[part]})
+
+    def recipe(self, parts: Sequence[str] = ("dense", "graph"), **options: Any) -> hf.recipes.HybridRRF:
+        return hf.recipes.HybridRRF(self.index(*parts), **({"lexical": self.leg} | options))
+
+    def ask(self, recipe: hf.recipes.HybridRRF, **how: Any) -> hf.recipes.HybridRRFResult:
+        return recipe.search(self.questions, vectors=self.asked, entities=self.mentions, **how)
+
+
+@pytest.fixture
+def case() -> Case:
+    return Case(3)
+
+
+def oracle_lists(case: Case, recipe: hf.recipes.HybridRRF) -> dict[str, list[list[tuple[int, float]]]]:
+    """Each leg by the oracle, but for the words, whose leg is checked by itself."""
+    words = case.leg.search(case.questions, recipe.pools["lexical"])
+    near = reference.dense_topk(case.asked, case.vectors, recipe.pools["dense"], metric="cosine")
+    src, dst = np.array([(edge["src"], edge["dst"]) for edge in case.edges]).T
+    graph = hf.Graph.from_edges(src, dst, num_nodes=PASSAGES + ENTITIES, directed=False)
+    degree = np.bincount(dst, minlength=PASSAGES + ENTITIES)
+    walked = []
+    for row in case.mentions:
+        if not row:
+            walked.append([])
+            continue
+        start = np.zeros((1, PASSAGES + ENTITIES))
+        start[0, [PASSAGES + e for e in row]] = 1.0 / degree[[PASSAGES + e for e in row]]
+        scores = reference.ppr(graph, start, damping=0.5)[0, :PASSAGES]
+        best = sorted(np.flatnonzero(scores > 0), key=lambda p: (-scores[p], p))[: recipe.pools["graph"]]
+        walked.append([(int(p), float(scores[p])) for p in best])
+    return {
+        "lexical": [words.row(b) for b in range(BATCH)],
+        "dense": [near.row(b) for b in range(BATCH)],
+        "graph": walked,
+    }
+
+
+def by_hand(recipe: hf.recipes.HybridRRF, rows: dict[str, list[tuple[int, float]]]) -> dict[int, float]:
+    """The docstring's formulas, in plain Python."""
+    fused: dict[int, float] = {}
+    for leg, row in rows.items():
+        least = -1.0 if leg == "dense" else 0.0
+        for rank, (passage, score) in enumerate(row, 1):
+            part = 1.0 / (recipe.rank_constant + rank)
+            if recipe.fusion == "convex":
+                part = (score - least) / (row[0][1] - least)
+            fused[passage] = fused.get(passage, 0.0) + recipe.weights[leg] * part
+    if recipe.prior is None:
+        return fused
+    factors = recipe.prior.factors.astype(np.float64)
+    return {passage: score * factors[passage] for passage, score in fused.items()}
+
+
+IMPORTANCE = np.where(np.arange(PASSAGES) % 3 == 0, np.nan, np.linspace(0, 1, PASSAGES))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weights": (0.5, 2.0, 1.0), "rank_constant": 1.0, "lexical_k": 7, "dense_k": 9, "graph_k": 5},
+        {"importance": IMPORTANCE},
+        {"fusion": "convex", "importance": hf.fusion.Prior(IMPORTANCE, weight=0.5)},
+    ],
+)
+def test_it_is_its_composition_over_the_oracle(isa: str, seed: int, options: dict[str, Any]) -> None:
+    case = Case(seed)
+    recipe = case.recipe(**options)
+    found = case.ask(recipe, k=12)
+    legs = oracle_lists(case, recipe)
+    for b in range(BATCH):
+        for leg, rows in legs.items():
+            assert [passage for passage, _ in found.lists[leg].row(b)] == [passage for passage, _ in rows[b]]
+        expected = by_hand(recipe, {leg: rows[b] for leg, rows in legs.items()})
+        row = found.hits.row(b)
+        assert len(row) == min(12, len(expected))
+        assert [score for _, score in row] == pytest.approx(sorted(expected.values(), reverse=True)[:12], rel=1e-5)
+        for passage, score in row:
+            assert score == pytest.approx(expected[passage], rel=1e-5)
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "convex"])
+def test_with_words_alone_the_order_is_exactly_the_lexical_one(case: Case, fusion: Any) -> None:
+    """No vectors, no graph; or both, with nothing found by them."""
+    expected = case.leg.search(case.questions, 12).ids
+    alone = case.recipe((), fusion=fusion)
+    np.testing.assert_array_equal(case.ask(alone, k=12).hits.ids, expected)
+    assert set(case.ask(alone).lists) == {"lexical"}
+    unseeded = case.recipe(("graph",), fusion=fusion).search(case.questions, entities=[[]] * BATCH, k=12)
+    np.testing.assert_array_equal(unseeded.hits.ids, expected)
+    assert not unseeded.lists["graph"].counts.any()
+
+
+def test_convex_compares_cosines_whatever_the_metric(case: Case) -> None:
+    product = hf.Index.build(passages=case.passages, vectors=case.vectors, metric="ip")
+    found = hf.recipes.HybridRRF(product, fusion="convex").search(vectors=case.asked, k=12)
+    assert_hits_equal(found.lists["dense"], case.ask(case.recipe(("dense",))).lists["dense"])
+    assert found.lists["dense"].scores.max() <= 1.0
+
+
+@pytest.mark.parametrize("parts", [("dense",), ("graph",), ("dense", "graph")])
+def test_a_leg_that_is_not_there_is_an_empty_one(case: Case, parts: tuple[str, ...]) -> None:
+    recipe = case.recipe(parts)
+    found = case.ask(recipe, k=40)
+    assert set(found.lists) == {"lexical", *parts}
+    for b in range(BATCH):
+        assert dict(found.hits.row(b)) == pytest.approx(
+            by_hand(recipe, {leg: hits.row(b) for leg, hits in found.lists.items()}), rel=1e-6
+        )
+
+
+def test_a_question_does_not_know_its_batch(case: Case) -> None:
+    recipe = case.recipe(exact_bonus=0.5)
+    whole = case.ask(recipe, k=12).hits
+    for b in range(BATCH):
+        alone = recipe.search(
+            [case.questions[b]], vectors=case.asked[b : b + 1], entities=case.mentions[b : b + 1], k=12
+        ).hits
+        assert alone.row(0) == whole.row(b)
+
+
+@pytest.mark.emulator
+def test_the_emulator_gives_the_same(case: Case, every_isa: list[str]) -> None:
+    if variants.missing(variants.SIMT) is not None:
+        pytest.skip(str(variants.missing(variants.SIMT)))
+    recipe = case.recipe(exact_bonus=0.5, importance=IMPORTANCE)
+    expected = case.ask(recipe)
+    try:
+        variants.use(variants.SIMT)
+        found = case.ask(recipe)
+    finally:
+        os.environ.pop("HOPFUSE_BACKEND", None)
+    assert_hits_equal(found.hits, expected.hits)
+    for leg, hits in expected.lists.items():
+        assert_hits_equal(found.lists[leg], hits)
+
+
+def test_titles_that_the_question_names_get_a_bonus_the_longest_first() -> None:
+    titles = ["Rome", "The Fall of Rome", "rome!", "", "Fall", "Sparta", "…"]
+    index = hf.Index.build(passages=[{"title": title, "text": "words"} for title in titles])
+    recipe = hf.recipes.HybridRRF(index, lexical=FTS5.build(["words"] * 7), exact_bonus=2.0, rank_constant=0.0)
+    found = recipe.search(["When was THE fall   of Rome?", "words", "…"], k=7, explain=True)
+    assert found.lists["exact"].row(0) == [(1, 4.0), (0, 1.0), (2, 1.0), (4, 1.0)]
+    assert found.lists["exact"].counts.tolist() == [4, 0, 0]
+    assert dict(found.hits.row(0)) == pytest.approx({1: 2.0, 0: 1.0, 2: 2 / 3, 4: 0.5})
+    assert found.hits.ids[1].tolist() == list(range(7))
+
+
+def test_traces_add_up_to_the_scores(case: Case) -> None:
+    recipe = case.recipe(exact_bonus=0.5, importance=IMPORTANCE)
+    found = case.ask(recipe, explain=True)
+    assert found.traces is not None
+    for b, trace in enumerate(found.traces):
+        assert [(hit["passage"], hit["score"]) for hit in trace["hits"]] == found.hits.row(b)
+        assert [seed["entity"] for seed in trace["seeds"]] == case.mentions[b]
+        for leg, hits in found.lists.items():
+            assert [(row["passage"], row["score"]) for row in trace[leg]] == hits.row(b)
+            assert [row["rank"] for row in trace[leg]] == list(range(1, len(trace[leg]) + 1))
+        for hit in trace["hits"]:
+            assert hit["score"] == pytest.approx(hit["prior"] * sum(hit["contributions"].values()), rel=1e-6)
+            assert hit["title"] == case.passages[hit["passage"]]["title"]
+            assert hit["ranks"].keys() == hit["contributions"].keys()
+    convex = case.ask(case.recipe(fusion="convex"), explain=True)
+    assert convex.traces is not None
+    assert "contributions" not in convex.traces[0]["hits"][0]
+
+
+def test_what_cannot_be_is_refused(case: Case) -> None:
+    made: list[tuple[dict[str, Any], str]] = [
+        ({"weights": (1.0, 1.0)}, "weights has 2 entries"),
+        ({"weights": (1.0, -1.0, 1.0)}, "weights"),
+        ({"lexical": object()}, "must have search"),
+        ({"exact_bonus": -1.0}, "exact_bonus is -1.0"),
+        ({"fusion": "linear"}, "allowed: rrf, convex"),
+        ({"graph_k": 0}, "graph_k is 0"),
+        ({"rank_constant": -1.0}, "rank_constant is -1.0"),
+        ({"importance": [2.0]}, "importance 2.0"),
+        ({"damping": 1.0}, "damping"),
+    ]
+    for change, message in made:
+        with pytest.raises(InputError, match=message):
+            case.recipe(**change)
+    with pytest.raises(InputError, match="has no leg"):
+        hf.recipes.HybridRRF(case.index(), lexical=None)
+    recipe = case.recipe(exact_bonus=1.0)
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"queries": "one"}, "sequence of texts"),
+        ({"queries": None}, "needs queries="),
+        ({"vectors": None}, "needs vectors="),
+        ({"entities": None}, "needs entities="),
+        ({"entities": [[1]]}, "1 rows for 6 queries"),
+        ({"vectors": case.asked[:2]}, "6 queries with 2 vectors"),
+        ({"k": -1}, "k is -1"),
+    ]
+    for change, message in asked:
+        with pytest.raises(InputError, match=message):
+            recipe.search(**({"queries": case.questions, "vectors": case.asked, "entities": case.mentions} | change))
+    with pytest.raises(InputError, match="for exact_bonus"):
+        case.recipe(lexical=None, exact_bonus=1.0).search(vectors=case.asked, entities=case.mentions)
