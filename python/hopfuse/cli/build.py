@@ -15,10 +15,23 @@ from ..lexical import BM25
 from ..types.corpus import METRICS, STORAGES
 from .info import index_table
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
+from .remember import remembered
 
 
 @click.command()
-@click.option("--passages", type=FILE, required=True, help="Rows of id, title, text: .jsonl, .tsv or .parquet.")
+@click.option("--passages", type=FILE, help="Rows of id, title, text: .jsonl, .tsv or .parquet.")
+@click.option(
+    "--from",
+    "source",
+    type=FILE,
+    help="Facts: OpenIE (.json as HippoRAG has it, or .jsonl beside --passages) or triples (.tsv, .nt, .parquet).",
+)
+@click.option(
+    "--synonyms",
+    type=float,
+    metavar="SIMILARITY",
+    help="With --from: join entities that --encoder finds so similar, and abbreviations with what they stand for.",
+)
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
 @click.option("--edges", type=FILE, help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet.")
@@ -36,7 +49,9 @@ from .options import DIRECTORY, FILE, encoder_option, make_encoder
 )
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made where absent.")
 def build(
-    passages: Path,
+    passages: Path | None,
+    source: Path | None,
+    synonyms: float | None,
     vectors: Path | None,
     encoder: str | None,
     edges: Path | None,
@@ -50,20 +65,32 @@ def build(
 ) -> None:
     """Build an index from files.
 
-    Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1.
+    Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from, entities, edges
+    and aliases are made of the facts.
     """
     if vectors is not None and encoder is not None:
         raise InputError("--vectors and --encoder are both given; each gives the passages their vectors")
-    index = Index.build(
-        passages=passages,
-        vectors=vectors if encoder is None else make_encoder(encoder).encode_passages(_texts(passages)),
-        graph=edges,
-        entities=entities,
-        aliases=None if aliases is None else read_aliases(aliases),
-        entity_vectors=entity_vectors,
-        metric=metric,
-        storage=storage,
-    )
+    if source is not None:
+        given = {"--edges": edges, "--entities": entities, "--aliases": aliases, "--entity-vectors": entity_vectors}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} is given beside --from, which makes its own; leave one of them out")
+        index = remembered(source, passages, encoder, synonyms, vectors=vectors, metric=metric, storage=storage)
+    elif passages is None:
+        raise InputError("there is nothing to build from: give --passages, or --from")
+    elif synonyms is not None:
+        raise InputError("--synonyms is given without --from; edges of --edges are taken as they are")
+    else:
+        index = Index.build(
+            passages=passages,
+            vectors=vectors if encoder is None else make_encoder(encoder).encode_passages(_texts(passages)),
+            graph=edges,
+            entities=entities,
+            aliases=None if aliases is None else read_aliases(aliases),
+            entity_vectors=entity_vectors,
+            metric=metric,
+            storage=storage,
+        )
     if lexical is not None:
         index = with_bm25(index, None if lexical == "none" else lexical)
     generation = index.save(out)

@@ -1,0 +1,68 @@
+"""What was read in a passage: its entities, and facts among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A passage, the entities that it mentions and the facts that it states.
+
+    Parameters
+    ----------
+    id, title, text : str
+        ``id`` is distinct; ``title`` may be empty.
+    entities : tuple of str
+        Names as the passage has them. The ends of the triples are mentioned too, whether they stand here or not.
+    triples : tuple of (str, str, str)
+        Head, relation and tail.
+    malformed : int
+        Facts of the source that were not three texts, and were left out.
+
+    Raises
+    ------
+    InputError
+        Anything that is not a text where one is needed.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import Extraction
+    >>> Extraction("0", "Ada", "Ada wrote notes.", ("Ada",), (("Ada", "wrote", "notes"),)).triples
+    (('Ada', 'wrote', 'notes'),)
+    """
+
+    id: str
+    title: str
+    text: str
+    entities: tuple[str, ...] = ()
+    triples: tuple[Triple, ...] = ()
+    malformed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("id", "title", "text"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be a string")
+        if not all(isinstance(name, str) for name in self.entities):
+            raise InputError(f"entities of passage {self.id!r} are {self.entities!r}; they must be strings")
+        if not all(is_triple(row) for row in self.triples):
+            raise InputError(f"triples of passage {self.id!r} must be (head, relation, tail), three strings each")
+
+
+def is_triple(row: Any) -> bool:
+    """Three texts, none of them blank."""
+    three = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3
+    return three and all(isinstance(name, str) and name.strip() for name in row)
+
+
+def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
+    """The triples among what a language model wrote, and how many rows are none."""
+    listed = list(rows)
+    kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
+    return kept, len(listed) - len(kept)

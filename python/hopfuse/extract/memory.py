@@ -1,0 +1,258 @@
+"""A memory: passages, entities and the facts that join them, as a typed graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..index import Index
+from ..types import Graph
+from .canonical import NameTable, canonical_key
+from .extraction import Extraction
+from .relations import Predicates
+from .settling import Settled, settle
+
+CONTEXT, SYNONYM = "context", "synonym"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact that some passages state.
+
+    Attributes
+    ----------
+    head, tail : int
+        Entities.
+    relation : str
+        As it is most often written.
+    family : str
+        Of its predicate; the type of its edge.
+    passages : tuple of int
+        Those that state it, ascending.
+    """
+
+    head: int
+    relation: str
+    tail: int
+    family: str
+    passages: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Memory:
+    """What :func:`build_memory` makes of extractions.
+
+    Attributes
+    ----------
+    ids, titles, texts : tuple of str, P entries
+    entities : tuple of str, E entries
+        The most frequent writing of each.
+    aliases : tuple of tuple of str, E entries
+        The others.
+    mentions : ndarray of int64, shape (M, 2)
+        (passage, entity), ascending, each once: the entries of the incidence matrix B.
+    facts : tuple of Fact
+        Each once, in the order in which they are first stated.
+    settled : tuple of Settled
+        Where passages disagree about a functional predicate: what was kept, and what was dropped.
+    left_out : mapping of str to int
+        How many stated facts make no edge: ``"malformed"``, ``"generic"`` predicates, ``"loop"`` (from an entity to
+        itself), ``"outvoted"``.
+    """
+
+    ids: tuple[str, ...]
+    titles: tuple[str, ...]
+    texts: tuple[str, ...]
+    entities: tuple[str, ...]
+    aliases: tuple[tuple[str, ...], ...]
+    mentions: NDArray[np.int64]
+    facts: tuple[Fact, ...]
+    settled: tuple[Settled, ...]
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def document_frequency(self) -> NDArray[np.int64]:
+        """Passages that mention each entity, shape (E,)."""
+        return np.bincount(self.mentions[:, 1], minlength=len(self.entities)).astype(np.int64)
+
+    @property
+    def specificity(self) -> NDArray[np.float64]:
+        """1 / (1 + document frequency), shape (E,)."""
+        return np.asarray(1.0 / (1.0 + self.document_frequency), np.float64)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Words of each passage, shape (P,)."""
+        return np.array([len(text.split()) for text in self.texts], np.int64)
+
+    def graph(
+        self, synonyms: Iterable[Sequence[int]] | NDArray[np.int64] = (), similarities: Sequence[float] | None = None
+    ) -> Graph:
+        """The undirected graph: nodes 0 .. P-1 are the passages, P .. P+E-1 the entities.
+
+        Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1), the family of each fact
+        (weight: the passages that state facts of it between the two), ``"synonym"``.
+
+        Parameters
+        ----------
+        synonyms : array_like of int (S, 2), optional
+            Pairs of entities (:func:`similar_pairs`, :meth:`abbreviated`).
+        similarities : array_like of float (S,), optional
+            Weights of those edges; 1 where absent.
+
+        Raises
+        ------
+        InputError
+            A pair of entities that are not there, another number of similarities.
+        """
+        passages = len(self.ids)
+        pairs = np.asarray(list(synonyms), np.int64).reshape(-1, 2)
+        weights = np.ones(len(pairs)) if similarities is None else np.asarray(similarities, np.float64)
+        if len(weights) != len(pairs):
+            raise InputError(f"{len(weights)} similarities for {len(pairs)} pairs; give one for each")
+        if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(self.entities):
+            raise InputError(
+                f"synonyms name entity {pairs.max()} or {pairs.min()}; there are 0 .. {len(self.entities) - 1}"
+            )
+        families = list(dict.fromkeys(fact.family for fact in self.facts))
+        names = [CONTEXT, *families, *([SYNONYM] if len(pairs) else [])]
+        stated: Counter[tuple[int, int, int]] = Counter()
+        for fact in self.facts:
+            ends = sorted((fact.head, fact.tail))
+            stated[(ends[0], ends[1], 1 + families.index(fact.family))] += len(fact.passages)
+        relations = np.array(list(stated), np.int64).reshape(-1, 3)
+        src = [self.mentions[:, 0], passages + relations[:, 0], passages + pairs[:, 0]]
+        dst = [passages + self.mentions[:, 1], passages + relations[:, 1], passages + pairs[:, 1]]
+        types = [np.zeros(len(self.mentions), np.int64), relations[:, 2], np.full(len(pairs), len(names) - 1)]
+        weight = [np.ones(len(self.mentions)), np.array(list(stated.values()), np.float64), weights]
+        return Graph.from_edges(
+            np.concatenate(src),
+            np.concatenate(dst),
+            np.concatenate(weight),
+            edge_type=np.concatenate(types),
+            edge_type_names=names,
+            num_nodes=passages + len(self.entities),
+            directed=False,
+        )
+
+    def index(self, graph: Graph | None = None, **options: Any) -> Index:
+        """An index of the passages, entities, aliases and graph.
+
+        Parameters
+        ----------
+        graph : Graph, optional
+            :meth:`graph` with synonyms; by default without.
+        **options
+            ``vectors``, ``entity_vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+        """
+        rows = zip(self.ids, self.titles, self.texts, strict=True)
+        return Index.build(
+            passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],
+            entities=list(self.entities),
+            aliases={entity: names for entity, names in enumerate(self.aliases) if names},
+            graph=self.graph() if graph is None else graph,
+            **options,
+        )
+
+    def abbreviated(self, forms: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
+        """Pairs of entities whose names are a short form and its long form, shape (S, 2).
+
+        Parameters
+        ----------
+        forms : iterable of (str, str)
+            Such as :func:`abbreviations` of the texts finds.
+        """
+        number = {canonical_key(name): e for e, row in enumerate(self._names()) for name in row}
+        pairs = {
+            (min(a, b), max(a, b))
+            for short, long in forms
+            if (a := number.get(canonical_key(short))) is not None
+            and (b := number.get(canonical_key(long))) is not None
+            and a != b
+        }
+        return np.array(sorted(pairs), np.int64).reshape(-1, 2)
+
+    def _names(self) -> Iterable[tuple[str, ...]]:
+        return ((name, *others) for name, others in zip(self.entities, self.aliases, strict=True))
+
+    def __repr__(self) -> str:
+        counts = f"passages={len(self.ids)}, entities={len(self.entities)}, facts={len(self.facts)}"
+        return f"Memory({counts}, settled={len(self.settled)})"
+
+
+def build_memory(extractions: Iterable[Extraction], predicates: Predicates | None = None) -> Memory:
+    """Put together what was read in passages.
+
+    Names that differ in case, punctuation or a leading article are one entity; a fact that several passages state is
+    one fact. Facts of generic predicates, and from an entity to itself, mention their ends and make no edge. Where
+    passages disagree about a predicate of one value, the tail that most of them state is kept, of equally many the one
+    stated first.
+
+    Parameters
+    ----------
+    extractions : iterable of Extraction
+        Ids are distinct.
+    predicates : Predicates, optional
+
+    Returns
+    -------
+    Memory
+
+    Raises
+    ------
+    InputError
+        Two extractions of one id.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import Extraction, build_memory
+    >>> memory = build_memory([
+    ...     Extraction("a", "Ada", "...", ("Ada Lovelace",), (("Ada Lovelace", "born in", "London"),)),
+    ...     Extraction("b", "London", "...", ("london",), (("ada lovelace", "born in", "London"),)),
+    ... ])
+    >>> memory, memory.aliases[1], memory.specificity.round(2).tolist()
+    (Memory(passages=2, entities=2, facts=1, settled=0), ('london',), [0.33, 0.33])
+    >>> memory.facts[0].family, memory.facts[0].passages
+    ('birth', (0, 1))
+    """
+    predicates = Predicates() if predicates is None else predicates
+    read = list(extractions)
+    repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
+    if repeated:
+        raise InputError(
+            f"{len(repeated)} ids stand for several passages, {repeated[0]!r} among them; make them distinct"
+        )
+    table, mentions = NameTable(), set[tuple[int, int]]()
+    left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
+    stated: dict[tuple[int, str, int], list[int]] = {}
+    writings: dict[str, Counter[str]] = {}
+    for passage, one in enumerate(read):
+        mentions.update((passage, table.add(name)) for name in one.entities if name.strip())
+        for head, relation, tail in one.triples:
+            a, b, key = table.add(head), table.add(tail), canonical_key(relation)
+            mentions.update(((passage, a), (passage, b)))
+            if predicates.is_generic(relation) or a == b:
+                left_out["loop" if a == b else "generic"] += 1
+                continue
+            writings.setdefault(key, Counter())[" ".join(relation.split())] += 1
+            passages = stated.setdefault((a, key, b), [])
+            if not passages or passages[-1] != passage:
+                passages.append(passage)
+    kept, settled = settle(stated, predicates.is_functional)
+    left_out["outvoted"] = sum(len(passages) for one in settled for passages in one.dropped.values())
+    facts = []
+    for (a, key, b), passages in kept.items():
+        written = writings[key].most_common(1)[0][0]
+        facts.append(Fact(a, written, b, predicates.family(written), tuple(passages)))
+    names, aliases = table.names()
+    columns = zip(*((one.id, one.title, one.text) for one in read), strict=True)
+    ids, titles, texts = columns if read else ((), (), ())
+    pairs = np.array(sorted(mentions), np.int64).reshape(-1, 2)
+    return Memory(ids, titles, texts, names, aliases, pairs, tuple(facts), settled, dict(left_out))

@@ -1,0 +1,145 @@
+"""Passages whose entities and triples were extracted already: OpenIE files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .extraction import Extraction, well_formed
+
+
+def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None = None) -> list[Extraction]:
+    """Read what OpenIE found.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.json``: HippoRAG's published format, {"docs": [{"idx", "passage", "extracted_entities",
+        "extracted_triples"}, ...]}; a passage's first line is its title where more lines follow.
+        ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
+    passages : str or path, optional
+        For ``.jsonl``: lines of {"id", "title", "text"}, ``title`` optional. A passage without a line in ``path`` has
+        no entities.
+
+    Returns
+    -------
+    list of Extraction
+        In the order of the passages. A triple that is not three texts, as language models write them at times, is left
+        out and counted in ``malformed``.
+
+    Raises
+    ------
+    InputError
+        A file that is not there or not as above; an id twice, or one that no passage has. The message names file and
+        line or document.
+
+    References
+    ----------
+    HippoRAG 2 (Gutiérrez et al., From RAG to Memory, 2025): https://github.com/OSU-NLP-Group/HippoRAG.
+
+    Examples
+    --------
+    >>> import json, tempfile, pathlib
+    >>> from hopfuse.extract import read_openie
+    >>> doc = {"idx": "a", "passage": "Ada\\nAda wrote notes.", "extracted_entities": ["Ada"],
+    ...        "extracted_triples": [["Ada", "wrote", "notes"], ["Ada", "wrote"]]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "openie.json")
+    ...     _ = file.write_text(json.dumps({"docs": [doc]}))
+    ...     (found,) = read_openie(file)
+    >>> found.title, found.entities, found.malformed
+    ('Ada', ('Ada',), 1)
+    """
+    file = _existing(path)
+    if file.suffix == ".json":
+        if passages is not None:
+            raise InputError(f"passages are given beside {file.name}, which holds its own; leave them out")
+        return _distinct(_documents(file), file)
+    if file.suffix != ".jsonl":
+        raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: .json (HippoRAG's format), .jsonl")
+    if passages is None:
+        raise InputError(f"{file.name} needs the passages that its ids are of: passages=, .jsonl of id, title, text")
+    return _joined(file, _existing(passages))
+
+
+def _documents(file: Path) -> list[Extraction]:
+    try:
+        documents = json.loads(file.read_text(encoding="utf-8"))["docs"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is not HippoRAG's OpenIE file, an object with 'docs': {error!r}") from None
+    found = []
+    for at, document in enumerate(documents):
+        try:
+            passage, entities = document["passage"], document["extracted_entities"]
+            title, _, text = passage.partition("\n")
+            title, text = (title, text) if text.strip() else ("", passage)
+            triples, malformed = well_formed(document["extracted_triples"])
+            found.append(Extraction(str(document["idx"]), title, text, _names(entities), triples, malformed))
+        except (KeyError, TypeError, AttributeError, InputError) as error:
+            raise InputError(
+                f"{file}, docs[{at}]: {error!r}; it must have idx, passage, extracted_entities and extracted_triples"
+            ) from None
+    return found
+
+
+def _joined(file: Path, passages: Path) -> list[Extraction]:
+    extracted: dict[str, Mapping[str, Any]] = {}
+    for line, row in _lines(file, ("id", "entities", "triples")):
+        if extracted.setdefault(str(row["id"]), row) is not row:
+            raise InputError(f"{file}, line {line}: id {row['id']!r} is there already; it must be distinct")
+    found = []
+    for line, row in _lines(passages, ("id", "text")):
+        read = extracted.get(str(row["id"]), {"entities": (), "triples": ()})
+        try:
+            triples, malformed = well_formed(read["triples"])
+            names = _names(read["entities"])
+            found.append(Extraction(str(row["id"]), row.get("title", ""), row["text"], names, triples, malformed))
+        except (TypeError, InputError) as error:
+            raise InputError(f"{passages}, line {line}, with its entities and triples in {file}: {error}") from None
+    _distinct(found, passages)
+    unknown = sorted(set(extracted) - {extraction.id for extraction in found})
+    if unknown:
+        raise InputError(f"{file}: {len(unknown)} ids are of no passage in {passages}, {unknown[0]!r} among them")
+    return found
+
+
+def _lines(file: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, Any]]]:
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{file}, line {number} is not JSON: {error}") from None
+        if not isinstance(row, dict) or not set(needed) <= set(row):
+            raise InputError(f"{file}, line {number} is {line[:80]!r}; it must be an object with {', '.join(needed)}")
+        rows.append((number, row))
+    return rows
+
+
+def _names(entities: Any) -> tuple[str, ...]:
+    """Names of some letters; language models give empty ones at times."""
+    if isinstance(entities, str):
+        raise InputError(f"entities are one text, {entities[:40]!r}; they must be a list of names")
+    return tuple(name for name in entities if not isinstance(name, str) or name.strip())
+
+
+def _distinct(found: list[Extraction], file: Path) -> list[Extraction]:
+    seen: set[str] = set()
+    for extraction in found:
+        if extraction.id in seen:
+            raise InputError(f"{file}: two passages have the id {extraction.id!r}; ids must be distinct")
+        seen.add(extraction.id)
+    return found
+
+
+def _existing(path: str | PathLike[str]) -> Path:
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"there is no file {str(file)!r}")
+    return file

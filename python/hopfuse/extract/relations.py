@@ -1,0 +1,122 @@
+"""Predicates: families of them, those that say nothing, and those that have one value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from ..errors import InputError
+from .canonical import canonical_key
+
+OTHER = "other"
+#: A predicate belongs to the first family one of whose words it has.
+FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "kinship": (
+            *("father", "mother", "parent", "son", "daughter", "child", "children", "brother", "sister", "sibling"),
+            *("married", "spouse", "wife", "husband", "divorced", "grandson", "granddaughter", "uncle", "aunt"),
+        ),
+        "birth": ("born", "birth", "birthplace"),
+        "death": ("died", "death", "killed", "buried", "assassinated"),
+        "creation": (
+            *("directed", "director", "wrote", "written", "writer", "author", "authored", "composed", "composer"),
+            *("produced", "producer", "created", "creator", "designed", "designer", "founded", "founder", "developed"),
+            *("invented", "built", "painted", "recorded", "published", "released", "starred", "starring", "performed"),
+        ),
+        "location": (
+            *("located", "location", "capital", "city", "country", "region", "county", "state", "border", "borders"),
+            *("headquartered", "headquarters", "lives", "lived", "resides", "near", "situated", "north", "south"),
+            *("east", "west", "flows"),
+        ),
+        "membership": (
+            *("member", "plays", "played", "belongs", "part", "joined", "team", "club", "band", "league", "signed"),
+            *("owned", "owner", "owns", "subsidiary"),
+        ),
+        "office": (
+            *("president", "minister", "mayor", "governor", "king", "queen", "ceo", "chairman", "elected", "served"),
+            *("worked", "works", "employed", "position", "succeeded", "appointed", "professor"),
+        ),
+        "education": ("studied", "educated", "graduated", "attended", "degree", "student", "school"),
+        "award": ("won", "award", "awarded", "prize", "nominated", "medal"),
+        "time": ("year", "date", "began", "started", "ended", "opened", "established", "since", "aired"),
+    }
+)
+#: Predicates that join whatever is mentioned together.
+GENERIC: frozenset[str] = frozenset(
+    (
+        *("is", "are", "was", "were", "be", "been", "has", "have", "had", "in", "of", "on", "at", "for", "with", "by"),
+        *("and", "include", "includes", "included", "including", "mention", "mentions", "related to", "relates to"),
+        *("associated with", "is associated with", "was associated with", "refers to", "known as", "is known as"),
+        *("is related to", "involves", "features", "contains"),
+    )
+)
+#: Predicates that a head has one true tail of.
+FUNCTIONAL: frozenset[str] = frozenset(
+    (
+        *("born in", "was born in", "born on", "was born on", "date of birth", "birth date", "place of birth"),
+        *("birthplace", "died in", "died on", "date of death", "place of death", "release year", "released in"),
+        *("capital", "capital is", "founded in", "was founded in", "established in", "was established in"),
+        *("father", "father is", "mother", "mother is"),
+    )
+)
+
+_WORD = re.compile(r"\w+")
+
+
+class Predicates:
+    """What is known of predicates; all of it may be given.
+
+    Parameters
+    ----------
+    families : mapping of str to collection of str
+        Words by family; a predicate belongs to the first family one of whose words it has, else to ``"other"``.
+    generic : collection of str
+        Predicates whose facts make no edge.
+    functional : collection of str
+        Predicates of which a head has one true tail: where sources disagree, the majority decides.
+
+    Raises
+    ------
+    InputError
+        A family named ``"other"``, or words that are one text.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import Predicates
+    >>> known = Predicates()
+    >>> known.family("was directed by"), known.family("resembles")
+    ('creation', 'other')
+    >>> known.is_generic("Is"), known.is_functional("born in")
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        families: Mapping[str, Collection[str]] = FAMILIES,
+        generic: Collection[str] = GENERIC,
+        functional: Collection[str] = FUNCTIONAL,
+    ) -> None:
+        if OTHER in families:
+            raise InputError(f"families has {OTHER!r}, the name of what is in none; name it otherwise")
+        for what, words in {**families, "generic": generic, "functional": functional}.items():
+            if isinstance(words, str):
+                raise InputError(f"{what} is one text, {words!r}; give a collection of them")
+        self._family: dict[str, str] = {}
+        for family, words in families.items():
+            for word in words:
+                self._family.setdefault(canonical_key(word), family)
+        self._rank = {family: at for at, family in enumerate(families)}
+        self._generic = {canonical_key(name) for name in generic}
+        self._functional = {canonical_key(name) for name in functional}
+
+    def family(self, relation: str) -> str:
+        """The family of a predicate."""
+        found = {self._family[word] for word in _WORD.findall(canonical_key(relation)) if word in self._family}
+        return min(found, key=self._rank.__getitem__, default=OTHER)
+
+    def is_generic(self, relation: str) -> bool:
+        return canonical_key(relation) in self._generic
+
+    def is_functional(self, relation: str) -> bool:
+        return canonical_key(relation) in self._functional

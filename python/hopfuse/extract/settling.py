@@ -1,0 +1,52 @@
+"""Where passages disagree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Stated = Mapping[tuple[int, str, int], list[int]]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """One predicate of one head with several tails, settled by majority.
+
+    Attributes
+    ----------
+    head : int
+    relation : str
+        Canonical.
+    kept : int
+        The tail that most passages state; of equally many the one that is stated first.
+    passages : tuple of int
+        Those that state it.
+    dropped : dict of int to tuple of int
+        The other tails and the passages that state them.
+    """
+
+    head: int
+    relation: str
+    kept: int
+    passages: tuple[int, ...]
+    dropped: dict[int, tuple[int, ...]]
+
+
+def settle(
+    stated: Stated, is_functional: Callable[[str], bool]
+) -> tuple[dict[tuple[int, str, int], list[int]], tuple[Settled, ...]]:
+    """What is kept of the stated facts, in their order, and a record of each disagreement."""
+    tails: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for head, relation, tail in stated:
+        if is_functional(relation):
+            tails[head, relation].append(tail)
+    settled, lost = [], set[tuple[int, str, int]]()
+    for (head, relation), several in tails.items():
+        if len(several) == 1:
+            continue
+        kept = max(several, key=lambda tail: len(stated[head, relation, tail]))  # the first of equal ones
+        dropped = {tail: tuple(stated[head, relation, tail]) for tail in several if tail != kept}
+        settled.append(Settled(head, relation, kept, tuple(stated[head, relation, kept]), dropped))
+        lost |= {(head, relation, tail) for tail in dropped}
+    return {fact: passages for fact, passages in stated.items() if fact not in lost}, tuple(settled)

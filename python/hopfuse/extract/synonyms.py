@@ -1,0 +1,105 @@
+"""Pairs of entities whose names mean the same, by their vectors; nothing quadratic is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..ops.dense import dense_topk
+from ..types import Corpus
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+CHUNK = 4096  # entities that are looked up at once
+NEIGHBOURS = 32  # of each at first; more for those that have more
+
+
+def similar_pairs(
+    vectors: Any,
+    min_similarity: float | Mapping[str, float] = 0.8,
+    *,
+    types: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """All pairs of vectors whose cosine is at least so large.
+
+    Parameters
+    ----------
+    vectors : Corpus, or array_like of float (E, d)
+        Compared by cosine.
+    min_similarity : float in [-1, 1], or mapping of str to float
+        One bound, or one for each type; a pair of two types has to reach the larger of theirs.
+    types : sequence of str, E entries, optional
+        Needed where the bounds are a mapping, which must have each of them.
+    threads : int, optional
+
+    Returns
+    -------
+    pairs : ndarray of int64, shape (M, 2)
+        a < b in each row, rows ascending.
+    similarities : ndarray of float32, shape (M,)
+
+    Raises
+    ------
+    InputError
+        A bound outside [-1, 1], types of another number, a type without a bound.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import similar_pairs
+    >>> similar_pairs([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]], 0.9)[0]
+    array([[0, 2]])
+    """
+    corpus = vectors if isinstance(vectors, Corpus) else Corpus.from_array(vectors, metric="cosine")
+    corpus = corpus.with_metric("cosine")
+    bounds = _bounds(min_similarity, types, len(corpus))
+    found: list[Pairs] = []
+    for start in range(0, len(corpus), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(corpus)))
+        found += _neighbours(corpus, rows, bounds, threads)
+    if not found:
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
+    a, b, similarity = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.lexsort((b, a))
+    return np.stack([a, b], axis=1)[order], similarity[order]
+
+
+def _neighbours(
+    corpus: Corpus, rows: NDArray[np.int64], bounds: NDArray[np.float64], threads: int | None
+) -> list[Pairs]:
+    """Pairs (a, b), a of these rows and a < b; lists that end above their bound are asked again, twice as long."""
+    k, found = min(NEIGHBOURS, len(corpus)), list[Pairs]()
+    while rows.size:
+        hits = dense_topk(corpus.vectors[rows], corpus, k, threads=threads)
+        more = (hits.scores[:, -1] >= bounds[rows]) & (k < len(corpus))
+        ids, scores = hits.ids[~more], hits.scores[~more]
+        own = np.broadcast_to(rows[~more, None], ids.shape)
+        kept = (ids > own) & (scores >= np.maximum(bounds[own], bounds[ids]))
+        found.append((own[kept], ids[kept], scores[kept]))
+        rows, k = rows[more], min(2 * k, len(corpus))
+    return found
+
+
+def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.float64]:
+    if types is not None and len(types) != count:
+        raise InputError(f"{len(types)} types for {count} vectors; give one for each")
+    if not isinstance(given, Mapping):
+        _check_bound(given, "min_similarity")
+        return np.full(count, float(given))
+    if types is None:
+        raise InputError("min_similarity has a bound for each type, and there are no types; give types=")
+    for name, bound in given.items():
+        _check_bound(bound, f"min_similarity[{name!r}]")
+    absent = sorted(set(types) - set(given))
+    if absent:
+        raise InputError(f"min_similarity has no bound for type {absent[0]!r}; it has {', '.join(map(repr, given))}")
+    return np.array([float(given[name]) for name in types])
+
+
+def _check_bound(bound: Any, name: str) -> None:
+    number = isinstance(bound, int | float | np.integer | np.floating) and not isinstance(bound, bool)
+    if not number or not -1 <= bound <= 1:
+        raise InputError(f"{name} is {bound!r}; it must be a cosine similarity, in [-1, 1]")

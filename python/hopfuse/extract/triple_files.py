@@ -1,0 +1,112 @@
+"""Facts from files of triples, and passages made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from urllib.parse import unquote
+
+from ..errors import InputError
+from ..index.readers import read_table
+from ..index.tables import Spec
+from .extraction import Extraction, Triple
+
+_COLUMNS = ("head", "relation", "tail")
+_TRIPLES = Spec("triples", _COLUMNS, (), _COLUMNS, others=True)
+_IRI = r"<([^\x00-\x20<>\"{}|^`\\]*)>"
+_LITERAL = r"\"((?:[^\"\\\n\r]|\\.)*)\"(?:\^\^<[^>]*>|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
+_BLANK = r"_:([^\s<>\"]*[^\s<>\".])"
+_STATEMENT = re.compile(rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|{_LITERAL})\s*\.\s*(?:#.*)?")
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[tbnrf\"'\\])")
+_CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+
+
+def read_triples(path: str | PathLike[str]) -> list[Triple]:
+    """Facts of a file, in its order.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.tsv`` (head, relation, tail; no quoting; a first line that holds a column's name is a header), ``.parquet``
+        (columns of these names; needs the extra ``arrow``) or ``.nt`` (N-Triples). An IRI becomes what stands behind
+        its last ``#`` or ``/``, percent signs decoded and ``_`` as a space; a literal its text, without type and
+        language.
+
+    Returns
+    -------
+    list of (str, str, str)
+
+    Raises
+    ------
+    InputError
+        A file that is not there or of another suffix, or a line that is no triple; the message names it.
+    MissingExtraError
+        A Parquet file and no pyarrow.
+
+    References
+    ----------
+    RDF 1.1 N-Triples, W3C Recommendation, 2014.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from hopfuse.extract import read_triples
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "facts.nt")
+    ...     _ = file.write_text('<http://a.org/Ada_Lovelace> <http://a.org#wrote> "notes"@en .')
+    ...     read_triples(file)
+    [('Ada Lovelace', 'wrote', 'notes')]
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".nt":
+        return _n_triples(file)
+    table = read_table(file, _TRIPLES)
+    columns = [[str(value) for value in table.columns[name]] for name in _COLUMNS]
+    return list(zip(*columns, strict=True))
+
+
+def described(triples: Iterable[Triple]) -> list[Extraction]:
+    """A passage for each head, that says its facts; ids and titles are the heads.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import described
+    >>> described([("Alien", "directed by", "Ridley Scott"), ("Alien", "in", "English")])[0].text
+    'Alien directed by Ridley Scott. Alien in English.'
+    """
+    rows: dict[str, list[Triple]] = {}
+    for triple in triples:
+        rows.setdefault(triple[0], []).append(triple)
+    return [
+        Extraction(head, head, " ".join(f"{' '.join(row)}." for row in facts), (head,), tuple(facts))
+        for head, facts in rows.items()
+    ]
+
+
+def _n_triples(file: Path) -> list[Triple]:
+    if not file.is_file():
+        raise InputError(f"triples: there is no file {str(file)!r}")
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _STATEMENT.fullmatch(line)
+        if match is None:
+            raise InputError(f"{file}, line {number} is no N-Triples statement: {line[:80]!r}")
+        subject, blank, predicate, iri, other, literal = match.groups()
+        head = blank if subject is None else _local(subject)
+        tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
+        found.append((head, _local(predicate), tail))
+    return found
+
+
+def _local(iri: str) -> str:
+    whole = _unescaped(iri)
+    name = re.split(r"[#/]", whole.rstrip("#/"))[-1]
+    return unquote(name).replace("_", " ") or whole
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda m: _CONTROL.get(m[1]) or chr(int(m[1][1:], 16)), text)

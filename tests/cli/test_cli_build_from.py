@@ -1,0 +1,83 @@
+"""``hopfuse build --from``: OpenIE files and triples become an index that answers."""
+
+import json
+
+import pytest
+from cli.cli_files import hopfuse, refused, write_jsonl
+from hopfuse import Index
+
+DOCUMENTS = [
+    {
+        "idx": "a",
+        "passage": "IMF\nThe International Monetary Fund (IMF) was founded in Bretton Woods.",
+        "extracted_entities": ["International Monetary Fund", "Bretton Woods"],
+        "extracted_triples": [["International Monetary Fund", "founded in", "Bretton Woods"], ["broken"]],
+    },
+    {
+        "idx": "b",
+        "passage": "Lending\nThe IMF lends to states.",
+        "extracted_entities": ["IMF"],
+        "extracted_triples": [["IMF", "lends to", "states"], ["the IMF", "is", "a fund"]],
+    },
+]
+
+
+@pytest.fixture
+def openie(tmp_path):
+    file = tmp_path / "openie.json"
+    file.write_text(json.dumps({"docs": DOCUMENTS}), encoding="utf-8")
+    return file
+
+
+def test_openie_becomes_an_index(openie, tmp_path):
+    done = hopfuse("build", "--from", openie, "--out", tmp_path / "index")
+    assert "2 facts; left out: 1 malformed, 1 generic, 0 loop, 0 outvoted" in done.stderr
+    index = Index.open(tmp_path / "index", verify="full")
+    assert list(index.passage_ids) == ["a", "b"]
+    assert list(index.titles) == ["IMF", "Lending"]
+    assert list(index.entity_names)[:3] == ["International Monetary Fund", "Bretton Woods", "IMF"]
+    assert index.info()["graph"]["edge_types"] == {"context": 5, "creation": 1, "other": 1}
+    assert index.vectors is None
+
+
+def test_synonyms_need_an_encoder_and_join_what_it_finds(openie, tmp_path):
+    pytest.importorskip("wordllama")
+    args = ("build", "--from", openie, "--encoder", "wordllama:64", "--synonyms", "0.99", "--lexical")
+    done = hopfuse(*args, "--out", tmp_path / "index")
+    assert "Synonyms: 1 by abbreviation, 0 by similarity" in done.stderr
+    index = Index.open(tmp_path / "index")
+    assert index.info()["graph"]["edge_types"]["synonym"] == 1
+    assert index.entity_corpus is not None
+    assert index.lexical is not None
+    assert len(index.corpus) == 2
+    assert "--synonyms needs --encoder" in refused(
+        "build", "--from", openie, "--synonyms", "0.8", "--out", tmp_path / "i"
+    )
+
+
+def test_lines_of_openie_need_their_passages(tmp_path):
+    passages, file = tmp_path / "passages.jsonl", tmp_path / "openie.jsonl"
+    write_jsonl(passages, [{"id": 0, "title": "T", "text": "Ada wrote notes."}])
+    write_jsonl(file, [{"id": 0, "entities": ["Ada"], "triples": [["Ada", "wrote", "notes"]]}])
+    hopfuse("build", "--from", file, "--passages", passages, "--out", tmp_path / "index")
+    assert list(Index.open(tmp_path / "index").entity_names) == ["Ada", "notes"]
+    assert "needs the passages" in refused("build", "--from", file, "--out", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_triples_become_passages_of_their_heads(tmp_path):
+    file = tmp_path / "kb.tsv"
+    file.write_text("Alien\tdirected by\tRidley Scott\nAlien\tin language\tEnglish\n", encoding="utf-8")
+    hopfuse("build", "--from", file, "--out", tmp_path / "index")
+    index = Index.open(tmp_path / "index")
+    assert list(index.texts) == ["Alien directed by Ridley Scott. Alien in language English."]
+    assert list(index.entity_names) == ["Alien", "Ridley Scott", "English"]
+    edges = tmp_path / "edges.tsv"
+    edges.write_text("0\t1\n", encoding="utf-8")
+    out = ("--out", tmp_path / "other")
+    assert "--edges is given beside --from" in refused("build", "--from", file, "--edges", edges, *out)
+    assert "--passages is given beside kb.tsv" in refused("build", "--from", file, "--passages", edges, *out)
+    assert "must be one of .json" in refused("build", "--from", tmp_path / "kb.csv", *out)
+    assert "nothing to build from" in refused("build", *out)
+    assert "without --from" in refused("build", "--passages", edges, "--synonyms", "0.5", *out)
+    assert not (tmp_path / "other").exists()

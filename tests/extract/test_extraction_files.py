@@ -1,0 +1,150 @@
+"""Files of extracted facts: HippoRAG's format, lines of OpenIE, triples; what is malformed, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.extract import build_memory, described, read_openie, read_triples
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
+
+
+def lines(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def hipporag(path: Path, *documents: Any) -> Path:
+    path.write_text(json.dumps({"docs": documents, "avg_ent_chars": 4.0}), encoding="utf-8")
+    return path
+
+
+def document(**change: Any) -> dict[str, Any]:
+    whole = {"idx": "chunk-1", "passage": "Ada\nAda wrote.", "extracted_entities": ["Ada", " "]}
+    return {
+        **whole,
+        "extracted_triples": [["Ada", "wrote", "notes "], ["Ada", "wrote"], "Ada", ["", "a", "b"]],
+        **change,
+    }
+
+
+def test_hipporags_format(tmp_path: Path) -> None:
+    other = document(idx=7, passage="One line.", extracted_entities=[], extracted_triples=[])
+    first, second = read_openie(hipporag(tmp_path / "openie.json", document(), other))
+    assert (first.id, first.title, first.text, first.entities) == ("chunk-1", "Ada", "Ada wrote.", ("Ada",))
+    assert (first.triples, first.malformed) == ((("Ada", "wrote", "notes"),), 3)
+    assert (second.id, second.title, second.text, second.triples) == ("7", "", "One line.", ())
+    assert build_memory([first, second]).left_out["malformed"] == 3
+
+
+def test_lines_and_their_passages(tmp_path: Path) -> None:
+    passages = lines(tmp_path / "passages.jsonl", [{"id": i, "title": f"T{i}", "text": f"text {i}"} for i in range(3)])
+    rows = [{"id": i, "entities": [f"E{i}"], "triples": [[f"E{i}", "likes", "E0"]]} for i in (2, 0)]
+    found = read_openie(lines(tmp_path / "openie.jsonl", rows), passages)
+    assert [(one.id, one.title, one.entities) for one in found] == [
+        ("0", "T0", ("E0",)),
+        ("1", "T1", ()),
+        ("2", "T2", ("E2",)),
+    ]
+
+
+def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
+    passages = lines(tmp_path / "passages.jsonl", [{"id": 0, "text": "t"}])
+    good = {"id": 0, "entities": [], "triples": []}
+    twice = lines(tmp_path / "twice.jsonl", [{"id": 0, "text": "t"}, {"id": "0", "text": "u"}])
+    cases: list[tuple[Path, Path | None, str]] = [
+        (tmp_path / "absent.json", None, "there is no file"),
+        (hipporag(tmp_path / "a.json", document(passage=None)), None, r"docs\[0\]"),
+        (hipporag(tmp_path / "b.json", document(), document()), None, "two passages have the id 'chunk-1'"),
+        (hipporag(tmp_path / "c.json", {"idx": 1}), None, "it must have idx"),
+        (hipporag(tmp_path / "d.json", document()), passages, "holds its own"),
+        (hipporag(tmp_path / "f.json", document(extracted_entities="Ada")), None, "must be a list of names"),
+        (lines(tmp_path / "e.json", [[1]]), None, "an object with 'docs'"),
+        (lines(tmp_path / "a.txt", []), None, "has the suffix '.txt'"),
+        (lines(tmp_path / "a.jsonl", [good]), None, "needs the passages"),
+        (lines(tmp_path / "b.jsonl", [good, good]), passages, "line 2: id 0 is there already"),
+        (
+            lines(tmp_path / "c.jsonl", [good, {"id": 9, "entities": [], "triples": []}]),
+            passages,
+            "1 ids are of no passage",
+        ),
+        (lines(tmp_path / "d.jsonl", [{"id": 0}]), passages, "line 1 is"),
+        (lines(tmp_path / "e.jsonl", [{**good, "entities": [3]}]), passages, "must be strings"),
+        (lines(tmp_path / "f.jsonl", [{**good, "triples": 3}]), passages, "line 1"),
+        (lines(tmp_path / "g.jsonl", [good]), twice, "two passages have the id '0'"),
+    ]
+    for file, beside, message in cases:
+        with pytest.raises(InputError, match=message):
+            read_openie(file, beside)
+    (tmp_path / "h.jsonl").write_text('{"id": 0,\n', encoding="utf-8")
+    with pytest.raises(InputError, match="line 1 is not JSON"):
+        read_openie(tmp_path / "h.jsonl", passages)
+
+
+def test_triples_by_tabs(tmp_path: Path) -> None:
+    file = tmp_path / "kb.tsv"
+    file.write_text('Alien\tdirected by\tRidley "R" Scott\nAlien\tin\tEnglish\n', encoding="utf-8")
+    facts = read_triples(file)
+    assert facts == [("Alien", "directed by", 'Ridley "R" Scott'), ("Alien", "in", "English")]
+    (passage,) = described(facts)
+    assert (passage.id, passage.title, passage.triples) == ("Alien", "Alien", tuple(facts))
+    assert passage.text == 'Alien directed by Ridley "R" Scott. Alien in English.'
+    file.write_text("tail\thead\trelation\nB\tA\tr\n", encoding="utf-8")
+    assert read_triples(file) == [("A", "r", "B")]
+
+
+def test_n_triples(tmp_path: Path) -> None:
+    file = tmp_path / "facts.nt"
+    file.write_text(
+        "# a comment\n\n"
+        "<http://a.org/Ada_Lovelace> <http://a.org/ns#wrote> <http://a.org/Caf%C3%A9> . # more\n"
+        '_:b0 <http://a.org/name>\t"a \\"b\\" \\u00e9\\n\\\\u"^^<http://www.w3.org/2001/XMLSchema#string>.\n'
+        '<http://a.org/> <http://a.org/p> "x"@en-GB .\n',
+        encoding="utf-8",
+    )
+    assert read_triples(file) == [
+        ("Ada Lovelace", "wrote", "Café"),
+        ("b0", "name", 'a "b" é\n\\u'),
+        ("a.org", "p", "x"),
+    ]
+    for line in ("<a> <b> <c>", "<a> <b> .", '"a" <b> <c> .', "<a b> <c> <d> .", "<a> _:b <c> ."):
+        file.write_text(f"<a> <b> <c> .\n{line}\n", encoding="utf-8")
+        with pytest.raises(InputError, match="line 2 is no N-Triples statement"):
+            read_triples(file)
+
+
+def test_triples_of_parquet(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"head": ["A"], "relation": ["r"], "tail": ["B"]}), tmp_path / "kb.parquet")
+    assert read_triples(tmp_path / "kb.parquet") == [("A", "r", "B")]
+    with pytest.raises(InputError, match="there is no file"):
+        read_triples(tmp_path / "absent.nt")
+    with pytest.raises(InputError, match="suffix must be"):
+        read_triples(tmp_path / "kb.csv")
+
+
+def test_a_real_extraction_becomes_a_memory() -> None:
+    folder = DATA / "musique-openie"
+    if not folder.is_dir():
+        pytest.skip("the data folder musique-openie is absent (set HOPFUSE_DATA)")
+    read = read_openie(folder / "openie.jsonl", folder / "passages.jsonl")
+    memory = build_memory(read)
+    stated = sum(len(one.triples) for one in read)
+    made = (
+        sum(len(fact.passages) for fact in memory.facts) + sum(memory.left_out.values()) - memory.left_out["malformed"]
+    )
+    assert len(memory.ids) == 1890
+    assert 0 <= stated - made < 0.01 * stated  # said twice within one passage
+    assert 14_000 < len(memory.entities) < 22_000
+    mentioned = {name.strip() for one in read for name in one.entities}
+    known = {*memory.entities, *(alias for row in memory.aliases for alias in row)}
+    assert {" ".join(name.split()) for name in mentioned} <= known
+    assert memory.settled
+    assert memory.graph().num_nodes == 1890 + len(memory.entities)
