@@ -70,16 +70,17 @@ class Question:
     metrics: tuple[str, ...] = METRICS
 
 
-def simplex(lists: int, steps: int = 10) -> list[Options]:
-    """Weights of so many lists in whole steps, Σ = 1.
+def ratios(lists: int, halvings: int) -> list[Options]:
+    """Weights of so many lists, each 0 or the heaviest's halved up to so many times, Σ = 1.
 
     Examples
     --------
-    >>> simplex(2, 2)
-    [{'weights': (0.0, 1.0)}, {'weights': (0.5, 0.5)}, {'weights': (1.0, 0.0)}]
+    >>> [options["weights"] for options in ratios(2, 0)]
+    [(0.0, 1.0), (1.0, 0.0), (0.5, 0.5)]
     """
-    rows = (row for row in product(range(steps + 1), repeat=lists) if sum(row) == steps)
-    return [{"weights": tuple(part / steps for part in row)} for row in rows]
+    parts = (0.0, *(2.0**-n for n in range(halvings + 1)))
+    rows = (row for row in product(parts, repeat=lists) if max(row) == 1.0)
+    return [{"weights": tuple(part / sum(row) for part in row)} for row in rows]
 
 
 def grid(**values: Sequence[Any]) -> list[Options]:

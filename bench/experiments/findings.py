@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .design import CHOSEN_BY, SIGNIFICANCE
-from .questions import CONSTANTS, STEP
+from .questions import CONSTANTS, HALVINGS
 
 Compared = Mapping[str, Any]
 NAMED = 3  # so many pairs are named, more are counted
@@ -76,5 +76,5 @@ def _at_edges(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _is_at_edge(chosen: Mapping[str, Any]) -> bool:
-    heaviest = max(chosen.get("weights", (0.0,)))
-    return 1.0 - 1.5 * STEP < heaviest < 1.0 or chosen.get("rank_constant") == min(CONSTANTS)
+    weights = [weight for weight in chosen.get("weights", (1.0,)) if weight > 0.0]
+    return min(weights) < 1.5 * 2.0**-HALVINGS * max(weights) or chosen.get("rank_constant") == min(CONSTANTS)

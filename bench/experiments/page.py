@@ -35,7 +35,10 @@ def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None) -> s
 
 def _model(reranking: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {reranking[name]}" for name in ("sentence-transformers", "torch"))
-    return f"The model: `{reranking['model']}` ({versions}).\n"
+    said = f"The model: `{reranking['model']}` ({versions})."
+    if "training" in reranking:
+        said += "\n" + _TRAINED.format_map(reranking["training"])
+    return said + "\n"
 
 
 def _arms(answer: Answer) -> str:
@@ -84,7 +87,9 @@ def _chosen(reached: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return "/".join(f"{part:g}" for part in value) if isinstance(value, list) else f"{value:g}"
+    if isinstance(value, list):
+        return "/".join(map(_value, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 _HEAD = """# Experiments
@@ -106,6 +111,10 @@ Written by `python -m bench.experiments`, on the question folders that `--data` 
   {level:g} / comparisons (– where no such difference is possible). A smaller one is found less often, and may be there
   unseen: that a pair is not shown to differ is no evidence that it does not. The intervals are not corrected.
 """
+
+_TRAINED = """It was trained by `python -m bench.experiments.train_cross_encoder` from `{base}`, for no published one
+was at hand: {pairs} pairs of the {questions} questions of the tune halves, {gold} of them gold, {epochs} epochs. What a
+model trained on many single-hop questions, as published ones are, would do to these lists is not shown by it."""
 
 _NO_RERANKING = """Not run: no trained cross-encoder was at hand. Whether a second stage harms multi-hop questions is
 open here. With a model in FOLDER,

@@ -7,15 +7,15 @@ from itertools import combinations
 import hopfuse as hf
 
 from .arms import LEGS, POOLS, convex, fused, walk
-from .design import Arm, K, Question, grid, simplex
+from .design import Arm, K, Options, Question, grid, ratios
 from .legs import DEPTH, EDGE_TYPES, STRICT, Legs
 
-#: Of the weights of a grid.
-STEP = 0.1
-WEIGHTS = {size: simplex(size) for size in (2, 3)}
-CHOSEN_WEIGHTS = "weights in steps of 0.1 that sum to 1, a leg's may be 0, chosen for each arm"
+#: Of the heaviest leg's weight.
+HALVINGS = 6
+WEIGHTS = {size: ratios(size, HALVINGS) for size in (2, 3)}
+CHOSEN_WEIGHTS = f"weights chosen for each arm, each leg's 0 or 1 to 1/{2**HALVINGS} of the heaviest by powers of 2"
 PAIRS_OF_LEGS = tuple(combinations(LEGS, 2))
-CONSTANTS = tuple(range(10, 101, 10))
+CONSTANTS = (1, 2, 5, *range(10, 101, 10))
 DEPTHS = (10, 30, 100, 300, DEPTH)
 TEMPERATURES = ("auto", 0.3, 0.6, 1.0, 2.0)
 METHODS = ("boltzmann", "linear", "rrf")
@@ -67,7 +67,7 @@ def combination() -> Question:
     for legs in (*PAIRS_OF_LEGS, LEGS):
         name = " + ".join(legs)
         weights = WEIGHTS[len(legs)]
-        constants = [{"rank_constant": k} for k in (10, 30, 60, 100)]
+        constants = [{"rank_constant": k} for k in (1, 3, 10, 30, 60, 100)]
         arms += [
             convex(f"convex: {name}", legs, weights),
             fused(f"rrf: {name}", "rrf", legs),
@@ -79,8 +79,7 @@ def combination() -> Question:
         "Convex combination or RRF",
         "`convex` is TM2C2 (Bruch, Gai and Ingber, TOIS 2023): scores between the least that the leg can give and the "
         f"list's largest, {CHOSEN_WEIGHTS}. `rrf` has k = 60 and equal weights; `rrf, chosen` has weights from the "
-        "same grid, and k from 10, 30, 60 and 100. A leg whose scores fall off steeply, as the graph's do, may want "
-        "a weight beyond the last step below 1: where `convex` chose that step, finer ones may serve it better.",
+        "same grid, and k from 1, 3, 10, 30, 60 and 100.",
         tuple(arms),
         tuple(pairs),
     )
@@ -182,6 +181,35 @@ def _fused_walk(legs: Legs, edge_types: tuple[float, ...]) -> hf.Hits:
     return hf.fuse(lists, method="rrf", pool=tuple(POOLS.values()), k=K)
 
 
+ISING_POOL = 100
+BLENDS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+ISING_GRID = grid(blend=(0.0, *BLENDS), temperature=(0.5, 1.0, 2.0), coupling=(0.5, 1.0, 2.0))
+
+
+def ising() -> Question:
+    arms = [Arm("fused", lambda legs, _: hf.fuse(list(legs.lists.values()), **_RRF, k=K))]
+    arms += [Arm(f"b = {b}", lambda legs, _, b=b: _magnetised(legs, {"blend": b})) for b in BLENDS]
+    arms.append(Arm("b, T, J chosen", _magnetised, ISING_GRID))
+    pairs = [(arm.name, "fused") for arm in arms[1:]] + [(f"b = {b}", "b = 0.25") for b in BLENDS if b > 0.25]
+    return Question(
+        "ising",
+        "Ising reranking",
+        f"The first {ISING_POOL} passages of RRF over three legs (k = 60, equal weights: `fused`) reranked by the mean "
+        "field over the entities that they share; b is the share of the magnetisation in the new score. T = 2 and "
+        "J = 1, but for the last arm: b also 0, T from 0.5, 1 and 2, J from 0.5, 1 and 2.",
+        tuple(arms),
+        tuple(pairs),
+    )
+
+
+_RRF = {"method": "rrf", "pool": tuple(POOLS.values())}
+
+
+def _magnetised(legs: Legs, chosen: Options) -> hf.Hits:
+    candidates = hf.fuse(list(legs.lists.values()), **_RRF, k=ISING_POOL)
+    return hf.ising_rerank(candidates, legs.linked, k=K, **chosen)
+
+
 def questions() -> tuple[Question, ...]:
     """All of them."""
     return (
@@ -194,4 +222,5 @@ def questions() -> tuple[Question, ...]:
         pool_caps(),
         temperature(),
         synonyms(),
+        ising(),
     )

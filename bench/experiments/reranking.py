@@ -2,7 +2,8 @@
 
 python -m bench.experiments.reranking --model FOLDER [--data FOLDER]
 
-The folder is that of a saved cross-encoder; ``python -m bench.experiments --page-only`` puts the numbers on the page.
+The folder is that of a saved cross-encoder ; :mod:`.train_cross_encoder` makes one where none is at hand.
+``python -m bench.experiments --page-only`` puts the numbers on the page.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hopfuse.encoders import CrossEncoderReranker, Reranker, WordLlamaEncoder, r
 
 from .arms import POOLS
 from .design import METRICS, Arm, Halves, Question, answer
-from .files import RERANKING, add_data, folders_of, write_results
+from .files import RERANKING, TRAINING, add_data, folders_of, read_results, write_results
 from .legs import Legs, open_legs
 
 CANDIDATES = 20
@@ -65,8 +66,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     halves = {folder.name: open_legs(folder, encoder).halves() for folder in folders_of(args.data, parser)}
     result = answer(QUESTION, reranked(halves, CrossEncoderReranker(args.model)))
     versions = {name: version(name) for name in ("sentence-transformers", "torch")}
+    training = args.model / TRAINING
+    trained = {"training": read_results(training)} if training.is_file() else {}
     about = {"model": args.model.resolve().name, "candidates": CANDIDATES, **versions}
-    write_results(args.results, {**about, "question": result})
+    write_results(args.results, {**about, **trained, "question": result})
     print(f"wrote {args.results}")
 
 

@@ -15,7 +15,7 @@ from hopfuse.evaluate import Qrels, holm, in_test_half, ndcg
 
 from bench.experiments import files
 from bench.experiments.arms import convex, fused, walk
-from bench.experiments.design import METRICS, Arm, Question, answer, grid, simplex
+from bench.experiments.design import METRICS, Arm, Question, answer, grid, ratios
 from bench.experiments.findings import finding
 from bench.experiments.legs import EDGE_TYPES, Legs, linked_graph
 from bench.experiments.page import render
@@ -49,10 +49,12 @@ def legs() -> Legs:
     return Legs(qrels, tuple(qrels.ids), lists, seeds, graph, tuple(f"text {i}" for i in range(PASSAGES)))
 
 
-def test_weights_are_all_that_sum_to_one() -> None:
-    made = [options["weights"] for options in simplex(3)]
-    assert len(made) == len(set(made)) == 66  # C(12, 2)
-    assert np.array(made).sum(axis=1) == pytest.approx(1.0)
+def test_weights_are_all_ratios_by_powers_of_two() -> None:
+    made = np.array([options["weights"] for options in ratios(3, 6)])
+    assert len(made) == len(np.unique(made, axis=0)) == 8**3 - 7**3  # of 0 and seven powers, at least one the largest
+    assert made.sum(axis=1) == pytest.approx(1.0)
+    relative = made / made.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.unique(relative.round(9)), [0.0, *(2.0 ** -np.arange(6, -1, -1))], atol=1e-9)
     assert grid(a=[1, 2], b=[3, 4]) == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]
 
 
@@ -75,7 +77,7 @@ def test_options_are_chosen_on_the_tune_half_alone(legs: Legs) -> None:
         calls.append(("tune" if half is tune else "test", options["weights"]))
         return hf.fuse(list(half.lists.values()), method="linear", calibration="min_max", k=10, **options)
 
-    tried = simplex(3, 3)
+    tried = ratios(3, 1)
     result = answer(Question("q", "Q", "", (Arm("arm", run, tried),), ()), {"folder": (tune, test)})
     assert calls[:-1] == [("tune", options["weights"]) for options in tried]
     means = [float(ndcg(run(tune, options), tune.qrels, 10).mean()) for options in tried]
@@ -229,13 +231,14 @@ def test_a_finding_says_what_is_shown_and_what_is_not() -> None:
         == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair is shown to differ."
     )
     arms = {
-        "near one": {"f": {"tried": 66, "chosen": {"weights": [0.1, 0.9, 0.0]}}},
+        "near one": {"f": {"tried": 66, "chosen": {"weights": [1 / 65, 64 / 65, 0.0]}}},
+        "further in": {"f": {"tried": 66, "chosen": {"weights": [1 / 33, 32 / 33, 0.0]}}},
         "alone": {"f": {"tried": 66, "chosen": {"weights": [0.0, 1.0, 0.0]}}},
         "least k": {
-            "f": {"tried": 10, "chosen": {"rank_constant": 10}},
-            "g": {"tried": 10, "chosen": {"rank_constant": 20}},
+            "f": {"tried": 10, "chosen": {"rank_constant": 1}},
+            "g": {"tried": 10, "chosen": {"rank_constant": 2}},
         },
-        "given": {"f": {"tried": 1, "chosen": {"rank_constant": 10}}},
+        "given": {"f": {"tried": 1, "chosen": {"rank_constant": 1}}},
     }
     assert finding({"arms": arms, "comparisons": two[:1]}) == (
         "`a` is better than `z`: f ndcg@10 +5.2. Chosen at the edge of their grid, so that finer or further steps may "

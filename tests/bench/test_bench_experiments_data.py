@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tiny_cross_encoder
 
-from bench.experiments import reranking
+from bench.experiments import reranking, train_cross_encoder
 from bench.experiments.arms import walk
-from bench.experiments.files import read_results
+from bench.experiments.files import TRAINING, read_results
 from bench.experiments.legs import EDGE_TYPES, open_legs
 from bench.experiments.questions import LINKS
 from bench.quality import FOLDERS
@@ -89,3 +89,31 @@ def test_the_second_stages_command(data: Path, tmp_path: Path) -> None:
     compared = written["question"]["comparisons"]
     assert {c["folder"] for c in compared} == set(FOLDERS)
     assert any(c["wins"] + c["losses"] for c in compared if c["first"] == "reranked")
+
+
+def test_a_cross_encoder_is_trained_on_the_tune_halves_alone(data: Path) -> None:
+    tune, test = open_legs(data / FOLDERS[0], hf.encoders.WordLlamaEncoder(64)).halves()
+    pairs = train_cross_encoder.pairs_of(tune)
+    each = 2 + train_cross_encoder.NEGATIVES  # of a question with two gold passages
+    assert [question for question, _, _ in pairs] == [question for question in tune.questions for _ in range(each)]
+    for at, gold in enumerate(tune.qrels.gold):
+        of = [(tune.passages.index(text), label) for _, text, label in pairs[at * each : (at + 1) * each]]
+        assert [label for _, label in of] == [1.0, 1.0] + [0.0] * train_cross_encoder.NEGATIVES
+        assert {passage for passage, label in of if label} == set(gold)
+        assert not {passage for passage, label in of if not label} & set(gold)
+    assert not set(tune.qrels.ids) & set(test.qrels.ids)
+
+
+def test_a_trained_cross_encoder_is_one_of_the_second_stages(data: Path, tmp_path: Path) -> None:
+    torch, tokenizers = pytest.importorskip("torch"), pytest.importorskip("tokenizers")
+    pytest.importorskip("sentence_transformers")
+    base, out, results = tmp_path / "a-base", tmp_path / "trained", tmp_path / "results.json"
+    tiny_cross_encoder.save(base, 1, torch, tokenizers)
+    where = ["--data", str(data)]
+    train_cross_encoder.main(["--base", str(base), "--out", str(out), "--epochs", "3", *where])
+    about = read_results(out / TRAINING)
+    assert (about["base"], about["epochs"], len(about["losses"])) == ("a-base", 3, 3)
+    assert about["losses"][-1] < about["losses"][0]
+    assert about["pairs"] == about["questions"] * (2 + train_cross_encoder.NEGATIVES)
+    reranking.main(["--model", str(out), "--results", str(results), *where])
+    assert read_results(results)["training"]["gold"] == about["gold"] == 2 * about["questions"]
