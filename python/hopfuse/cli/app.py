@@ -11,6 +11,7 @@ from .. import __version__
 from ..errors import HopfuseError
 from .bench import bench
 from .build import build
+from .compare import compare
 from .demo import demo
 from .diagnose import diagnose
 from .eval import evaluate_runs
@@ -27,7 +28,7 @@ def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-for command in (demo, build, score, evaluate_runs, sweep_runs, diagnose, explain, info, selftest, bench):
+for command in (demo, build, score, compare, evaluate_runs, sweep_runs, diagnose, explain, info, selftest, bench):
     app.add_command(command)
 
 

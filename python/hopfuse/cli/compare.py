@@ -1,0 +1,197 @@
+"""``hopfuse compare``: every recipe and every leg on the same questions."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from .. import Hits, Index, dense_topk
+from ..encoders import Encoder
+from ..errors import InputError
+from ..evaluate import Evaluation, PassageNames, Qrels, evaluate, read_qrels
+from ..lexical import BM25, FTS5
+from ..recipes import HybridRRF, PhaseGraph
+from .inputs import QueryInputs, check_one_source, text_of
+from .joining import joined
+from .machine import machine
+from .options import FILE, case_option, encoder_option, index_option
+from .outputs import check_outputs, strict_json, write_all
+from .queries import count_queries, read_queries
+
+METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
+BASELINE, AGAINST = "dense", "recall@5"
+BATCH, DEPTH = 32, 10
+REPEATS = 5  # of each timing
+Asked = tuple[list[str], NDArray[Any], list[Sequence[str | int]]]
+Search = Callable[[list[str], NDArray[Any], list[Sequence[str | int]]], Hits]
+
+
+@click.command()
+@index_option
+@click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
+@click.option("--vectors", type=FILE, help="One vector per query: .npy; else --encoder makes them from the texts.")
+@encoder_option
+@click.option(
+    "--qrels", "judgements", type=click.Path(path_type=Path), help="Judgements, as eval reads them; by default QUERIES."
+)
+@click.option("--metrics", default=METRICS, show_default=True, help="Separated by commas.")
+@click.option("--against", default=AGAINST, show_default=True, help="Metric of the comparison with dense.")
+@case_option
+@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+@click.option("--json", "json_out", type=FILE, help="Write the numbers here too.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --json where it exists.")
+def compare(
+    directory: Path,
+    queries: Path,
+    vectors: Path | None,
+    encoder: str | None,
+    judgements: Path | None,
+    metrics: str,
+    against: str,
+    case_sensitive: bool,
+    threads: int | None,
+    json_out: Path | None,
+    overwrite: bool,
+) -> None:
+    """Run every recipe and every leg that the index has on the same questions.
+
+    Says how good each is, how surely it differs from dense retrieval, and how long it takes by
+    itself and in batches of 32, questions' vectors and entities apart. The words are BM25's where the index was
+    built with --lexical, else SQLite's.
+    """
+    check_one_source(vectors, encoder)
+    check_outputs({"--json": json_out}, {"--queries": queries}, overwrite=overwrite)
+    wanted = [name.strip() for name in metrics.split(",")]
+    if against not in wanted:
+        raise InputError(f"--against is {against!r}; it must be one of --metrics: {', '.join(wanted)}")
+    index = Index.open(directory)
+    if index.corpus is None or index.graph is None:
+        raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
+    inputs = QueryInputs(index, vectors, encoder, count_queries(queries), case_sensitive=case_sensitive)
+    qrels, asked = _judged(index, queries, judgements or queries, inputs)
+    ways = searches(index, inputs.encoder, threads)
+    runs = {name: _in_batches(search, asked) for name, search in ways.items()}
+    result = evaluate(runs, qrels, wanted, baseline=BASELINE)
+    timings = {name: {size: _milliseconds(search, asked, size) for size in (1, BATCH)} for name, search in ways.items()}
+    memory = {"index bytes": index.info()["bytes"], "process peak bytes": _peak()}
+    console = Console()
+    console.print(_quality(result, wanted), _certainty(result, against, timings), sep="\n")
+    console.print(f"Index {memory['index bytes'] / 1e6:,.1f} MB, process {memory['process peak bytes'] / 1e6:,.0f} MB")
+    if json_out is not None:
+        numbers = {"machine": machine("numpy"), "memory": memory, "ms per query": timings, **result.to_dict()}
+        write_all({json_out: strict_json(numbers)})
+
+
+def searches(index: Index, encoder: Encoder | None, threads: int | None) -> dict[str, Search]:
+    """The single legs and the recipes, each from texts, vectors and entities to hits."""
+    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
+    words = FTS5.build(texts) if index.lexical is None else BM25(index.lexical)
+    common: dict[str, Any] = {"encoder": encoder, "threads": threads}
+    corpus = index.corpus
+    assert corpus is not None
+    recipes: dict[str, PhaseGraph | HybridRRF] = {
+        "phase-graph": PhaseGraph(index, **common),
+        "phase-graph, words": PhaseGraph(index, lexical=words, **common),
+        "hybrid-rrf": HybridRRF(index, lexical=words, **common),
+        "hybrid-convex": HybridRRF(index, lexical=words, fusion="convex", **common),
+    }
+    walk = PhaseGraph(index, graph_k=DEPTH, dense_k=1, **common)
+    return {
+        BASELINE: lambda _, vectors, __: dense_topk(vectors, corpus, DEPTH, threads=threads),
+        "words": lambda texts, _, __: words.search(texts, DEPTH),
+        "graph": lambda _, vectors, entities: walk.search(vectors=vectors, entities=entities, k=1).graph,
+        **{name: _of(recipe) for name, recipe in recipes.items()},
+    }
+
+
+def _of(recipe: PhaseGraph | HybridRRF) -> Search:
+    return lambda texts, vectors, entities: recipe.search(texts, vectors=vectors, entities=entities, k=DEPTH).hits
+
+
+def _judged(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Asked]:
+    """The questions that are judged, by the index's passages, and what is asked for each."""
+    names = PassageNames()
+    for passage in index.passage_ids:
+        names.number(passage)
+    qrels = read_qrels(judgements, names)
+    if len(names) > index.num_passages:
+        stranger = names.name(index.num_passages)
+        raise InputError(
+            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks: {stranger!r}"
+        )
+    rows = list(read_queries(queries))
+    at = {id: row for row, id in enumerate(qrels.ids)}
+    kept = [number for number, row in enumerate(rows) if row.id in at]
+    if not kept:
+        raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
+    asked = [rows[number] for number in kept]
+    vectors = inputs.vectors(rows, 0)[kept]
+    texts = [text_of(query, "for the words") for query in asked]
+    return qrels.take(np.array([at[row.id] for row in asked])), (texts, vectors, inputs.entities(asked))
+
+
+def _part(asked: Asked, first: int, last: int) -> Asked:
+    return asked[0][first:last], asked[1][first:last], asked[2][first:last]
+
+
+def _in_batches(search: Search, asked: Asked) -> Hits:
+    return joined([search(*_part(asked, b, b + BATCH)) for b in range(0, len(asked[0]), BATCH)])
+
+
+def _milliseconds(search: Search, asked: Asked, size: int) -> float:
+    """For one question of a batch of this size, the median of some batches of different questions."""
+    seconds = []
+    for turn in range(REPEATS + 1):
+        first = turn * size % max(1, len(asked[0]) - size + 1)
+        part = _part(asked, first, first + size)
+        start = time.perf_counter()
+        search(*part)
+        seconds.append((time.perf_counter() - start) / len(part[0]))
+    return 1e3 * median(seconds[1:])
+
+
+def _peak() -> int:
+    """Bytes; Linux counts in KiB, macOS in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _quality(result: Evaluation, metrics: Sequence[str]) -> Table:
+    table = Table(title="Percent of questions, mean", title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
+    table.add_column("ranking", no_wrap=True)
+    for metric in metrics:
+        table.add_column(metric.replace("_", "\n").replace("@", "\n@"), justify="right")
+    for run in result.runs:
+        means = [result.estimate(run, metric).mean for metric in metrics]
+        table.add_row(run, *("-" if np.isnan(mean) else f"{100 * mean:.1f}" for mean in means))
+    return table
+
+
+def _certainty(result: Evaluation, against: str, timings: Mapping[str, Mapping[int, float]]) -> Table:
+    table = Table(
+        title=f"Against {BASELINE}, {against}, and milliseconds per question",
+        caption="p of the paired test, not corrected for the number of rankings. Vectors and entities are given.",
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("ranking", no_wrap=True)
+    for column in ("won", "lost", "p", "ms, alone", f"ms, in {BATCH}"):
+        table.add_column(column, justify="right")
+    for run in result.runs:
+        compared = ["", "", ""]
+        if run != BASELINE:
+            c = result.comparison(run, against)
+            compared = [str(c.wins), str(c.losses), f"{c.p_value:.2g}"]
+        table.add_row(run, *compared, *(f"{timings[run][size]:.2f}" for size in (1, BATCH)))
+    return table

@@ -1,0 +1,123 @@
+"""``hopfuse compare``: the table is the recipes' own, by hand; what cannot be compared is refused."""
+
+import json
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, refused, write_jsonl
+from hopfuse.evaluate import Qrels, evaluate
+from hopfuse.lexical import FTS5
+
+PASSAGES, ENTITIES, DIM, QUESTIONS = 30, 12, 8, 40
+RUNS = ["dense", "words", "graph", "phase-graph", "phase-graph, words", "hybrid-rrf", "hybrid-convex"]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """An index, questions for it with judgements, and their vectors."""
+    folder, draw = tmp_path_factory.mktemp("compare"), np.random.default_rng(5)
+    names = [f"Entity{e}" for e in range(ENTITIES)]
+    of = [draw.choice(ENTITIES, 2, replace=False) for _ in range(PASSAGES)]
+    passages = [
+        {"id": f"p{i}", "title": f"T{i}", "text": f"about {names[a]} and {names[b]}"} for i, (a, b) in enumerate(of)
+    ]
+    vectors = draw.standard_normal((PASSAGES, DIM)).astype(np.float32)
+    edges = [{"src": i, "dst": PASSAGES + int(e)} for i, two in enumerate(of) for e in two]
+    built = hf.Index.build(passages=passages, vectors=vectors, entities=names, graph=edges, metric="cosine")
+    built.save(folder / "index")
+    rows = []
+    for q in range(QUESTIONS):
+        gold = sorted(draw.choice(PASSAGES, 2, replace=False).tolist())
+        mentioned = names[of[gold[0]][0]]
+        rows.append(
+            {
+                "id": f"q{q}",
+                "question": f"what of {mentioned}",
+                "entities": [mentioned],
+                "gold": [f"p{g}" for g in gold],
+                "hops": [[f"p{g}"] for g in gold],
+                "last_hop": [f"p{gold[1]}"],
+            }
+        )
+    write_jsonl(folder / "queries.jsonl", rows)
+    noise = draw.standard_normal((QUESTIONS, DIM))
+    asked = np.array([vectors[int(row["gold"][0][1:])] for row in rows]) + noise
+    np.save(folder / "vectors.npy", asked.astype(np.float32))
+    return folder, rows
+
+
+def command(folder, *more):
+    files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
+    return ("compare", "--index", folder / "index", *files, *more)
+
+
+def test_the_table_is_the_recipes_own(work, tmp_path):
+    folder, rows = work
+    out = tmp_path / "numbers.json"
+    done = hopfuse(
+        *command(
+            folder,
+            "--json",
+            out,
+            "--metrics",
+            "recall@5, last_hop@10,mrr,recall@2,recall@10,full_support@10,last_hop@5,ndcg@10",
+        )
+    )
+    found = json.loads(out.read_text())
+    assert found["runs"] == RUNS
+    index = hf.Index.open(folder / "index")
+    asked = {"vectors": np.load(folder / "vectors.npy"), "entities": [row["entities"] for row in rows]}
+    words = FTS5.build([f"{row_title}\n{text}" for row_title, text in zip(index.titles, index.texts, strict=True)])
+    texts = [row["question"] for row in rows]
+    expected = {
+        "dense": hf.dense_topk(asked["vectors"], index.corpus, 10),
+        "phase-graph": hf.recipes.PhaseGraph(index).search(**asked, k=10).hits,
+        "hybrid-rrf": hf.recipes.HybridRRF(index, lexical=words).search(texts, **asked, k=10).hits,
+    }
+    number = {f"p{i}": i for i in range(PASSAGES)}
+    qrels = Qrels(
+        [row["id"] for row in rows],
+        [[number[g] for g in row["gold"]] for row in rows],
+        [[[number[g]] for (g,) in row["hops"]] for row in rows],
+        [[number[row["last_hop"][0]]] for row in rows],
+    )
+    by_hand = evaluate(expected, qrels, ["recall@5", "last_hop@10", "mrr"], baseline="dense")
+    (whole,) = [group for group in found["groups"] if group["group"] == "all"]
+    for run in expected:
+        for metric in ("recall@5", "last_hop@10", "mrr"):
+            assert whole["estimates"][run][metric]["mean"] == by_hand.estimate(run, metric).mean
+            assert f"{100 * by_hand.estimate(run, metric).mean:.1f}" in done.stdout
+    compared = by_hand.comparison("hybrid-rrf", "recall@5")
+    assert whole["comparisons"]["hybrid-rrf"]["recall@5"]["wins"] == compared.wins
+    assert all(ms > 0 for times in found["ms per query"].values() for ms in times.values())
+    assert found["memory"]["process peak bytes"] > found["memory"]["index bytes"] > 0
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert "…" not in done.stdout
+
+
+def test_questions_that_are_not_judged_are_left_out(work, tmp_path):
+    folder, rows = work
+    write_jsonl(tmp_path / "some.jsonl", [rows[7], rows[3]])
+    hopfuse(*command(folder, "--qrels", tmp_path / "some.jsonl", "--json", tmp_path / "n.json"))
+    found = json.loads((tmp_path / "n.json").read_text())
+    (whole,) = [group for group in found["groups"] if group["group"] == "all"]
+    assert whole["queries"] == 2
+
+
+def test_what_cannot_be_compared_is_refused(work, tmp_path):
+    folder, rows = work
+    out = tmp_path / "n.json"
+    assert "--against is 'map'" in refused(*command(folder, "--against", "map", "--json", out))
+    write_jsonl(tmp_path / "other.jsonl", [{**rows[0], "id": "nobody"}])
+    assert "judges none of the 40" in refused(*command(folder, "--qrels", tmp_path / "other.jsonl", "--json", out))
+    write_jsonl(tmp_path / "stranger.jsonl", [{"id": "q0", "gold": ["p999"]}])
+    assert "lacks: 'p999'" in refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--json", out))
+    texts = tmp_path / "texts"
+    hf.Index.build(passages=[{"text": "a"}]).save(texts)
+    files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
+    assert "no vectors or no graph" in refused("compare", "--index", texts, *files)
+    assert not out.exists()
+    out.write_text("kept")
+    assert "exists" in refused(*command(folder, "--json", out))
+    assert out.read_text() == "kept"
