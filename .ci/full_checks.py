@@ -290,12 +290,16 @@ def torch(w: Workplace) -> str:
 
 
 def peers(w: Workplace) -> str:
-    """Peers: every file of tests/peers in a process of its own (OpenMP runtimes do not share one)"""
-    clone, python = w.suite("g++-12", "gcc-12")
+    """Peers, ranx's methods and plots: each file in a process of its own (OpenMP runtimes do not share one)"""
+    clone = w.clone("peers")
+    python = w.venv("venv-peers", ("-e", ".[dev,bench]"), cwd=clone)
+    w.run(python / "python", "-c", "import igraph, networkx, faiss, scipy, ranx, matplotlib")
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
         raise RuntimeError("tests/peers holds no tests")
-    return "; ".join(w.pytest(python, clone, str(file)) for file in files)
+    others = ("tests/bench/test_bench_gate.py", "tests/bench/test_bench_plots.py", "tests/evaluate/test_reliability.py")
+    lines = [w.pytest(python, clone, str(file), HOPFUSE_TESTS="full") for file in (*files, *others)]
+    return "; ".join(lines)
 
 
 PARTS: dict[str, Callable[[Workplace], str]] = {
@@ -317,7 +321,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
 }
 # The first part runs alone: it times an import. Parts that share a clone follow each other, beside all others.
 FIRST = "quick"
-SHARED = ("gcc", "cuda", "emulator", "peers")
+SHARED = ("gcc", "cuda", "emulator")
 
 
 # ---- The run -------------------------------------------------------------------------------------------------
