@@ -94,6 +94,40 @@ def grid(**values: Sequence[Any]) -> list[Options]:
     return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
 
 
+#: Where an option ends by itself: there is nothing further to try.
+ENDS = {"blend": (0.0, 1.0)}
+
+
+def edges(arm: Arm, chosen: Options) -> list[str]:
+    """The options whose chosen value is the least or the largest of the grid: further ones may serve the arm better.
+
+    Of weights, it is the least share above 0 that counts.
+
+    Examples
+    --------
+    >>> edges(Arm("k", lambda legs, _: None, grid(k=(1, 2, 3), b=(0, 1))), {"k": 3, "b": 1})
+    ['k']
+    """
+    found = []
+    for name, value in chosen.items():
+        if name == "weights":
+            least, tried = _least_ratio(value), min(_least_ratio(options[name]) for options in arm.grid)
+            at_edge = least == tried < 1.0
+        elif isinstance(value, int | float):
+            tried = sorted({options[name] for options in arm.grid if not isinstance(options[name], str)})
+            at_edge = len(tried) > 2 and value in (tried[0], tried[-1]) and value not in ENDS.get(name, ())
+        else:
+            at_edge = False
+        if at_edge and len(arm.grid) > 1:
+            found.append(name)
+    return found
+
+
+def _least_ratio(weights: Sequence[float]) -> float:
+    """The least weight above 0, of the largest."""
+    return round(min(weight for weight in weights if weight > 0.0) / max(weights), 9)
+
+
 def answer(question: Question, folders: Mapping[str, Halves]) -> dict[str, Any]:
     """What each arm chose and reached, and every pair under every metric, as JSON has it.
 
@@ -110,7 +144,8 @@ def answer(question: Question, folders: Mapping[str, Halves]) -> dict[str, Any]:
             values[arm.name] = {m: parse_metric(m).per_query(hits, test.qrels) for m in question.metrics}
             rows = values[arm.name].items()
             means = {m: summarise(row, binary=parse_metric(m).binary).to_dict() for m, row in rows}
-            arms[arm.name][folder] = {"chosen": dict(chosen), "tried": len(arm.grid), "tune": reached, "test": means}
+            how = {"chosen": dict(chosen), "tried": len(arm.grid), "edges": edges(arm, chosen), "tune": reached}
+            arms[arm.name][folder] = {**how, "test": means}
         for (first, second), metric in product(question.pairs, question.metrics):
             binary = parse_metric(metric).binary
             compared.append(compare(values[first][metric], values[second][metric], binary=binary))

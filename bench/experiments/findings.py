@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .design import CHOSEN_BY, SIGNIFICANCE
-from .questions import CONSTANTS, HALVINGS
 
 Compared = Mapping[str, Any]
 NAMED = 3  # so many pairs are named, more are counted
@@ -67,14 +66,10 @@ def _at_edges(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found: dict[str, list[str]] = {}
     for name, folders in arms.items():
         for folder, reached in folders.items():
-            if reached["tried"] > 1 and _is_at_edge(reached["chosen"]):
-                found.setdefault(folder, []).append(f"`{name}`")
+            if reached["edges"]:
+                listed = ", ".join(option.replace("rank_constant", "k") for option in reached["edges"])
+                found.setdefault(folder, []).append(f"`{name}` ({listed})")
     if not found:
         return []
-    where = "; ".join(f"{', '.join(names)} ({folder})" for folder, names in found.items())
+    where = "; ".join(f"{folder} {', '.join(names)}" for folder, names in found.items())
     return [f"Chosen at the edge of their grid, so that finer or further steps may serve them better: {where}"]
-
-
-def _is_at_edge(chosen: Mapping[str, Any]) -> bool:
-    weights = [weight for weight in chosen.get("weights", (1.0,)) if weight > 0.0]
-    return min(weights) < 1.5 * 2.0**-HALVINGS * max(weights) or chosen.get("rank_constant") == min(CONSTANTS)

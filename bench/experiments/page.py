@@ -113,8 +113,9 @@ Written by `python -m bench.experiments`, on the question folders that `--data` 
 """
 
 _TRAINED = """It was trained by `python -m bench.experiments.train_cross_encoder` from `{base}`, for no published one
-was at hand: {pairs} pairs of the {questions} questions of the tune halves, {gold} of them gold, {epochs} epochs. What a
-model trained on many single-hop questions, as published ones are, would do to these lists is not shown by it."""
+was at hand: {pairs} pairs of those {questions} questions of the tune halves that share no gold passage with a question
+of the test halves, {gold} of them gold, {epochs} epochs. It says what a model of so few can do, not what one trained on
+many single-hop questions, as published ones are, would do to these lists."""
 
 _NO_RERANKING = """Not run: no trained cross-encoder was at hand. Whether a second stage harms multi-hop questions is
 open here. With a model in FOLDER,

@@ -2,8 +2,9 @@
 
 python -m bench.experiments.train_cross_encoder --base FOLDER --out FOLDER [--data FOLDER]
 
-The base is a saved BERT, for instance all-MiniLM-L6-v2's folder. It sees the questions of the tune halves alone:
-each with its gold passages (1) and the first others among its candidates (0), by binary cross-entropy.
+The base is a saved BERT, for instance all-MiniLM-L6-v2's folder. It sees the questions of the tune halves alone,
+without those that share a gold passage with a question of a test half: each with its gold passages (1) and the first
+others among its candidates (0), by binary cross-entropy.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ def pairs_of(tune: Legs) -> list[Pair]:
         made += [(question, tune.passages[passage], 1.0) for passage in gold]
         made += [(question, tune.passages[passage], 0.0) for passage in others]
     return made
+
+
+def unseen(tune: Legs, test: Legs) -> Legs:
+    """The questions of the tune half none of whose gold passages is gold in the test half."""
+    tested = {passage for gold in test.qrels.gold for passage in gold}
+    return tune.take(np.flatnonzero([not tested & set(gold) for gold in tune.qrels.gold]))
 
 
 def train(base: Path, out: Path, pairs: Sequence[Pair], epochs: int = EPOCHS) -> list[float]:
@@ -90,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.epochs < 1:
         parser.error(f"--epochs is {args.epochs}; it must be at least 1")
     encoder = WordLlamaEncoder()
-    tunes = [open_legs(folder, encoder).halves()[0] for folder in folders_of(args.data, parser)]
+    tunes = [unseen(*open_legs(folder, encoder).halves()) for folder in folders_of(args.data, parser)]
     pairs = [pair for tune in tunes for pair in pairs_of(tune)]
     losses = train(args.base, args.out, pairs, args.epochs)
     about = {

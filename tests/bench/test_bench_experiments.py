@@ -15,7 +15,7 @@ from hopfuse.evaluate import Qrels, holm, in_test_half, ndcg
 
 from bench.experiments import files
 from bench.experiments.arms import convex, fused, walk
-from bench.experiments.design import METRICS, Arm, Question, answer, grid, ratios
+from bench.experiments.design import METRICS, Arm, Question, answer, edges, grid, ratios
 from bench.experiments.findings import finding
 from bench.experiments.legs import EDGE_TYPES, Legs, linked_graph
 from bench.experiments.page import render
@@ -56,6 +56,21 @@ def test_weights_are_all_ratios_by_powers_of_two() -> None:
     relative = made / made.max(axis=1, keepdims=True)
     np.testing.assert_allclose(np.unique(relative.round(9)), [0.0, *(2.0 ** -np.arange(6, -1, -1))], atol=1e-9)
     assert grid(a=[1, 2], b=[3, 4]) == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]
+
+
+def test_edges_are_the_ends_of_what_was_tried() -> None:
+    arm = Arm("a", lambda legs, _: legs.lists["dense"], [w | k for w in ratios(2, 3) for k in grid(k=(1, 5, 9))])
+    least = next(options for options in ratios(2, 3) if options["weights"][0] == pytest.approx(1 / 9))
+    inside = {"weights": (0.5, 0.5)}
+    assert edges(arm, {**least, "k": 5}) == ["weights"]
+    assert edges(arm, {**inside, "k": 9}) == edges(arm, {**inside, "k": 1}) == ["k"]
+    assert edges(arm, {**inside, "k": 5}) == edges(arm, {"weights": (0.0, 1.0), "k": 5}) == []
+    assert edges(replace(arm, grid=[{**inside, "k": 1}]), {**inside, "k": 1}) == []
+    blends = Arm("b", arm.run, grid(blend=(0.0, 0.5, 1.0), temperature=("auto", 1.0, 2.0, 3.0)))
+    assert (
+        edges(blends, {"blend": 0.0, "temperature": "auto"}) == edges(blends, {"blend": 1.0, "temperature": 2.0}) == []
+    )
+    assert edges(blends, {"blend": 0.5, "temperature": 3.0}) == ["temperature"]
 
 
 def test_the_halves_are_those_of_the_ids(legs: Legs) -> None:
@@ -231,18 +246,13 @@ def test_a_finding_says_what_is_shown_and_what_is_not() -> None:
         == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair is shown to differ."
     )
     arms = {
-        "near one": {"f": {"tried": 66, "chosen": {"weights": [1 / 65, 64 / 65, 0.0]}}},
-        "further in": {"f": {"tried": 66, "chosen": {"weights": [1 / 33, 32 / 33, 0.0]}}},
-        "alone": {"f": {"tried": 66, "chosen": {"weights": [0.0, 1.0, 0.0]}}},
-        "least k": {
-            "f": {"tried": 10, "chosen": {"rank_constant": 1}},
-            "g": {"tried": 10, "chosen": {"rank_constant": 2}},
-        },
-        "given": {"f": {"tried": 1, "chosen": {"rank_constant": 1}}},
+        "further": {"f": {"edges": ["weights", "rank_constant"]}, "g": {"edges": []}},
+        "inside": {"f": {"edges": []}, "g": {"edges": []}},
+        "colder": {"f": {"edges": []}, "g": {"edges": ["temperature"]}},
     }
     assert finding({"arms": arms, "comparisons": two[:1]}) == (
         "`a` is better than `z`: f ndcg@10 +5.2. Chosen at the edge of their grid, so that finer or further steps may "
-        "serve them better: `near one`, `least k` (f)."
+        "serve them better: f `further` (weights, k); g `colder` (temperature)."
     )
     many = [compared(name, 0.05, 0.0, detects=None) for name in "abcd"]
     assert finding({"arms": {}, "comparisons": many}) == "4 of 4 pairs are not shown to differ."

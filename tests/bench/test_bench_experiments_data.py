@@ -104,6 +104,22 @@ def test_a_cross_encoder_is_trained_on_the_tune_halves_alone(data: Path) -> None
     assert not set(tune.qrels.ids) & set(test.qrels.ids)
 
 
+def test_no_gold_passage_of_a_test_half_is_trained_on(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[tuple[str, str, float]] = []
+    monkeypatch.setattr(train_cross_encoder, "train", lambda base, out, pairs, epochs: trained.extend(pairs) or [1.0])
+    train_cross_encoder.main(["--base", str(tmp_path), "--out", str(tmp_path), "--data", str(data)])
+    encoder, expected, tested = hf.encoders.WordLlamaEncoder(), 0, set[str]()
+    for name in FOLDERS:
+        tune, test = open_legs(data / name, encoder).halves()
+        gold = {passage for row in test.qrels.gold for passage in row}
+        expected += sum(not gold & set(row) for row in tune.qrels.gold)
+        tested |= {f"{name} {test.passages[passage]}" for passage in gold}
+    assert 0 < expected == len(trained) // (2 + train_cross_encoder.NEGATIVES)
+    assert read_results(tmp_path / TRAINING)["questions"] == expected
+
+
 def test_a_trained_cross_encoder_is_one_of_the_second_stages(data: Path, tmp_path: Path) -> None:
     torch, tokenizers = pytest.importorskip("torch"), pytest.importorskip("tokenizers")
     pytest.importorskip("sentence_transformers")

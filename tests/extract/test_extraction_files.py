@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hopfuse.errors import InputError
+from hopfuse.errors import FormatError, InputError
 from hopfuse.extract import build_memory, described, read_openie, read_triples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,8 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
         (hipporag(tmp_path / "b.json", document(), document()), None, "two passages have the id 'chunk-1'"),
         (hipporag(tmp_path / "c.json", {"idx": 1}), None, "it must have idx"),
         (hipporag(tmp_path / "d.json", document()), passages, "holds its own"),
-        (hipporag(tmp_path / "f.json", document(extracted_entities="Ada")), None, "must be a list of names"),
+        (hipporag(tmp_path / "f.json", document(extracted_entities="Ada")), None, "they must be a list of names"),
+        (hipporag(tmp_path / "i.json", document(extracted_triples="abc")), None, "triples are a str"),
         (lines(tmp_path / "e.json", [[1]]), None, "an object with 'docs'"),
         (lines(tmp_path / "a.txt", []), None, "has the suffix '.txt'"),
         (lines(tmp_path / "a.jsonl", [good]), None, "needs the passages"),
@@ -74,17 +75,28 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
             passages,
             "1 ids are of no passage",
         ),
-        (lines(tmp_path / "d.jsonl", [{"id": 0}]), passages, "line 1 is"),
+        (lines(tmp_path / "d.jsonl", [{"id": 0}]), passages, "line 1 is not a JSON object"),
         (lines(tmp_path / "e.jsonl", [{**good, "entities": [3]}]), passages, "must be strings"),
         (lines(tmp_path / "f.jsonl", [{**good, "triples": 3}]), passages, "line 1"),
         (lines(tmp_path / "g.jsonl", [good]), twice, "two passages have the id '0'"),
     ]
     for file, beside, message in cases:
-        with pytest.raises(InputError, match=message):
+        with pytest.raises((InputError, FormatError), match=message):
             read_openie(file, beside)
+    for text in ('{"docs": 3}', "null", '{"docs": {}}', "[" * 100_000, "{"):
+        (tmp_path / "g.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"g\.json is not"):
+            read_openie(tmp_path / "g.json")
+    (tmp_path / "latin.json").write_bytes(b'{"docs": ["\xe9"]}')
+    with pytest.raises(InputError, match="is not JSON"):
+        read_openie(tmp_path / "latin.json")
     (tmp_path / "h.jsonl").write_text('{"id": 0,\n', encoding="utf-8")
-    with pytest.raises(InputError, match="line 1 is not JSON"):
+    with pytest.raises(FormatError, match="line 1 is not JSON"):
         read_openie(tmp_path / "h.jsonl", passages)
+    separated = {"id": 0, "entities": ["a\u2028b\u0085c"], "triples": []}
+    text = json.dumps(separated, ensure_ascii=False)
+    (tmp_path / "k.JSONL").write_text(f"\ufeff{text}\n", encoding="utf-8")
+    assert read_openie(tmp_path / "k.JSONL", passages)[0].entities == ("a\u2028b\u0085c",)
 
 
 def test_triples_by_tabs(tmp_path: Path) -> None:
@@ -105,18 +117,27 @@ def test_n_triples(tmp_path: Path) -> None:
         "# a comment\n\n"
         "<http://a.org/Ada_Lovelace> <http://a.org/ns#wrote> <http://a.org/Caf%C3%A9> . # more\n"
         '_:b0 <http://a.org/name>\t"a \\"b\\" \\u00e9\\n\\\\u"^^<http://www.w3.org/2001/XMLSchema#string>.\n'
-        '<http://a.org/> <http://a.org/p> "x"@en-GB .\n',
+        '<http://a.org/> <http://a.org/p> "x"@en-GB .\n'
+        '<http://a.org/a\\u0020b> <http://a.org/p> "\\U0001F600" .\n',
         encoding="utf-8",
     )
     assert read_triples(file) == [
         ("Ada Lovelace", "wrote", "Café"),
         ("b0", "name", 'a "b" é\n\\u'),
         ("a.org", "p", "x"),
+        ("a b", "p", "\U0001f600"),
     ]
-    for line in ("<a> <b> <c>", "<a> <b> .", '"a" <b> <c> .', "<a b> <c> <d> .", "<a> _:b <c> ."):
+    for line in ("<a> <b> <c>", "<a> <b> .", '"a" <b> <c> .', "<a b> <c> <d> .", "<a> _:b <c> .", '<a> <b> "\\q" .'):
         file.write_text(f"<a> <b> <c> .\n{line}\n", encoding="utf-8")
         with pytest.raises(InputError, match="line 2 is no N-Triples statement"):
             read_triples(file)
+    for literal, message in (("\\ud800", "is no character"), ("\\UFFFFFFFF", "is no character"), ("", "not be blank")):
+        file.write_text(f'<a> <b> "{literal}" .\n', encoding="utf-8")
+        with pytest.raises(InputError, match=f"line 1.*{message}"):
+            read_triples(file)
+    file.write_bytes(b"<a> <b> <\xe9> .")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        read_triples(file)
 
 
 def test_triples_of_parquet(tmp_path: Path) -> None:
@@ -126,8 +147,15 @@ def test_triples_of_parquet(tmp_path: Path) -> None:
     assert read_triples(tmp_path / "kb.parquet") == [("A", "r", "B")]
     with pytest.raises(InputError, match="there is no file"):
         read_triples(tmp_path / "absent.nt")
-    with pytest.raises(InputError, match="suffix must be"):
-        read_triples(tmp_path / "kb.csv")
+    for name in ("kb.csv", "kb.jsonl"):
+        with pytest.raises(InputError, match="suffix must be"):
+            read_triples(tmp_path / name)
+    parquet.write_table(pa.table({"head": ["A"], "relation": ["r"], "tail": [None]}), tmp_path / "null.parquet")
+    with pytest.raises(InputError, match="must be a string"):
+        read_triples(tmp_path / "null.parquet")
+    (tmp_path / "blank.tsv").write_text("a\tr\tb\na\t\tb\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2 is .*must not be blank"):
+        read_triples(tmp_path / "blank.tsv")
 
 
 def test_a_real_extraction_becomes_a_memory() -> None:
@@ -146,5 +174,4 @@ def test_a_real_extraction_becomes_a_memory() -> None:
     mentioned = {name.strip() for one in read for name in one.entities}
     known = {*memory.entities, *(alias for row in memory.aliases for alias in row)}
     assert {" ".join(name.split()) for name in mentioned} <= known
-    assert memory.settled
     assert memory.graph().num_nodes == 1890 + len(memory.entities)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import hopfuse as hf
 import numpy as np
@@ -28,6 +29,17 @@ def extraction(id: str, entities: tuple[str, ...] = (), *triples: tuple[str, str
         ("The", "the"),
         ("C", "c"),
         ("C#", "c#"),
+        ("-5", "-5"),
+        ("(-5)", "-5"),
+        ("5", "5"),
+        ("well-known 9-volt", "well known 9 volt"),
+        ("1/2", "1/2"),
+        ("1-2", "1 2"),
+        ("10:30", "10:30"),
+        ("3.5 m.", "3.5 m"),
+        ("日本。", "日本"),
+        ("¿Qué?", "qué"),
+        ("|||", "|||"),
         ("AT&T", "at&t"),
         ("STRASSE", "strasse"),
         ("Straße", "strasse"),
@@ -78,26 +90,41 @@ def test_facts_are_merged_and_those_that_say_nothing_make_no_edge() -> None:
     assert [0, 2] in memory.mentions.tolist()  # Carl is mentioned, all the same
 
 
+PLACE = "place of birth"
+
+
 def test_disagreement_is_settled_by_the_majority_and_recorded() -> None:
     read = [
-        extraction("a", (), ("Ada", "born in", "Paris"), ("Ada", "visited", "Rome")),
-        extraction("b", (), ("Ada", "born in", "London"), ("Bob", "born in", "Rome")),
-        extraction("c", (), ("Ada", "Born in", "London"), ("Bob", "born in", "Paris"), ("Ada", "visited", "Paris")),
+        extraction("a", (), ("Ada", PLACE, "Paris"), ("Ada", "visited", "Rome")),
+        extraction("b", (), ("Ada", PLACE, "London"), ("Bob", PLACE, "Rome")),
+        extraction("c", (), ("Ada", "Place of birth", "London"), ("Bob", PLACE, "Paris"), ("Ada", "visited", "Paris")),
     ]
     memory = build_memory(read)
     name = {entity: number for number, entity in enumerate(memory.entities)}
     assert [(memory.entities[f.head], f.relation, memory.entities[f.tail]) for f in memory.facts] == [
         ("Ada", "visited", "Rome"),
-        ("Ada", "born in", "London"),
-        ("Bob", "born in", "Rome"),  # one passage each: the first stated
+        ("Ada", PLACE, "London"),
+        ("Bob", PLACE, "Rome"),  # one passage each: the first stated
         ("Ada", "visited", "Paris"),
     ]
     ada, bob = memory.settled
-    assert (ada.head, ada.relation, ada.kept, ada.passages) == (name["Ada"], "born in", name["London"], (1, 2))
+    assert (ada.head, ada.relation, ada.kept, ada.passages) == (name["Ada"], PLACE, name["London"], (1, 2))
     assert ada.dropped == {name["Paris"]: (0,)}
     assert (bob.kept, bob.dropped) == (name["Rome"], {name["Paris"]: (2,)})
     assert memory.left_out["outvoted"] == 2
     assert not build_memory(read, Predicates(functional=())).settled
+
+
+def test_what_one_passage_states_together_is_no_disagreement() -> None:
+    read = [
+        extraction("a", (), ("Ada", PLACE, "London"), ("Ada", PLACE, "England")),
+        extraction("b", (), ("Ada", PLACE, "London"), ("Ada", "born in", "1815"), ("Ada", "born in", "London")),
+        extraction("c", (), ("Ada", "born in", "Paris")),
+    ]
+    memory = build_memory(read)
+    assert not memory.settled
+    assert len(memory.facts) == 5
+    assert memory.left_out["outvoted"] == 0
 
 
 NAMES = ["Ada", "the Ada", "Bob", "Carl", "Dora"]
@@ -152,11 +179,24 @@ def test_synonyms_are_edges_and_an_index_holds_it_all() -> None:
     assert index.graph.edge_type_names == ("context", "synonym")
     found = hf.recipes.PhaseGraph(index).search(vectors=[[1.0, 0.0]], entities=[["imf"]], k=2)
     assert {passage for passage, _ in found.graph.row(0)} == {0, 1}
-    for wrong, message in (([[0, 9]], "there are 0 .. 2"), ([[-1, 0]], "there are 0 .. 2")):
+    wrong: list[tuple[Any, str]] = [
+        ([[0, 9]], r"there are 0 \.\. 2"),
+        ([[-1, 0]], r"there are 0 \.\. 2"),
+        ([[0, 1, 2]], "shape"),
+        ([[0.9, 1.7]], "integers of shape"),
+        ([1, 1], "integers of shape"),
+        ([[1, 1]], "entity 1 with itself"),
+        ([[0, 1], [1, 0]], "a pair twice"),
+        ([[0, 1], [2]], "no array of numbers"),
+        ([["a", "b"]], "must be numbers"),
+        (3, "no array of numbers"),
+    ]
+    for pairs, message in wrong:
         with pytest.raises(InputError, match=message):
-            memory.graph(wrong)
-    with pytest.raises(InputError, match="2 similarities for 1 pairs"):
-        memory.graph([[0, 1]], [1.0, 1.0])
+            memory.graph(pairs)
+    for similarities in ([1.0, 1.0], 3, [[1.0]]):
+        with pytest.raises(InputError, match="similarities"):
+            memory.graph([[0, 1]], similarities)  # type: ignore[arg-type]
 
 
 def test_nothing_read_is_an_empty_memory_and_ids_are_distinct() -> None:
@@ -168,6 +208,14 @@ def test_nothing_read_is_an_empty_memory_and_ids_are_distinct() -> None:
         Extraction("a", "", "", (), (("a", "b"),))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must be strings"):
         Extraction("a", "", "", (3,))  # type: ignore[arg-type]
+    for entities in ("Ada", None, (name for name in ["Ada"])):
+        with pytest.raises(InputError, match="give a tuple"):
+            Extraction("a", "", "", entities)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="malformed is 'x'"):
+        Extraction("a", "", "", malformed="x")  # type: ignore[arg-type]
+    assert Extraction("a", "", "", ["Ada"], [("a", "b", "c")]).triples == (("a", "b", "c"),)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"extractions\[0\] is a str"):
+        build_memory(["a"])  # type: ignore[list-item]
 
 
 def test_predicates_may_be_given() -> None:
@@ -175,7 +223,14 @@ def test_predicates_may_be_given() -> None:
     assert (known.family("was ruled by"), known.family("born in")) == ("rule", "other")
     assert (known.is_generic("Met"), known.is_generic("is"), known.is_functional("Ruled by")) == (True, False, True)
     assert Predicates().family("died in the city of") == "death"  # the first family that has a word of it
-    for wrong, message in (({"families": {"other": ("x",)}}, "'other'"), ({"generic": "is"}, "generic is one text")):
+    assert Predicates({"code": ("c#",)}).family("written in C#") == "code"
+    for wrong, message in (
+        ({"families": {"other": ("x",)}}, "'other'"),
+        ({"families": {"synonym": ("x",)}}, "type of edge already"),
+        ({"families": {"generic": "likes"}}, "family 'generic' is one text"),
+        ({"families": {"kin": ("co-founder",)}}, "'co-founder', which is not one word"),
+        ({"generic": "is"}, "generic is one text"),
+    ):
         with pytest.raises(InputError, match=message):
             Predicates(**wrong)  # type: ignore[arg-type]
 
@@ -196,6 +251,15 @@ def test_predicates_may_be_given() -> None:
 )
 def test_abbreviations(text: str, pairs: list[tuple[str, str]]) -> None:
     assert list(abbreviations([text])) == pairs
+
+
+def test_abbreviations_take_texts_and_time_that_grows_with_them() -> None:
+    for wrong in ("one text", None):
+        with pytest.raises(InputError, match="pass a list of strings"):
+            abbreviations(wrong)  # type: ignore[arg-type]
+    assert abbreviations(["word (ab) " * 20_000]) == {}
+    far = "United " + "x" * 600 + " Nations (UN)"
+    assert abbreviations([far]) == {}
 
 
 @given(st.lists(st.text(alphabet="ab (A)B.", max_size=40), max_size=3))

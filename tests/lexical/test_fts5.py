@@ -91,6 +91,14 @@ def test_equal_passages_stand_by_id_and_words_are_stemmed() -> None:
     assert repr(LEG) == "FTS5(passages=7)"
 
 
+def test_accents_and_case_are_dropped_however_they_are_written() -> None:
+    leg = FTS5.build(["E\u0301cole moderne", "la mer", "école"], tokenizer="unicode61")
+    once = leg.search(["école"], 3)
+    assert [passage for passage, _ in once.row(0)] == [2, 0]
+    for question in ("e\u0301cole", "école ecole", "ÉCOLE Ecole"):
+        assert_hits_equal(leg.search([question], 3), once)
+
+
 def test_threads_ask_one_database() -> None:
     expected = LEG.search(QUESTIONS, 5)
     with ThreadPoolExecutor(4) as pool:
@@ -108,6 +116,11 @@ def test_a_file_is_written_whole_and_opened_again(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is there already"):
         FTS5.build(["other"], path=file)
     assert file.read_bytes() == before
+    (tmp_path / f"{file.name}.partial").write_text("mine")
+    FTS5.build(["other"], path=tmp_path / "words ?#.sqlite.2")
+    assert (tmp_path / f"{file.name}.partial").read_text() == "mine"
+    with pytest.raises(InputError, match="is no folder"):
+        FTS5.build(["other"], path=tmp_path / "absent" / "words.sqlite")
     opened.close()
     with pytest.raises(sqlite3.ProgrammingError):
         opened.search(["sea"], 1)
@@ -122,7 +135,11 @@ def test_what_is_no_such_database_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE passages(text)")
     connection.close()
-    for file in (text, other):
+    fake = tmp_path / "fake.sqlite"
+    with sqlite3.connect(fake) as connection:
+        connection.execute("CREATE TABLE passages_fts5_docsize(id)")
+    connection.close()
+    for file in (text, other, fake):
         with pytest.raises(InputError, match=r"not a database that FTS5\.build wrote"):
             FTS5(file)
 
@@ -134,6 +151,8 @@ def test_what_is_no_such_database_is_refused(tmp_path: Path) -> None:
         (["a", 3], {}, "str"),
         (["a"], {"tokenizer": "words"}, "FTS5 has unicode61"),
         (["a"], {"tokenizer": "x', content='"}, "FTS5 has unicode61"),
+        (["a"], {"tokenizer": 3}, "FTS5 has unicode61"),
+        (["a"], {"tokenizer": "unicode61\0"}, "FTS5 has unicode61"),
         (["lone \ud800"], {}, "lone surrogate"),
     ],
 )

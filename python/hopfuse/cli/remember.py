@@ -45,6 +45,8 @@ def remembered(
     """
     if synonyms is not None and encoder is None:
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
+    if synonyms is not None and not 0 <= synonyms <= 1:
+        raise InputError(f"--synonyms is {synonyms}; it must be a similarity in [0, 1]")
     memory = build_memory(_read(source, passages))
     if encoder is None:
         return _told(memory, memory.index(**options), {"abbreviated": 0, "similar": 0})
@@ -63,11 +65,12 @@ def remembered(
 
 
 def _read(source: Path, passages: Path | None) -> list[Extraction]:
-    if source.suffix in OPENIE:
+    suffix = source.suffix.lower()
+    if suffix in OPENIE:
         return read_openie(source, passages)
     if passages is not None:
         raise InputError(f"--passages is given beside {source.name}, whose facts are the passages; leave it out")
-    if source.suffix not in TRIPLES:
+    if suffix not in TRIPLES:
         allowed = ", ".join((*OPENIE, *TRIPLES))
         raise InputError(f"--from is {source.name!r}; its suffix must be one of {allowed}")
     return described(read_triples(source))

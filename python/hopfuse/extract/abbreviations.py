@@ -6,8 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from ..errors import InputError
+
+WINDOW = 500  # characters before a parenthesis that are read: a long form has 15 words at most
 _PARENTHESES = re.compile(r"\(([^()]{2,})\)")
-_END_OF_SENTENCE = re.compile(r"[.!?;]\s")
+_END_OF_SENTENCE = re.compile(r"[.!?;]\s|[()]")
 _WORD = re.compile(r"\S+")
 
 
@@ -17,6 +20,7 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     Parameters
     ----------
     texts : iterable of str
+        Of what stands before a parenthesis, 500 characters are read.
 
     Returns
     -------
@@ -30,6 +34,11 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     read from the right, each letter and digit of the short form is found in it, the first at the beginning of a word.
     "IMF (International Monetary Fund)" is read too.
 
+    Raises
+    ------
+    InputError
+        One text instead of several.
+
     References
     ----------
     Schwartz and Hearst, A Simple Algorithm for Identifying Abbreviation Definitions in Biomedical Text, PSB 2003.
@@ -40,6 +49,8 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     >>> abbreviations(["She led the International Monetary Fund (IMF) (2011)."])
     {('IMF', 'International Monetary Fund'): 1}
     """
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InputError(f"texts is one {type(texts).__name__}; pass a list of strings: [text]")
     found: Counter[tuple[str, str]] = Counter()
     for text in texts:
         found.update(pair for match in _PARENTHESES.finditer(text) if (pair := _explained(text, match)))
@@ -48,7 +59,8 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
 
 def _explained(text: str, match: re.Match[str]) -> tuple[str, str] | None:
     inside = re.split(r"[,;]", match[1])[0].strip()
-    before = _END_OF_SENTENCE.split(text[: match.start()])[-1].rstrip()
+    begin = max(0, match.start() - WINDOW)
+    before = _END_OF_SENTENCE.split(text[begin : match.start()])[-1].rstrip()
     if _is_short(inside):
         long = _long_form(inside, before)
         return None if long is None else (inside, long)

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ._folding import fold
 
-_ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)")  # before a space: in "A. Lovelace" it is an initial
-# What separates or surrounds words. Signs that tell names apart (C, C++, C#; AT&T; 5%) are not among it.
-_SEPARATORS = re.compile(r"[\s_.,;:!?\"'`´‘’“”«»(){}\[\]/\\|~‐-―-]+")
-_LEADING = re.compile(f"^{_SEPARATORS.pattern}")
+_ARTICLE = re.compile(r"^\s*(?:the|a|an)\s+(?=\S)")  # before a space: in "A. Lovelace" it is an initial
+_TELLING = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
+_WITHIN_NUMBERS = frozenset(".,:/")
+_MINUS = frozenset("-−")
 
 
 def canonical_key(name: str) -> str:
-    """What names of one entity have in common: letters, whatever their case, punctuation, spaces and leading article.
+    """What names of one entity share: letters and digits, whatever their case, punctuation and leading article.
 
     Returns
     -------
     str
-        Folded (NFKC, case), punctuation and spaces as single spaces, without a leading article; what is nothing but
+        Folded (NFKC, case), without a leading "the", "a" or "an"; punctuation and spaces are single spaces, but for
+        ``# % & @ * + $``, for ``. , : /`` between digits and for a minus before a number. What is nothing but
         punctuation stays as it is folded.
 
     Examples
     --------
     >>> from hopfuse.extract import canonical_key
-    >>> canonical_key("The  Analytical-Engine"), canonical_key("C++"), canonical_key("An")
-    ('analytical engine', 'c++', 'an')
+    >>> [canonical_key(name) for name in ("The  Analytical-Engine", "C++", "A. Lovelace", "-1.5")]
+    ['analytical engine', 'c++', 'a lovelace', '-1.5']
     """
     folded = fold(name, case_sensitive=False)
-    bare = _ARTICLE.sub("", _LEADING.sub("", folded))
-    return _SEPARATORS.sub(" ", bare).strip() or folded.strip()
+    begin = next((i for i, character in enumerate(folded) if not _separates(character) or character in _MINUS), 0)
+    bare = _ARTICLE.sub("", folded[begin:])
+    return " ".join(_spaced(bare).split()) or " ".join(folded.split())
 
 
 class NameTable:
@@ -64,3 +68,28 @@ class NameTable:
 
 def _by_frequency(counts: Counter[str]) -> Iterable[str]:
     return (name for name, _ in counts.most_common())  # most_common keeps the order of first sight among equals
+
+
+def _spaced(folded: str) -> str:
+    """Spaces for what separates words."""
+    return "".join(" " if _is_separator(folded, at) else character for at, character in enumerate(folded))
+
+
+def _is_separator(text: str, at: int) -> bool:
+    character = text[at]
+    if not _separates(character):
+        return False
+    after = at + 1 < len(text) and text[at + 1].isdigit()
+    if character in _WITHIN_NUMBERS:
+        return not (after and at > 0 and text[at - 1].isdigit())
+    if character in _MINUS:
+        return not (after and (at == 0 or text[at - 1].isspace()))
+    return True
+
+
+@lru_cache(maxsize=1 << 12)
+def _separates(character: str) -> bool:
+    """Punctuation, spaces, and the signs that serve as such."""
+    if character in _TELLING:
+        return False
+    return unicodedata.category(character)[0] in "PZ" or character.isspace() or character in "|~`´<>=^−"

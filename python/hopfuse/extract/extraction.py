@@ -49,10 +49,19 @@ class Extraction:
         for name in ("id", "title", "text"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be a string")
+        for name in ("entities", "triples"):
+            rows = getattr(self, name)
+            if isinstance(rows, str) or not isinstance(rows, Sequence):
+                raise InputError(f"{name} of passage {self.id!r} are a {type(rows).__name__}; give a tuple")
+            object.__setattr__(self, name, tuple(rows))
         if not all(isinstance(name, str) for name in self.entities):
             raise InputError(f"entities of passage {self.id!r} are {self.entities!r}; they must be strings")
         if not all(is_triple(row) for row in self.triples):
-            raise InputError(f"triples of passage {self.id!r} must be (head, relation, tail), three strings each")
+            raise InputError(
+                f"triples of passage {self.id!r} must be (head, relation, tail), three strings each, none of them blank"
+            )
+        if isinstance(self.malformed, bool) or not isinstance(self.malformed, int) or self.malformed < 0:
+            raise InputError(f"malformed is {self.malformed!r}; it must be an integer, at least 0")
 
 
 def is_triple(row: Any) -> bool:
@@ -63,6 +72,8 @@ def is_triple(row: Any) -> bool:
 
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
     """The triples among what a language model wrote, and how many rows are none."""
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise InputError(f"triples are a {type(rows).__name__}; they must be a list of [head, relation, tail]")
     listed = list(rows)
     kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
     return kept, len(listed) - len(kept)

@@ -103,20 +103,20 @@ class Memory:
         Parameters
         ----------
         synonyms : array_like of int (S, 2), optional
-            Pairs of entities (:func:`similar_pairs`, :meth:`abbreviated`).
+            Pairs of two entities (:func:`similar_pairs`, :meth:`abbreviated`), each pair once.
         similarities : array_like of float (S,), optional
             Weights of those edges; 1 where absent.
 
         Raises
         ------
         InputError
-            A pair of entities that are not there, another number of similarities.
+            A pair of entities that are not there, of one entity, or twice; another number of similarities.
         """
         passages = len(self.ids)
-        pairs = np.asarray(list(synonyms), np.int64).reshape(-1, 2)
-        weights = np.ones(len(pairs)) if similarities is None else np.asarray(similarities, np.float64)
-        if len(weights) != len(pairs):
-            raise InputError(f"{len(weights)} similarities for {len(pairs)} pairs; give one for each")
+        pairs = _checked_pairs(synonyms)
+        weights = np.ones(len(pairs)) if similarities is None else _numbers(similarities, "similarities")
+        if weights.shape != (len(pairs),):
+            raise InputError(f"similarities have shape {weights.shape} for {len(pairs)} pairs; give one for each")
         if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(self.entities):
             raise InputError(
                 f"synonyms name entity {pairs.max()} or {pairs.min()}; there are 0 .. {len(self.entities) - 1}"
@@ -187,13 +187,39 @@ class Memory:
         return f"Memory({counts}, settled={len(self.settled)})"
 
 
+def _checked_pairs(given: Any) -> NDArray[np.int64]:
+    """(S, 2): two entities each, no pair twice."""
+    pairs = _numbers(given, "synonyms")
+    if pairs.size == 0:
+        return np.zeros((0, 2), np.int64)
+    if pairs.dtype.kind not in "iu" or pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise InputError(f"synonyms are {pairs.dtype}{pairs.shape}; they must be integers of shape (S, 2)")
+    ordered = np.sort(pairs.astype(np.int64), axis=1)
+    same = ordered[:, 0] == ordered[:, 1]
+    if same.any():
+        raise InputError(f"synonyms join entity {ordered[same][0, 0]} with itself; leave such pairs out")
+    if len(np.unique(ordered, axis=0)) != len(ordered):
+        raise InputError("synonyms have a pair twice; give each once")
+    return ordered
+
+
+def _numbers(given: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(given if isinstance(given, np.ndarray) else list(given))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} are no array of numbers: {error}") from None
+    if array.size and array.dtype.kind not in "iuf":
+        raise InputError(f"{name} are {array.dtype}; they must be numbers")
+    return array
+
+
 def build_memory(extractions: Iterable[Extraction], predicates: Predicates | None = None) -> Memory:
     """Put together what was read in passages.
 
     Names that differ in case, punctuation or a leading article are one entity; a fact that several passages state is
     one fact. Facts of generic predicates, and from an entity to itself, mention their ends and make no edge. Where
     passages disagree about a predicate of one value, the tail that most of them state is kept, of equally many the one
-    stated first.
+    stated first; tails that one passage states together are all kept.
 
     Parameters
     ----------
@@ -208,7 +234,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     Raises
     ------
     InputError
-        Two extractions of one id.
+        Two extractions of one id, or what is no extraction.
 
     Examples
     --------
@@ -224,6 +250,9 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     """
     predicates = Predicates() if predicates is None else predicates
     read = list(extractions)
+    for at, one in enumerate(read):
+        if not isinstance(one, Extraction):
+            raise InputError(f"extractions[{at}] is a {type(one).__name__}; make it an Extraction")
     repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
     if repeated:
         raise InputError(

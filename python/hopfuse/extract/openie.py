@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..evaluate.json_lines import json_objects
 from .extraction import Extraction, well_formed
 
 
@@ -36,6 +37,8 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
     InputError
         A file that is not there or not as above; an id twice, or one that no passage has. The message names file and
         line or document.
+    FormatError
+        A line that is no object of these keys.
 
     References
     ----------
@@ -55,11 +58,12 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
     ('Ada', ('Ada',), 1)
     """
     file = _existing(path)
-    if file.suffix == ".json":
+    suffix = file.suffix.lower()
+    if suffix == ".json":
         if passages is not None:
             raise InputError(f"passages are given beside {file.name}, which holds its own; leave them out")
         return _distinct(_documents(file), file)
-    if file.suffix != ".jsonl":
+    if suffix != ".jsonl":
         raise InputError(f"{file} has the suffix {file.suffix!r}; allowed: .json (HippoRAG's format), .jsonl")
     if passages is None:
         raise InputError(f"{file.name} needs the passages that its ids are of: passages=, .jsonl of id, title, text")
@@ -68,9 +72,12 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
 
 def _documents(file: Path) -> list[Extraction]:
     try:
-        documents = json.loads(file.read_text(encoding="utf-8"))["docs"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} is not HippoRAG's OpenIE file, an object with 'docs': {error!r}") from None
+        whole = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is not JSON: {error!r}") from None
+    documents = whole.get("docs") if isinstance(whole, dict) else None
+    if not isinstance(documents, list):
+        raise InputError(f"{file} is not HippoRAG's OpenIE file, an object with 'docs', a list")
     found = []
     for at, document in enumerate(documents):
         try:
@@ -107,25 +114,14 @@ def _joined(file: Path, passages: Path) -> list[Extraction]:
     return found
 
 
-def _lines(file: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, Any]]]:
-    rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{file}, line {number} is not JSON: {error}") from None
-        if not isinstance(row, dict) or not set(needed) <= set(row):
-            raise InputError(f"{file}, line {number} is {line[:80]!r}; it must be an object with {', '.join(needed)}")
-        rows.append((number, row))
-    return rows
+def _lines(file: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[str, Any]]]:
+    return list(json_objects(file, needed))
 
 
 def _names(entities: Any) -> tuple[str, ...]:
     """Names of some letters; language models give empty ones at times."""
-    if isinstance(entities, str):
-        raise InputError(f"entities are one text, {entities[:40]!r}; they must be a list of names")
+    if not isinstance(entities, list | tuple):
+        raise InputError(f"entities are a {type(entities).__name__}; they must be a list of names")
     return tuple(name for name in entities if not isinstance(name, str) or name.strip())
 
 

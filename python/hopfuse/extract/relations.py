@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
@@ -10,6 +9,7 @@ from ..errors import InputError
 from .canonical import canonical_key
 
 OTHER = "other"
+TAKEN = frozenset((OTHER, "context", "synonym"))
 #: A predicate belongs to the first family one of whose words it has.
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -51,17 +51,13 @@ GENERIC: frozenset[str] = frozenset(
         *("is related to", "involves", "features", "contains"),
     )
 )
-#: Predicates that a head has one true tail of.
+#: Predicates that a head has one true tail of. "born in" is none: it takes a place, a country and a year.
 FUNCTIONAL: frozenset[str] = frozenset(
     (
-        *("born in", "was born in", "born on", "was born on", "date of birth", "birth date", "place of birth"),
-        *("birthplace", "died in", "died on", "date of death", "place of death", "release year", "released in"),
-        *("capital", "capital is", "founded in", "was founded in", "established in", "was established in"),
-        *("father", "father is", "mother", "mother is"),
+        *("date of birth", "birth date", "born on", "was born on", "place of birth", "birthplace"),
+        *("date of death", "death date", "died on", "place of death", "release year", "father", "mother"),
     )
 )
-
-_WORD = re.compile(r"\w+")
 
 
 class Predicates:
@@ -70,16 +66,17 @@ class Predicates:
     Parameters
     ----------
     families : mapping of str to collection of str
-        Words by family; a predicate belongs to the first family one of whose words it has, else to ``"other"``.
+        Single words by family; a predicate belongs to the first family one of whose words it has, else to ``"other"``.
     generic : collection of str
         Predicates whose facts make no edge.
     functional : collection of str
-        Predicates of which a head has one true tail: where sources disagree, the majority decides.
+        Predicates of which a head has one true tail: where passages disagree, the majority decides.
 
     Raises
     ------
     InputError
-        A family named ``"other"``, or words that are one text.
+        A family named ``"other"``, ``"context"`` or ``"synonym"``, which are types of edges already; words that are one
+        text, or several words in one.
 
     Examples
     --------
@@ -87,7 +84,7 @@ class Predicates:
     >>> known = Predicates()
     >>> known.family("was directed by"), known.family("resembles")
     ('creation', 'other')
-    >>> known.is_generic("Is"), known.is_functional("born in")
+    >>> known.is_generic("Is"), known.is_functional("Place of birth")
     (True, True)
     """
 
@@ -97,22 +94,26 @@ class Predicates:
         generic: Collection[str] = GENERIC,
         functional: Collection[str] = FUNCTIONAL,
     ) -> None:
-        if OTHER in families:
-            raise InputError(f"families has {OTHER!r}, the name of what is in none; name it otherwise")
-        for what, words in {**families, "generic": generic, "functional": functional}.items():
+        for family in TAKEN.intersection(families):
+            raise InputError(f"families has {family!r}, which is a type of edge already; name it otherwise")
+        listed = [(f"family {name!r}", words) for name, words in families.items()]
+        for what, words in (*listed, ("generic", generic), ("functional", functional)):
             if isinstance(words, str):
                 raise InputError(f"{what} is one text, {words!r}; give a collection of them")
         self._family: dict[str, str] = {}
         for family, words in families.items():
             for word in words:
-                self._family.setdefault(canonical_key(word), family)
+                key = canonical_key(word)
+                if len(key.split()) != 1:
+                    raise InputError(f"family {family!r} has {word!r}, which is not one word; give the one that tells")
+                self._family.setdefault(key, family)
         self._rank = {family: at for at, family in enumerate(families)}
         self._generic = {canonical_key(name) for name in generic}
         self._functional = {canonical_key(name) for name in functional}
 
     def family(self, relation: str) -> str:
         """The family of a predicate."""
-        found = {self._family[word] for word in _WORD.findall(canonical_key(relation)) if word in self._family}
+        found = {self._family[word] for word in canonical_key(relation).split() if word in self._family}
         return min(found, key=self._rank.__getitem__, default=OTHER)
 
     def is_generic(self, relation: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ Stated = Mapping[tuple[int, str, int], list[int]]
 
 @dataclass(frozen=True)
 class Settled:
-    """One predicate of one head with several tails, settled by majority.
+    """One predicate of one head with several tails in different passages, settled by majority.
 
     Attributes
     ----------
@@ -36,14 +36,18 @@ class Settled:
 def settle(
     stated: Stated, is_functional: Callable[[str], bool]
 ) -> tuple[dict[tuple[int, str, int], list[int]], tuple[Settled, ...]]:
-    """What is kept of the stated facts, in their order, and a record of each disagreement."""
+    """What is kept of the stated facts, in their order, and a record of each disagreement.
+
+    Tails that one passage states together are no disagreement: it means them all.
+    """
     tails: dict[tuple[int, str], list[int]] = defaultdict(list)
     for head, relation, tail in stated:
         if is_functional(relation):
             tails[head, relation].append(tail)
     settled, lost = [], set[tuple[int, str, int]]()
     for (head, relation), several in tails.items():
-        if len(several) == 1:
+        times = Counter(passage for tail in several for passage in stated[head, relation, tail])
+        if len(several) == 1 or max(times.values()) > 1:
             continue
         kept = max(several, key=lambda tail: len(stated[head, relation, tail]))  # the first of equal ones
         dropped = {tail: tuple(stated[head, relation, tail]) for tail in several if tail != kept}

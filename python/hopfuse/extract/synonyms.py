@@ -1,4 +1,4 @@
-"""Pairs of entities whose names mean the same, by their vectors; nothing quadratic is held."""
+"""Pairs of entities whose names mean the same, by their vectors; beyond the pairs nothing quadratic is held."""
 
 from __future__ import annotations
 
@@ -73,13 +73,17 @@ def _neighbours(
     """Pairs (a, b), a of these rows and a < b; lists that end above their bound are asked again, twice as long."""
     k, found = min(NEIGHBOURS, len(corpus)), list[Pairs]()
     while rows.size:
-        hits = dense_topk(corpus.vectors[rows], corpus, k, threads=threads)
-        more = (hits.scores[:, -1] >= bounds[rows]) & (k < len(corpus))
-        ids, scores = hits.ids[~more], hits.scores[~more]
-        own = np.broadcast_to(rows[~more, None], ids.shape)
-        kept = (ids > own) & (scores >= np.maximum(bounds[own], bounds[ids]))
-        found.append((own[kept], ids[kept], scores[kept]))
-        rows, k = rows[more], min(2 * k, len(corpus))
+        longer = list[NDArray[np.int64]]()
+        step = max(1, CHUNK * NEIGHBOURS // k)  # lists of k, so many that they take the same room
+        for part in (rows[start : start + step] for start in range(0, rows.size, step)):
+            hits = dense_topk(corpus.vectors[part], corpus, k, threads=threads)
+            more = (hits.scores[:, -1] >= bounds[part]) & (k < len(corpus))
+            ids, scores = hits.ids[~more], hits.scores[~more]
+            own = np.broadcast_to(part[~more, None], ids.shape)
+            kept = (ids > own) & (scores >= np.maximum(bounds[own], bounds[ids]))
+            found.append((own[kept], ids[kept], scores[kept]))
+            longer.append(part[more])
+        rows, k = np.concatenate(longer), min(2 * k, len(corpus))
     return found
 
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..errors import InputError
+from ..index.columns import texts
 from ..index.readers import read_table
 from ..index.tables import Spec
 from .extraction import Extraction, Triple
 
 _COLUMNS = ("head", "relation", "tail")
 _TRIPLES = Spec("triples", _COLUMNS, (), _COLUMNS, others=True)
-_IRI = r"<([^\x00-\x20<>\"{}|^`\\]*)>"
-_LITERAL = r"\"((?:[^\"\\\n\r]|\\.)*)\"(?:\^\^<[^>]*>|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
+_CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_IRI = rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_CODE})*)>"
+_LITERAL = rf"\"((?:[^\"\\\n\r]|\\[tbnrf\"'\\]|{_CODE})*)\"(?:\^\^<[^>]*>|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
 _BLANK = r"_:([^\s<>\"]*[^\s<>\".])"
 _STATEMENT = re.compile(rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|{_LITERAL})\s*\.\s*(?:#.*)?")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[tbnrf\"'\\])")
@@ -32,7 +34,7 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
         ``.tsv`` (head, relation, tail; no quoting; a first line that holds a column's name is a header), ``.parquet``
         (columns of these names; needs the extra ``arrow``) or ``.nt`` (N-Triples). An IRI becomes what stands behind
         its last ``#`` or ``/``, percent signs decoded and ``_`` as a space; a literal its text, without type and
-        language.
+        language; a blank node its label.
 
     Returns
     -------
@@ -41,7 +43,8 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     Raises
     ------
     InputError
-        A file that is not there or of another suffix, or a line that is no triple; the message names it.
+        A file that is not there or of another suffix, a line that is no triple, a part that is blank or no text; the
+        message names it.
     MissingExtraError
         A Parquet file and no pyarrow.
 
@@ -62,9 +65,11 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     file = Path(path)
     if file.suffix.lower() == ".nt":
         return _n_triples(file)
+    if file.suffix.lower() not in (".tsv", ".parquet"):
+        raise InputError(f"triples is the path {str(file)!r}; its suffix must be one of .tsv, .parquet, .nt")
     table = read_table(file, _TRIPLES)
-    columns = [[str(value) for value in table.columns[name]] for name in _COLUMNS]
-    return list(zip(*columns, strict=True))
+    rows = zip(*(texts(table, name) for name in _COLUMNS), strict=True)
+    return [_whole(row, table.where(at)) for at, row in enumerate(rows)]
 
 
 def described(triples: Iterable[Triple]) -> list[Extraction]:
@@ -88,18 +93,31 @@ def described(triples: Iterable[Triple]) -> list[Extraction]:
 def _n_triples(file: Path) -> list[Triple]:
     if not file.is_file():
         raise InputError(f"triples: there is no file {str(file)!r}")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8: {error}") from None
     found = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        match = _STATEMENT.fullmatch(line)
+        where, match = f"{file}, line {number}", _STATEMENT.fullmatch(line)
         if match is None:
-            raise InputError(f"{file}, line {number} is no N-Triples statement: {line[:80]!r}")
+            raise InputError(f"{where} is no N-Triples statement: {line[:80]!r}")
         subject, blank, predicate, iri, other, literal = match.groups()
-        head = blank if subject is None else _local(subject)
-        tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
-        found.append((head, _local(predicate), tail))
+        try:
+            head = blank if subject is None else _local(subject)
+            tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
+            found.append(_whole((head, _local(predicate), tail), where))
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
     return found
+
+
+def _whole(row: Triple, where: str) -> Triple:
+    if not all(part.strip() for part in row):
+        raise InputError(f"{where} is {row!r}; head, relation and tail must not be blank")
+    return row
 
 
 def _local(iri: str) -> str:
@@ -109,4 +127,11 @@ def _local(iri: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda m: _CONTROL.get(m[1]) or chr(int(m[1][1:], 16)), text)
+    return _ESCAPE.sub(lambda m: _CONTROL.get(m[1]) or _character(m[1]), text)
+
+
+def _character(escape: str) -> str:
+    code = int(escape[1:], 16)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise ValueError(f"\\{escape} is no character")
+    return chr(code)

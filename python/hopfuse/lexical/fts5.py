@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import sqlite3
+import unicodedata
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -20,6 +23,7 @@ from ..types.hits import PAD_ID, PAD_SCORE
 
 _WORD = re.compile(r"\w+")
 _NAME = "passages_fts5"
+_THERE = "{0} is there already; name a new file, or open that one: FTS5({0!r})"
 
 
 class FTS5:
@@ -29,7 +33,8 @@ class FTS5:
 
     A passage's score is SQLite's BM25 with its signs turned, so that higher is better: k1 = 1.2, b = 0.75, idf(t) =
     ln((N - df + ½)/(df + ½)), or 10⁻⁶ where that is not above 0. It depends on nothing but the question and the
-    passages. Any word of the question will do, as in :class:`BM25`; there are no stop words, whose idf is near 0.
+    passages. Any word of the question will do, as in :class:`BM25`; there are no stop words, whose idf is near 0. A
+    word that is asked twice counts once, whatever its case and accents; words of one stem count each.
 
     Parameters
     ----------
@@ -76,7 +81,7 @@ class FTS5:
             A file to write, which must not be there yet; by default the database stays in memory.
         tokenizer : str
             As FTS5 has it: ``"porter unicode61"`` stems English words, ``"unicode61"`` takes words as they are,
-            ``"trigram"`` any three characters.
+            ``"trigram"`` finds a question's words of three characters and more within others.
 
         Returns
         -------
@@ -85,7 +90,8 @@ class FTS5:
         Raises
         ------
         InputError
-            Texts that are not strings, a file that is there, a tokenizer that FTS5 does not have.
+            Texts that are not strings, a file that is there or whose folder is not, a tokenizer that FTS5 does not
+            have.
         BackendError
             Python's SQLite has no FTS5.
         """
@@ -93,12 +99,14 @@ class FTS5:
         _check_encodable(rows)
         file = None if path is None else Path(path)
         if file is not None and file.exists():
-            raise InputError(f"{file} is there already; name a new file, or open it: FTS5({str(file)!r})")
+            raise InputError(_THERE.format(file))
+        if file is not None and not file.parent.is_dir():
+            raise InputError(f"{file.parent} is no folder, so {file} cannot be written; make it first")
         made = cls.__new__(cls)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         _create(connection, tokenizer)
         with connection:
-            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(rows))
+            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(map(_composed, rows)))
         if file is not None:
             _write(connection, file)
         made._open(connection)
@@ -150,6 +158,7 @@ class FTS5:
     def _open(self, connection: sqlite3.Connection) -> None:
         self._connection, self._lock = connection, Lock()
         try:
+            connection.execute(f"SELECT bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH 'a'").fetchone()
             ((count,),) = connection.execute(f"SELECT count(*) FROM {_NAME}_docsize")
             self._passages = int(count)
         except sqlite3.DatabaseError as error:
@@ -158,7 +167,7 @@ class FTS5:
 
     def _best(self, question: str) -> tuple[Any, Any]:
         """All passages with a word of the question, best first."""
-        words = {word.lower(): word for word in _WORD.findall(question)}.values()  # one that is asked twice counts once
+        words = {_bare(word): word for word in _WORD.findall(_composed(question))}.values()
         if not words:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         matched = " OR ".join(f'"{word}"' for word in words)
@@ -183,7 +192,20 @@ def _check_encodable(texts: list[str]) -> None:
             ) from None
 
 
+def _composed(text: str) -> str:
+    """A letter and its accent as one character, as FTS5 knows them."""
+    return unicodedata.normalize("NFC", text)
+
+
+def _bare(word: str) -> str:
+    """Without case and accents, which FTS5 drops."""
+    parts = unicodedata.normalize("NFD", word.lower())
+    return "".join(part for part in parts if unicodedata.category(part) != "Mn") or word
+
+
 def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
+    if not isinstance(tokenizer, str) or not (tokenizer.isascii() and tokenizer.isprintable()):
+        raise InputError(f"tokenizer is {tokenizer!r}; FTS5 has unicode61, ascii, porter and trigram")
     quoted = tokenizer.replace("'", "''")
     try:
         connection.execute(f"CREATE VIRTUAL TABLE {_NAME} USING fts5(text, tokenize='{quoted}')")
@@ -197,13 +219,14 @@ def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
 
 
 def _write(connection: sqlite3.Connection, file: Path) -> None:
-    """All of the file or none of it."""
-    partial = file.with_name(f"{file.name}.partial")
-    partial.unlink(missing_ok=True)
+    """All of the file or none of it, and never over another."""
+    partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         target = sqlite3.connect(partial)
         connection.backup(target)
         target.close()
-        partial.replace(file)
+        os.link(partial, file)
+    except FileExistsError:
+        raise InputError(_THERE.format(file)) from None
     finally:
         partial.unlink(missing_ok=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 
 from ..errors import InputError
 from ..types import Hits
 from ._seeding import fold
-
-_WORD = re.compile(r"\w+")
 
 
 class TitleMatcher:
@@ -22,7 +20,7 @@ class TitleMatcher:
             words = _words(title)
             if words:
                 self._passages[words].append(passage)
-        self._longest = max(map(len, self._passages), default=0)
+        self._lengths = sorted({len(words) for words in self._passages}, reverse=True)
 
     def search(self, queries: Sequence[str] | None) -> Hits:
         """For each question the passages that it names, scored by the words of their titles."""
@@ -32,7 +30,7 @@ class TitleMatcher:
 
     def _row(self, words: tuple[str, ...]) -> list[tuple[int, float]]:
         found: dict[int, float] = {}
-        for n in range(min(self._longest, len(words)), 0, -1):
+        for n in self._lengths:
             for begin in range(len(words) - n + 1):
                 for passage in self._passages.get(words[begin : begin + n], ()):
                     found.setdefault(passage, float(n))
@@ -40,4 +38,6 @@ class TitleMatcher:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(fold(text)))
+    """Letters with their marks, and digits; + and # tell C, C++ and C# apart."""
+    kept = (part if unicodedata.category(part)[0] in "LMN" or part in "+#" else " " for part in fold(text))
+    return tuple("".join(kept).split())

@@ -27,8 +27,27 @@ class Matcher(Protocol):
 
 def check_queries(queries: Any) -> None:
     """Texts, each by itself."""
-    if isinstance(queries, str) or not isinstance(queries, Iterable) or not all(isinstance(q, str) for q in queries):
+    several = isinstance(queries, Sequence | np.ndarray) and not isinstance(queries, str)
+    if not several or not all(isinstance(q, str) for q in queries):
         raise InputError("queries must be a sequence of texts; for one question pass [question]")
+
+
+def checked_threshold(threshold: Any) -> float:
+    """A cosine similarity from which a name counts as matched."""
+    if not _is_real(threshold) or not -1 <= threshold <= 1:
+        raise InputError(f"entity_threshold is {threshold!r}; it must be a cosine similarity, in [-1, 1]")
+    return float(threshold)
+
+
+def checked_damping(damping: Any) -> float:
+    """One number, for all queries."""
+    if not _is_real(damping) or not 0 <= damping < 1:
+        raise InputError(f"damping is {damping!r}; it must be one number in [0, 1), for all queries")
+    return float(damping)
+
+
+def _is_real(number: Any) -> bool:
+    return isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
 
 
 def question_vectors(
@@ -60,7 +79,8 @@ def question_seeds(
         if queries is None or matcher is None:
             raise InputError("search needs entities=, or queries= and a recipe with a matcher")
         entities = [[m.entity for m in row] for row in matcher.match(list(queries))]
-    if isinstance(entities, str) or any(isinstance(row, str) for row in entities):
+    rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
+    if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
         raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
     if batch is not None and len(entities) != batch:
         raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")

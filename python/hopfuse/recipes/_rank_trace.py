@@ -38,14 +38,13 @@ def _entry(recipe: HybridRRF, rank: int, passage: int, score: float) -> dict[str
 
 def _hit(recipe: HybridRRF, passage: int, score: float, ranks: Mapping[str, Mapping[int, int]]) -> dict[str, Any]:
     held = {leg: row[passage] for leg, row in ranks.items() if passage in row}
-    factors = () if recipe.prior is None else recipe.prior.factors
     hit: dict[str, Any] = {
         "passage": passage,
         "id": recipe.index.passage_ids[passage],
         "title": recipe.index.titles[passage],
         "score": score,
         "ranks": held,
-        "prior": float(factors[passage]) if passage < len(factors) else 1.0,
+        "prior": 1.0 if recipe.prior is None else float(recipe.prior.factors[passage]),
     }
     if recipe.fusion == "rrf":
         hit["contributions"] = {leg: recipe.weights[leg] / (recipe.rank_constant + r) for leg, r in held.items()}

@@ -5,7 +5,8 @@
         ├─► vector ─────► dense top-k ──────────────────────► pool (dense_k) ───► 1   /(60 + rank) ─┼► Σ × prior ► top k
         └─► entities ───► seeds, 1/frequency ─► PPR ────────► pool (graph_k) ───► 0.35/(60 + rank) ─┘
 
-A leg that is not there, or finds nothing, adds exactly 0: with words alone the order is the lexical leg's.
+A leg that is not there, or finds nothing, adds exactly 0: where words alone find something, RRF's order is the lexical
+leg's (without a prior or a bonus, and with a weight above 0).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import InputError
-from ..fusion import Calibration, Prior
+from ..fusion import RRF, Calibration, Prior
 from ..index import Index
 from ..ops._checks import check_k, check_whole
 from ..ops.dense import dense_topk
@@ -26,7 +27,15 @@ from ..ops.ppr import ppr_topk
 from ..types import Hits
 from ._exact import TitleMatcher
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
-from ._questions import Matcher, check_queries, padded, question_seeds, question_vectors
+from ._questions import (
+    Matcher,
+    check_queries,
+    checked_damping,
+    checked_threshold,
+    padded,
+    question_seeds,
+    question_vectors,
+)
 from ._rank_trace import trace_ranks
 from ._seeding import EntitySeeder, Seed, TextEncoder
 
@@ -65,7 +74,8 @@ class HybridRRF:
         ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`, or
         :class:`hopfuse.lexical.FTS5` where there is SQLite alone).
     weights : (float, float, float)
-        Of the lexical, the dense and the graph leg: by default the graph, sparse and often empty, counts for less.
+        Of the lexical, the dense and the graph leg, finite and at least 0: by default the graph, sparse and often
+        empty, counts for less.
     rank_constant : float
         RRF's k.
     lexical_k, dense_k, graph_k : int
@@ -118,27 +128,26 @@ class HybridRRF:
         entity_threshold: float = 0.8,
         threads: int | None = None,
     ) -> None:
-        if len(weights) != 3:
-            raise InputError(f"weights has {len(weights)} entries; give the lexical, the dense and the graph leg's")
         if lexical is None and index.corpus is None and index.graph is None:
             raise InputError("HybridRRF has no leg: give lexical=, or an index with vectors or a graph")
         if fusion not in ("rrf", "convex"):
             raise InputError(f"fusion is {fusion!r}; allowed: rrf, convex")
-        self.index, self.damping, self.threads = index, damping, threads
+        self.index, self.damping, self.threads = index, checked_damping(damping), threads
         self.lexical, bonus = checked_leg(lexical, exact_bonus, "exact_bonus")
-        self.weights = dict(zip(LEGS, (*map(float, weights), bonus), strict=True))
-        self.pools = {
-            "lexical": check_whole(lexical_k, "lexical_k"),
-            "dense": check_whole(dense_k, "dense_k"),
-            "graph": check_whole(graph_k, "graph_k"),
-        }
+        self.weights = dict(zip(LEGS, (*_three(weights), bonus), strict=True))
+        caps = {"lexical": lexical_k, "dense": dense_k, "graph": graph_k}
+        most = max(1, index.num_passages)
+        self.pools = {leg: min(check_whole(cap, f"{leg}_k"), most) for leg, cap in caps.items()}
         self.fusion: Fusion = fusion
         whole = index.corpus
         self._corpus = whole if whole is None or fusion == "rrf" else whole.with_metric("cosine")
-        self.rank_constant = rank_constant
+        self.rank_constant = RRF(rank_constant=rank_constant).rank_constant
         self.prior = importance if importance is None or isinstance(importance, Prior) else Prior(importance)
+        if self.prior is not None and self.prior.factors.size != index.num_passages:
+            known = self.prior.factors.size
+            raise InputError(f"importance is of {known} passages; the index has {index.num_passages}: give one each")
         self.encoder, self.matcher = encoder, matcher
-        self._seeder = EntitySeeder(index, encoder, entity_threshold)
+        self._seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
         self._titles = TitleMatcher(index.titles) if bonus > 0 else None
         self._check_options()
 
@@ -173,6 +182,7 @@ class HybridRRF:
         k, lists = check_k(k), dict[str, Hits]()
         if queries is not None:
             check_queries(queries)
+        self._check_given(queries, vectors, entities)
         seeds: list[list[Seed]] = []
         words = lexical_pool(self.lexical, queries, self.pools["lexical"], self.index.num_passages)
         if words is not None:
@@ -181,7 +191,7 @@ class HybridRRF:
             asked = question_vectors(self.encoder, queries, vectors, self._corpus.dim)
             lists["dense"] = dense_topk(asked, self._corpus, self.pools["dense"], threads=self.threads)
         if self.index.graph is not None:
-            batch = len(next(iter(lists.values()))) if lists else None
+            batch = len(next(iter(lists.values()))) if lists else None if queries is None else len(queries)
             seeds = question_seeds(self._seeder, self.matcher, queries, entities, batch, self.threads)
             lists["graph"] = self._walk(seeds)
         if self._titles is not None:
@@ -189,10 +199,22 @@ class HybridRRF:
         hits = self._fuse(lists, k)
         return HybridRRFResult(hits, lists, trace_ranks(self, seeds, lists, hits) if explain else None)
 
+    def _check_given(self, queries: Any, vectors: Any, entities: Any) -> None:
+        """Refuse what no leg would read."""
+        legs = {"vectors": (vectors, self._corpus), "entities": (entities, self.index.graph)}
+        for name, (given, leg) in legs.items():
+            if given is not None and leg is None:
+                part = "vectors" if name == "vectors" else "graph"
+                raise InputError(
+                    f"{name}= is given, and the index has no {part}; leave it out, or build it with {part}="
+                )
+        if queries is not None and entities is not None and _count(entities) not in (None, len(queries)):
+            raise InputError(f"entities has {len(entities)} rows for {len(queries)} queries; give one row per query")
+
     def _check_options(self) -> None:
         """An empty search: every operation refuses its own bad options now, not after the work of a real one."""
-        dim = 0 if self._corpus is None else self._corpus.dim
-        self.search([], vectors=np.zeros((0, dim), np.float32), entities=[], k=1)
+        vectors = None if self._corpus is None else np.zeros((0, self._corpus.dim), np.float32)
+        self.search([], vectors=vectors, entities=None if self.index.graph is None else [], k=1)
 
     def _walk(self, seeds: list[list[Seed]]) -> Hits:
         """Passages by Personalized PageRank from the seeds; an empty list where there are none."""
@@ -215,3 +237,20 @@ class HybridRRF:
             options = {"method": "linear", "calibration": Calibration("theoretical_min_max", lower=lower)}
         weights = tuple(self.weights[leg] for leg in lists)
         return fuse(list(lists.values()), weights=weights, prior=self.prior, k=k, threads=self.threads, **options)
+
+
+def _three(weights: Any) -> tuple[float, float, float]:
+    try:
+        array = np.asarray(list(weights), np.float64)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.shape != (3,) or not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError(
+            f"weights is {weights!r}; give three finite numbers, at least 0: the lexical, the dense and the graph leg's"
+        )
+    lexical, dense, graph = array.tolist()
+    return lexical, dense, graph
+
+
+def _count(rows: Any) -> int | None:
+    return len(rows) if hasattr(rows, "__len__") else None

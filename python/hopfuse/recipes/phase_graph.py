@@ -27,7 +27,16 @@ from ..ops.ppr import ppr_topk
 from ..ops.seeding import seed_hits
 from ..types import Hits, PprHits, Seeds
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
-from ._questions import LEAST_SEEDS, check_queries, padded, question_seeds, question_vectors, seed_width
+from ._questions import (
+    LEAST_SEEDS,
+    check_queries,
+    checked_damping,
+    checked_threshold,
+    padded,
+    question_seeds,
+    question_vectors,
+    seed_width,
+)
 from ._seeding import EntitySeeder
 from ._trace import trace_queries
 
@@ -141,17 +150,14 @@ class PhaseGraph:
             raise InputError("PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph=")
         if isinstance(alpha, str) or not 0 <= alpha <= 1:
             raise InputError(f"alpha is {alpha!r}; it must be in [0, 1]")
-        if isinstance(entity_threshold, str) or not -1 <= entity_threshold <= 1:
-            raise InputError(f"entity_threshold is {entity_threshold!r}; it must be a cosine similarity, in [-1, 1]")
         if isinstance(passage_seeds, str) or not (np.isfinite(passage_seeds) and passage_seeds >= 0):
             raise InputError(f"passage_seeds is {passage_seeds!r}; it must be a finite number, at least 0")
-        for name, number in {"damping": damping, "consensus": consensus}.items():
-            if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-                raise InputError(f"{name} is {number!r}; it must be one number, for all queries")
+        if isinstance(consensus, bool) or not isinstance(consensus, int | float | np.integer | np.floating):
+            raise InputError(f"consensus is {consensus!r}; it must be one number, for all queries")
         self.index = index
         self.alpha = float(alpha)
         self.dense_k, self.graph_k = check_whole(dense_k, "dense_k"), check_whole(graph_k, "graph_k")
-        self.damping, self.consensus, self.passage_seeds = damping, consensus, float(passage_seeds)
+        self.damping, self.consensus, self.passage_seeds = checked_damping(damping), consensus, float(passage_seeds)
         self.temperature: float | Literal["auto"] = temperature
         self.ties: Literal["strict", "weak", "mean", "rank"] = ties
         self.encoder, self.matcher, self.threads = encoder, matcher, threads
@@ -160,7 +166,7 @@ class PhaseGraph:
         self._corpus, self._graph = index.corpus, index.graph
         self._passages = np.arange(index.num_passages)
         self._captured: dict[tuple[Any, ...], Captured] = {}
-        self._seeder = EntitySeeder(index, encoder, entity_threshold)
+        self._seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
         self._check_options()
 
     def search(
