@@ -12,8 +12,6 @@ from ..quality import FOLDERS
 
 RESULTS = ROOT / "bench" / "results" / "experiments.json"
 RERANKING = ROOT / "bench" / "results" / "reranking.json"
-#: In the folder of a model that was trained here: on what.
-TRAINING = "training.json"
 PAGE = ROOT / "docs" / "experiments.md"
 DIGITS = 6
 

@@ -29,16 +29,13 @@ def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None) -> s
         if a["comparisons"]:
             parts.append(_comparisons(a))
     if reranking is None:
-        parts += ["## A cross-encoder as second stage\n", _NO_RERANKING]
+        parts += ["## A second stage\n", _NO_RERANKING]
     return "\n".join(parts)
 
 
 def _model(reranking: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{name} {reranking[name]}" for name in ("sentence-transformers", "torch"))
-    said = f"The model: `{reranking['model']}` ({versions})."
-    if "training" in reranking:
-        said += "\n" + _TRAINED.format_map(reranking["training"])
-    return said + "\n"
+    versions = ", ".join(f"{name} {number}" for name, number in reranking["versions"].items())
+    return f"The model: `{reranking['model']}` ({versions}), {reranking['about']}.\n"
 
 
 def _arms(answer: Answer) -> str:
@@ -112,12 +109,7 @@ Written by `python -m bench.experiments`, on the question folders that `--data` 
   unseen: that a pair is not shown to differ is no evidence that it does not. The intervals are not corrected.
 """
 
-_TRAINED = """It was trained by `python -m bench.experiments.train_cross_encoder` from `{base}`, for no published one
-was at hand: {pairs} pairs of those {questions} questions of the tune halves that share no gold passage with a question
-of the test halves, {gold} of them gold, {epochs} epochs. It says what a model of so few can do, not what one trained on
-many single-hop questions, as published ones are, would do to these lists."""
-
-_NO_RERANKING = """Not run: no trained cross-encoder was at hand. Whether a second stage harms multi-hop questions is
+_NO_RERANKING = """Not run: no trained model was at hand. Whether a second stage harms multi-hop questions is
 open here. With a model in FOLDER,
 `python -m bench.experiments.reranking --model FOLDER` and then `python -m bench.experiments --page-only` put it here.
 """

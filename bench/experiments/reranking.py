@@ -1,8 +1,9 @@
-"""A second stage that reads question and passage together: what it does to multi-hop questions.
+"""A second stage that scores question and passage together: what it does to multi-hop questions.
 
 python -m bench.experiments.reranking --model FOLDER [--data FOLDER]
+python -m bench.experiments.reranking --nanoranker [--data FOLDER]
 
-The folder is that of a saved cross-encoder ; :mod:`.train_cross_encoder` makes one where none is at hand.
+The folder is that of a saved cross-encoder; the other is a package with its weights (pip install nanoranker).
 ``python -m bench.experiments --page-only`` puts the numbers on the page.
 """
 
@@ -19,15 +20,16 @@ from hopfuse.encoders import CrossEncoderReranker, Reranker, WordLlamaEncoder, r
 
 from .arms import POOLS
 from .design import METRICS, Arm, Halves, Question, answer
-from .files import RERANKING, TRAINING, add_data, folders_of, read_results, write_results
+from .files import RERANKING, add_data, folders_of, write_results
 from .legs import Legs, open_legs
+from .nanoranker import ABOUT, NanoRanker
 
 CANDIDATES = 20
 
 QUESTION = Question(
     "reranking",
-    "A cross-encoder as second stage",
-    f"The first {CANDIDATES} passages of RRF over three legs (k = 60, equal weights) are scored by a cross-encoder: "
+    "A second stage",
+    f"The first {CANDIDATES} passages of RRF over three legs (k = 60, equal weights) are scored by a trained model: "
     "put in its order, or fused with the list that they came from (RRF again). Nothing is chosen.",
     (
         Arm("fused", lambda legs, _: candidates(legs)),
@@ -59,17 +61,25 @@ def reranked(halves: Mapping[str, Halves], reranker: Reranker) -> dict[str, Halv
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.experiments.reranking", description=__doc__)
     add_data(parser)
-    parser.add_argument("--model", type=Path, required=True, help="a saved CrossEncoder of one output")
+    stage = parser.add_mutually_exclusive_group(required=True)
+    stage.add_argument("--model", type=Path, help="a saved CrossEncoder of one output")
+    stage.add_argument("--nanoranker", action="store_true", help="the model of the package nanoranker")
     parser.add_argument("--results", type=Path, default=RERANKING, help="where the numbers go")
     args = parser.parse_args(argv)
     encoder = WordLlamaEncoder()
     halves = {folder.name: open_legs(folder, encoder).halves() for folder in folders_of(args.data, parser)}
-    result = answer(QUESTION, reranked(halves, CrossEncoderReranker(args.model)))
-    versions = {name: version(name) for name in ("sentence-transformers", "torch")}
-    training = args.model / TRAINING
-    trained = {"training": read_results(training)} if training.is_file() else {}
-    about = {"model": args.model.resolve().name, "candidates": CANDIDATES, **versions}
-    write_results(args.results, {**about, **trained, "question": result})
+    reranker, packages = (
+        (NanoRanker(), ("nanoranker", "onnxruntime"))
+        if args.nanoranker
+        else (CrossEncoderReranker(args.model), ("sentence-transformers", "torch"))
+    )
+    about = {
+        "model": "nanoranker" if args.nanoranker else args.model.resolve().name,
+        "about": ABOUT if args.nanoranker else "a cross-encoder",
+        "candidates": CANDIDATES,
+        "versions": {name: version(name) for name in packages},
+    }
+    write_results(args.results, {**about, "question": answer(QUESTION, reranked(halves, reranker))})
     print(f"wrote {args.results}")
 
 
