@@ -22,8 +22,8 @@ class NanoRanker:
     def __init__(self) -> None:
         import nanoranker
 
-        self._embed: Any = cache(nanoranker.embed)
-        self._network: Any = nanoranker.reranker_model
+        self.embed: Any = cache(nanoranker.embed)
+        self.network: Any = nanoranker.reranker_model
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         """A score for each of the candidates of each query."""
@@ -32,6 +32,6 @@ class NanoRanker:
     def _row(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros(0, np.float32)
-        both = [np.concatenate([self._embed(query), self._embed(text)]) for text in texts]
-        (scores,) = self._network.run(["output"], {"input": np.asarray(both, np.float32)})
+        both = [np.concatenate([self.embed(query), self.embed(text)]) for text in texts]
+        (scores,) = self.network.run(["output"], {"input": np.asarray(both, np.float32)})
         return np.asarray(scores, np.float32).reshape(-1)
