@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .ops.memory import MemoryEstimate, memory_estimate, release
     from .ops.ppr import ppr, ppr_topk
     from .ops.seeding import seed_hits
-    from .types import Corpus, Graph, Hits, LabelSets, PprHits, PprResult, Seeds, Triples
+    from .types import Corpus, Facts, Graph, Hits, LabelSets, PprHits, PprResult, Seeds, Triples
 
 __version__ = "0.1.0"
 
@@ -30,6 +30,7 @@ __all__ = [
     "Calibrator",
     "Captured",
     "Corpus",
+    "Facts",
     "Graph",
     "Hits",
     "Index",
@@ -70,7 +71,9 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(
         ("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference", "types")
     ),
-    **dict.fromkeys(("Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"), "types"),
+    **dict.fromkeys(
+        ("Corpus", "Facts", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"), "types"
+    ),
     **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
     **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),

@@ -23,6 +23,7 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: hf.ppr_topk(graph(), [{0: 1.0}], 2),
     lambda: hf.LabelSets.from_labels(["Ada"]),
     lambda: hf.Triples([("Ada", "wrote", "Notes")]),
+    lambda: hf.Facts([[0, 0, 1]], ["wrote"], [0, 1], [0], num_entities=2, num_passages=1),
     fusion.Boltzmann,
     fusion.Linear,
     fusion.Max,

@@ -1,6 +1,7 @@
 """The small frozen types that go in and out of every operation."""
 
 from .corpus import Corpus
+from .facts import Facts
 from .graph import Graph
 from .hits import Hits, PprHits
 from .label_sets import LabelSets
@@ -9,4 +10,4 @@ from .seeds import Seeds
 from .term_matrix import TermMatrix
 from .triples import Triples
 
-__all__ = ["Corpus", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "TermMatrix", "Triples"]
+__all__ = ["Corpus", "Facts", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "TermMatrix", "Triples"]

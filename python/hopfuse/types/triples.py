@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ._incidence import incidence
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -65,10 +66,9 @@ class Triples:
                     raise InputError(f"{name!r} of ({head!r}, {relation!r}, {tail!r}) is not among the entities")
         numbered = [(number[head], relations[relation], number[tail]) for head, relation, tail in facts]
         array = np.array(numbered, np.int32).reshape(-1, 3)
-        indptr, incident = _incidence(array, len(number))
+        indptr, incident = incidence(array, len(number))
         made = {"entities": tuple(number), "relations": tuple(relations), "rows": array}
-        for owned in (array, indptr, incident):
-            owned.flags.writeable = False
+        array.flags.writeable = False
         for name, value in (made | {"indptr": indptr, "incident": incident}).items():
             object.__setattr__(self, name, value)
 
@@ -100,13 +100,3 @@ def _given(entities: Sequence[str]) -> dict[str, int]:
         if number.setdefault(name, at) != at:
             raise InputError(f"entities {number[name]} and {at} are both {name!r}; names must be distinct")
     return number
-
-
-def _incidence(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Facts by entity; one from an entity to itself stands there once."""
-    fact = np.arange(rows.shape[0], dtype=np.int32)
-    other = rows[:, 0] != rows[:, 2]
-    end, at = np.concatenate([rows[:, 0], rows[other, 2]]), np.concatenate([fact, fact[other]])
-    indptr = np.zeros(entities + 1, np.int64)
-    np.cumsum(np.bincount(end, minlength=entities), out=indptr[1:])
-    return indptr, at[np.lexsort((at, end))]
