@@ -45,6 +45,10 @@ def test_facts_by_name_are_what_a_plain_count_says(stated: list[tuple[str, str, 
         own = made.incident[made.incident_indptr[number] : made.incident_indptr[number + 1]].tolist()
         assert own == [fact for fact, (head, _, tail) in enumerate(expected) if name in (head, tail)]
     assert (len(made), made.num_entities, made.num_passages) == (len(expected), 6, 4)
+    numbers = hf.Facts.from_numbers([(entities.index(h), r, entities.index(t), p) for h, r, t, p in stated], 6, 4)
+    for name in ("rows", "indptr", "passages"):
+        assert np.array_equal(getattr(numbers, name), getattr(made, name))
+    assert numbers.relations == made.relations
 
 
 def test_arrays_of_the_right_dtype_are_referenced_and_read_only() -> None:
@@ -123,8 +127,9 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message:
             ([("a", "r", "b")], ["a", "b"], 1),
             r"row 0 is \('a', 'r', 'b'\); it must be \(head, relation, tail, passage\)",
         ),
+        (([("a", "r", 1, 0)], ["a", "b"], 1), "head and tail must be strings"),
         ((["arbc"], ["a", "b"], 1), "row 0 is 'arbc'"),
-        (([("a", 3, "b", 0)], ["a", "b"], 1), "head, relation and tail must be strings"),
+        (([("a", 3, "b", 0)], ["a", "b"], 1), "its relation must be a string"),
         (([("a", "r", "b", 1)], ["a", "b"], 1), r"its passage must be an integer 0 \.\. 0"),
         (([("a", "r", "b", -1)], ["a", "b"], 1), "its passage must be an integer"),
         (([("a", "r", "b", "0")], ["a", "b"], 1), "its passage must be an integer"),
@@ -141,6 +146,24 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message:
 def test_names_that_are_unclear_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         hf.Facts.from_names(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", "r", 1, 0)], r"head and tail must be integers 0 \.\. 1"),
+        ([(True, "r", 1, 0)], "head and tail must be integers"),
+        ([(0, "r", 2, 0)], "head and tail must be integers"),
+        ([(2**70, "r", 1, 0)], "head and tail must be integers"),
+        ([(0, "r", -1, 0)], "head and tail must be integers"),
+        ([(0, 5, 1, 0)], "its relation must be a string"),
+        ([(0, "r", 1, 1)], r"its passage must be an integer 0 \.\. 0"),
+        (3, "rows are a int"),
+    ],
+)
+def test_numbers_that_are_not_there_are_refused(rows: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.Facts.from_numbers(rows, 2, 1)
 
 
 def test_a_name_of_several_entities_harms_none_but_its_facts() -> None:

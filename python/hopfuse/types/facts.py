@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ._fact_names import named_facts, strings
 from ._incidence import incidence
 from .arrays import to_numpy
+from .fact_rows import checked, merged, numbered, strings
 
 MOST = np.iinfo(np.int32).max
 """The most facts, entities or passages: int32 numbers them."""
@@ -119,10 +119,27 @@ class Facts:
         >>> facts.relations, facts.rows.tolist(), facts.indptr.tolist(), facts.passages.tolist()
         (('wrote', 'born in'), [[0, 0, 2], [0, 1, 1]], [0, 2, 3], [0, 1, 1])
         """
-        limit = _count(num_passages, "num_passages")
-        names = strings(entities, "entities")
-        made = named_facts(rows, names, limit)
+        names, limit = strings(entities, "entities"), _count(num_passages, "num_passages")
+        made = merged(numbered(checked(rows, limit), names))
         return cls(*made, num_entities=len(names), num_passages=limit)
+
+    @classmethod
+    def from_numbers(cls, rows: Iterable[Sequence[Any]], num_entities: int, num_passages: int) -> Facts:
+        """The same of rows (int, str, int, int): head and tail are entities 0 .. E-1.
+
+        Raises
+        ------
+        InputError
+            A row that is not so, an entity or a passage that is not there.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Facts.from_numbers([(0, "wrote", 1, 0), (0, "wrote", 1, 2)], num_entities=2, num_passages=3)
+        Facts(facts=1, relations=1, statements=2, entities=2, passages=3)
+        """
+        entities, limit = _count(num_entities, "num_entities"), _count(num_passages, "num_passages")
+        return cls(*merged(checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
