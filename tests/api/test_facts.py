@@ -134,7 +134,10 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message:
         (([("a", "r", "b", -1)], ["a", "b"], 1), "its passage must be an integer"),
         (([("a", "r", "b", "0")], ["a", "b"], 1), "its passage must be an integer"),
         (([("a", "r", "b", True)], ["a", "b"], 2), "its passage must be an integer"),
-        (([("a", "r", "B", 0)], ["a", "b"], 1), r"'B' of row 0, \('a', 'r', 'B', 0\), is not among the entities"),
+        (
+            ([("a", "r", "B", 0)], ["a", "b"], 1),
+            r"'B' of row 0, \('a', 'r', 'B', 0\), is not the name of an entity, letter by letter",
+        ),
         (([("a", "r", "b", 0)], ["a", "b", "b"], 1), "'b' of row 0, .* is the name of several entities"),
         (([], "ab", 1), "entities must be a sequence of strings"),
         (([], [1], 1), "entities must be a sequence of strings"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hopfuse import Graph
+from hopfuse import Facts, Graph
 from hopfuse.index import Index
 from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
 from hopfuse.types import TermMatrix
@@ -57,8 +57,21 @@ def term_matrix(**changes: Any) -> TermMatrix:
     return TermMatrix(**(arguments | changes))
 
 
-def full_index(*, lexical: bool = True, **changes: Any) -> Index:
-    """An index with every section, or with all but the lexical ones, which versions 1 and 2 of the format lack."""
+def stated(**changes: Any) -> Facts:
+    """Facts of four entities in three passages; one from an entity to itself, one that two passages state."""
+    arguments: dict[str, Any] = {
+        "rows": np.array([[0, 0, 1], [2, 1, 2], [1, 0, 0]], np.int32),
+        "relations": ["knows", "東"],
+        "indptr": np.array([0, 2, 3, 4]),
+        "passages": np.array([0, 2, 2, 0], np.int32),
+        "num_entities": 4,
+        "num_passages": 3,
+    }
+    return Facts(**(arguments | changes))
+
+
+def full_index(*, version: int = 4, **changes: Any) -> Index:
+    """An index with every section that a version of the format has."""
     arguments: dict[str, Any] = {
         "passages": PASSAGES,
         "vectors": vectors(3),
@@ -68,7 +81,8 @@ def full_index(*, lexical: bool = True, **changes: Any) -> Index:
         "entity_vectors": vectors(4, 2, seed=1),
     }
     built = Index.build(**(arguments | changes))
-    return built.with_lexical(term_matrix()) if lexical else built
+    built = built.with_lexical(term_matrix()) if version > 2 else built
+    return built.with_facts(stated()) if version > 3 else built
 
 
 def assert_same(a: Index, b: Index) -> None:
@@ -83,6 +97,7 @@ def assert_same(a: Index, b: Index) -> None:
         k: v for k, v in b.info().items() if k != "generation"
     }
     assert_same_terms(a.lexical, b.lexical)
+    assert_same_facts(a.facts, b.facts)
     assert (a.graph is None) == (b.graph is None)
     if a.graph is not None and b.graph is not None:
         assert (a.graph.directed, a.graph.edge_type_names) == (b.graph.directed, b.graph.edge_type_names)
@@ -99,6 +114,16 @@ def assert_same_terms(a: TermMatrix | None, b: TermMatrix | None) -> None:
     for name in ("indptr", "passages", "scores"):
         assert_equal_arrays(getattr(a, name), getattr(b, name), name)
     for name in ("terms", "num_passages", "method", "k1", "b", "stopwords", "stemmer"):
+        assert getattr(a, name) == getattr(b, name), name
+
+
+def assert_same_facts(a: Facts | None, b: Facts | None) -> None:
+    if a is None or b is None:
+        assert a is b
+        return
+    for name in ("rows", "indptr", "passages", "incident_indptr", "incident"):
+        assert_equal_arrays(getattr(a, name), getattr(b, name), name)
+    for name in ("relations", "num_entities", "num_passages"):
         assert getattr(a, name) == getattr(b, name), name
 
 

@@ -159,7 +159,7 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
     ("change", "message"),
     [
         (_header(0, b"\x89HOPFUSf"), "not a hopfuse index"),
-        (_header(1, 4), "format version 4; this hopfuse reads versions 1 to 3"),
+        (_header(1, 5), "format version 5; this hopfuse reads versions 1 to 4"),
         (_header(1, 0), "format version 0"),
         (_header(2, 0x04030201), "byte-order"),
         (_header(3, 2**63), "torn"),
@@ -183,23 +183,28 @@ def test_a_header_that_lies_is_refused(saved: Path, change: Callable[[Forge], No
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_index_of_an_older_version_is_read_and_saved_as_the_newest(
     tmp_path: Path, storage: str, version: int
 ) -> None:
-    built = full_index(storage=storage, lexical=False)
+    built = full_index(storage=storage, version=version)
     built.save(tmp_path)
     old = Index.open(forged(tmp_path, _header(1, version)), verify="full")
     assert old.info()["format_version"] == version
     assert old.vectors is not None
     assert np.array_equal(old.vectors, built.vectors)
     old.save(tmp_path / "new")
-    assert_same(built, Index.open(tmp_path / "new", verify="full"))
+    new = Index.open(tmp_path / "new", verify="full")
+    assert new.info()["format_version"] == 4
+    assert_same(built, new)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_older_versions_have_no_lexical_sections(saved: Path, version: int) -> None:
-    with pytest.raises(FormatError, match=r"'lexical\.setting\.offsets' is unknown to this format version"):
+@pytest.mark.parametrize(
+    ("version", "section"),
+    [(1, "lexical.setting.offsets"), (2, "lexical.setting.offsets"), (3, "fact.relation.offsets")],
+)
+def test_older_versions_have_no_newer_sections(saved: Path, version: int, section: str) -> None:
+    with pytest.raises(FormatError, match=f"'{section}' is unknown to this format version"):
         Index.open(forged(saved, _header(1, version)))
 
 
@@ -216,7 +221,7 @@ def test_older_versions_have_no_lexical_sections(saved: Path, version: int) -> N
 def test_storages_that_a_version_or_a_header_does_not_have(
     tmp_path: Path, storage: str, change: Callable[[Forge], None], message: str | None
 ) -> None:
-    full_index(storage=storage, lexical=False).save(tmp_path)
+    full_index(storage=storage, version=2).save(tmp_path)
     if message is None:
         assert Index.open(forged(tmp_path, change), verify="full").storage == "int8"
         return
@@ -349,6 +354,12 @@ def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
         ("lexical.score", np.zeros(5, np.float32), r"'lexical.score' has shape \(5,\), but Z is 4 elsewhere"),
         ("lexical.indptr", np.zeros(5, np.int64), "but V is 3 elsewhere"),
         ("lexical.parameter", np.zeros(3), "but S is 2 elsewhere"),
+        ("fact.relation.bytes", None, "'fact.relation.bytes' is missing"),
+        ("fact.row", np.zeros((2, 3), np.int32), r"'fact.indptr' has shape \(4,\), but F is 2 elsewhere"),
+        ("fact.row", np.zeros((3, 4), np.int32), "facts have 4 columns; head, relation and tail are 3"),
+        ("fact.row", np.zeros((3, 0), np.int32), "facts have 0 columns"),
+        ("fact.row", np.zeros(9, np.int32), "must be int32 with 2 dimensions"),
+        ("fact.passage", np.zeros(4, np.int64), "must be int32 with 1 dimensions"),
     ],
 )
 def test_sections_that_do_not_fit_together_are_refused(

@@ -36,7 +36,7 @@ def test_a_matrix_comes_back_mapped(tmp_path: Path) -> None:
 
 
 def test_a_part_is_added_replaced_and_taken_out(tmp_path: Path) -> None:
-    plain = full_index(lexical=False)
+    plain = full_index(version=2)
     assert (plain.lexical, plain.info()["lexical"]) == (None, None)
     first, other = term_matrix(), term_matrix(method="atire", stemmer=None, stopwords=[])
     with_first = plain.with_lexical(first)
@@ -91,7 +91,7 @@ def test_an_empty_matrix_round_trips(tmp_path: Path, passages: list[dict[str, st
 
 
 def test_a_matrix_of_other_passages_is_refused() -> None:
-    index = full_index(lexical=False)
+    index = full_index(version=2)
     with pytest.raises(InputError, match="over 4 passages, the index has 3; build it from the index's own texts"):
         index.with_lexical(term_matrix(num_passages=4))
     with pytest.raises(InputError, match="matrix is a dict"):
@@ -166,7 +166,7 @@ def test_the_leg_of_an_index_is_the_leg_that_it_was_given(tmp_path: Path) -> Non
     texts = ["Ada wrote a program.", "The sea.", "Programs of the engine, and the sea"]
     questions = ["Which program?", "the sea", "nothing", ""]
     bm25 = hf.lexical.BM25.build(texts)
-    full_index(lexical=False).with_lexical(bm25.matrix).save(tmp_path)
+    full_index(version=2).with_lexical(bm25.matrix).save(tmp_path)
     opened = Index.open(tmp_path).lexical
     assert opened is not None
     assert_hits_equal(hf.lexical.BM25(opened).search(questions, 3), bm25.search(questions, 3))

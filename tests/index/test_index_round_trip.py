@@ -170,7 +170,7 @@ def test_info_says_what_there_is(tmp_path: Path) -> None:
     built.save(tmp_path)
     built.save(tmp_path)
     info = Index.open(tmp_path).info()
-    assert info["format_version"] == 3
+    assert info["format_version"] == 4
     assert info["generation"] == 2
     assert (info["num_passages"], info["num_entities"], info["num_aliases"]) == (3, 4, 4)
     assert (info["dim"], info["entity_dim"], info["metric"], info["storage"]) == (5, 2, "ip", "float16")

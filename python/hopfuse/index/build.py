@@ -17,7 +17,6 @@ from . import columns
 from .format import METRICS, STORAGES, Settings
 from .graph_check import check_graph, check_symmetry
 from .readers import existing_file, read_table
-from .schema import RULES
 from .strings import encode
 from .tables import Spec
 
@@ -106,11 +105,6 @@ def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
         "graph.edge_count": np.bincount(types, minlength=graph.num_edge_types).astype(np.int64),
         **{f"graph.{name}": array for name, array in graph.to_arrays().items()},
     }
-
-
-def in_file_order(arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """The sections in the order of the format."""
-    return {name: arrays[name] for name in sorted(arrays, key=list(RULES).index)}
 
 
 def settings_of(metric: str, storage: str, graph: Graph | None) -> Settings:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError
 
 MAGIC = b"\x89HOPFUSE"
-VERSION = 3
+VERSION = 4
 ENDIAN_MARK = 0x01020304
 ALIGNMENT = 64
 BLOCK = 1 << 20
@@ -27,7 +27,7 @@ DTYPES = ("uint8", "int32", "int64", "float16", "float32", "float64", "bfloat16"
 METRICS = ("ip", "cosine")
 STORAGES = ("float32", "float16", "bfloat16", "int8")
 #: How many of the dtypes and storages each version that is read has.
-_KNOWN = {1: (6, 2), 2: (7, 4), 3: (7, 4)}
+_KNOWN = {1: (6, 2), 2: (7, 4), 3: (7, 4), 4: (7, 4)}
 _BFLOAT16 = "uint16"  # as NumPy holds it; the format has no uint16
 
 HEADER = struct.Struct("<8s2I2Q2I3B13sI")  # followed by its own checksum

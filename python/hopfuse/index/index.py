@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Graph, TermMatrix
+from ..types import Corpus, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
+from .facts import fact_arrays, facts_info, load_facts
 from .files import open_file, write_file
 from .format import VERSION, Settings, name_of
 from .generations import open_current, publish
 from .lexical import lexical_arrays, lexical_info, load_lexical
 from .loading import graph_info, load_corpus, load_graph
-from .schema import check_schema
+from .schema import check_schema, in_file_order
 from .sections import Section
 from .strings import RaggedStrings, StringColumn
 
@@ -68,6 +69,8 @@ class Index:
         entities: Any = None,
         aliases: Mapping[Any, Sequence[str]] | None = None,
         entity_vectors: Any = None,
+        facts: Any = None,
+        fact_ends: Literal["name", "node"] = "name",
         metric: Metric = "ip",
         storage: Storage = "float32",
     ) -> Index:
@@ -95,6 +98,11 @@ class Index:
         aliases : mapping of int or str to list or tuple of str, optional
             Other names of an entity, by its index 0 .. E-1 or its name.
         entity_vectors : array_like of float, shape (E, d2), or path of an .npy file, optional
+        facts : Facts, or a table (as ``passages``) of what passages state, optional
+            A table has ``head``, ``relation``, ``tail`` (str) and ``passage`` (its row 0 .. P-1), no other columns; a
+            triple that several rows have is one fact. A TSV without a header has the columns in this order.
+        fact_ends : {"name", "node"}
+            What a table's heads and tails are: names of entities, matched exactly, or their nodes P .. N-1.
         metric : {"ip", "cosine"}
         storage : {"float32", "float16", "bfloat16", "int8"}
             Precision of both kinds of vectors; values are rounded to it here, once. ``"int8"`` keeps each kind in
@@ -125,9 +133,10 @@ class Index:
         >>> index.passage_frequency
         array([1, 1], dtype=int32)
         """
-        from . import build  # readers are imported only by those who build
+        from . import build, fact_tables  # readers are imported only by those who build
 
         build.check_settings(metric, storage)
+        fact_tables.check_ends(fact_ends)
         arrays = build.passage_arrays(passages)
         num_passages = arrays["passage.length"].size
         corpus = build.load_vectors(vectors, "vectors", num_passages, metric, storage)
@@ -143,10 +152,13 @@ class Index:
             arrays["entity.vectors"] = entity_corpus.vectors
         if made_graph is not None:
             arrays |= build.graph_arrays(made_graph, num_passages)
-        sections = {name: Section(name, array) for name, array in build.in_file_order(arrays).items()}
+        made_facts = fact_tables.given_facts(facts, fact_ends, names, num_passages)
+        if made_facts is not None:
+            arrays |= fact_arrays(made_facts, num_passages, len(names))
+        sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
         settings = build.settings_of(metric, storage, made_graph)
         check_schema(sections, settings)
-        made = {"graph": made_graph, "corpus": corpus, "entity_corpus": entity_corpus}
+        made = {"graph": made_graph, "corpus": corpus, "entity_corpus": entity_corpus, "facts": made_facts}
         return cls(sections, settings, _made=made)
 
     @classmethod
@@ -261,11 +273,36 @@ class Index:
         array([[1]])
         """
         new = {} if matrix is None else lexical_arrays(matrix, self.num_passages)
-        kept = {name: section for name, section in self._sections.items() if not name.startswith("lexical.")}
-        sections = {**kept, **{name: Section(name, array) for name, array in new.items()}}
-        check_schema(sections, self._settings)
-        with self._lock:
-            return type(self)(sections, self._settings, _made={**self._made, "lexical": matrix})
+        return self._with("lexical", new, {"lexical": matrix})
+
+    def with_facts(self, facts: Facts | None) -> Index:
+        """The same index with other facts, or with none; nothing large is copied.
+
+        Parameters
+        ----------
+        facts : Facts or None
+            Over the P passages and E entities, in their order.
+
+        Returns
+        -------
+        Index
+            Of no generation yet; :meth:`save` keeps the facts in the index's own file.
+
+        Raises
+        ------
+        InputError
+            Something else, or facts over other numbers of passages or entities.
+
+        Examples
+        --------
+        >>> from hopfuse import Facts, Index
+        >>> index = Index.build(passages=[{"text": "Ada wrote notes."}], entities=["Ada", "notes"])
+        >>> facts = Facts.from_names([("Ada", "wrote", "notes", 0)], index.entity_names, index.num_passages)
+        >>> index.with_facts(facts).info()["facts"]
+        {'facts': 1, 'relations': 1, 'statements': 1}
+        """
+        new = {} if facts is None else fact_arrays(facts, self.num_passages, self.num_entities)
+        return self._with("fact", new, {"facts": facts})
 
     def info(self) -> dict[str, Any]:
         """Counts, dimensions, dtypes and sizes; reads nothing large.
@@ -278,8 +315,9 @@ class Index:
             ``dim``, ``entity_dim`` (None without vectors), ``metric``, ``storage``, ``graph`` (None, or a dict with
             ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
             type, an undirected one once), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
-            ``stopwords``, ``terms`` and ``entries``, the last three counted), ``bytes`` (of all sections) and
-            ``sections`` (dtype, shape and bytes of each).
+            ``stopwords``, ``terms`` and ``entries``, the last three counted), ``facts`` (None, or how many ``facts``,
+            ``relations`` and ``statements``: passages of facts), ``bytes`` (of all sections) and ``sections`` (dtype,
+            shape and bytes of each).
 
         Examples
         --------
@@ -301,6 +339,7 @@ class Index:
             "storage": self.storage,
             "graph": graph_info(self._sections, self._settings),
             "lexical": lexical_info(self._sections),
+            "facts": facts_info(self._sections),
             "bytes": sum(s.nbytes for s in self._sections.values()),
             "sections": {
                 name: {"dtype": name_of(s.dtype), "shape": s.shape, "bytes": s.nbytes}
@@ -399,6 +438,11 @@ class Index:
         """What :class:`hopfuse.lexical.BM25` searches, verified once; None where there is none."""
         return self._once("lexical", lambda: load_lexical(self._sections, self.num_passages))
 
+    @property
+    def facts(self) -> Facts | None:
+        """Triples of the entities and the passages that state each, verified once; None where there are none."""
+        return self._once("facts", lambda: load_facts(self._sections, self.num_passages, self.num_entities))
+
     def entity_node(self, entity: int) -> int:
         """The graph node of entity 0 .. E-1: P + entity.
 
@@ -429,6 +473,14 @@ class Index:
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
         return cls(sections, head.settings, generation, head.version)
+
+    def _with(self, group: str, new: Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> Index:
+        """With these sections in the place of the group's, and what they are made of."""
+        kept = {name: section for name, section in self._sections.items() if not name.startswith(f"{group}.")}
+        sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
+        check_schema(sections, self._settings)
+        with self._lock:
+            return type(self)(sections, self._settings, _made={**self._made, **made})
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:

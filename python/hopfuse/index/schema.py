@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FormatError
 from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
 from .format import VERSION, Settings, name_of
 
+T = TypeVar("T")
+
 VECTOR = "storage"  # a dtype that holds what the header's storage names
-LEXICAL = "lexical"  # the group of sections that version 3 added
+LEXICAL, FACTS = "lexical", "fact"
+_SINCE = {LEXICAL: 3, FACTS: 4}  # the version that added a group of sections
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
@@ -56,11 +59,20 @@ RULES: dict[str, Rule] = {
     "lexical.indptr": Rule("int64", (("V", 1),), LEXICAL),
     "lexical.passage": Rule("int32", (("Z", 0),), LEXICAL),
     "lexical.score": Rule("float32", (("Z", 0),), LEXICAL),
+    **_strings("fact.relation", "R", FACTS),
+    "fact.row": Rule("int32", (("F", 0), ("C", 0)), FACTS),
+    "fact.indptr": Rule("int64", (("F", 1),), FACTS),
+    "fact.passage": Rule("int32", (("Q", 0),), FACTS),
 }
 
 GRAPH_ARRAYS = tuple(
     f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
 )
+
+
+def in_file_order(arrays: Mapping[str, T]) -> dict[str, T]:
+    """The sections in the order of the format."""
+    return {name: arrays[name] for name in sorted(arrays, key=list(RULES).index)}
 
 
 def check_schema(sections: Mapping[str, Any], settings: Settings, version: int = VERSION) -> dict[str, int]:
@@ -105,7 +117,7 @@ def check_schema(sections: Mapping[str, Any], settings: Settings, version: int =
 
 
 def _check_names(sections: Mapping[str, Any], version: int) -> None:
-    unknown = [name for name in sections if name not in RULES or (version < 3 and RULES[name].group == LEXICAL)]
+    unknown = [name for name in sections if name not in RULES or version < _SINCE.get(RULES[name].group, 1)]
     if unknown:
         raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
     groups = {RULES[name].group for name in sections} | {"core"}
@@ -127,6 +139,8 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         raise FormatError("vectors have no components; d is at least 1")
     if sizes.get("S", 2) != 2:
         raise FormatError(f"the lexical part has {sizes['S']} settings and as many parameters; there are 2 of each")
+    if sizes.get("C", 3) != 3:
+        raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
     if "N" not in sizes:
         return
     if sizes["N"] != nodes:

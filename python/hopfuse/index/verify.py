@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError
 from ..types import Graph
 from .build import graph_arrays
+from .facts import check_facts
 from .graph_check import check_symmetry
 from .lexical import check_lexical
 from .loading import type_names
@@ -34,7 +35,8 @@ def verify_index(index: Index, sections: Mapping[str, Section]) -> None:
         raise FormatError(f"{sections['passage.id.bytes'].label}: two passages have the same id")
     _ = index.corpus, index.entity_corpus
     check_lexical(sections)
-    _ = index.lexical
+    check_facts(sections)
+    _ = index.lexical, index.facts
     if index.graph is not None:
         _verify_graph(index, index.graph, sections)
 

@@ -63,7 +63,11 @@ def numbered(
     for at, (head, relation, tail, passage) in enumerate(rows):
         for name in (head, tail):
             if name not in number or name in repeated:
-                wrong = "the name of several entities" if name in repeated else "not among the entities"
+                wrong = (
+                    "the name of several entities"
+                    if name in repeated
+                    else "not the name of an entity, letter by letter"
+                )
                 raise InputError(f"{name!r} of {where(at)}, {(head, relation, tail, passage)!r}, is {wrong}")
         yield number[head], relation, number[tail], passage
 

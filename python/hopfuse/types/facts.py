@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ._incidence import incidence
+from ._ends import facts_by_end
 from .arrays import to_numpy
 from .fact_rows import checked, merged, numbered, strings
 
@@ -86,7 +86,7 @@ class Facts:
             kept = array.astype(dtype, copy=False).view()
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
-        incident_indptr, incident = incidence(self.rows, self.num_entities)
+        incident_indptr, incident = facts_by_end(self.rows, self.num_entities)
         for name, value in (("relations", relations), ("incident_indptr", incident_indptr), ("incident", incident)):
             object.__setattr__(self, name, value)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ._incidence import incidence
+from ._ends import facts_by_end
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -66,7 +66,7 @@ class Triples:
                     raise InputError(f"{name!r} of ({head!r}, {relation!r}, {tail!r}) is not among the entities")
         numbered = [(number[head], relations[relation], number[tail]) for head, relation, tail in facts]
         array = np.array(numbered, np.int32).reshape(-1, 3)
-        indptr, incident = incidence(array, len(number))
+        indptr, incident = facts_by_end(array, len(number))
         made = {"entities": tuple(number), "relations": tuple(relations), "rows": array}
         array.flags.writeable = False
         for name, value in (made | {"indptr": indptr, "incident": incident}).items():

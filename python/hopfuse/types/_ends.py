@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def incidence(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Facts by entity, read-only; one from an entity to itself stands there once.
 
     Parameters

@@ -1,0 +1,223 @@
+"""The facts of an index: kept with it, checked before they are used, and never another index's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import FormatError, InputError
+from hopfuse.index import Index
+from hopfuse.types.mapped import mapping_of
+from index.index_files import (
+    ENTITIES,
+    Forge,
+    assert_same,
+    assert_same_facts,
+    forged,
+    full_index,
+    generation_file,
+    stated,
+)
+
+STATEMENTS: list[dict[str, Any]] = [
+    {"head": "Ada Lovelace", "relation": "knows", "tail": "Charles Babbage", "passage": 2},
+    {"head": "東京", "relation": "東", "tail": "東京", "passage": 2},
+    {"head": "Charles Babbage", "relation": "knows", "tail": "Ada Lovelace", "passage": 0},
+    {"head": "Ada Lovelace", "relation": "knows", "tail": "Charles Babbage", "passage": 0},
+    {"head": "Ada Lovelace", "relation": "knows", "tail": "Charles Babbage", "passage": 2},
+]
+
+
+def by_node(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {end: 3 + ENTITIES.index(row[end]) for end in ("head", "tail")}
+
+
+def write_tsv(path: Path, rows: list[dict[str, Any]], header: bool) -> Path:
+    lines = ["\t".join(map(str, row.values())) for row in rows]
+    path.write_text("\n".join([*(["\t".join(rows[0])] if header else []), *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_facts_come_back_mapped(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    index = Index.open(tmp_path)
+    opened = index.facts
+    assert opened is not None
+    assert index.facts is opened
+    assert_same_facts(opened, stated())
+    for array in (opened.rows, opened.indptr, opened.passages):
+        assert mapping_of(array) is not None
+        assert not array.flags.writeable
+
+
+def test_facts_are_added_replaced_and_taken_out(tmp_path: Path) -> None:
+    plain, first = full_index(version=3), stated()
+    assert (plain.facts, plain.info()["facts"]) == (None, None)
+    with_first = plain.with_facts(first)
+    assert plain.facts is None
+    assert with_first.facts is first
+    assert with_first.graph is plain.graph
+    other = stated(relations=["likes", "is"])
+    with_first.save(tmp_path)
+    opened = Index.open(tmp_path)
+    assert opened.with_facts(other).save(tmp_path) == 2
+    assert_same_facts(Index.open(tmp_path, verify="full").facts, other)
+    assert_same_facts(opened.facts, first)
+    opened.with_facts(None).save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), plain)
+
+
+def test_parts_are_in_file_order_whichever_comes_first(tmp_path: Path) -> None:
+    index = full_index()
+    assert index.lexical is not None
+    again = index.with_lexical(None).with_lexical(index.lexical)
+    assert again.facts is index.facts
+    again.save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), index)
+    assert Index.open(tmp_path).with_lexical(None).with_facts(None).save(tmp_path) == 2
+
+
+def test_build_takes_facts_and_tables_of_them(tmp_path: Path) -> None:
+    nodes = [by_node(row) for row in STATEMENTS]
+    expected = stated()
+    built = full_index(version=3, facts=expected)
+    assert built.facts is expected
+    by_name = [STATEMENTS, *(write_tsv(tmp_path / f"{h}.tsv", STATEMENTS, bool(h)) for h in (0, 1))]
+    for table in by_name:
+        assert_same(full_index(version=3, facts=table), built)
+    for table in (nodes, *(write_tsv(tmp_path / f"n{h}.tsv", nodes, bool(h)) for h in (0, 1))):
+        assert_same(full_index(version=3, facts=table, fact_ends="node"), built)
+    built.save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), built)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"facts": stated(num_passages=4)}, "over 4 passages and 4 entities, the index has 3 and 4"),
+        ({"facts": stated(num_entities=5)}, "over 3 passages and 5 entities"),
+        ({"facts": stated(), "fact_ends": "node"}, "facts are no table"),
+        ({"facts": None, "fact_ends": "node"}, "facts are no table"),
+        ({"facts": STATEMENTS, "fact_ends": "id"}, "fact_ends is 'id'; allowed: name, node"),
+        ({"facts": [STATEMENTS[0] | {"head": "Ada"}]}, r"'Ada' of facts\[0\], \('Ada', 'knows', .* not the name of an"),
+        ({"facts": [STATEMENTS[0] | {"passage": 3}]}, r"facts\[0\] has passage = '3'; it must be an integer 0 \.\. 2"),
+        ({"facts": [STATEMENTS[0] | {"relation": 3}]}, r"facts\[0\] has relation = '3'"),
+        ({"facts": [STATEMENTS[0] | {"weight": 3}]}, "has the column 'weight'"),
+        ({"facts": [{"head": "東京"}]}, r"facts\[0\] has no 'passage'"),
+        ({"facts": 3}, "facts is a int"),
+        ({"facts": STATEMENTS, "fact_ends": "node"}, "has head = 'Ada Lovelace'; it must be an integer 0 .. 6"),
+        ({"facts": [by_node(STATEMENTS[0]) | {"tail": 7}], "fact_ends": "node"}, "must be an integer 0 .. 6"),
+        ({"facts": [by_node(STATEMENTS[0]) | {"tail": 2}], "fact_ends": "node"}, "tail = 2, a passage.*node 3 .. 6"),
+        (
+            {"facts": [STATEMENTS[1]], "entities": ["東京"] * 2 + ["a", "b"], "aliases": None},
+            "'東京' of .* is the name of several entities",
+        ),
+    ],
+)
+def test_bad_facts_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        full_index(**changes)
+
+
+def test_a_file_s_line_is_named(tmp_path: Path) -> None:
+    rows = [STATEMENTS[0], STATEMENTS[1] | {"tail": "Kyoto"}]
+    for header in (False, True):
+        path = write_tsv(tmp_path / "facts.tsv", rows, header)
+        with pytest.raises(InputError, match=rf"'Kyoto' of .*facts\.tsv, line {2 + header}"):
+            full_index(facts=path)
+
+
+def test_with_facts_takes_facts_alone() -> None:
+    with pytest.raises(InputError, match="facts are a list"):
+        full_index().with_facts(STATEMENTS)  # type: ignore[arg-type]
+
+
+def test_info_counts_without_reading_the_rows(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    path = generation_file(tmp_path)
+    forge = Forge(path.read_bytes())
+    forge.data[forge.row("fact.row")[5]] ^= 0x01
+    path.write_bytes(bytes(forge.data))
+    index = Index.open(tmp_path)
+    assert index.info()["facts"] == {"facts": 3, "relations": 2, "statements": 4}
+    with pytest.raises(FormatError, match=r"fact\.row.*does not match its checksum"):
+        _ = index.facts
+
+
+@pytest.mark.parametrize(("passages", "entities"), [(0, 0), (1, 2)])
+def test_no_facts_are_facts_that_round_trip(tmp_path: Path, passages: int, entities: int) -> None:
+    none = hf.Facts([], [], [0], [], num_entities=entities, num_passages=passages)
+    built = Index.build(passages=[{"text": ""}] * passages, entities=["a"] * entities, facts=none)
+    assert built.info()["facts"] == {"facts": 0, "relations": 0, "statements": 0}
+    built.save(tmp_path)
+    assert_same(Index.open(tmp_path, verify="full"), built)
+
+
+def _poke(section: str, at: Any, value: Any) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        forge.array(section)[at] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_poke("fact.row", (0, 0), -1), r"entity outside 0 \.\. 3"),
+        (_poke("fact.row", (2, 2), 4), r"entity outside 0 \.\. 3"),
+        (_poke("fact.row", (0, 0), 2**31 - 1), r"entity outside 0 \.\. 3"),
+        (_poke("fact.row", (1, 1), 2), r"relation outside 0 \.\. 1"),
+        (_poke("fact.row", (1, 1), -1), r"relation outside 0 \.\. 1"),
+        (_poke("fact.row", (0, 1), 1), "order of their first use"),
+        (_poke("fact.row", (1, 1), 0), "order of their first use"),
+        (_poke("fact.row", 2, [0, 0, 1]), r"facts 0 and 2 are both \[0, 0, 1\]"),
+        (_poke("fact.indptr", 0, 1), "indptr has 4 entries"),
+        (_poke("fact.indptr", -1, 2**62), "indptr has 4 entries"),
+        (_poke("fact.indptr", 1, -1), "at least one passage"),
+        (_poke("fact.indptr", 1, 2**62), "at least one passage"),
+        (_poke("fact.indptr", 1, 3), "at least one passage"),
+        (_poke("fact.passage", 0, -1), r"row outside 0 \.\. 2"),
+        (_poke("fact.passage", 3, 3), r"row outside 0 \.\. 2"),
+        (_poke("fact.passage", 0, 2), "do not ascend within a fact"),
+        (_poke("fact.relation.bytes", -1, 0xFF), "UTF-8"),
+        (_poke("fact.relation.bytes", slice(0, 5), 0x80), "UTF-8"),
+        (_poke("fact.relation.offsets", 1, 2**62), "ascend"),
+        (_poke("fact.relation.offsets", 0, -1), "ascend"),
+    ],
+)
+def test_forged_facts_are_refused_before_their_first_use(
+    tmp_path: Path, change: Callable[[Forge], None], message: str
+) -> None:
+    full_index().save(tmp_path)
+    index = Index.open(forged(tmp_path, change))
+    assert index.num_passages == 3
+    for _ in range(2):
+        with pytest.raises(FormatError, match=message):
+            _ = index.facts
+    with pytest.raises(FormatError):
+        Index.open(tmp_path, verify="full")
+
+
+def test_a_relation_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    full_index().with_facts(stated(relations=["a", "b"])).save(tmp_path)
+    index = Index.open(forged(tmp_path, _poke("fact.relation.bytes", 1, ord("a"))))
+    with pytest.raises(FormatError, match="relations 0 and 1 are both 'a'"):
+        _ = index.facts
+
+
+def test_full_verification_reads_all_offsets(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    forged(tmp_path, _poke("fact.relation.offsets", 0, 1))
+    with pytest.raises(FormatError, match=r"fact\.relation\.offsets"):
+        Index.open(tmp_path, verify="full")
+
+
+def test_no_rows_keep_their_shape(tmp_path: Path) -> None:
+    full_index().with_facts(stated(rows=np.zeros((0, 3), np.int32), relations=[], indptr=[0], passages=[])).save(
+        tmp_path
+    )
+    assert Index.open(tmp_path).info()["sections"]["fact.row"] == {"dtype": "int32", "shape": (0, 3), "bytes": 0}
