@@ -38,6 +38,9 @@ def test_openie_becomes_an_index(openie, tmp_path):
     assert list(index.entity_names)[:3] == ["International Monetary Fund", "Bretton Woods", "IMF"]
     assert index.info()["graph"]["edge_types"] == {"context": 5, "creation": 1, "other": 1}
     assert index.vectors is None
+    assert index.info()["facts"] == {"facts": 2, "relations": 2, "statements": 2}
+    assert index.facts.relations == ("founded in", "lends to")
+    assert index.facts.passages.tolist() == [0, 1]
 
 
 def test_synonyms_need_an_encoder_and_join_what_it_finds(openie, tmp_path):

@@ -302,3 +302,22 @@ def test_similar_pairs_refuse_what_has_no_bound() -> None:
         with pytest.raises(InputError, match=message):
             similar_pairs(vectors, **options)  # type: ignore[arg-type]
     assert similar_pairs(np.zeros((0, 3), np.float32))[0].shape == (0, 2)
+
+
+def test_an_index_holds_the_facts_and_who_states_them() -> None:
+    read = [
+        extraction("a", (), ("Ada", "wrote", "Notes"), ("Ada", "born in", "London")),
+        extraction("b", (), ("the Notes", "Wrote", "Ada"), ("Ada", "is", "Ada")),
+        extraction("c", ("Engine",), ("ada", "wrote", "notes")),
+    ]
+    memory = build_memory(read)
+    facts = memory.index().facts
+    assert facts is not None
+    assert (facts.num_passages, facts.num_entities) == (3, len(memory.entities))
+    held = [
+        (head, facts.relations[relation], tail, tuple(facts.passages[facts.indptr[at] : facts.indptr[at + 1]].tolist()))
+        for at, (head, relation, tail) in enumerate(facts.rows.tolist())
+    ]
+    assert held == [(fact.head, fact.relation, fact.tail, fact.passages) for fact in memory.facts]
+    assert held == [(0, "wrote", 1, (0, 2)), (0, "born in", 2, (0,)), (1, "wrote", 0, (1,))]
+    assert build_memory([]).index().info()["facts"] == {"facts": 0, "relations": 0, "statements": 0}

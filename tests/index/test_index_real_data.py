@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hopfuse import Facts
 from hopfuse.index import Index
-from index.index_files import assert_same
+from index.index_files import assert_same, assert_same_facts
 
 DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "hotpotqa"
 pytestmark = pytest.mark.skipif(
@@ -30,6 +31,8 @@ def built(nodes: list[list[str]]) -> Index:
         vectors=DATA / "passage_emb.f16.npy",
         graph=DATA / "graph" / "edges.tsv",
         entities=[name for _, kind, name in nodes if kind == "entity"],
+        facts=DATA / "graph" / "facts.tsv",
+        fact_ends="node",
         storage="float16",
         metric="cosine",
     )
@@ -60,6 +63,23 @@ def test_passage_frequency_is_what_a_plain_loop_counts(built: Index) -> None:
     expected = [len(passages.get(e, ())) for e in range(built.num_entities)]
     assert built.passage_frequency is not None
     assert built.passage_frequency.tolist() == expected
+
+
+def test_facts_are_what_a_plain_loop_reads(built: Index, nodes: list[list[str]]) -> None:
+    expected: dict[tuple[str, str, str], set[int]] = {}
+    with open(DATA / "graph" / "facts.tsv", encoding="utf-8") as file:
+        for line in file:
+            head, relation, tail, passage = line.rstrip("\n").split("\t")
+            expected.setdefault((nodes[int(head)][2], relation, nodes[int(tail)][2]), set()).add(int(passage))
+    facts, names = built.facts, list(built.entity_names)
+    assert facts is not None
+    ends = facts.indptr.tolist()
+    assert {
+        (names[head], facts.relations[relation], names[tail]): set(facts.passages[ends[at] : ends[at + 1]].tolist())
+        for at, (head, relation, tail) in enumerate(facts.rows.tolist())
+    } == expected
+    by_name = Facts.from_names([(*triple, p) for triple in expected for p in expected[triple]], names, len(built.texts))
+    assert_same_facts(by_name, facts)
 
 
 def test_it_round_trips(built: Index, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..lexical import BM25
 from ..types.corpus import METRICS, STORAGES
 from .info import index_table
+from .nodes import read_nodes
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
 from .remember import remembered
 
@@ -36,8 +37,15 @@ from .remember import remembered
 @encoder_option
 @click.option("--edges", type=FILE, help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet.")
 @click.option("--entities", type=FILE, help="Rows of name: .jsonl, .tsv or .parquet.")
+@click.option("--nodes", type=FILE, help="In place of --entities: lines of node, passage or entity, name: .tsv.")
 @click.option("--aliases", type=FILE, help="Other names: .jsonl with entity (name or number) and aliases (a list).")
 @click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
+@click.option("--facts", type=FILE, help="Rows of head, relation, tail, passage (its row): .jsonl, .tsv or .parquet.")
+@click.option(
+    "--fact-ends",
+    type=click.Choice(("name", "node")),
+    help="Heads and tails of --facts are names of entities, as they are written, or nodes P .. N-1.  [default: name]",
+)
 @click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True)
 @click.option("--storage", type=click.Choice(STORAGES), default="float32", show_default=True)
 @click.option(
@@ -56,8 +64,11 @@ def build(
     encoder: str | None,
     edges: Path | None,
     entities: Path | None,
+    nodes: Path | None,
     aliases: Path | None,
     entity_vectors: Path | None,
+    facts: Path | None,
+    fact_ends: Any,
     metric: Any,
     storage: Any,
     lexical: str | None,
@@ -66,13 +77,17 @@ def build(
     """Build an index from files.
 
     Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from, entities, edges
-    and aliases are made of the facts.
+    and aliases are made of the facts, which the index keeps; else it keeps those of --facts.
     """
     if vectors is not None and encoder is not None:
         raise InputError("--vectors and --encoder are both given; each gives the passages their vectors")
+    if entities is not None and nodes is not None:
+        raise InputError("--entities and --nodes are both given; each names the entities")
+    if fact_ends is not None and facts is None:
+        raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
     if source is not None:
-        given = {"--edges": edges, "--entities": entities, "--aliases": aliases, "--entity-vectors": entity_vectors}
-        for name, value in given.items():
+        given = {"--edges": edges, "--entities": entities, "--nodes": nodes, "--aliases": aliases, "--facts": facts}
+        for name, value in (given | {"--entity-vectors": entity_vectors}).items():
             if value is not None:
                 raise InputError(f"{name} is given beside --from, which makes its own; leave one of them out")
         index = remembered(source, passages, encoder, synonyms, vectors=vectors, metric=metric, storage=storage)
@@ -81,16 +96,21 @@ def build(
     elif synonyms is not None:
         raise InputError("--synonyms is given without --from; edges of --edges are taken as they are")
     else:
+        named = None if nodes is None else read_nodes(nodes)
         index = Index.build(
             passages=passages,
             vectors=vectors if encoder is None else make_encoder(encoder).encode_passages(_texts(passages)),
             graph=edges,
-            entities=entities,
+            entities=entities if named is None else named.entities,
             aliases=None if aliases is None else read_aliases(aliases),
             entity_vectors=entity_vectors,
+            facts=facts,
+            fact_ends=fact_ends or "name",
             metric=metric,
             storage=storage,
         )
+        if named is not None and named.passages != index.num_passages:
+            raise InputError(f"--nodes has {named.passages} passages, --passages {index.num_passages}; they must agree")
     if lexical is not None:
         index = with_bm25(index, None if lexical == "none" else lexical)
     generation = index.save(out)

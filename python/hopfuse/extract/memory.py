@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..index import Index
-from ..types import Graph
+from ..types import Facts, Graph
 from .canonical import NameTable, canonical_key
 from .extraction import Extraction
 from .relations import Predicates
@@ -143,7 +143,7 @@ class Memory:
         )
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
-        """An index of the passages, entities, aliases and graph.
+        """An index of the passages, entities, aliases, graph and facts.
 
         Parameters
         ----------
@@ -152,12 +152,14 @@ class Memory:
         **options
             ``vectors``, ``entity_vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
         """
+        stated = ((fact.head, fact.relation, fact.tail, at) for fact in self.facts for at in fact.passages)
         rows = zip(self.ids, self.titles, self.texts, strict=True)
         return Index.build(
             passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],
             entities=list(self.entities),
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
             graph=self.graph() if graph is None else graph,
+            facts=Facts.from_numbers(stated, len(self.entities), len(self.ids)),
             **options,
         )
 
