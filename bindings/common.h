@@ -43,3 +43,4 @@ void bind_dense(nb::module_& m);
 void bind_fuse(nb::module_& m);
 void bind_ising(nb::module_& m);
 void bind_dice(nb::module_& m);
+void bind_project(nb::module_& m);

@@ -49,4 +49,5 @@ NB_MODULE(_native, m) {
     bind_fuse(m);
     bind_ising(m);
     bind_dice(m);
+    bind_project(m);
 }

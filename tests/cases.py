@@ -148,6 +148,18 @@ def ppr_cases(draw: st.DrawFn, batches: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 9, 
     return PprCase(graph, random_restart(rng, n, batch, allowed), options)
 
 
+def random_incidence(
+    rng: np.random.Generator, rows: int, columns: int, entries: int, *, weighted: bool = False, hub: int | None = None
+) -> hf.Incidence:
+    """About so many entries at random, with rows of any length; row ``hub`` holds every column."""
+    pairs = rng.integers(0, max(1, rows * columns), entries if rows * columns else 0)
+    if hub is not None:
+        pairs = np.concatenate([pairs, hub * columns + np.arange(columns)])
+    row, column = np.divmod(rng.permutation(np.unique(pairs)), max(1, columns))
+    weights = rng.random(row.size) * 3 if weighted else None
+    return hf.Incidence.from_pairs(row, column, weights, num_rows=rows, num_columns=columns)
+
+
 def random_lists(
     rng: np.random.Generator, batch: int, lists: int, *, width: int = 12, ids: int = 20, grid: int | None = None
 ) -> list[hf.Hits]:

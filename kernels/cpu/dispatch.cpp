@@ -12,7 +12,7 @@ namespace {
 #define HOPFUSE_TABLE(ns)                                                                 \
     constexpr CpuKernels ns##_kernels = {                                                 \
         #ns,          ns::ppr_f32,   ns::dense_encode, ns::dense_topk, ns::calibrate_f32, \
-        ns::fuse_f32, ns::ising_f32, ns::dice_f32}
+        ns::fuse_f32, ns::ising_f32, ns::dice_f32,     ns::project_f32}
 
 HOPFUSE_TABLE(baseline);
 #if defined(HOPFUSE_X86)

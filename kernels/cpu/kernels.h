@@ -7,6 +7,7 @@
 #include "hopfuse/fuse.h"
 #include "hopfuse/ising.h"
 #include "hopfuse/ppr.h"
+#include "hopfuse/project.h"
 
 namespace hopfuse {
 
@@ -19,6 +20,7 @@ struct CpuKernels {
     Status (*fuse_f32)(const FuseArgs&);
     Status (*ising_f32)(const IsingArgs&);
     Status (*dice_f32)(const DiceArgs&);
+    Status (*project_f32)(const ProjectArgs&, float* out, const ProjectHits* hits);
 };
 
 #define HOPFUSE_DECLARE_ISA(ns)                                                                                \
@@ -30,6 +32,7 @@ struct CpuKernels {
     Status fuse_f32(const FuseArgs&);                                                                          \
     Status ising_f32(const IsingArgs&);                                                                        \
     Status dice_f32(const DiceArgs&);                                                                          \
+    Status project_f32(const ProjectArgs&, float* out, const ProjectHits* hits);                               \
     }
 
 HOPFUSE_DECLARE_ISA(baseline)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .ops.ising import ising_rerank
     from .ops.memory import MemoryEstimate, memory_estimate, release
     from .ops.ppr import ppr, ppr_topk
+    from .ops.projection import project, project_topk
     from .ops.seeding import seed_hits
-    from .types import Corpus, Facts, Graph, Hits, LabelSets, PprHits, PprResult, Seeds, Triples
+    from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds, Triples
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Facts",
     "Graph",
     "Hits",
+    "Incidence",
     "Index",
     "LabelSets",
     "MemoryEstimate",
@@ -58,6 +60,8 @@ __all__ = [
     "memory_estimate",
     "ppr",
     "ppr_topk",
+    "project",
+    "project_topk",
     "recipes",
     "reference",
     "release",
@@ -72,12 +76,14 @@ _HOMES: dict[str, str | None] = {
         ("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference", "types")
     ),
     **dict.fromkeys(
-        ("Corpus", "Facts", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"), "types"
+        ("Corpus", "Facts", "Graph", "Hits", "Incidence", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"),
+        "types",
     ),
     **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
     **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),
     **dict.fromkeys(("ppr", "ppr_topk"), "ops.ppr"),
+    **dict.fromkeys(("project", "project_topk"), "ops.projection"),
     "Calibrator": "ops.calibrator",
     "Index": "index",
     "calibrate": "ops.calibration",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BackendError, InputError
-from ..types import Corpus, Graph, LabelSets
+from ..types import Corpus, Graph, Incidence, LabelSets
 from . import cpu
 from .arguments import Evidence, IsingModel, PprQueries
 from .cupy_lookup import no_cupy
@@ -94,6 +94,20 @@ class Backend(Protocol):
         *,
         threads: int,
     ) -> NDArray[np.float32]: ...
+
+    def project(
+        self, incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, *, threads: int
+    ) -> NDArray[np.float32]: ...
+
+    def project_topk(
+        self,
+        incidence: Incidence,
+        scores: NDArray[np.float32],
+        scale: NDArray[np.float32] | None,
+        k: int,
+        *,
+        threads: int,
+    ) -> dict[str, Any]: ...
 
 
 _backends: dict[str, Backend] = {"cpu": cpu}

@@ -28,6 +28,10 @@ def thread_count(threads: int | None) -> int:
     return int(threads)
 
 
+#: Of a projection: what no score may be.
+SUM_BEYOND = "query {row} has a sum beyond float32; scale its scores down"
+
+
 class DeviceSeeds(NamedTuple):
     """Restarts on a device, not yet read: (B, S) node ids of the caller, int64, -1 for none, and float64 weights."""
 

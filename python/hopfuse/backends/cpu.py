@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..types import Corpus, Graph, LabelSets
-from .arguments import DENSE_SUFFIXES, Evidence, IsingModel, PprQueries, thread_count
+from ..errors import InputError
+from ..types import Corpus, Graph, Incidence, LabelSets
+from .arguments import DENSE_SUFFIXES, SUM_BEYOND, Evidence, IsingModel, PprQueries, thread_count
 from .cpu_graph import graph_view, threads_used
 
 _DENSE_TYPES = _native.dense_types()
@@ -322,3 +323,49 @@ def dice(
     )
     _record("dice_f32", threads, queries=indptr.size - 1, candidates=candidates.shape[0])
     return scores
+
+
+# ---- Projection ------------------------------------------------------------------------------------------------------
+
+
+def project(
+    incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, *, threads: int
+) -> NDArray[np.float32]:
+    """Scores of the rows, (B, P)."""
+    batch = scores.shape[0]
+    out, status = np.empty((batch, incidence.num_rows), np.float32), np.ones(batch, np.int32)
+    _native.project(**_projection(incidence, scores, scale, threads), status=status, out=out)
+    _record("project_f32", threads, queries=batch, rows=incidence.num_rows)
+    _refuse_beyond(status)
+    return out
+
+
+def project_topk(
+    incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, k: int, *, threads: int
+) -> dict[str, Any]:
+    """ids, scores and counts of the k best rows of each query."""
+    batch = scores.shape[0]
+    hits: dict[str, Any] = {
+        "out_ids": np.empty((batch, k), np.int64),
+        "out_scores": np.empty((batch, k), np.float32),
+        "out_counts": np.zeros(batch, np.int64),
+    }
+    status = np.ones(batch, np.int32)
+    if k:
+        _native.project_topk(**_projection(incidence, scores, scale, threads), status=status, **hits)
+    _record("project_f32", threads, queries=batch, rows=incidence.num_rows)
+    _refuse_beyond(status)
+    return {name.removeprefix("out_"): array for name, array in hits.items()}
+
+
+def _projection(
+    incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, threads: int
+) -> dict[str, Any]:
+    rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weight": incidence.weights, "scale": scale}
+    return {**rows, "scores": scores, "threads": threads}
+
+
+def _refuse_beyond(status: NDArray[np.int32]) -> None:
+    wrong = np.flatnonzero(status < 0)
+    if wrong.size:
+        raise InputError(SUM_BEYOND.format(row=wrong[0]))

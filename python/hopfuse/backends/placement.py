@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..types import Corpus, Graph, LabelSets
+from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.arrays import is_on_device
 from ..types.mapped import mapping_of
 from . import _automatic, _backends, cpu, resolve
@@ -62,8 +62,8 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
     return {"host_vectors": 0 if is_mapped else corpus.vectors.nbytes, "host_codes": cpu.code_bytes(corpus)}
 
 
-def release(device: DeviceOps, held: Graph | Corpus | LabelSets) -> None:
-    """Free what a graph, corpus or label sets have on a device."""
+def release(device: DeviceOps, held: Graph | Corpus | LabelSets | Incidence) -> None:
+    """Free what a graph, corpus, label sets or an incidence have on a device."""
     from .cuda.residents import release
 
     release(device.runtime, held)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..backends import placement
 from ..errors import InputError
-from ..types import Corpus, Graph, LabelSets
+from ..types import Corpus, Graph, Incidence, LabelSets
 from ._checks import check_whole
 
 MOST = 2**24
@@ -85,14 +85,14 @@ def memory_estimate(
     return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
 
 
-def release(held: Graph | Corpus | LabelSets, *, backend: str = "auto") -> None:
-    """Free what a graph, corpus or label sets have on a device now; the next call there uploads it again.
+def release(held: Graph | Corpus | LabelSets | Incidence, *, backend: str = "auto") -> None:
+    """Free what a graph, corpus, label sets or an incidence have on a device now; the next call there uploads it again.
 
     A captured core that reads it keeps it until the core itself is dropped. On the CPU nothing happens.
 
     Parameters
     ----------
-    held : Graph, Corpus or LabelSets
+    held : Graph, Corpus, LabelSets or Incidence
     backend : {"auto", "cpu", "cuda"}
 
     Examples
@@ -100,8 +100,8 @@ def release(held: Graph | Corpus | LabelSets, *, backend: str = "auto") -> None:
     >>> import hopfuse as hf
     >>> hf.release(hf.Graph.from_edges([0], [1]))
     """
-    if not isinstance(held, Graph | Corpus | LabelSets):
-        raise InputError(f"release takes a Graph, a Corpus or LabelSets, not a {type(held).__name__}")
+    if not isinstance(held, Graph | Corpus | LabelSets | Incidence):
+        raise InputError(f"release takes a Graph, a Corpus, LabelSets or an Incidence, not a {type(held).__name__}")
     device = placement.device_of(backend)
     if device is not None:
         placement.release(device, held)

@@ -11,6 +11,7 @@ from .dice import dice, dice_scores, elements
 from .fusion import fuse
 from .ising import ising_rerank, mean_field, shared_neighbours
 from .pagerank import ppr, ppr_residual, ppr_topk
+from .projection import project, project_topk
 from .ranking import Ranking
 from .seeding import seed_hits
 
@@ -32,6 +33,8 @@ __all__ = [
     "ppr",
     "ppr_residual",
     "ppr_topk",
+    "project",
+    "project_topk",
     "seed_hits",
     "shared_neighbours",
 ]

@@ -4,10 +4,23 @@ from .corpus import Corpus
 from .facts import Facts
 from .graph import Graph
 from .hits import Hits, PprHits
+from .incidence import Incidence
 from .label_sets import LabelSets
 from .ppr_result import PprResult
 from .seeds import Seeds
 from .term_matrix import TermMatrix
 from .triples import Triples
 
-__all__ = ["Corpus", "Facts", "Graph", "Hits", "LabelSets", "PprHits", "PprResult", "Seeds", "TermMatrix", "Triples"]
+__all__ = [
+    "Corpus",
+    "Facts",
+    "Graph",
+    "Hits",
+    "Incidence",
+    "LabelSets",
+    "PprHits",
+    "PprResult",
+    "Seeds",
+    "TermMatrix",
+    "Triples",
+]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import Corpus, Graph, LabelSets
+from ...types import Corpus, Graph, Incidence, LabelSets
 from ..arguments import Evidence, IsingModel, PprQueries
 from .device_ops import DeviceOps
 from .runtime import DeviceArray, Runtime
@@ -86,6 +86,22 @@ class DeviceBackend:
         threads: int,
     ) -> NDArray[np.float32]:
         return self.runtime.download(self.device.dice(labels, query_indptr, query_units, candidates, indptr))
+
+    def project(
+        self, incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, *, threads: int
+    ) -> NDArray[np.float32]:
+        return self.runtime.download(self.device.project(incidence, self.runtime.upload(scores), scale))
+
+    def project_topk(
+        self,
+        incidence: Incidence,
+        scores: NDArray[np.float32],
+        scale: NDArray[np.float32] | None,
+        k: int,
+        *,
+        threads: int,
+    ) -> dict[str, Any]:
+        return self._download(self.device.project_topk(incidence, self.runtime.upload(scores), scale, k))
 
     def _download(self, arrays: dict[str, DeviceArray]) -> dict[str, Any]:
         return {name: self.runtime.download(array) for name, array in arrays.items()}

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...types import Corpus, Graph, LabelSets
-from ..arguments import DENSE_SUFFIXES, IsingModel, PprQueries
-from . import dense, dice, fusion, ising, ppr
+from ...types import Corpus, Graph, Incidence, LabelSets
+from ..arguments import DENSE_SUFFIXES, SUM_BEYOND, IsingModel, PprQueries
+from . import dense, dice, fusion, ising, ppr, projection
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -28,6 +28,8 @@ FAULTS = {
     -5: "seed row {row} has a node more than once; add its weights up",
     -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or say empty='skip'",
     -7: "row {row} has a document outside the graph; documents are its nodes",
+    -8: SUM_BEYOND,
+    -9: "row {row} has a score that is NaN or infinite; scores are finite float32 numbers",
 }
 
 
@@ -83,7 +85,7 @@ class DeviceOps:
         else:
             raise_fault(self.runtime.download(status))
 
-    def _keep(self, held: Graph | Corpus) -> None:
+    def _keep(self, held: Graph | Corpus | Incidence) -> None:
         """A recording reads what stays on the device by its address: it must not go before the recording does."""
         if self.runtime.fixed:
             self._thread.watched.residents.extend(residents(self.runtime, held))
@@ -148,6 +150,22 @@ class DeviceOps:
         scores = dice.dice(self.runtime, labels, query_indptr, query_units, candidates, indptr)
         self.record("dice_f32", queries=indptr.size - 1, candidates=candidates.shape[0])
         return scores
+
+    def project(self, incidence: Incidence, scores: DeviceArray, scale: NDArray[np.float32] | None) -> DeviceArray:
+        out, status = projection.project(self.runtime, incidence, scores, scale)
+        self._keep(incidence)
+        self.settle(status)
+        self.record("project_f32", queries=int(scores.shape[0]), rows=incidence.num_rows)
+        return out
+
+    def project_topk(
+        self, incidence: Incidence, scores: DeviceArray, scale: NDArray[np.float32] | None, k: int
+    ) -> dict[str, DeviceArray]:
+        hits = projection.project_topk(self.runtime, incidence, scores, scale, k)
+        self._keep(incidence)
+        self.settle(hits.status)
+        self.record("project_f32", queries=int(scores.shape[0]), rows=incidence.num_rows)
+        return {"ids": hits.ids, "scores": hits.scores, "counts": hits.counts}
 
     def seed_hits(
         self,

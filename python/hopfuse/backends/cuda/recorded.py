@@ -113,4 +113,11 @@ class RecordedCore:
     def _split(self, results: list[Any], read: Callable[[Any], NDArray[Any]]) -> tuple[list[Any], NDArray[np.int32]]:
         cut = len(results) - self._num_statuses
         statuses = [np.ones(self.inputs.slots[0].shape[0], np.int32), *(read(status) for status in results[cut:])]
-        return results[:cut], np.min(np.stack(statuses), axis=0)
+        return results[:cut], _of_first_fault(np.stack(statuses))
+
+
+def _of_first_fault(statuses: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Of each query what the first op says that found it wrong, as without a recording; else the least."""
+    first = np.argmax(statuses < 0, axis=0)
+    fault = np.take_along_axis(statuses, first[None], axis=0)[0]
+    return np.asarray(np.where(fault < 0, fault, statuses.min(axis=0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import BackendError
-from ...types import Corpus, Graph, LabelSets
+from ...types import Corpus, Graph, Incidence, LabelSets
 from .runtime import Runtime
 
 
@@ -24,12 +24,12 @@ def require(runtime: Runtime, nbytes: int, what: str) -> None:
         )
 
 
-def residents(runtime: Runtime, held: Graph | Corpus) -> list[Any]:
+def residents(runtime: Runtime, held: Graph | Corpus | Incidence) -> list[Any]:
     """All that is there, for what must not lose it."""
     return [kept for key, kept in list(held._prepared.items()) if key.startswith(resident_key(runtime))]
 
 
-def release(runtime: Runtime, held: Graph | Corpus | LabelSets) -> None:
+def release(runtime: Runtime, held: Graph | Corpus | LabelSets | Incidence) -> None:
     """Free what is on the device; a recording that reads it keeps it until it is dropped itself."""
     for key in [key for key in list(held._prepared) if key.startswith(resident_key(runtime))]:
         held._prepared.pop(key, None)

@@ -1,0 +1,120 @@
+"""Projection of scores on a device: the incidence stays there, a thread to a row and four queries."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...types import Incidence
+from .residents import require, resident_key
+from .runtime import DeviceArray, Runtime, blocks
+from .selection import Selection, Sizes, TopkHits
+
+_CHECK_THREADS, _THREADS, _QUERIES_PER_ROW = 256, 128, 4
+
+
+class Resident(NamedTuple):
+    """An incidence on a device."""
+
+    runtime: Runtime  # held, so that no other runtime gets its id
+    indptr: DeviceArray
+    indices: DeviceArray
+    weights: DeviceArray | None
+
+
+def resident(runtime: Runtime, incidence: Incidence) -> Resident:
+    """The incidence where the runtime can read it, uploaded at its first use there."""
+    key = resident_key(runtime)
+    if key not in incidence._prepared:
+        weights = incidence.weights
+        nbytes = incidence.indptr.nbytes + incidence.indices.nbytes + (0 if weights is None else weights.nbytes)
+        require(runtime, nbytes, "the incidence")
+        with runtime.resident():
+            there = None if weights is None else _upload(runtime, weights)
+            rows = runtime.upload(incidence.indptr), _upload(runtime, incidence.indices)
+            incidence._prepared[key] = Resident(runtime, *rows, there)
+    found: Resident = incidence._prepared[key]
+    return found
+
+
+def project(
+    runtime: Runtime, incidence: Incidence, scores: DeviceArray, scale: NDArray[np.float32] | None
+) -> tuple[DeviceArray, DeviceArray]:
+    """Scores of the rows, (B, P), and each query's status."""
+    batch, columns = (int(side) for side in scores.shape)
+    rows = incidence.num_rows
+    out, status = runtime.empty((batch, rows), np.float32), _check(runtime, scores)
+    if batch and rows:
+        arguments = [*_rows(runtime, incidence, scale), np.int64(rows), np.int64(columns)]
+        arguments += [_readable(runtime, scores), np.int64(batch), status, out]
+        runtime.launch("project_f32", _grid(rows, batch), _THREADS, arguments)
+    return out, status
+
+
+def project_topk(
+    runtime: Runtime,
+    incidence: Incidence,
+    scores: DeviceArray,
+    scale: NDArray[np.float32] | None,
+    k: int,
+    sizes: Sizes | None = None,
+) -> TopkHits:
+    """The k best rows of each query."""
+    batch, rows, sizes = int(scores.shape[0]), incidence.num_rows, sizes or Sizes()
+    kept = min(k, rows)
+    if not (batch and kept):
+        return TopkHits.of_nothing(runtime, batch, k)._replace(status=_check(runtime, scores))
+    hits, status = TopkHits.empty(runtime, batch, k), _check(runtime, scores)
+    given = _rows(runtime, incidence, scale)
+    for begin, end in sizes.batches(batch, kept, rows):
+        chosen = _Queries(runtime, given, scores[begin:end], status[begin:end])
+        Selection(runtime, sizes, kept, chosen.status, hits.rows(begin, end)).of_all(rows, chosen.make_keys)
+    return hits
+
+
+class _Queries(NamedTuple):
+    """Queries that are projected together, and the incidence's arguments."""
+
+    runtime: Runtime
+    rows: list[Any]
+    scores: DeviceArray
+    status: DeviceArray
+
+    def make_keys(self, first: int, count: int, keys: DeviceArray, stride: int, begin: int, columns: int) -> None:
+        batch, width = (int(side) for side in self.scores.shape)
+        arguments = [*self.rows, np.int64(width), _readable(self.runtime, self.scores), np.int64(batch), self.status]
+        arguments += [np.int64(number) for number in (first, count)] + [keys]
+        arguments += [np.int64(number) for number in (stride, begin, columns)]
+        self.runtime.launch("project_keys_u64", _grid(columns, batch), _THREADS, arguments)
+
+
+def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
+    """Each query's status by its scores."""
+    batch, columns = (int(side) for side in scores.shape)
+    status = runtime.empty(batch, np.int32)
+    if batch:
+        arguments = [_readable(runtime, scores), np.int64(columns), status]
+        runtime.launch("project_check_f32", batch, _CHECK_THREADS, arguments)
+    return status
+
+
+def _rows(runtime: Runtime, incidence: Incidence, scale: NDArray[np.float32] | None) -> list[Any]:
+    """indptr, indices, weight and scale."""
+    there = resident(runtime, incidence)
+    return [there.indptr, there.indices, there.weights, None if scale is None else _upload(runtime, scale)]
+
+
+def _grid(rows: int, batch: int) -> int:
+    return blocks(rows, _THREADS) * blocks(batch, _QUERIES_PER_ROW)
+
+
+def _readable(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
+    """Of no columns nothing is read, but an address is taken."""
+    return scores if scores.size else runtime.zeros(1, np.float32)
+
+
+def _upload(runtime: Runtime, array: NDArray[Any]) -> DeviceArray:
+    """A kernel reads no element of an empty array, but takes its address."""
+    return runtime.upload(array if array.size else np.zeros(1, array.dtype))

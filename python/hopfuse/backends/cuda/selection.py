@@ -1,0 +1,200 @@
+"""Each query's best keys of many, on a device: the kernels of ``kernels/cuda/topk.cu``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .runtime import DeviceArray, Runtime, blocks
+
+THREADS = 256
+_SELECT_THREADS, _SELECT_STEP = 128, 512
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Units of work; no answer depends on them.
+
+    Attributes
+    ----------
+    tile_rows, tile_scores : int
+        Rows whose scores are held at a time: so many, or as many as make that many scores.
+    batch : int
+        Queries searched together.
+    split_rows, split_blocks : int
+        Few queries share a tile among blocks, up to ``split_blocks`` in all, of ``split_rows`` rows at least.
+    widest : int
+        Candidates of a query that a block keeps in shared memory, at most 2048.
+    sort_chunk : int
+        Keys that a block sorts in shared memory; a power of two, at most 4096.
+    sort_keys : int
+        Keys that are sorted in device memory at a time, where that many are more than a query's.
+    """
+
+    tile_rows: int = 1 << 14
+    tile_scores: int = 1 << 23
+    batch: int = 512
+    split_rows: int = 1 << 10
+    split_blocks: int = 264
+    widest: int = 1 << 11
+    sort_chunk: int = 1 << 12
+    sort_keys: int = 1 << 25
+
+    def splits(self, queries: int, columns: int) -> int:
+        """Blocks that share a tile of a query's columns."""
+        return max(1, min(self.split_blocks // queries, columns // self.split_rows))
+
+    def sort_length(self, k: int, rows: int) -> int:
+        """Keys of a query that are sorted together: its best k and a tile."""
+        return power_of_two(k + min(max(rows, 1), max(self.tile_rows, k)))
+
+    def batches(self, count: int, k: int, rows: int) -> Iterator[tuple[int, int]]:
+        """The first query of those that are searched together for k of so many rows, and the end."""
+        size = self.batch
+        if k > self.widest:
+            size = min(size, max(1, self.sort_keys // self.sort_length(k, rows)))
+        for begin in range(0, count, size):
+            yield begin, min(begin + size, count)
+
+
+class TopkHits(NamedTuple):
+    """On the device; ``status`` as kernels/include/hopfuse/query_status.h has it."""
+
+    ids: DeviceArray  # (B, k) int64
+    scores: DeviceArray  # (B, k) float32
+    counts: DeviceArray  # (B,) int64
+    status: DeviceArray  # (B,) int32
+
+    @classmethod
+    def empty(cls, runtime: Runtime, batch: int, k: int) -> TopkHits:
+        arrays = runtime.empty((batch, k), np.int64), runtime.empty((batch, k), np.float32)
+        return cls(*arrays, runtime.empty(batch, np.int64), runtime.empty(batch, np.int32))
+
+    @classmethod
+    def of_nothing(cls, runtime: Runtime, batch: int, k: int) -> TopkHits:
+        ids, scores = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32)
+        arrays = ids, scores, np.zeros(batch, np.int64), np.ones(batch, np.int32)
+        return cls(*(runtime.upload(array) for array in arrays))
+
+    def rows(self, begin: int, end: int) -> TopkHits:
+        return TopkHits(*(array[begin:end] for array in self))
+
+
+class Lists:
+    """Running lists, (queries, splits, width), of the best keys streamed past them."""
+
+    def __init__(self, runtime: Runtime, queries: int, splits: int, width: int) -> None:
+        self.runtime, self.queries, self.splits, self.width = runtime, queries, splits, width
+        self.room = power_of_two(width + max(width, _SELECT_STEP))
+        self.keys = runtime.zeros(queries * splits * width, np.uint64)
+
+    def launch(self, kernel: str, arguments: list[Any]) -> None:
+        arguments = [*arguments, np.int32(self.splits), self.keys, np.int32(self.width), np.int32(self.room)]
+        self.runtime.launch(kernel, self.queries * self.splits, _SELECT_THREADS, arguments, 8 * self.room)
+
+    def keep(self, keys: DeviceArray, columns: int) -> None:
+        """Stream (queries, columns) keys past the lists."""
+        self.launch("dense_keep_u64", [keys, np.int64(columns), np.int32(columns)])
+
+    def merged(self) -> DeviceArray:
+        """(queries, width): one list for each query."""
+        if self.splits == 1:
+            return self.keys
+        one = Lists(self.runtime, self.queries, 1, self.width)
+        one.keep(self.keys, self.splits * self.width)
+        return one.keys
+
+
+#: (first row, rows, keys, stride, first column, columns): writes rows' keys, 0 for none, to columns of each query.
+MakeKeys = Callable[[int, int, DeviceArray, int, int, int], None]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The best ``k`` of each query's rows, whose keys are made tile by tile; k at most the rows there can be.
+
+    ``status`` is what is known of the queries before.
+    """
+
+    runtime: Runtime
+    sizes: Sizes
+    k: int
+    status: DeviceArray
+    hits: TopkHits
+
+    @property
+    def queries(self) -> int:
+        return int(self.status.shape[0])
+
+    def of_all(self, rows: int, make_keys: MakeKeys) -> None:
+        """Write the hits."""
+        if self.k <= self.sizes.widest:
+            self._keep_all(rows, make_keys)
+        else:
+            self._sort_all(rows, make_keys)
+
+    def _keep_all(self, rows: int, make_keys: MakeKeys) -> None:
+        """Tile by tile past running lists."""
+        columns = max(1, min(self.sizes.tile_rows, rows))
+        keys = self.runtime.empty(self.queries * columns, np.uint64)
+        lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
+        for first, count in tiles(rows, columns):
+            make_keys(first, count, keys, columns, 0, columns)
+            lists.keep(keys, columns)
+        self.emit(lists.merged(), self.k)
+
+    def _sort_all(self, rows: int, make_keys: MakeKeys) -> None:
+        """Tile by tile behind the best k so far, all sorted together."""
+        length = self.sizes.sort_length(self.k, rows)
+        columns = length - self.k
+        keys = self.runtime.zeros(self.queries * length, np.uint64)
+        for first, count in tiles(rows, columns):
+            make_keys(first, count, keys, length, self.k, columns)
+            self.sort(keys, length)
+        self.emit(keys, length)
+
+    def sort(self, keys: DeviceArray, length: int) -> None:
+        """Sort each query's keys, a power of two of them, descending."""
+        chunk = min(length, self.sizes.sort_chunk)
+        self._sort_chunks(keys, length, chunk, 2, chunk)
+        size = 2 * chunk
+        while size <= length:
+            distance = size // 2
+            while distance >= chunk:
+                pairs = self.queries * length // 2
+                arguments = [keys, np.int64(pairs), np.int64(length), np.int64(size), np.int64(distance)]
+                self.runtime.launch("dense_sort_step_u64", blocks(pairs, THREADS), THREADS, arguments)
+                distance //= 2
+            self._sort_chunks(keys, length, chunk, size, size)
+            size *= 2
+
+    def _sort_chunks(self, keys: DeviceArray, length: int, chunk: int, first: int, last: int) -> None:
+        arguments = [keys, np.int64(length), np.int32(chunk), np.int64(first), np.int64(last)]
+        self.runtime.launch("dense_sort_chunk_u64", self.queries * length // chunk, THREADS, arguments, 8 * chunk)
+
+    def emit(
+        self,
+        keys: DeviceArray,
+        stride: int,
+        sorts: bool = False,
+        bounds: DeviceArray | None = None,
+        width: int = 0,
+        rescored: DeviceArray | None = None,
+    ) -> None:
+        """Hits of each query's first keys; see ``topk_emit`` for the rest."""
+        arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(self.hits.ids.shape[1])]
+        arguments += [bounds, np.int32(width), self.status, *self.hits, rescored]
+        self.runtime.launch("topk_emit", self.queries, _SELECT_THREADS, arguments, 8 * stride if sorts else 16)
+
+
+def tiles(rows: int, tile_rows: int) -> Iterator[tuple[int, int]]:
+    """The first row of each tile, and how many it has."""
+    for first in range(0, rows, tile_rows):
+        yield first, min(tile_rows, rows - first)
+
+
+def power_of_two(least: int) -> int:
+    return 1 << max(1, (least - 1).bit_length())

@@ -1,0 +1,180 @@
+"""Scores of rows (passages) from scores of what they hold (nodes)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends import resolve
+from ..backends.arguments import thread_count
+from ..backends.placement import device_for
+from ..errors import InputError
+from ..types import Hits, Incidence
+from ..types.arrays import to_numpy
+from ._arrays import same_library
+from ._checks import check_k, check_real
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
+
+#: ``project`` refuses to make a (B, P) score matrix above this many bytes.
+SCORES_BUDGET = 1 << 32
+
+
+def project(
+    scores: Any, incidence: Incidence, *, scale: Any = None, backend: str = "auto", threads: int | None = None
+) -> Any:
+    """Scores of rows from scores of the columns that they hold: u_p = scale_p · Σ_e w_pe v_e for each query.
+
+    A passage's score is the sum of its nodes' scores, each times its weight there. Sums are float32 by ascending
+    columns, a fused multiply-add for each entry, and one product with ``scale``: the same bits on every kernel variant,
+    and one query's whatever the batch.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (B, N) or (N,)
+        Finite scores of the columns, v, read as float32: those of :func:`ppr`, say. On a GPU (CuPy, torch, DLPack):
+        float32 (B, N), read in place.
+    incidence : Incidence
+        w: P rows of N columns. With ``incidence.normalised()`` a row's score is the weighted mean of its columns'.
+    scale : array_like of float, shape (P,), optional
+        A factor for each row, finite and at least 0; on the host.
+    backend : {"auto", "cpu", "cuda"}
+    threads : int, optional
+        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+
+    Returns
+    -------
+    array of float32, shape (B, P)
+        Of the library that ``scores`` came from. A row without entries has 0.
+
+    Raises
+    ------
+    InputError
+        Shapes that differ, a NaN or infinite score (its row and column are named), a sum beyond float32, a result above
+        4 GiB.
+
+    References
+    ----------
+    u = B'v with the incidence of entities and passages: PolicyRAG; HippoRAG, NeurIPS 2024, section 2.3.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> pairs = hf.Incidence.from_pairs([0, 0, 1], [0, 2, 1], num_rows=2, num_columns=3)
+    >>> hf.project([[0.25, 0.5, 1.0]], pairs, scale=[1.0, 0.5])
+    array([[1.25, 0.25]], dtype=float32)
+    """
+    factors = _read_scale(scale, _check(incidence))
+    device = device_for(backend, scores, "scores")
+    if device is not None:
+        with device.runtime.on_stream_of(scores):
+            values = _on_device(device, scores, incidence)
+            _check_room(int(values.shape[0]), incidence.num_rows)
+            return device.runtime.export(device.project(incidence, values, factors), scores)
+    engine = resolve(backend)
+    values = _read_scores(scores, incidence.num_columns)
+    _check_room(values.shape[0], incidence.num_rows)
+    return same_library(scores)(engine.project(incidence, values, factors, threads=thread_count(threads)))
+
+
+def project_topk(
+    scores: Any, incidence: Incidence, k: int, *, scale: Any = None, backend: str = "auto", threads: int | None = None
+) -> Hits:
+    """The k rows with the highest projected scores, without a (B, P) matrix on the CPU.
+
+    Rows with score 0, or below it, are no hits. Order: higher score, then lower row.
+
+    Parameters
+    ----------
+    scores, incidence, scale, backend, threads
+        As in :func:`project`.
+    k : int
+        At least 0; may exceed the number of rows.
+
+    Returns
+    -------
+    Hits
+        Ids are rows; arrays of the library that ``scores`` came from.
+
+    Raises
+    ------
+    InputError
+        As in :func:`project`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> pairs = hf.Incidence.from_pairs([0, 0, 1], [0, 2, 1], num_rows=3, num_columns=3)
+    >>> hf.project_topk([[0.25, 0.5, 1.0]], pairs, 3).row(0)
+    [(0, 1.25), (1, 0.5)]
+    """
+    k = check_k(k)
+    factors = _read_scale(scale, _check(incidence))
+    device = device_for(backend, scores, "scores")
+    if device is not None:
+        runtime = device.runtime
+        with runtime.on_stream_of(scores):
+            best = device.project_topk(incidence, _on_device(device, scores, incidence), factors, k)
+            return Hits._trusted(**{name: runtime.export(array, scores) for name, array in best.items()})
+    engine = resolve(backend)
+    values = _read_scores(scores, incidence.num_columns)
+    best = engine.project_topk(incidence, values, factors, k, threads=thread_count(threads))
+    wrap = same_library(scores)
+    return Hits._trusted(**{name: wrap(array) for name, array in best.items()})
+
+
+def _check(incidence: Any) -> Incidence:
+    if not isinstance(incidence, Incidence):
+        raise InputError(f"incidence is a {type(incidence).__name__}; make one with hopfuse.Incidence.from_pairs")
+    return incidence
+
+
+def _check_room(batch: int, rows: int) -> None:
+    if 4 * batch * rows > SCORES_BUDGET:
+        raise InputError(
+            f"{batch} queries of {rows} rows are {4 * batch * rows / 2**30:.1f} GiB of scores, above the budget of "
+            f"{SCORES_BUDGET / 2**30:.0f} GiB; use project_topk, or smaller batches"
+        )
+
+
+def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
+    array = to_numpy(scores, "scores")
+    check_real(array, "scores")
+    if array.ndim not in (1, 2) or array.shape[-1] != columns:
+        raise InputError(f"scores have shape {array.shape}; the incidence needs (B, {columns}) or ({columns},)")
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.ascontiguousarray(np.atleast_2d(array), np.float32)
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = (int(place) for place in np.argwhere(~finite)[0])
+        given = np.atleast_2d(array)[row, column]
+        raise InputError(f"row {row} has score {given} at column {column}; scores are finite float32 numbers")
+    return values
+
+
+def _on_device(device: DeviceOps, scores: Any, incidence: Incidence) -> Any:
+    values = device.runtime.adopt(scores)
+    if values.dtype != np.float32 or len(values.shape) != 2 or values.shape[1] != incidence.num_columns:
+        raise InputError(
+            f"scores are {values.dtype}{tuple(values.shape)}; on a device they must be float32 of shape "
+            f"(B, {incidence.num_columns}): convert them there"
+        )
+    return values
+
+
+def _read_scale(scale: Any, incidence: Incidence) -> NDArray[np.float32] | None:
+    if scale is None:
+        return None
+    array = to_numpy(scale, "scale")
+    check_real(array, "scale")
+    if array.shape != (incidence.num_rows,):
+        raise InputError(f"scale has shape {array.shape}; it must be ({incidence.num_rows},), a factor for each row")
+    with np.errstate(over="ignore", invalid="ignore"):
+        factors = np.ascontiguousarray(array, np.float32)
+    bad = np.flatnonzero(~(np.isfinite(factors) & (factors >= 0)))
+    if bad.size:
+        raise InputError(f"scale[{bad[0]}] is {array[bad[0]]}; factors are finite float32 numbers, at least 0")
+    return factors

@@ -1,0 +1,207 @@
+"""What rows (passages) hold of columns (nodes): the sparse matrix that scores are projected by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from .arrays import to_numpy
+
+MOST = 2**31 - 1
+"""The most rows, and the most columns."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Incidence:
+    """P rows (passages) that hold some of N columns (nodes), in compressed rows. Immutable; checked when it is made.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (P + 1,)
+        Row p has the entries ``indptr[p]`` .. ``indptr[p + 1] - 1``.
+    indices : ndarray of int32, shape (Z,)
+        Columns, ascending within a row, none twice. Arrays are referenced, not copied: do not change them.
+    weights : ndarray of float32, shape (Z,), optional
+        Finite, at least 0; 1 each where absent.
+    num_columns : int
+        N.
+
+    Raises
+    ------
+    InputError
+        Anything that is not as above.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.Incidence.from_pairs([0, 0, 2], [1, 3, 1], num_rows=3, num_columns=4)
+    Incidence(rows=3, columns=4, entries=3, weighted=False)
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float32] | None = None
+    num_columns: int = field(kw_only=True)
+    _prepared: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_columns", _count(self.num_columns, "num_columns"))
+        _check_arrays(self)
+        _check_entries(self)
+        if self.weights is not None:
+            _check_weights(self.weights)
+
+    @classmethod
+    def from_pairs(
+        cls, rows: ArrayLike, columns: ArrayLike, weights: ArrayLike | None = None, *, num_rows: int, num_columns: int
+    ) -> Incidence:
+        """An incidence of (row, column) pairs, in any order.
+
+        Parameters
+        ----------
+        rows, columns : array_like of int, shape (Z,)
+            A pair stands there once.
+        weights : array_like of float, shape (Z,), optional
+            Of each pair, finite and at least 0; rounded to float32. 1 each where absent.
+        num_rows, num_columns : int
+            P and N, each at most 2³¹ - 1.
+
+        Returns
+        -------
+        Incidence
+
+        Raises
+        ------
+        InputError
+            Numbers outside the rows or columns, a pair that is there twice (the first such is named), weights that are
+            negative, NaN or infinite.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Incidence.from_pairs([1, 0], [0, 2], [0.5, 2.0], num_rows=2, num_columns=3).indices
+        array([2, 0], dtype=int32)
+        """
+        limit = {"rows": _count(num_rows, "num_rows"), "columns": _count(num_columns, "num_columns")}
+        row, column = _numbers(rows, "rows", limit["rows"]), _numbers(columns, "columns", limit["columns"])
+        if row.size != column.size:
+            raise InputError(f"there are {row.size} rows and {column.size} columns; they must be pairs")
+        given = None if weights is None else _read_weights(weights, row.size)
+        order = np.lexsort((column, row))
+        _refuse_twice(row, column, order)
+        indptr = np.zeros(limit["rows"] + 1, np.int64)
+        np.cumsum(np.bincount(row, minlength=limit["rows"]), out=indptr[1:])
+        kept = None if given is None else given[order]
+        return cls(indptr, column[order].astype(np.int32), kept, num_columns=limit["columns"])
+
+    @property
+    def num_rows(self) -> int:
+        """P."""
+        return int(self.indptr.size - 1)
+
+    def normalised(self) -> Incidence:
+        """The incidence with each row's weights divided by their sum: a row's score is then a mean.
+
+        Sums are float64, over ascending columns, and quotients are rounded to float32 once. Rows without entries stay
+        empty, and a row that sums to 0 stays as it is.
+
+        Returns
+        -------
+        Incidence
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> pairs = hf.Incidence.from_pairs([0, 0, 2], [1, 3, 1], num_rows=3, num_columns=4)
+        >>> pairs.normalised().weights
+        array([0.5, 0.5, 1. ], dtype=float32)
+        """
+        length = np.diff(self.indptr)
+        row = np.repeat(np.arange(self.num_rows), length)
+        weights = np.ones(row.size) if self.weights is None else self.weights.astype(np.float64)
+        total = np.bincount(row, weights, minlength=self.num_rows)[row]
+        shares = np.divide(weights, total, out=weights.copy(), where=total > 0)
+        return Incidence(self.indptr, self.indices, shares.astype(np.float32), num_columns=self.num_columns)
+
+    def __repr__(self) -> str:
+        return (
+            f"Incidence(rows={self.num_rows}, columns={self.num_columns}, entries={self.indices.size}, "
+            f"weighted={self.weights is not None})"
+        )
+
+
+def _count(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MOST:
+        raise InputError(f"{name} is {value!r}; it must be a whole number from 0 to {MOST}")
+    return int(value)
+
+
+def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
+    array = to_numpy(given, name)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{name} are {array.dtype}{array.shape}; they must be whole numbers of shape (Z,)")
+    if array.size and (array.min() < 0 or array.max() >= limit):
+        wrong = array.min() if array.min() < 0 else array.max()
+        allowed = f"they are 0 .. {limit - 1}" if limit else f"num_{name} is 0"
+        raise InputError(f"{name} hold {wrong}; {allowed}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _read_weights(weights: ArrayLike, size: int) -> NDArray[np.float32]:
+    array = to_numpy(weights, "weights")
+    if array.shape != (size,) or array.dtype.kind not in "fiub":
+        raise InputError(f"weights are {array.dtype}{array.shape}; they must be real numbers of shape ({size},)")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = array.astype(np.float32)
+    _check_weights(rounded)
+    return rounded
+
+
+def _check_weights(weights: NDArray[np.float32]) -> None:
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise InputError(f"weights[{bad[0]}] is {weights[bad[0]]}; weights are finite float32 numbers, at least 0")
+
+
+def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    """``order`` is stable, so that of equal pairs the earlier one stands first."""
+    r, c = row[order], column[order]
+    again = np.flatnonzero((r[1:] == r[:-1]) & (c[1:] == c[:-1]))
+    if again.size:
+        first = again[np.argmin(order[again + 1])]
+        raise InputError(
+            f"pairs {order[first]} and {order[first + 1]} are both row {r[first]}, column {c[first]}; give a pair once, "
+            "with the sum of their weights"
+        )
+
+
+def _check_arrays(incidence: Incidence) -> None:
+    wanted = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
+    for name, dtype in wanted.items():
+        array = getattr(incidence, name)
+        if name == "weights" and array is None:
+            continue
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+            raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
+        if not array.flags.c_contiguous:
+            raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
+    indptr, entries = incidence.indptr, incidence.indices.size
+    if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(f"indptr does not ascend from 0 to {entries}")
+    if incidence.num_rows > MOST:
+        raise InputError(f"there are {incidence.num_rows} rows; there may be {MOST}")
+    if incidence.weights is not None and incidence.weights.size != entries:
+        raise InputError(f"there are {entries} indices and {incidence.weights.size} weights; give one for each")
+
+
+def _check_entries(incidence: Incidence) -> None:
+    indices = incidence.indices
+    if indices.size and (indices.min() < 0 or indices.max() >= incidence.num_columns):
+        raise InputError(f"indices holds a column outside 0 .. {incidence.num_columns - 1}")
+    falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
+    if not np.isin(falls, incidence.indptr).all():
+        raise InputError("indices do not ascend within a row")
