@@ -23,6 +23,7 @@ MODULES = ["hopfuse"] + [
 #: Modules that nothing documents by itself: constants, data and the program.
 PUBLIC = [
     "hopfuse",
+    "hopfuse.connect",
     "hopfuse.encoders",
     "hopfuse.evaluate",
     "hopfuse.extract",

@@ -28,6 +28,7 @@ PUBLIC = {
     "encoders",
     "extract",
     "lexical",
+    "connect",
     "evaluate",
     "adapters",
     "reference",

@@ -1,6 +1,6 @@
 """The error tree. Every error of the library derives from :class:`HopfuseError`."""
 
-__all__ = ["BackendError", "FormatError", "HopfuseError", "InputError", "MissingExtraError"]
+__all__ = ["BackendError", "EndpointError", "FormatError", "HopfuseError", "InputError", "MissingExtraError"]
 
 
 class HopfuseError(Exception):
@@ -20,6 +20,10 @@ class FormatError(HopfuseError, ValueError):
 
 class BackendError(HopfuseError, RuntimeError):
     """A backend or kernel variant was asked for that this machine cannot run, or a kernel failed."""
+
+
+class EndpointError(HopfuseError, RuntimeError):
+    """A service that was asked gave no answer, or none that can be used; the message says which, and the fix."""
 
 
 class MissingExtraError(HopfuseError, ImportError):
