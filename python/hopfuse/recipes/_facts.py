@@ -34,21 +34,29 @@ def facts_around(triples: Triples, seeds: Hits, hops: int) -> Facts:
     frontier = np.unique(
         np.repeat(np.arange(len(seeds)), seeds.counts) * n + seeds.ids[held]
     )  # query and entity in one
-    seen, found = frontier, [_step(triples, frontier // n, frontier % n)]
+    graph = (triples.rows, triples.indptr, triples.incident)
+    seen, found = frontier, [step(*graph, frontier // n, frontier % n)]
     for _ in range(hops - 1):
         frontier = np.setdiff1d(found[-1].query * n + found[-1].entity, seen)
         seen = np.union1d(seen, frontier)
-        found.append(_step(triples, frontier // n, frontier % n))
+        found.append(step(*graph, frontier // n, frontier % n))
     merged = [np.concatenate(parts) for parts in zip(*found, strict=True)]
     order = np.argsort(merged[0], kind="stable")
     return Facts(*(part[order] for part in merged))
 
 
-def _step(triples: Triples, query: NDArray[np.int64], entity: NDArray[np.int64]) -> Facts:
-    begin, count = triples.indptr[entity], np.diff(triples.indptr)[entity]
+def step(
+    rows: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    incident: NDArray[np.int32],
+    query: NDArray[np.int64],
+    entity: NDArray[np.int64],
+) -> Facts:
+    """The facts that have these entities at an end, for each of their queries."""
+    begin, count = indptr[entity], np.diff(indptr)[entity]
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    fact = triples.incident[np.repeat(begin, count) + within].astype(np.int64)
-    ends = triples.rows[fact][:, [0, 2]].astype(np.int64)
+    fact = incident[np.repeat(begin, count) + within].astype(np.int64)
+    ends = rows[fact][:, [0, 2]].astype(np.int64)
     return Facts(np.repeat(query, count), fact, ends.sum(axis=1) - np.repeat(entity, count))
 
 

@@ -1,0 +1,151 @@
+"""Where a policy's walk starts: candidates of a question, and the few of them that its facts speak for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ops.dense import dense_topk
+from ..ops.dice import dice_scores
+from ..types import Corpus, LabelSets
+from ._fact_gate import Verdict
+from ._seeding import EntitySeeder, Seed
+from .policy import Policy
+
+
+class Candidate(NamedTuple):
+    """An entity that may be a seed, and the factors of its weight.
+
+    ``match``: how it came in: by a mention (``exact``, ``alias``, ``nearest``, ``given``), by the question's vector
+    (``question``) or as an end of a kept fact (``fact``).
+    """
+
+    entity: int
+    surface: str
+    match: str
+    lexical: float
+    cosine: float
+    alias_ok: bool
+    specificity: float
+    align: float
+
+    @property
+    def weight(self) -> float:
+        """s(e) before all sum to 1: align * spec * aliasOK."""
+        return self.align * self.specificity if self.alias_ok else 0.0
+
+
+Candidates = dict[int, Candidate]
+Entries = dict[int, tuple[str, str, float | None]]
+"""Entity: surface, match and similarity (None: that of its name and the question)."""
+
+
+class CandidateFinder:
+    """Finds candidates of questions, by their mentions and by their vectors."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        seeder: EntitySeeder,
+        labels: LabelSets,
+        corpus: Corpus | None,
+        frequency: NDArray[np.int64],
+        threads: int | None,
+    ) -> None:
+        self._policy, self._seeder, self._labels, self._corpus = policy, seeder, labels, corpus
+        self._specificity = 1.0 / (1.0 + frequency) if policy.switches.specificity else np.ones(frequency.size)
+        self._threads = threads
+
+    def find(
+        self, queries: Sequence[str], asked: NDArray[Any] | None, mentions: Sequence[Sequence[Any]]
+    ) -> list[Candidates]:
+        """Candidates of each question; ``asked``: its vector among the entities', where there is one."""
+        rules, rows = self._policy.seeds, list[Entries]()
+        named = self._seeder.seeds(mentions, self._threads) if rules.source != "question" else [[] for _ in queries]
+        for mentioned in named:
+            rows.append({seed.entity: (seed.surface, seed.match, seed.similarity) for seed in mentioned})
+        if rules.source != "entities" and asked is not None and self._corpus is not None:
+            nearest = dense_topk(asked, self._corpus, rules.nearest, threads=self._threads)
+            for b, row in enumerate(rows):
+                for entity, _ in nearest.row(b):
+                    row.setdefault(entity, ("", "question", None))
+        crowded = [_crowded(row, rules.ambiguous) for row in named]
+        return self._made(queries, asked, rows, crowded)
+
+    def add_ends(
+        self,
+        queries: Sequence[str],
+        asked: NDArray[Any] | None,
+        found: list[Candidates],
+        kept: Sequence[Sequence[Verdict]],
+    ) -> list[Candidates]:
+        """The candidates, and the ends of the kept facts that are none yet."""
+        ends: list[Entries] = [
+            {
+                end: ("", "fact", None)
+                for verdict in row
+                for end in (verdict.head, verdict.tail)
+                if end not in candidates
+            }
+            for row, candidates in zip(kept, found, strict=True)
+        ]
+        more = self._made(queries, asked, ends, [frozenset[str]()] * len(ends))
+        return [candidates | others for candidates, others in zip(found, more, strict=True)]
+
+    def _made(
+        self,
+        queries: Sequence[str],
+        asked: NDArray[Any] | None,
+        rows: list[Entries],
+        crowded: Sequence[frozenset[str]],
+    ) -> list[Candidates]:
+        cosines, likeness = self._cosines(asked, rows), self._likeness(queries, rows)
+        rules, made = self._policy.seeds, list[Candidates]()
+        for b, row in enumerate(rows):
+            candidates: Candidates = {}
+            for entity, (surface, match, similarity) in row.items():
+                lexical = likeness[b][entity] if similarity is None else similarity
+                cosine = cosines[b].get(entity, 0.0)
+                align = rules.lexical * max(lexical, 0.0) + rules.embedding * max(cosine, 0.0)
+                fine = match != "alias" or surface not in crowded[b]
+                specificity = float(self._specificity[entity])
+                candidates[entity] = Candidate(entity, surface, match, lexical, cosine, fine, specificity, align)
+            made.append(candidates)
+        return made
+
+    def _cosines(self, asked: NDArray[Any] | None, rows: Sequence[Mapping[int, Any]]) -> list[dict[int, float]]:
+        most = max(map(len, rows), default=0)
+        if asked is None or self._corpus is None or most == 0 or self._policy.seeds.embedding == 0:
+            return [{} for _ in rows]
+        hits = dense_topk(asked, self._corpus, most, allow=[sorted(row) for row in rows], threads=self._threads)
+        return [dict(hits.row(b)) for b in range(len(rows))]
+
+    def _likeness(self, queries: Sequence[str], rows: Sequence[Mapping[int, Any]]) -> list[dict[int, float]]:
+        """Dice coefficient of the question and each entity's name."""
+        entities = [entity for row in rows for entity in row]
+        indptr = np.cumsum([0, *map(len, rows)])
+        if not entities:
+            return [{} for _ in rows]
+        scores = dice_scores(queries, self._labels, entities, indptr=indptr, threads=self._threads).tolist()
+        return [dict(zip(row, scores[indptr[b] : indptr[b + 1]], strict=True)) for b, row in enumerate(rows)]
+
+
+def _crowded(row: Sequence[Seed], most: int) -> frozenset[str]:
+    """Surfaces that are aliases of more entities than that."""
+    surfaces = [seed.surface for seed in row if seed.match == "alias"]
+    return frozenset(surface for surface in surfaces if surfaces.count(surface) > most)
+
+
+def phrase_seeds(candidates: Candidates, kept: Sequence[Verdict], most: int) -> dict[int, float]:
+    """The seeds and their weights: entities of the best kept facts first (the mean of their scores), then by weight."""
+    scores: dict[int, list[float]] = {}
+    for verdict in kept:
+        for end in {verdict.head, verdict.tail}:
+            scores.setdefault(end, []).append(verdict.score)
+    means = {end: sum(found) / len(found) for end, found in scores.items()}
+    able = [candidate for candidate in candidates.values() if candidate.weight > 0]
+    able.sort(key=lambda c: (-means.get(c.entity, -1.0), -c.weight, c.entity))
+    return {candidate.entity: candidate.weight for candidate in able[:most]}

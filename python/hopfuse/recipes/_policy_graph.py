@@ -1,0 +1,141 @@
+"""What a policy makes of an index: the typed graph of its walk, and the way from entities back to passages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..index import Index
+from ..types import Graph, Incidence
+from .policy import Policy
+
+TYPES = ("relation", "synonym", "context")
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyGraph:
+    """Laid out once for a recipe.
+
+    Attributes
+    ----------
+    graph : Graph
+        Nodes as in the index, its edges of the types ``TYPES``.
+    weights : tuple of float
+        eta of each type.
+    incidence : Incidence
+        B: passages by nodes. A passage holds its entities and, where passages are in the walk, itself.
+    frequency : ndarray of int64, shape (E,)
+        Passages that mention each entity.
+    scale : ndarray of float32, shape (P,)
+        1 / (length^beta * IPF^gamma).
+    hubs : ndarray of float64, shape (P,)
+        Share of each passage's entities that are hubs.
+    """
+
+    graph: Graph
+    weights: tuple[float, ...]
+    incidence: Incidence
+    frequency: NDArray[np.int64]
+    scale: NDArray[np.float32]
+    hubs: NDArray[np.float64]
+    _mentioning: NDArray[np.int64]
+    _bounds: NDArray[np.int64]
+
+    def passages_of(self, entity: int) -> NDArray[np.int64]:
+        """The passages that mention an entity."""
+        return self._mentioning[self._bounds[entity] : self._bounds[entity + 1]]
+
+    @classmethod
+    def of(cls, index: Index, policy: Policy) -> PolicyGraph:
+        assert index.graph is not None
+        src, dst, weight, types = index.graph.edges()
+        passages = index.num_passages
+        context = (src < passages) != (dst < passages)
+        between = (src < passages) & (dst < passages)
+        if between.any():
+            at = int(np.flatnonzero(between)[0])
+            raise InputError(
+                f"the graph joins passages {src[at]} and {dst[at]}; PolicyRAG reads passages through their entities: "
+                "build the graph without such edges"
+            )
+        kinds, factors = _kinds(index.graph.edge_type_names, policy)
+        kind = np.where(context, TYPES.index("context"), kinds[types])
+        weight = np.where(kind == 0, weight * factors[types], weight)
+        weights = _weights(policy)
+        kept = np.asarray(weights)[kind] > 0
+        graph = Graph.from_edges(
+            src[kept],
+            dst[kept],
+            weight[kept],
+            edge_type=kind[kept],
+            edge_type_names=TYPES,
+            num_nodes=index.graph.num_nodes,
+            directed=index.graph.directed,
+        )
+        mentions = np.unique(np.stack([np.minimum(src, dst)[context], np.maximum(src, dst)[context]], axis=1), axis=0)
+        entity = mentions[:, 1] - passages
+        frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
+        scale = _scale(policy, mentions[:, 0], frequency[entity], index.passage_lengths)
+        hub = frequency > policy.reranking.hub_share * passages
+        hubs = _means(mentions[:, 0], hub[entity].astype(np.float64), passages)
+        incidence = _incidence(mentions, policy, weights[-1] > 0, passages, graph.num_nodes)
+        bounds = np.concatenate([[0], np.cumsum(frequency)])
+        mentioning = mentions[np.argsort(entity, kind="stable"), 0]
+        return cls(graph, weights, incidence, frequency, scale, hubs, mentioning, bounds)
+
+
+def _kinds(names: Sequence[str], policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """For each type of the index's edges, which of ``TYPES`` it is between entities, and its family's weight."""
+    unknown = sorted(set(policy.families) - set(names))
+    if unknown:
+        raise InputError(f"families has {unknown[0]!r}; the index has edges of the types {', '.join(names)}")
+    kinds = np.array([TYPES.index("synonym" if name == "synonym" else "relation") for name in names], np.int64)
+    return kinds, np.array([policy.families.get(name, 1.0) for name in names], np.float32)
+
+
+def _weights(policy: Policy) -> tuple[float, ...]:
+    walk, on = policy.walk, policy.switches
+    parts = (on.relation_edges, walk.relation), (on.synonym_edges, walk.synonym), (on.passage_nodes, walk.context)
+    weights = tuple(weight if switch else 0.0 for switch, weight in parts)
+    if not any(weights):
+        raise InputError("the policy's switches leave no edges for the walk; leave one of them on")
+    return weights
+
+
+def _scale(
+    policy: Policy, passage: NDArray[np.int64], frequency: NDArray[np.int64], lengths: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """1 / (length^beta * IPF^gamma), both relative to their means over the passages; 1 without normalisation.
+
+    IPF: the mean of 1 + document frequency over a passage's entities, whose inverse multiplies the score. So what is
+    divided by grows with how common the entities are.
+    """
+    if not policy.switches.normalisation:
+        return np.ones(lengths.size, np.float32)
+    length = np.maximum(lengths, 1).astype(np.float64)
+    common = np.maximum(_means(passage, 1.0 + frequency, lengths.size), 1.0)
+    beta, gamma = policy.projection.beta, policy.projection.gamma
+    if lengths.size == 0:
+        return np.zeros(0, np.float32)
+    return np.asarray((length / length.mean()) ** -beta * (common / common.mean()) ** -gamma, np.float32)
+
+
+def _means(passage: NDArray[np.int64], values: NDArray[Any], passages: int) -> NDArray[np.float64]:
+    """The mean of each passage's values, 0 where it has none."""
+    count = np.bincount(passage, minlength=passages)
+    return np.asarray(np.bincount(passage, values, passages) / np.maximum(count, 1), np.float64)
+
+
+def _incidence(
+    mentions: NDArray[np.int64], policy: Policy, with_passages: bool, passages: int, nodes: int
+) -> Incidence:
+    rows, columns = mentions[:, 0], mentions[:, 1]
+    if with_passages:
+        rows, columns = np.concatenate([np.arange(passages), rows]), np.concatenate([np.arange(passages), columns])
+    incidence = Incidence.from_pairs(rows, columns, num_rows=passages, num_columns=nodes)
+    return incidence.normalised() if policy.projection.row_normalised else incidence

@@ -1,0 +1,31 @@
+"""Some rows of a list of hits, and lists put together from some rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..types import Hits
+from ..types.hits import PAD_ID, PAD_SCORE
+
+
+def take(hits: Hits, rows: NDArray[np.int64]) -> Hits:
+    """The hits of these queries."""
+    return Hits._trusted(hits.ids[rows], hits.scores[rows], hits.counts[rows])
+
+
+def spread(hits: Hits, rows: NDArray[np.int64], batch: int) -> Hits:
+    """Hits of these queries as those of a whole batch, in which the others have none."""
+    width = hits.ids.shape[1]
+    ids, scores = np.full((batch, width), PAD_ID, np.int64), np.full((batch, width), PAD_SCORE, np.float32)
+    counts = np.zeros(batch, np.int64)
+    ids[rows], scores[rows], counts[rows] = hits.ids, hits.scores, hits.counts
+    return Hits._trusted(ids, scores, counts)
+
+
+def filled(hits: Hits, other: Hits) -> Hits:
+    """``hits``, with the rows of ``other`` where they are empty."""
+    empty = hits.counts == 0
+    first = other.head(hits.ids.shape[1])
+    ids, scores = np.where(empty[:, None], first.ids, hits.ids), np.where(empty[:, None], first.scores, hits.scores)
+    return Hits._trusted(ids, scores, np.where(empty, first.counts, hits.counts))

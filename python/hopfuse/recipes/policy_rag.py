@@ -1,0 +1,312 @@
+"""PolicyRAG: retrieval over a graph of facts, by a policy that a person edits.
+
+    question ─► names, vector ─► candidates ─► facts around them ─► gate ─► kept facts ─┐
+        │                             └────────── align · spec · aliasOK ◄──────────────┘
+        │                                                ▼
+        ├─► vector ─► dense top-k ─► passage seeds ─► restart s ─► typed PPR ─► projection u = B'v ─► pool
+        │                                                                                              ▼
+        └─► title, coverage, path, hubs ────────────────────────────────────────────► re-ranking ─► top k
+
+All questions of a batch go through every stage together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..index import Index
+from ..ops._checks import check_k
+from ..ops.calibration import calibrate
+from ..ops.capture import Captured, capture
+from ..ops.dense import dense_topk
+from ..ops.ppr import ppr
+from ..ops.projection import project_topk
+from ..ops.seeding import seed_hits
+from ..types import Hits, LabelSets, Seeds
+from ..types.arrays import to_numpy
+from ._fact_gate import LanguageModel, Verdict, fill, judge
+from ._fact_search import FactFinder
+from ._mentions import Matcher, question_mentions
+from ._phrase_seeds import CandidateFinder, phrase_seeds
+from ._policy_graph import TYPES, PolicyGraph
+from ._policy_rerank import Reranker
+from ._policy_trace import trace_policy
+from ._questions import check_queries, checked_threshold, question_vectors, seed_width
+from ._rows import filled, spread, take
+from ._seeding import EntitySeeder, TextEncoder
+from .policy import Policy
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyRAGResult:
+    """What a search found; ids are passage rows of the index.
+
+    Attributes
+    ----------
+    hits : Hits
+        The re-ranked passages; those of a question without seeds are the dense list's, or none.
+    pool : Hits
+        The passages by their projected scores, before the re-ranking.
+    facts : list of list of Verdict
+        For each question the facts that the gate saw: ``fact``, ``head``, ``relation``, ``tail``, ``score``, ``kept``
+        and ``reason``, the kept ones first.
+    seeds : list of dict of int to float
+        Entities that each walk started from, and their shares of the restart's phrase part.
+    traces : list of dict, or None
+        One per question where ``explain=True``; see :meth:`PolicyRAG.search`.
+    """
+
+    hits: Hits
+    pool: Hits
+    facts: list[list[Verdict]]
+    seeds: list[dict[int, float]]
+    traces: list[dict[str, Any]] | None
+
+
+class PolicyRAG:
+    """The PolicyRAG retrieval system over an index with a graph of entities and, for its facts, ``facts``.
+
+    Parameters
+    ----------
+    index : Index
+        With a graph; nodes 0 .. P-1 are passages. Edges of the type ``"synonym"`` are synonyms, the others between
+        entities relations.
+    policy : Policy, optional
+        ``Policy.from_toml(text)``; by default the defaults of :class:`Policy`.
+    encoder : optional
+        ``encode_queries(texts)``, in the space of the entities' vectors: for the alignment of entities with a question,
+        and for mentions that no name or alias matches. Without it, alignment is by names alone.
+    fact_vectors : Corpus or array_like of float (F, d), optional
+        Of the index's facts, in the encoder's space. Without them a fact's score is its labels' mean Dice coefficient
+        with the question.
+    matcher : optional
+        ``match(texts)``, for questions given without their entities (:class:`hopfuse.extract.Gazetteer`).
+    llm : optional
+        ``ask(prompts, check=...)`` (:class:`hopfuse.connect.ChatEndpoint`): for :meth:`answer`, and for a policy whose
+        gate is ``"llm"``.
+    entity_threshold : float
+        Cosine similarity from which the nearest entity by embedding counts as matched.
+    threads : int, optional
+
+    References
+    ----------
+    PolicyRAG: Prompt-Guided Symbolic Graph Memory for Interpretable Multi-Hop Retrieval, 2025
+    (https://openreview.net/forum?id=0xlI09pvBs); passage seeds and the ranking of phrase seeds by their facts:
+    HippoRAG 2 (Gutiérrez et al., From RAG to Memory, 2025). What the paper leaves open is defined by :class:`Policy`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.extract import Extraction, build_memory
+    >>> memory = build_memory([
+    ...     Extraction("a", "Alien", "Ridley Scott directed Alien.", (), (("Ridley Scott", "directed", "Alien"),)),
+    ...     Extraction("b", "Ridley Scott", "Scott was born in South Shields.", ("Ridley Scott",), ()),
+    ... ])
+    >>> text = "version = 1\\n[seeds]\\npassages = 0.0\\n[switches]\\ndense_fallback = false"
+    >>> policy = hf.recipes.Policy.from_toml(text)
+    >>> recipe = hf.recipes.PolicyRAG(memory.index(), policy)
+    >>> found = recipe.search(["Who directed Alien?"], entities=[["Alien"]], k=2)
+    >>> found.hits.ids, found.facts[0][0].reason
+    (array([[0, 1]]), 'direct, one bridge')
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        policy: Policy | None = None,
+        *,
+        encoder: TextEncoder | None = None,
+        fact_vectors: Any = None,
+        matcher: Matcher | None = None,
+        llm: LanguageModel | None = None,
+        entity_threshold: float = 0.8,
+        threads: int | None = None,
+    ) -> None:
+        self.policy = Policy() if policy is None else policy
+        if index.graph is None:
+            raise InputError("PolicyRAG needs an index with a graph; build it with graph=, or from a memory")
+        on = self.policy.switches
+        self._passage_mass = self.policy.seeds.passages if on.passage_nodes else 0.0
+        if index.corpus is None and (self._passage_mass > 0 or on.dense_fallback):
+            raise InputError("the index has no vectors: set seeds.passages = 0 and switches.dense_fallback = false")
+        self.index, self.encoder, self.matcher, self.llm, self.threads = index, encoder, matcher, llm, threads
+        self.prepared = PolicyGraph.of(index, self.policy)
+        relations = () if index.facts is None else index.facts.relations
+        labels = LabelSets.from_labels([*index.entity_names, *relations])
+        self._seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
+        entities = index.entity_corpus
+        self._corpus = None if encoder is None or entities is None else entities.with_metric("cosine")
+        self._candidates = CandidateFinder(
+            self.policy, self._seeder, labels, self._corpus, self.prepared.frequency, threads
+        )
+        self._facts = FactFinder(index, self.policy, labels, fact_vectors, threads)
+        self._reranker = Reranker(index, self.policy, self.prepared)
+        self._captured: dict[int, Captured] = {}
+
+    def search(
+        self,
+        queries: Sequence[str],
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        edge_weights: Any = None,
+        k: int = 10,
+        explain: bool = False,
+    ) -> PolicyRAGResult:
+        """Rank the passages for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            B questions.
+        vectors : array_like of float (B, d), optional
+            Of the questions, in the space of the passages' vectors; by default the encoder's.
+        entities : sequence of B sequences of str or int, optional
+            Names as the questions have them, or entity numbers of the index; by default the matcher's.
+        edge_weights : array_like of float (3,) or (B, 3), optional
+            eta of relations, synonyms and context, for all questions or for each, instead of the policy's.
+        k : int
+        explain : bool
+            Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
+            for each hit the re-ranking ``terms``, the exact ``attribution`` of its projected score to the seeds (PPR is
+            linear in its restart) and the strongest ``path`` that leads to it.
+
+        Returns
+        -------
+        PolicyRAGResult
+        """
+        k = check_k(k)
+        check_queries(queries)
+        asked = self.encoder.encode_queries(list(queries)) if self._corpus is not None and self.encoder else None
+        mentions = question_mentions(self.matcher, queries, entities, len(queries))
+        candidates = self._candidates.find(queries, asked, mentions)
+        facts = judge(self.policy, self.llm, queries, self._facts.find(queries, asked, candidates), candidates)
+        kept = [[verdict for verdict in row if verdict.kept] for row in facts]
+        candidates = self._candidates.add_ends(queries, asked, candidates, kept)
+        weights = [phrase_seeds(*pair, self.policy.seeds.most) for pair in zip(candidates, kept, strict=True)]
+        seeds = [{e: w / sum(row.values()) for e, w in row.items()} for row in weights]
+        dense = self._dense(queries, vectors, k)
+        eta = self._eta(edge_weights, seeds)
+        pool, starts = self._walk(seeds, dense, eta)
+        ranked = self._reranker.rank(queries, pool, seeds, kept, k)
+        hits = filled(ranked.hits, dense) if dense is not None and self.policy.switches.dense_fallback else ranked.hits
+        found = PolicyRAGResult(hits, pool, facts, seeds, None)
+        return trace_policy(self, queries, found, candidates, ranked, starts, eta) if explain else found
+
+    def answer(self, queries: Sequence[str], found: PolicyRAGResult) -> list[str]:
+        """Answers from the first passages of a search alone, by the language model; what the policy says otherwise.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            Those that were searched.
+        found : PolicyRAGResult
+            What :meth:`search` returned for them.
+
+        Returns
+        -------
+        list of str
+            ``answers.not_found`` of the policy where the passages hold no answer, or where there is none.
+        """
+        check_queries(queries)
+        if self.llm is None:
+            raise InputError(
+                "answers need a language model; give the recipe llm=, such as hopfuse.connect.ChatEndpoint"
+            )
+        if len(queries) != len(found.hits):
+            raise InputError(f"{len(queries)} queries for {len(found.hits)} results; give those that were searched")
+        rules = self.policy.answers
+        read = [b for b in range(len(queries)) if found.hits.counts[b] > 0]
+        prompts = [
+            fill(
+                rules.prompt,
+                question=queries[b],
+                passages="\n\n".join(self._passage(p) for p, _ in found.hits.row(b)[: rules.passages]),
+                not_found=rules.not_found,
+            )
+            for b in read
+        ]
+        said = dict(zip(read, self.llm.ask(prompts, check=_answer), strict=True))
+        return [said.get(b, rules.not_found) for b in range(len(queries))]
+
+    def _passage(self, passage: int) -> str:
+        return f"{self.index.titles[passage]}\n{self.index.texts[passage]}".strip()
+
+    def _dense(self, queries: Sequence[str], vectors: Any, k: int) -> Hits | None:
+        """The passages nearest to each question: those that share the passage mass, and for the fallback."""
+        if self.index.corpus is None:
+            if vectors is not None:
+                raise InputError("vectors= is given, and the index has no vectors; leave it out")
+            return None
+        asked = question_vectors(self.encoder, queries, vectors, self.index.corpus.dim)
+        return dense_topk(asked, self.index.corpus, max(k, self.policy.seeds.passage_list), threads=self.threads)
+
+    @property
+    def term_weights(self) -> dict[str, float]:
+        """What each re-ranking term counts."""
+        return self._reranker.weights
+
+    def _walk(self, seeds: Sequence[dict[int, float]], dense: Hits | None, eta: NDArray[Any]) -> tuple[Hits, Seeds]:
+        """The pool of each question, empty where it has no seed, and where the walks of the others start."""
+        able, first = _able(seeds), self.index.num_passages
+        rows = [{first + e: mass for e, mass in seeds[b].items()} for b in able.tolist()]
+        starts = Seeds.from_rows(rows, seed_width(self.policy.seeds.most))
+        if dense is not None and self._passage_mass > 0:
+            shares = calibrate(dense.head(self.policy.seeds.passage_list), "min_max", threads=self.threads)
+            starts = seed_hits(starts, take(shares, able), self._passage_mass)
+        if eta.ndim == 1 and eta.tolist() == list(self.prepared.weights):
+            found = self._core(starts.nodes.shape[1])(starts.nodes, starts.weights)
+        else:
+            found = self.pool_of(starts, eta)
+        return spread(found, able, len(seeds)), starts
+
+    def _eta(self, edge_weights: Any, seeds: Sequence[dict[int, float]]) -> NDArray[Any]:
+        """Weights of the walks that are made: the policy's, or those given for all questions or for each."""
+        if edge_weights is None:
+            return np.asarray(self.prepared.weights)
+        eta, batch = to_numpy(edge_weights, "edge_weights"), len(seeds)
+        if eta.shape not in ((len(TYPES),), (batch, len(TYPES))):
+            raise InputError(
+                f"edge_weights has shape {eta.shape}; give eta of {', '.join(TYPES)}: ({len(TYPES)},) or ({batch}, "
+                f"{len(TYPES)})"
+            )
+        return eta if eta.ndim == 1 else eta[_able(seeds)]
+
+    def _core(self, width: int) -> Captured:
+        """The walk and the projection from restarts of one width: on a GPU one upload, one graph, one download."""
+        if width not in self._captured:
+            shapes: list[tuple[tuple[int, ...], Any]] = [((width,), np.int64), ((width,), np.float64)]
+            self._captured[width] = capture(lambda *starts: self.pool_of(Seeds(*starts), self.prepared.weights), shapes)
+        return self._captured[width]
+
+    def pool_of(self, starts: Seeds, eta: Any) -> Hits:
+        """The numeric core: v = typed PPR of the restarts, u = B'v by length and IPF, and its best passages."""
+        walk, prepared = self.policy.walk, self.prepared
+        v = ppr(
+            prepared.graph,
+            starts,
+            damping=walk.damping,
+            tol=walk.tol,
+            edge_type_weights=eta,
+            edge_type_norm=cast(Any, walk.edge_type_norm),
+            threads=self.threads,
+        )
+        pool = min(self.policy.reranking.pool, max(1, self.index.num_passages))
+        return project_topk(v.scores, prepared.incidence, pool, scale=prepared.scale, threads=self.threads)
+
+
+def _able(seeds: Sequence[dict[int, float]]) -> NDArray[np.int64]:
+    """The questions that have a seed."""
+    return np.flatnonzero([bool(row) for row in seeds])
+
+
+def _answer(said: Any) -> str:
+    if not isinstance(said, dict) or not isinstance(said.get("answer"), str):
+        raise ValueError('it must be {"answer": "..."}')
+    return str(said["answer"]).strip()

@@ -1,0 +1,115 @@
+"""The policy file: every key documented, checked and kept by a round trip."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields, replace
+
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.recipes import Policy
+from hopfuse.recipes.policy import SECTIONS
+from hypothesis import given
+from hypothesis import strategies as st
+
+KEYS = [(name, f) for name, kind in SECTIONS.items() for f in fields(kind)]
+
+
+def test_the_defaults_are_a_file_that_reads_back() -> None:
+    policy = Policy()
+    assert Policy.from_toml(policy.to_toml()) == policy == Policy.from_toml("version = 1")
+
+
+@pytest.mark.parametrize(("section", "f"), KEYS, ids=lambda part: getattr(part, "name", part))
+def test_every_key_stands_in_the_file_below_what_it_means(section: str, f) -> None:
+    lines = Policy().to_toml().split(f"\n[{section}]\n")[1].splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"{f.name} = "))
+    meant = f.metadata["doc"].splitlines()
+    comments = []
+    while at > 0 and lines[at - 1].startswith("#"):
+        at -= 1
+        comments.insert(0, lines[at].removeprefix("# "))
+    assert len(meant[0]) > 10
+    assert comments[: len(meant)] == meant
+
+
+@given(
+    damping=st.floats(0, 0.999),
+    keep=st.integers(1, 10**6),
+    gate=st.booleans(),
+    text=st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip),
+    families=st.dictionaries(
+        st.text(st.characters(min_codepoint=32, exclude_categories=("Cs", "Cc"))), st.floats(0, 1e9)
+    ),
+)
+def test_any_policy_survives_a_round_trip(damping, keep, gate, text, families) -> None:
+    policy = Policy()
+    policy = replace(
+        policy,
+        walk=replace(policy.walk, damping=damping),
+        facts=replace(policy.facts, keep=keep),
+        switches=replace(policy.switches, gate=gate),
+        answers=replace(
+            policy.answers,
+            not_found=text,
+            prompt=f'{{question}}{text}"{{passages}}',
+            filter_prompt="{question}{facts}" + text,
+        ),
+        families=families,
+    )
+    assert Policy.from_toml(policy.to_toml()) == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("version = 1\n[walk", "not TOML"),
+        ("", "version None; this release reads version = 1"),
+        ("version = 2", "version 2; this release reads version = 1"),
+        ("version = true", "version True"),
+        ("version = 1\n[stroll]\n", "allowed: seeds, facts, walk"),
+        ("version = 1\nwalk = 3", "walk is 3; it must be a table"),
+        ("version = 1\nfamilies = 3", "families is 3; it must be a table"),
+        ("version = 1\n[families]\nkinship = -1.0", "families.kinship is -1.0; it must be a finite number, at least 0"),
+        ("version = 1\n[walk]\nspeed = 1", "'speed'; allowed: damping, relation"),
+        ("version = 1\n[walk]\ndamping = 1.0", "walk.damping is 1.0; it must be a finite number in"),
+        ("version = 1\n[walk]\ndamping = nan", "walk.damping is nan"),
+        ("version = 1\n[walk]\ndamping = true", "walk.damping is True"),
+        ("version = 1\n[facts]\nkeep = 2.0", "facts.keep is 2.0; it must be a whole number, at least 1"),
+        ("version = 1\n[facts]\ngate = 'maybe'", "facts.gate is 'maybe'; it must be one of"),
+        ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be true or false"),
+        ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a text, not blank"),
+        ("version = 1\n[answers]\nprompt = '{question}'", "answers.prompt has no {passages}"),
+        ("version = 1\n[walk]\nrelation = 0.9", "relation, synonym and context sum to 1.5"),
+        ("version = 1\n[walk]\nrelation = 0\nsynonym = 0\ncontext = 0", "all 0; a walk needs edges"),
+        ("version = 1\n[walk]\ncontext = 0", "seeds.passages is above 0 and walk.context is 0"),
+        ("version = 1\n[seeds]\nlexical = 0\nembedding = 0", "no entity could be a seed"),
+    ],
+)
+def test_refusals_say_what_was_given_and_what_is_allowed(text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Policy.from_toml(text)
+    assert said in str(caught.value)
+
+
+def test_weights_of_a_joint_walk_may_exceed_one() -> None:
+    text = "version = 1\n[walk]\nrelation = 1\nsynonym = 1\ncontext = 1\nedge_type_norm = 'joint'"
+    assert Policy.from_toml(text).walk.relation == 1.0
+
+
+def test_switches_by_name() -> None:
+    policy = Policy().without("gate", "synonym_edges")
+    assert not policy.switches.gate
+    assert not policy.switches.synonym_edges
+    assert policy.switches.reranking
+    with pytest.raises(InputError, match="no switch 'gates'; allowed: specificity, gate"):
+        Policy().without("gates")
+
+
+def test_a_section_of_another_kind_is_refused() -> None:
+    with pytest.raises(InputError, match="walk is a dict; it must be WalkRules"):
+        Policy(walk={"damping": 0.5})  # type: ignore[arg-type]
+
+
+def test_the_file_has_nothing_but_its_sections() -> None:
+    assert set(tomllib.loads(Policy().to_toml())) == {"version", "families", *SECTIONS}

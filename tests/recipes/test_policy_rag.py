@@ -1,0 +1,395 @@
+"""PolicyRAG against its definition, written down again over the oracle; ablations, devices, traces, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from dataclasses import replace
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+import variants
+from compare import assert_bitwise, assert_hits_wellformed
+from hopfuse import reference
+from hopfuse.errors import InputError
+from hopfuse.recipes import Policy, PolicyRAG
+from hopfuse.recipes._fact_gate import judge
+from hopfuse.recipes._fact_search import Found
+from recipes.policy_world import PolicyWorld
+
+SWITCHES = [
+    "specificity",
+    "gate",
+    "synonym_edges",
+    "relation_edges",
+    "passage_nodes",
+    "normalisation",
+    "reranking",
+    "dense_fallback",
+]
+POLICIES = {
+    "entities alone": "version = 1\n[walk]\ncontext = 0\nrelation = 0.7\nsynonym = 0.3\n[seeds]\npassages = 0",
+    "by the question": "version = 1\n[seeds]\nsource = 'question'\nnearest = 3\nmost = 2",
+    "both": "version = 1\n[seeds]\nsource = 'both'\nlexical = 0.3\nembedding = 2.0\n[facts]\ncandidates = 12\nkeep = 2",
+    "joint": "version = 1\n[walk]\nedge_type_norm = 'joint'\ndamping = 0.85\n[families]\nbirth = 3.0\ncreation = 0.0",
+    "rows": "version = 1\n[projection]\nrow_normalised = true\nbeta = 1.0\ngamma = 1.0\n[reranking]\nhub_share = 0.1",
+    "all facts": "version = 1\n[facts]\nscope = 'all'\n[seeds]\npassages = 1.0\npassage_list = 4",
+}
+
+
+class Oracle:
+    """The recipe's docstring and policy, question by question in float64; the gate is the recipe's own."""
+
+    def __init__(self, world: PolicyWorld, policy: Policy, with_vectors: bool) -> None:
+        self.world, self.policy, self.with_vectors = world, policy, with_vectors
+        self.index, self.memory = world.index, world.memory
+        self.p, self.e = self.index.num_passages, self.index.num_entities
+        self.df = self.memory.document_frequency
+        self.held = [sorted({int(e) for q, e in self.memory.mentions if q == p}) for p in range(self.p)]
+
+    def candidate(self, question: str, asked: np.ndarray, entity: int, match: str) -> dict[str, Any]:
+        rules, name = self.policy.seeds, self.memory.entities[entity]
+        lexical = (
+            1.0 if match in ("exact", "given") else float(reference.dice_scores([question], [name], [[0]], [0, 1])[0])
+        )
+        vector = self.world.encoder.encode_passages([name])[0].astype(np.float64)
+        cosine = float(asked @ vector / math.sqrt((asked @ asked) * (vector @ vector))) if rules.embedding else 0.0
+        spec = 1.0 / (1.0 + self.df[entity]) if self.policy.switches.specificity else 1.0
+        return {
+            "match": match,
+            "specificity": spec,
+            "weight": (rules.lexical * max(lexical, 0) + rules.embedding * max(cosine, 0)) * spec,
+            "cosine": cosine,
+        }
+
+    def answer(self, b: int) -> tuple[dict[int, float], list[int], dict[int, float]]:
+        """Seeds, kept facts and the score of each passage of the pool."""
+        world, policy = self.world, self.policy
+        question = world.questions[b]
+        asked = world.encoder.encode_queries([question])[0].astype(np.float64)
+        names = {name.casefold(): e for e, name in enumerate(self.memory.entities)}
+        found: dict[int, dict[str, Any]] = {}
+        if policy.seeds.source != "question":
+            for mention in world.mentions[b]:
+                entity = names[mention.casefold()] if isinstance(mention, str) else mention
+                match = "exact" if isinstance(mention, str) else "given"
+                found.setdefault(entity, self.candidate(question, asked, entity, match))
+        if policy.seeds.source != "entities":
+            every = {e: self.candidate(question, asked, e, "question") for e in range(self.e)}
+            for e in sorted(every, key=lambda e: (-every[e]["cosine"], e))[: policy.seeds.nearest]:
+                found.setdefault(e, every[e])
+        facts = self.facts(question, asked, found)
+        known = {e: _Known(c["match"], c["specificity"]) for e, c in found.items()}
+        kept = [v for v in judge(policy, None, [question], [facts], [known])[0] if v.kept]
+        for end in {end for v in kept for end in (v.head, v.tail)}:
+            found.setdefault(end, self.candidate(question, asked, end, "fact"))
+        scores = {end: [v.score for v in kept if end in (v.head, v.tail)] for end in found}
+        order = sorted(
+            (e for e in found if found[e]["weight"] > 0),
+            key=lambda e: (-(np.mean(scores[e]) if scores[e] else -1.0), -found[e]["weight"], e),
+        )[: policy.seeds.most]
+        total = sum(found[e]["weight"] for e in order)
+        seeds = {e: found[e]["weight"] / total for e in order}
+        return seeds, [v.fact for v in kept], self.scores(question, asked, seeds, kept) if seeds else {}
+
+    def facts(self, question: str, asked: np.ndarray, found: dict[int, Any]) -> list[Found]:
+        rules, scored = self.policy.facts, []
+        for number, fact in enumerate(self.memory.facts):
+            if rules.scope == "seeds" and fact.head not in found and fact.tail not in found:
+                continue
+            labels = [self.memory.entities[fact.head], fact.relation, self.memory.entities[fact.tail]]
+            score = float(reference.dice_scores([question], labels, [[0, 1, 2]], [0, 1])[0])
+            if self.with_vectors:
+                vector = self.world.encoder.encode_passages([" ".join(labels)])[0].astype(np.float64)
+                score = float(asked @ vector / math.sqrt((asked @ asked) * (vector @ vector)))
+            if score <= 0:
+                continue
+            scored.append(Found(number, fact.head, fact.relation, fact.tail, score, " ".join(labels)))
+        return sorted(scored, key=lambda f: (-f.score, f.fact))[: rules.candidates]
+
+    def scores(self, question: str, asked: np.ndarray, seeds: dict[int, float], kept: list[Any]) -> dict[int, float]:
+        v = self.walk(asked, seeds)
+        projected = self.project(v)
+        pool = sorted((p for p in range(self.p) if projected[p] > 0), key=lambda p: (-projected[p], p))
+        pool = pool[: self.policy.reranking.pool]
+        rules, on = self.policy.reranking, self.policy.switches.reranking
+        words = self.words(" ".join([question, *(self.world.fact_texts[f.fact] for f in kept)]))
+        total = {}
+        for p in pool:
+            title = self.words(self.memory.titles[p])
+            phi_title = len(title & words) / len(title) if title else 0.0
+            phi_cov = sum(mass for e, mass in seeds.items() if e in self.held[p])
+            weight = sum(f.score for f in kept)
+            stated = sum(f.score for f in kept if p in self.memory.facts[f.fact].passages)
+            phi_path = stated / weight if weight > 0 else 0.0
+            hubs = [self.df[e] > rules.hub_share * self.p for e in self.held[p]]
+            terms = (
+                rules.title * phi_title + rules.coverage * phi_cov + rules.path * phi_path - rules.hub * np.mean(hubs)
+            )
+            total[p] = projected[p] / projected[pool[0]] + (terms if on else 0.0)
+        return total
+
+    def walk(self, asked: np.ndarray, seeds: dict[int, float]) -> np.ndarray:
+        policy, on = self.policy, self.policy.switches
+        start = np.zeros(self.p + self.e)
+        for e, mass in seeds.items():
+            start[self.p + e] += mass
+        if policy.seeds.passages > 0 and on.passage_nodes:
+            near = reference.dense_topk(
+                asked[None], self.index.vectors, policy.seeds.passage_list, metric="cosine"
+            ).row(0)
+            low, high = near[-1][1], near[0][1]
+            shares = {p: (s - low) / (high - low) for p, s in near}
+            for p, share in shares.items():
+                start[p] += policy.seeds.passages * share / sum(shares.values())
+        eta = [
+            policy.walk.relation if on.relation_edges else 0.0,
+            policy.walk.synonym if on.synonym_edges else 0.0,
+            policy.walk.context if on.passage_nodes else 0.0,
+        ]
+        src, dst, weight, kind = self.index.graph.edges()
+        names = self.index.graph.edge_type_names
+        new = [2 if names[k] == "context" else 1 if names[k] == "synonym" else 0 for k in kind]
+        factor = [policy.families.get(names[k], 1.0) for k in kind]
+        graph = hf.Graph.from_edges(
+            src, dst, weight * factor, num_nodes=self.p + self.e, edge_type=new, edge_type_names=["r", "s", "c"]
+        )
+        options = {"edge_type_weights": eta, "edge_type_norm": policy.walk.edge_type_norm}
+        return reference.ppr(graph, start[None], damping=policy.walk.damping, **options)[0]
+
+    def project(self, v: np.ndarray) -> np.ndarray:
+        policy, on = self.policy, self.policy.switches
+        lengths = np.array([max(1, len(text.split())) for text in self.memory.texts])
+        common = np.array([np.mean([1 + self.df[e] for e in held]) for held in self.held])
+        u = np.zeros(self.p)
+        for p, held in enumerate(self.held):
+            nodes = [self.p + e for e in held] + ([p] if policy.walk.context > 0 and on.passage_nodes else [])
+            u[p] = sum(v[node] for node in nodes) / (len(nodes) if policy.projection.row_normalised else 1)
+        if not on.normalisation:
+            return u
+        beta, gamma = policy.projection.beta, policy.projection.gamma
+        return u / ((lengths / lengths.mean()) ** beta * (common / common.mean()) ** gamma)
+
+    @staticmethod
+    def words(text: str) -> set[str]:
+        return set(re.findall(r"\w+", text.casefold()))
+
+
+class _Known:
+    def __init__(self, match: str, specificity: float) -> None:
+        self.match, self.specificity = match, specificity
+
+
+def recipe_of(world: PolicyWorld, policy: Policy, with_vectors: bool = True) -> PolicyRAG:
+    vectors = world.encoder.encode_passages(world.fact_texts) if with_vectors else None
+    return PolicyRAG(world.index, policy, encoder=world.encoder, fact_vectors=vectors)
+
+
+def assert_is_the_oracles(world: PolicyWorld, policy: Policy, with_vectors: bool) -> None:
+    found = world.ask(recipe_of(world, policy, with_vectors), k=12)
+    assert_hits_wellformed(found.hits)
+    oracle = Oracle(world, policy, with_vectors)
+    for b in range(len(world.questions)):
+        seeds, kept, scores = oracle.answer(b)
+        assert found.seeds[b] == pytest.approx(seeds, abs=1e-6)
+        assert [v.fact for v in found.facts[b] if v.kept] == kept
+        if not seeds:
+            continue
+        best = sorted(scores, key=lambda p: (-scores[p], p))[:12]
+        row = found.hits.row(b)
+        assert [score for _, score in row] == pytest.approx([scores[p] for p in best], abs=1e-5)
+        for (passage, _), expected in zip(row, best, strict=True):
+            assert passage == expected or abs(scores[passage] - scores[expected]) < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_its_composition_over_the_oracle(isa: str, seed: int) -> None:
+    assert_is_the_oracles(PolicyWorld(seed), Policy(), with_vectors=seed != 1)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_so_is_every_policy(name: str) -> None:
+    assert_is_the_oracles(PolicyWorld(7), Policy.from_toml(POLICIES[name]), with_vectors=True)
+    if name != "all facts":  # which are searched by vectors
+        assert_is_the_oracles(PolicyWorld(8), Policy.from_toml(POLICIES[name]), with_vectors=False)
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_so_is_every_ablation(switch: str) -> None:
+    assert_is_the_oracles(PolicyWorld(5), Policy().without(switch), True)
+
+
+def test_every_switch_changes_something() -> None:
+    world = PolicyWorld(5)
+    policy = replace(Policy(), facts=replace(Policy().facts, candidates=12))
+    whole = world.ask(recipe_of(world, policy), k=12)
+    for switch in SWITCHES:
+        other = world.ask(recipe_of(world, policy.without(switch)), k=12)
+        assert not np.array_equal(other.hits.scores, whole.hits.scores), switch
+
+
+@pytest.mark.emulator
+def test_the_cuda_kernels_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = variants.missing(variants.SIMT)
+    if reason is not None:
+        pytest.skip(reason)
+    recipe, world = recipe_of(PolicyWorld(3), Policy()), PolicyWorld(3)
+    expected = world.ask(recipe, k=9, explain=True)
+    monkeypatch.setenv("HOPFUSE_BACKEND", os.environ.get("HOPFUSE_BACKEND", ""))  # put back at the end
+    variants.use(variants.SIMT)
+    runtime = variants.simt_runtime()
+    runtime.launches.clear()
+    result = world.ask(recipe, k=9, explain=True)
+    assert {"ppr", "project"} <= {kernel.split("_")[0] for kernel, _, _ in runtime.launches}
+    for name in ("hits", "pool"):
+        for part, array in vars(getattr(expected, name)).items():
+            assert_bitwise(getattr(getattr(result, name), part), array, f"{part} of {name}")
+    assert result.seeds == expected.seeds
+    assert result.facts == expected.facts
+    assert result.traces == expected.traces
+
+
+def test_a_question_is_answered_alone_as_in_its_batch() -> None:
+    world = PolicyWorld(4)
+    recipe = recipe_of(world, Policy())
+    whole = world.ask(recipe, k=8)
+    for b, question in enumerate(world.questions):
+        alone = recipe.search([question], entities=[world.mentions[b]], k=8)
+        assert_bitwise(alone.hits.ids[0], whole.hits.ids[b])
+        assert_bitwise(alone.hits.scores[0], whole.hits.scores[b])
+
+
+def test_a_trace_says_where_each_score_comes_from() -> None:
+    world = PolicyWorld(4)
+    recipe = recipe_of(world, Policy())
+    found = world.ask(recipe, k=8, explain=True)
+    assert json.loads(json.dumps(found.traces)) == found.traces
+    for b, trace in enumerate(found.traces):
+        shares = {seed["entity"]: seed["share"] for seed in trace["seeds"] if seed["share"] > 0}
+        assert shares == pytest.approx(found.seeds[b])
+        assert [fact["fact"] for fact in trace["facts"]] == [verdict.fact for verdict in found.facts[b]]
+        assert [(hit["passage"], hit["score"]) for hit in trace["hits"]] == found.hits.row(b)
+        if not found.seeds[b]:
+            assert trace["ranked_by"] == "vectors"
+            continue
+        assert sum(seed["mass"] for seed in trace["passage_seeds"]) == pytest.approx(0.05 / 1.05)
+        pool = dict(found.pool.row(b))
+        for hit in trace["hits"]:
+            assert hit["projected"] == pool[hit["passage"]]
+            assert sum(part["score"] for part in hit["attribution"]) == pytest.approx(hit["projected"], rel=1e-5)
+            assert sum(hit["terms"].values()) == pytest.approx(hit["score"], abs=1e-6)
+            start, end = hit["path"][0], hit["path"][-1]
+            names = shares | {(seed["kind"], seed["number"]): 1 for seed in trace["passage_seeds"]}
+            assert start["number"] in names or (start["kind"], start["number"]) in names
+            assert end["kind"] == "entity" or end["number"] == hit["passage"]
+
+
+@pytest.mark.parametrize("norm", ["per_type", "joint"])
+def test_an_attribution_is_the_walk_of_one_seed_alone(norm: str) -> None:
+    """By the dense solution of y = d P'y + (1 - d) s for each seed, without its normalisation."""
+    world = PolicyWorld(9)
+    text = f"version = 1\n[walk]\nedge_type_norm = '{norm}'\n[switches]\nnormalisation = false"
+    policy = Policy.from_toml(text)
+    found = world.ask(recipe_of(world, policy), k=5, explain=True)
+    oracle, d = Oracle(world, policy, True), policy.walk.damping
+    p = transitions(oracle, norm)
+    for b, trace in enumerate(found.traces):
+        starts = {world.index.num_passages + e: share for e, share in found.seeds[b].items()}
+        mass = {node: share / 1.05 for node, share in starts.items()}
+        mass |= {seed["number"]: seed["mass"] for seed in trace["passage_seeds"]}
+        y = {n: np.linalg.solve(np.eye(len(p)) - d * p.T, (1 - d) * m * np.eye(len(p))[n]) for n, m in mass.items()}
+        norm_of_all = sum(map(np.sum, y.values()))
+        for hit in trace["hits"] if starts else []:
+            nodes = [hit["passage"], *(world.index.num_passages + e for e in oracle.held[hit["passage"]])]
+            for part in hit["attribution"]:
+                node = part["number"] + (world.index.num_passages if part["kind"] == "entity" else 0)
+                assert part["score"] == pytest.approx(y[node][nodes].sum() / norm_of_all, rel=1e-4, abs=1e-7)
+
+
+def transitions(oracle: Oracle, norm: str) -> np.ndarray:
+    """P of the default weights, dense."""
+    n = oracle.p + oracle.e
+    src, dst, weight, kind = oracle.index.graph.edges()
+    names = oracle.index.graph.edge_type_names
+    w = np.zeros((3, n, n))
+    for a, b, x, k in zip(src, dst, weight, kind, strict=True):
+        t = 2 if names[k] == "context" else 1 if names[k] == "synonym" else 0
+        w[t, a, b] += x
+        w[t, b, a] += x if a != b else 0.0
+    eta = np.array([Policy().walk.relation, Policy().walk.synonym, Policy().walk.context])
+    if norm == "joint":
+        whole = np.tensordot(eta, w, 1)
+        return whole / np.maximum(whole.sum(1, keepdims=True), 1e-300)
+    return np.tensordot(eta, w / np.maximum(w.sum(2, keepdims=True), 1e-300), 1)
+
+
+def test_edge_weights_of_a_question() -> None:
+    world = PolicyWorld(4)
+    recipe = recipe_of(world, Policy())
+    eta = np.tile([0.4, 0.2, 0.4], (6, 1))
+    assert_bitwise(world.ask(recipe, edge_weights=eta).hits.scores, world.ask(recipe).hits.scores)
+    eta[3] = [0.9, 0.0, 0.1]
+    changed, alone = world.ask(recipe, edge_weights=eta), world.ask(recipe, edge_weights=[0.9, 0.0, 0.1])
+    assert_bitwise(changed.hits.scores[3], alone.hits.scores[3])
+    assert_bitwise(changed.hits.scores[:3], world.ask(recipe).hits.scores[:3])
+    with pytest.raises(InputError, match=r"edge_weights has shape \(2,\); give eta of relation, synonym, context"):
+        world.ask(recipe, edge_weights=[0.5, 0.5])
+
+
+def test_an_alias_of_many_is_no_seed() -> None:
+    index = hf.Index.build(
+        passages=[{"text": "one"}, {"text": "two"}],
+        entities=["Ann Lee", "Bo Lee", "Cy Lee"],
+        aliases={0: ["Lee"], 1: ["Lee"], 2: ["Lee", "Cyrus"]},
+        graph=[{"src": 0, "dst": 2}, {"src": 0, "dst": 3}, {"src": 1, "dst": 4}],
+    )
+    text = "version = 1\n[seeds]\npassages = 0\nambiguous = 2\n[switches]\ndense_fallback = false"
+    recipe = PolicyRAG(index, Policy.from_toml(text))
+    found = recipe.search(["who is Lee?", "who is Cyrus?"], entities=[["Lee"], ["Cyrus"]], k=2, explain=True)
+    assert found.seeds == [{}, {2: 1.0}]
+    assert [seed["alias_ok"] for seed in found.traces[0]["seeds"]] == [False] * 3
+    assert found.hits.counts.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"fact_vectors": np.ones((3, 16))}, "fact_vectors are of 3 facts"),
+        ({"policy": Policy.from_toml(POLICIES["all facts"])}, "needs fact_vectors="),
+        ({"policy": Policy(families={"friendship": 2.0})}, "the index has edges of the types context"),
+        ({"policy": Policy().without("relation_edges", "synonym_edges", "passage_nodes")}, "leave no edges"),
+        ({"entity_threshold": 2.0}, "entity_threshold is 2.0"),
+    ],
+)
+def test_refusals(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        PolicyRAG(PolicyWorld(1).index, **options)
+
+
+def test_an_index_must_have_what_the_policy_needs() -> None:
+    with pytest.raises(InputError, match="needs an index with a graph"):
+        PolicyRAG(hf.Index.build(passages=[{"text": "one"}]))
+    bare = hf.Index.build(passages=[{"text": "one"}], graph=[{"src": 0, "dst": 1}])
+    with pytest.raises(InputError, match=r"no vectors: set seeds.passages = 0"):
+        PolicyRAG(bare)
+    joined = hf.Index.build(
+        passages=[{"text": "one"}, {"text": "two"}], graph=[{"src": 0, "dst": 1}], vectors=np.eye(2)
+    )
+    with pytest.raises(InputError, match="joins passages 0 and 1"):
+        PolicyRAG(joined)
+
+
+def test_searches_of_nothing_and_of_what_is_not_there() -> None:
+    world = PolicyWorld(1)
+    recipe = recipe_of(world, Policy())
+    assert recipe.search([], entities=[]).hits.ids.shape == (0, 10)
+    with pytest.raises(InputError, match="a recipe with a matcher"):
+        recipe.search(world.questions)
+    with pytest.raises(InputError, match="entities has 1 rows for 6 queries"):
+        recipe.search(world.questions, entities=[[]])
+    with pytest.raises(InputError, match="answers need a language model"):
+        recipe.answer(world.questions, world.ask(recipe))
