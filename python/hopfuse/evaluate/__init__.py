@@ -11,6 +11,7 @@ from .fragmentation import shared_names
 from .fused_legs import FusedLegs, fusion_trials
 from .grid import Grid, sweep_grid
 from .holm import holm
+from .html_policy import policy_page
 from .html_report import html_report
 from .legs import error_correlation, overlap, pool_loss
 from .mcnemar import mcnemar_exact
@@ -88,6 +89,7 @@ __all__ = [
     "option_curves",
     "overlap",
     "parse_metric",
+    "policy_page",
     "pool_loss",
     "query_tables",
     "query_trace",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table of escaped text, which scrolls by itself where it is too wide.
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, soft: Container[int] = ()) -> str:
+    """An HTML table of escaped text, which scrolls by itself where it is too wide; the rows of ``soft`` are grey.
 
     Examples
     --------
@@ -16,7 +16,10 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -
     '<div class="wide"><table><caption>all</caption><tr><th>run</th></tr><tr><td>a&lt;b</td></tr></table></div>'
     """
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    kinds = ("<tr>", '<tr class="soft">')
+    body = "".join(
+        kinds[at in soft] + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for at, row in enumerate(rows)
+    )
     return f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>'
 
 

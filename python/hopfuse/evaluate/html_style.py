@@ -23,11 +23,12 @@ th, td { border-bottom: 1px solid var(--rule); padding: 0.2em 0.7em; text-align:
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
 td:first-child { white-space: normal; min-width: 5em; }
 td.text { white-space: normal; min-width: 12em; }
-small { color: var(--soft); }
+small, tr.soft { color: var(--soft); }
 summary { cursor: pointer; }
 svg { width: 100%; height: auto; font-size: 12px; display: block; }
 .wide > svg { min-width: 460px; max-width: 780px; }
 .panels .wide > svg { min-width: 0; }
+.wide.graph > svg { min-width: 700px; max-width: none; }
 svg text { fill: currentColor; }
 svg .axis { stroke: currentColor; }
 svg .grid { stroke: var(--rule); }
@@ -38,10 +39,17 @@ svg .lost { fill: var(--lost); }
 svg polyline { fill: none; stroke-width: 1.8; }
 svg .area { stroke-width: 1.4; fill-opacity: 0.12; }
 svg .band { fill-opacity: 0.13; }
+svg .edge { fill: none; opacity: 0.75; }
+svg .edge.synonym { stroke-dasharray: 7 4; }
+svg .edge.context { stroke-dasharray: 2 3; }
+svg .edge.in { opacity: 0.45; }
+svg .node { fill: var(--paper); stroke: currentColor; }
+svg .node.passage, svg .node.hit { stroke: var(--c2); }
+svg .node.hit { stroke-width: 2; }
 svg text.on-dark { fill: #fff; }
 svg text.on-light { fill: #111; }
 """ + "".join(
-    f"svg polyline.series{at} {{ stroke: var(--c{at}); }}\n"
+    f"svg polyline.series{at}, svg .edge.series{at} {{ stroke: var(--c{at}); }}\n"
     f"svg .fill.series{at}, svg .band.series{at}, svg .area.series{at} {{ fill: var(--c{at}); }}\n"
     for at in range(6)
 )
