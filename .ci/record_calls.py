@@ -26,6 +26,8 @@ OUTPUTS = {
     "fuse": ("out_ids", "out_scores", "out_counts"),
     "ising": ("out_ids", "out_scores", "out_counts"),
     "dice": ("scores",),
+    "project": ("status", "out"),
+    "project_topk": ("status", "out_ids", "out_scores", "out_counts"),
 }
 # Outputs of dense_encode, which the replay makes anew.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
@@ -104,6 +106,14 @@ class Recorder:
     def dice(self, **fields: Any) -> None:
         _native.dice(**fields)
         self.add("dice", fields)
+
+    def project(self, **fields: Any) -> None:
+        _native.project(**fields)
+        self.add("project", fields)
+
+    def project_topk(self, **fields: Any) -> None:
+        _native.project_topk(**fields)
+        self.add("project_topk", fields)
 
 
 # ---- The calls -----------------------------------------------------------------------------------------------
@@ -218,6 +228,21 @@ def dice_calls(rng: np.random.Generator) -> None:
             hf.dice_scores(texts[60:], labels, candidates, indptr=[0, *ends, 900], threads=1)
 
 
+def project_calls(rng: np.random.Generator) -> None:
+    for weighted in (False, True):
+        rows, columns = 500, 300
+        pairs = np.unique(np.concatenate([rng.integers(0, rows * columns, 3000), 7 * columns + np.arange(columns)]))
+        weights = rng.random(pairs.size) if weighted else None
+        row, column = np.divmod(pairs, columns)
+        incidence = hf.Incidence.from_pairs(row, column, weights, num_rows=rows, num_columns=columns)
+        for batch in (1, 3, 5, 8, 16, 37):
+            scores = rng.integers(-8, 17, (batch, columns)) / 16
+            scale = rng.random(rows) if batch % 2 else None
+            hf.project(scores, incidence, scale=scale, threads=1)
+            for k in (1, 50, rows):
+                hf.project_topk(scores, incidence, k, scale=scale, threads=1)
+
+
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
     cpu._native = cpu_graph._native = recorder  # type: ignore[assignment]
@@ -227,6 +252,7 @@ def main(calls: Path, expected: Path) -> None:
     fusion_calls(rng)
     ising_calls(rng)
     dice_calls(rng)
+    project_calls(rng)
     calls.write_bytes(struct.pack("<I", len(recorder.calls)) + b"".join(recorder.calls))
     expected.write_bytes(b"".join(recorder.expected))
     print(f"{len(recorder.calls)} calls recorded on {_native.isa()}")

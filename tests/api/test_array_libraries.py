@@ -84,6 +84,18 @@ def test_dense_hits_are_of_the_library_that_queries_came_from(library: Any) -> N
         assert_bitwise(getattr(hits, name).array, getattr(expected, name), name)
 
 
+def test_projected_scores_are_of_the_library_that_scores_came_from(library: Any) -> None:
+    incidence = hf.Incidence.from_pairs([0, 0, 2], [1, 3, 0], num_rows=3, num_columns=4)
+    scores = np.arange(8, dtype=np.float32).reshape(2, 4)
+    made, hits = hf.project(library(scores), incidence), hf.project_topk(library(scores), incidence, 2)
+    assert isinstance(made, library)
+    assert_bitwise(made.array, hf.project(scores, incidence))
+    expected = hf.project_topk(scores, incidence, 2)
+    for name in ("ids", "scores", "counts"):
+        assert isinstance(getattr(hits, name), library), name
+        assert_bitwise(getattr(hits, name).array, getattr(expected, name), name)
+
+
 def test_fused_and_calibrated_hits_stay_in_their_library(library: Any) -> None:
     rng = np.random.default_rng(2)
     x, q = rng.standard_normal((50, 4)).astype(np.float32), rng.standard_normal((3, 4)).astype(np.float32)

@@ -135,7 +135,9 @@ def test_auto_takes_a_device_with_the_cpus_bits(use: Any) -> None:
     assert device.calls == tested + 1
 
 
-@pytest.mark.parametrize("op", ["ppr", "ppr_topk", "dense_topk", "calibrate", "fuse", "ising"])
+@pytest.mark.parametrize(
+    "op", ["ppr", "ppr_topk", "dense_topk", "calibrate", "fuse", "ising", "project", "project_topk"]
+)
 def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str) -> None:
     use(Altered(op))
     hits = hf.Hits([[1, 2]], [[2.0, 1.0]])

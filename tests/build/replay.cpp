@@ -264,6 +264,23 @@ struct Replay {
                                  threads});
     }
 
+    ProjectArgs projection(const Call& c) const {
+        return {{c.extent("indptr", 0) - 1, c.extent("scores", 1), c.array<int64_t>("indptr"),
+                 c.array<int32_t>("indices"), c.optional<float>("weight"), c.optional<float>("scale")},
+                c.extent("scores", 0),
+                c.array<float>("scores"),
+                c.array<int32_t>("status"),
+                threads};
+    }
+
+    Status project(const Call& c) const { return kernels.project_f32(projection(c), c.array<float>("out"), nullptr); }
+
+    Status project_topk(const Call& c) const {
+        const ProjectHits hits{c.extent("out_ids", 1), c.array<int64_t>("out_ids"), c.array<float>("out_scores"),
+                               c.array<int64_t>("out_counts")};
+        return kernels.project_f32(projection(c), nullptr, &hits);
+    }
+
     Status run(const Call& c) const {
         if (c.op == "graph") return Status::ok;
         if (c.op == "ppr") return ppr(c);
@@ -273,6 +290,8 @@ struct Replay {
         if (c.op == "fuse") return fuse(c);
         if (c.op == "ising") return ising(c);
         if (c.op == "dice") return dice(c);
+        if (c.op == "project") return project(c);
+        if (c.op == "project_topk") return project_topk(c);
         fail("unknown op " + c.op);
     }
 

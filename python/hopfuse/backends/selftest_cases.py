@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..types import Corpus, Graph, LabelSets
+from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
 from . import Backend
 from .arguments import DeviceSeeds, IsingModel, PprQueries
@@ -69,6 +69,7 @@ def quick_cases() -> Iterator[Case]:
     yield calibrate_case("pit", "mean")
     yield ising_case("ising", weighted=True)
     yield Case("dice", _dice)
+    yield from _projections()
     yield Case("search, recorded and replayed", _search)
 
 
@@ -89,6 +90,7 @@ def every_case() -> Iterator[Case]:
     yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
     yield Case("seed_hits", _seed_hits)
     yield Case("dice", _dice)
+    yield from _projections()
     yield Case("search, recorded and replayed", _search)
 
 
@@ -317,6 +319,26 @@ def _dice(backend: Backend) -> Answer:
 
 def _drawn_text(rng: np.random.Generator, length: int) -> str:
     return "".join(rng.choice(list("abcde "), length))
+
+
+def _projections() -> Iterator[Case]:
+    yield Case("project", lambda backend: _project(backend, None))
+    yield Case("project_topk", lambda backend: _project(backend, 30))
+
+
+def _project(backend: Backend, k: int | None) -> Answer:
+    """Rows without entries, one of all columns, scores that tie, denormal weights; all scores, or the best k rows."""
+    rng = np.random.default_rng(10)
+    rows, columns, batch = 300, 150, 11
+    pairs = np.unique(np.concatenate([rng.integers(0, rows * columns, 900), _HUB * columns + np.arange(columns)]))
+    weights = rng.random(pairs.size) * 10.0 ** rng.integers(-42, 2, pairs.size)
+    incidence = Incidence.from_pairs(*np.divmod(pairs, columns), weights, num_rows=rows, num_columns=columns)
+    scores = (rng.integers(-4, 9, (batch, columns)) / 8).astype(np.float32)
+    scale = rng.random(rows).astype(np.float32)
+    if k is None:
+        return [backend.project(incidence, scores, scale, threads=1)]
+    hits = backend.project_topk(incidence, scores, scale, k, threads=1)
+    return [hits["ids"], hits["scores"], hits["counts"]]
 
 
 def _search(backend: Backend) -> Answer:

@@ -1,0 +1,117 @@
+"""Incidence: pairs in any order, normalised rows, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from api.checks import refused
+from hypothesis import given
+from hypothesis import strategies as st
+
+PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), unique=True, max_size=30)
+
+
+@given(pairs=PAIRS, weighted=st.booleans())
+def test_rows_hold_their_pairs_by_ascending_columns(pairs: list[tuple[int, int]], weighted: bool) -> None:
+    weights = [1.0 + at for at in range(len(pairs))] if weighted else None
+    rows, columns = [row for row, _ in pairs], [column for _, column in pairs]
+    made = hf.Incidence.from_pairs(rows, columns, weights, num_rows=6, num_columns=8)
+    assert (made.num_rows, made.num_columns) == (6, 8)
+    weight_of = dict(zip(pairs, weights or [1.0] * len(pairs), strict=True))
+    for row in range(6):
+        entries = slice(made.indptr[row], made.indptr[row + 1])
+        held = sorted(column for r, column in pairs if r == row)
+        assert made.indices[entries].tolist() == held
+        if made.weights is not None:
+            assert made.weights[entries].tolist() == [weight_of[row, column] for column in held]
+    assert (made.weights is None) is not weighted
+    types = (made.indptr.dtype, made.indices.dtype)
+    assert types == (np.int64, np.int32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_normalised_rows_sum_to_1(weighted: bool) -> None:
+    weights = [3.0, 1.0, 0.1, 0.0, 0.0, 7.0] if weighted else None
+    made = hf.Incidence.from_pairs([0, 0, 0, 2, 2, 4], [1, 5, 2, 3, 4, 0], weights, num_rows=6, num_columns=6)
+    shares = made.normalised()
+    assert (shares.indices is made.indices, shares.num_columns) == (True, 6)
+    assert shares.weights is not None
+    if weighted:
+        total = 3.0 + float(np.float32(0.1)) + 1.0
+        expected = [3.0 / total, float(np.float32(0.1)) / total, 1.0 / total, 0.0, 0.0, 1.0]
+    else:
+        expected = [1 / 3, 1 / 3, 1 / 3, 0.5, 0.5, 1.0]
+    assert shares.weights.tolist() == np.array(expected, np.float32).tolist()
+    again = shares.normalised().weights
+    np.testing.assert_allclose(np.asarray(again), shares.weights, rtol=1e-6)
+
+
+def test_normalised_of_nothing_and_of_the_largest_numbers() -> None:
+    empty = hf.Incidence.from_pairs([], [], num_rows=0, num_columns=0)
+    assert empty.normalised().indices.size == 0
+    assert repr(empty) == "Incidence(rows=0, columns=0, entries=0, weighted=False)"
+    largest = float(np.finfo(np.float32).max)
+    wide = hf.Incidence.from_pairs([0, 0], [0, 1], [largest, largest], num_rows=1, num_columns=2)
+    assert np.asarray(wide.normalised().weights).tolist() == [0.5, 0.5]
+
+
+GOOD: dict[str, Any] = {"rows": [1, 0], "columns": [2, 1], "weights": [1.0, 2.0], "num_rows": 2, "num_columns": 3}
+BAD: list[tuple[dict[str, Any], list[str]]] = [
+    ({"rows": [1, 2]}, ["rows hold 2", "0 .. 1"]),
+    ({"columns": [-1, 0]}, ["columns hold -1", "0 .. 2"]),
+    ({"num_rows": 0}, ["num_rows is 0"]),
+    ({"rows": [1.0, 0.0]}, ["rows are float64(2,)", "whole numbers"]),
+    ({"rows": [[1, 0]]}, ["int64(1, 2)"]),
+    ({"rows": [1]}, ["1 rows and 2 columns", "pairs"]),
+    ({"weights": [1.0]}, ["weights are float64(1,)", "(2,)"]),
+    ({"weights": ["a", "b"]}, ["real numbers"]),
+    ({"weights": [1.0, -2.0]}, ["weights[1] is -2.0", "at least 0"]),
+    ({"weights": [np.nan, 2.0]}, ["weights[0] is nan"]),
+    ({"weights": [1e39, 2.0]}, ["weights[0] is inf", "float32"]),
+    ({"num_rows": -1}, ["num_rows is -1"]),
+    ({"num_rows": 2.0}, ["num_rows is 2.0"]),
+    ({"num_columns": True}, ["num_columns is True"]),
+    ({"num_columns": 2**31}, ["num_columns is 2147483648", "2147483647"]),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), BAD, ids=[str(next(iter(change.items())))[:40] for change, _ in BAD])
+def test_what_is_wrong_with_pairs_is_said(change: dict[str, Any], says: list[str]) -> None:
+    given = GOOD | change
+    refused(lambda: hf.Incidence.from_pairs(given.pop("rows"), given.pop("columns"), **given), says)
+
+
+def test_the_first_pair_that_is_there_twice_is_named() -> None:
+    rows, columns = [2, 0, 1, 0, 2, 1], [0, 3, 1, 3, 0, 1]
+    refused(
+        lambda: hf.Incidence.from_pairs(rows, columns, num_rows=3, num_columns=4),
+        ["pairs 1 and 3 are both row 0, column 3", "the sum of their weights"],
+    )
+
+
+INDPTR, INDICES, WEIGHTS = np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), np.ones(3, np.float32)
+ARRAYS: list[tuple[dict[str, Any], str]] = [
+    ({"indptr": np.array([0, 2])}, "ascend from 0 to 3"),
+    ({"indptr": np.array([0, 4, 3])}, "ascend from 0 to 3"),
+    ({"indptr": np.array([], np.int64)}, "ascend from 0 to 3"),
+    ({"indptr": np.array([0, 3, 3])}, "do not ascend within a row"),
+    ({"indptr": [0, 2, 3]}, "indptr must be an array of int64"),
+    ({"indices": INDICES.astype(np.int64)}, "indices must be an array of int32"),
+    ({"indices": np.array([0, 9, 2, 9, 1], np.int32)[::2]}, "not contiguous"),
+    ({"indices": np.array([0, 3, 1], np.int32)}, "outside 0 .. 2"),
+    ({"indices": np.array([2, 2, 1], np.int32)}, "do not ascend within a row"),
+    ({"weights": WEIGHTS[:2]}, "3 indices and 2 weights"),
+    ({"weights": WEIGHTS.astype(np.float64)}, "weights must be an array of float32"),
+    ({"weights": -WEIGHTS}, "weights[0] is -1.0"),
+    ({"num_columns": -1}, "num_columns is -1"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), ARRAYS)
+def test_what_is_wrong_with_arrays_is_said(change: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {"indptr": INDPTR, "indices": INDICES, "weights": WEIGHTS, "num_columns": 3}
+    assert hf.Incidence(**given).num_rows == 2
+    refused(lambda: hf.Incidence(**(given | change)), [says])
