@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
 #: Calibrations that leave a score below 0 where it is.
-_KEEPS_SIGN = ("max", "l2", "none")
+KEEPS_SIGN = ("max", "l2", "none")
 
 
 def fuse(
@@ -132,7 +132,7 @@ def fuse(
         "prior": _read_prior(prior),
         "k": k,
     }
-    needs_nonnegative = chosen.needs_nonnegative and rule.method in _KEEPS_SIGN
+    needs_nonnegative = chosen.needs_nonnegative and rule.method in KEEPS_SIGN
     device = device_for(backend, lists[0].ids, "the first list")
     if device is not None:
         if spoken and spoken.scale:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Hits
@@ -16,7 +18,7 @@ class LexicalLeg(Protocol):
     """What a recipe asks of a lexical leg; :class:`hopfuse.lexical.BM25` is one."""
 
     def search(self, questions: Sequence[str], k: int, /) -> Hits:
-        """At most k passages for each question."""
+        """At most k passages for each question; where ``allow=`` is a parameter too, as of ``dense_topk``, of those."""
         ...
 
 
@@ -30,23 +32,53 @@ def checked_leg(leg: Any, weight: Any, name: str = "lexical_weight") -> tuple[Le
     return leg, float(weight)
 
 
-def lexical_pool(leg: LexicalLeg | None, questions: Sequence[str] | None, k: int, num_passages: int) -> Hits | None:
-    """The leg's list for each question, padded to k, so that its shape is that of every batch."""
+def lexical_pool(
+    leg: LexicalLeg | None,
+    questions: Sequence[str] | None,
+    k: int,
+    num_passages: int,
+    allow: NDArray[np.bool_] | None = None,
+) -> Hits | None:
+    """The leg's list for each question, padded to k, so that its shape is that of every batch.
+
+    A leg without ``allow=`` is asked for all passages, whose first k that are allowed are the same list.
+    """
     if leg is None:
         return None
     if questions is None:
         raise InputError("search needs queries=, the questions as text, for the lexical leg")
-    found = leg.search(list(questions), k)
+    search: Any = leg.search
+    if allow is None:
+        found = search(list(questions), k)
+    elif _has_allow(search):
+        found = search(list(questions), k, allow=allow)
+    else:
+        found = search(list(questions), num_passages)
     if not isinstance(found, Hits) or len(found) != len(questions):
         raise InputError(
             f"the lexical leg found {found!r} for {len(questions)} questions; it must return Hits with a row for each"
         )
-    best = found.head(k)
-    if best.ids.size and best.ids.max() >= num_passages:
+    if found.ids.size and found.ids.max() >= num_passages:
         raise InputError(
-            f"the lexical leg found passage {best.ids.max()}; the index has {num_passages}: build it from their texts"
+            f"the lexical leg found passage {found.ids.max()}; the index has {num_passages}: build it from their texts"
         )
+    best = (found if allow is None else _only(found, allow)).head(k)
     ids = np.full((len(best), k), PAD_ID, np.int64)
     scores = np.full((len(best), k), PAD_SCORE, np.float32)
     ids[:, : best.shape[1]], scores[:, : best.shape[1]] = best.ids, best.scores
     return Hits(ids, scores, best.counts)
+
+
+def _has_allow(search: Any) -> bool:
+    try:
+        return "allow" in signature(search).parameters
+    except (TypeError, ValueError):  # what C code does not tell
+        return False
+
+
+def _only(hits: Hits, allow: NDArray[np.bool_]) -> Hits:
+    """The hits that are allowed, in their order."""
+    held = np.arange(hits.shape[1]) < hits.counts[:, None]
+    rows = np.broadcast_to(allow, (len(hits), allow.shape[-1]))
+    held &= np.take_along_axis(rows, np.where(held, hits.ids, 0), axis=1)
+    return Hits(np.where(held, hits.ids, PAD_ID), hits.scores)

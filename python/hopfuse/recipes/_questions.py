@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..types import Seeds
 from ..types.arrays import to_numpy
+from ._allowed import View
 from ._seeding import EntitySeeder, Seed, TextEncoder
 
 LEAST_SEEDS = 8
@@ -73,8 +74,9 @@ def question_seeds(
     entities: Any,
     batch: int | None,
     threads: int | None,
+    view: View | None = None,
 ) -> list[list[Seed]]:
-    """The seeds of each question, by the given entities or by the matcher's."""
+    """The seeds of each question, by the given entities or by the matcher's; those that it may not see weigh 0."""
     if entities is None:
         if queries is None or matcher is None:
             raise InputError("search needs entities=, or queries= and a recipe with a matcher")
@@ -84,12 +86,12 @@ def question_seeds(
         raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
     if batch is not None and len(entities) != batch:
         raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
-    return seeder.seeds(entities, threads)
+    return seeder.seeds(entities, threads, view)
 
 
 def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
-    """Entity seeds as nodes of the graph, in rows of a power of two."""
-    rows = [{num_passages + s.entity: s.weight for s in row} for row in seeds]
+    """Entity seeds that weigh something as nodes of the graph, in rows of a power of two."""
+    rows = [{num_passages + s.entity: s.weight for s in row if s.weight > 0} for row in seeds]
     return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
 
 

@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..index import Index
 from ..ops.dense import dense_topk
 from ..types import Corpus
+from ._allowed import View
 
 
 class TextEncoder(Protocol):
@@ -23,7 +24,10 @@ class TextEncoder(Protocol):
 
 
 class Seed(NamedTuple):
-    """Why an entity is a seed: the mention, how it was matched, and the weight 1 / passage frequency."""
+    """Why an entity is a seed: the mention, how it was matched, and the weight 1 / passage frequency.
+
+    A weight of 0: the question may not see the entity, and the walk does not start there.
+    """
 
     entity: int
     surface: str
@@ -65,43 +69,71 @@ class EntitySeeder:
         self._encoder = encoder
         self._threshold = threshold
 
-    def seeds(self, mentions: Sequence[Sequence[Any]], threads: int | None) -> list[list[Seed]]:
-        """Seeds of each query from its mentions: names, or entity numbers; an entity seeds a query once."""
+    def seeds(
+        self, mentions: Sequence[Sequence[Any]], threads: int | None, view: View | None = None
+    ) -> list[list[Seed]]:
+        """Seeds of each query from its mentions: names, or entity numbers; an entity seeds a query once.
+
+        Under a view, entities that a query does not see weigh 0, and a mention that names only such goes on to what it
+        would find without them: aliases, then the nearest. Frequencies are counted in the passages that are seen.
+        """
+        weights = None if view is None else view.seed_weights
+        of = [0] * len(mentions) if view is None or weights is None else view.of.tolist()
+        weights = self._weight[None] if weights is None else weights
         unmatched = dict.fromkeys(
-            m for row in mentions for m in row if isinstance(m, str) and fold(m) and not self._lookup(m)[1]
+            (group, m)
+            for group, row in zip(of, mentions, strict=True)
+            for m in row
+            if isinstance(m, str) and fold(m) and not _seen(self._named(m, weights[group]))
         )
-        nearest = self._nearest(list(unmatched), threads)
+        nearest = self._nearest(list(unmatched), weights, threads)
         rows = []
-        for query, row in enumerate(mentions):
+        for query, (group, row) in enumerate(zip(of, mentions, strict=True)):
             found: dict[int, Seed] = {}
             for mention in row:
-                for seed in self._matches(query, mention, nearest):
+                for seed in self._matches(query, mention, nearest.get((group, mention)), weights[group]):
                     found.setdefault(seed.entity, seed)
             rows.append(list(found.values()))
         return rows
 
-    def _lookup(self, surface: str) -> tuple[str, list[int]]:
-        key = fold(surface)
-        if key in self._names:
-            return "exact", self._names[key]
-        return "alias", self._aliases.get(key, [])
+    def _named(self, surface: str, weight: NDArray[np.float64]) -> list[Seed]:
+        """Entities of that name, or, where none of them is seen, of that alias too."""
+        key, found = fold(surface), list[Seed]()
+        for match, known in (("exact", self._names), ("alias", self._aliases)):
+            found += [Seed(e, surface, match, 1.0, float(weight[e])) for e in known.get(key, ())]
+            if _seen(found):
+                break
+        return found
 
-    def _matches(self, query: int, mention: Any, nearest: dict[str, tuple[int, float]]) -> list[Seed]:
+    def _matches(
+        self, query: int, mention: Any, nearest: tuple[int, float] | None, weight: NDArray[np.float64]
+    ) -> list[Seed]:
         if isinstance(mention, str):
-            match, entities = self._lookup(mention)
-            if not entities and mention in nearest:
-                entity, similarity = nearest[mention]
-                return [Seed(entity, mention, "nearest", similarity, float(self._weight[entity]))]
-            return [Seed(e, mention, match, 1.0, float(self._weight[e])) for e in entities]
+            found = self._named(mention, weight)
+            if nearest is not None:
+                entity, similarity = nearest
+                found.append(Seed(entity, mention, "nearest", similarity, float(weight[entity])))
+            return found
         if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
             raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
         if not 0 <= mention < self._weight.size:
             raise InputError(f"query {query} mentions entity {mention}; entities are 0 .. {self._weight.size - 1}")
-        return [Seed(int(mention), "", "given", 1.0, float(self._weight[mention]))]
+        return [Seed(int(mention), "", "given", 1.0, float(weight[mention]))]
 
-    def _nearest(self, surfaces: list[str], threads: int | None) -> dict[str, tuple[int, float]]:
-        if not surfaces or self._encoder is None or self._corpus is None:
+    def _nearest(
+        self, asked: list[tuple[int, str]], weights: NDArray[np.float64], threads: int | None
+    ) -> dict[tuple[int, str], tuple[int, float]]:
+        """The nearest entity that is seen, for each group and mention that found none by name."""
+        if not asked or self._encoder is None or self._corpus is None:
             return {}
-        hits = dense_topk(self._encoder.encode_queries(surfaces), self._corpus, 1, threads=threads)
-        best = zip(surfaces, hits.ids[:, 0], hits.scores[:, 0], strict=True)
-        return {s: (int(e), float(score)) for s, e, score in best if e >= 0 and score >= self._threshold}
+        surfaces = {surface: at for at, surface in enumerate(dict.fromkeys(surface for _, surface in asked))}
+        vectors = self._encoder.encode_queries(list(surfaces))[[surfaces[surface] for _, surface in asked]]
+        seen = weights > 0
+        allow = None if seen.all() else seen[0] if len(seen) == 1 else seen[[group for group, _ in asked]]
+        hits = dense_topk(vectors, self._corpus, 1, allow=allow, threads=threads)
+        best = zip(asked, hits.ids[:, 0], hits.scores[:, 0], strict=True)
+        return {key: (int(e), float(score)) for key, e, score in best if e >= 0 and score >= self._threshold}
+
+
+def _seen(seeds: Sequence[Seed]) -> bool:
+    return any(seed.weight > 0 for seed in seeds)

@@ -5,27 +5,31 @@
         ├─► entities ─► seeds, 1/frequency ────┴─► PPR ─► passages ─► pool (graph_k) ───► PIT ─┼─► Boltzmann ─► top k
         └─► words ─► a lexical leg, where there is one ─────────────► pool (lexical_k) ─► PIT ─┘
 
-All queries of a batch go through every stage together.
+Another fusion method stands in Boltzmann's place, its scale in PIT's. An Ising mean field comes behind it, where the
+recipe reranks. All questions of a batch go through every stage together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import InputError
+from ..fusion import Calibration, FusionMethod
+from ..fusion.calibration import CalibrationName, Ties
 from ..index import Index
 from ..ops._checks import check_k, check_whole
-from ..ops.calibration import calibrate
 from ..ops.capture import Captured, capture
 from ..ops.dense import dense_topk
-from ..ops.fusion import fuse
-from ..ops.ppr import ppr_topk
-from ..ops.seeding import seed_hits
+from ..ops.ising import ising_rerank
 from ..types import Hits, PprHits, Seeds
+from . import _fusing
+from ._allowed import View, Views
+from ._ising import Ising, read_ising
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
 from ._questions import (
     LEAST_SEEDS,
@@ -39,6 +43,7 @@ from ._questions import (
 )
 from ._seeding import EntitySeeder
 from ._trace import trace_queries
+from ._walk import checked_mass, read_type_weights, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +53,7 @@ class PhaseGraphResult:
     Attributes
     ----------
     hits : Hits
-        The fused ranking; ids are passage rows of the index.
+        The fused ranking, reranked where the recipe does; ids are passage rows of the index.
     dense, graph : Hits
         The two pools with their raw scores; the graph pool (a :class:`~hopfuse.PprHits`) of a query without seeds is
         empty.
@@ -58,6 +63,8 @@ class PhaseGraphResult:
         One per query where ``explain=True``; see :meth:`PhaseGraph.search`.
     lexical : Hits, or None
         The lexical pool with its raw scores, where the recipe has such a leg.
+    fused : Hits, or None
+        The fused candidates with their scores before reranking, where the recipe reranks.
     """
 
     hits: Hits
@@ -66,6 +73,7 @@ class PhaseGraphResult:
     seeds: Seeds
     traces: list[dict[str, Any]] | None
     lexical: Hits | None = None
+    fused: Hits | None = None
 
 
 class PhaseGraph:
@@ -75,18 +83,28 @@ class PhaseGraph:
     ----------
     index : Index
         With vectors and a graph.
-    alpha : float
-        Weight of the dense leg in [0, 1]; the graph leg has 1 - alpha.
+    alpha : float, optional
+        Weight of the dense leg in [0, 1], 0.7 by default; the graph leg has 1 - alpha.
     dense_k, graph_k : int
         Pool caps: list lengths matter as much as alpha.
     damping : float
         Of the walk (:func:`hopfuse.ppr`).
+    edge_weights : mapping of str to float, optional
+        What edges of a type count in the walk, by its name in the index's graph; 1 where it is not named. ``{"synonym":
+        0}`` leaves the links between synonyms out.
+    method : str or :class:`hopfuse.fusion.FusionMethod`
+        What fuses the pools: a name or an object of :mod:`hopfuse.fusion`. Weights are the legs': a method that reads
+        none takes neither ``alpha`` nor ``lexical_weight``.
+    calibration : str or :class:`hopfuse.fusion.Calibration`, optional
+        What scores go through first; by default the method's own.
+    temperature : "auto" or float > 0, optional
+        Of Boltzmann distributions, where the method has them; "auto", 2/3 of a list's mean energy, by default.
+    ties : {"strict", "weak", "mean", "rank"}, optional
+        Tie rule of the percentile ranks; "strict" by default.
     consensus : float
-        Added to passages that are in both pools (0.5 to 1.5 in the paper; probabilities are far smaller).
-    temperature : "auto" or float > 0
-        Of the Boltzmann distributions; "auto" is 2/3 of a list's mean energy.
-    ties : {"strict", "weak", "mean", "rank"}
-        Tie rule of the percentile ranks.
+        Added to passages that are in two pools or more (0.5 to 1.5 in the paper; probabilities are far smaller).
+    ising : :class:`Ising` or float
+        Reranks the fused candidates by the entities that they share; a number is the blend. 0: off.
     passage_seeds : float
         HippoRAG-2-style passage seeds: the restart mass on the dense pool (shares by min-max calibrated score)
         for each unit on entities. 0: entities only.
@@ -98,9 +116,9 @@ class PhaseGraph:
     lexical : optional
         ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`): a third list. The
         questions are then needed as text.
-    lexical_weight : float
+    lexical_weight : float, optional
         Weight of the lexical leg, at least 0, beside ``alpha`` and 1 - alpha. What serves depends on the questions: the
-        default, the graph's, was not fitted to any.
+        default, 0.3 as the graph's, was not fitted to any.
     lexical_k : int
         Its pool cap.
     entity_threshold : float
@@ -130,43 +148,43 @@ class PhaseGraph:
         self,
         index: Index,
         *,
-        alpha: float = 0.7,
+        alpha: float | None = None,
         dense_k: int = 100,
         graph_k: int = 30,
         damping: float = 0.5,
+        edge_weights: Mapping[str, float] | None = None,
+        method: str | FusionMethod = "boltzmann",
+        calibration: CalibrationName | Calibration | None = None,
+        temperature: float | Literal["auto"] | None = None,
+        ties: Ties | None = None,
         consensus: float = 0.0,
-        temperature: float | Literal["auto"] = "auto",
-        ties: Literal["strict", "weak", "mean", "rank"] = "strict",
+        ising: Ising | float = 0.0,
         passage_seeds: float = 0.0,
         encoder: Any = None,
         matcher: Any = None,
         lexical: LexicalLeg | None = None,
-        lexical_weight: float = 0.3,
+        lexical_weight: float | None = None,
         lexical_k: int = 100,
         entity_threshold: float = 0.8,
         threads: int | None = None,
     ) -> None:
         if index.corpus is None or index.graph is None:
             raise InputError("PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph=")
-        if isinstance(alpha, str) or not 0 <= alpha <= 1:
-            raise InputError(f"alpha is {alpha!r}; it must be in [0, 1]")
-        if isinstance(passage_seeds, str) or not (np.isfinite(passage_seeds) and passage_seeds >= 0):
-            raise InputError(f"passage_seeds is {passage_seeds!r}; it must be a finite number, at least 0")
-        if isinstance(consensus, bool) or not isinstance(consensus, int | float | np.integer | np.floating):
-            raise InputError(f"consensus is {consensus!r}; it must be one number, for all queries")
-        self.index = index
-        self.alpha = float(alpha)
+        self.index, self._corpus, self.threads = index, index.corpus, threads
+        self.method, self.calibration, self.ties = _fusing.chosen_method(method, temperature), calibration, ties
+        _fusing.check_weighted(self.method, alpha=alpha, lexical_weight=lexical_weight)
+        self.alpha, self.consensus = _fusing.checked_alpha(alpha), _fusing.checked_consensus(consensus)
         self.dense_k, self.graph_k = check_whole(dense_k, "dense_k"), check_whole(graph_k, "graph_k")
-        self.damping, self.consensus, self.passage_seeds = checked_damping(damping), consensus, float(passage_seeds)
-        self.temperature: float | Literal["auto"] = temperature
-        self.ties: Literal["strict", "weak", "mean", "rank"] = ties
-        self.encoder, self.matcher, self.threads = encoder, matcher, threads
-        self.lexical, self.lexical_weight = checked_leg(lexical, lexical_weight)
-        self.lexical_k = check_whole(lexical_k, "lexical_k")
-        self._corpus, self._graph = index.corpus, index.graph
-        self._passages = np.arange(index.num_passages)
+        self.damping, self.passage_seeds = checked_damping(damping), checked_mass(passage_seeds)
+        self.type_weights = read_type_weights(index.graph, edge_weights)
+        weight = _fusing.LEXICAL_WEIGHT if lexical_weight is None else lexical_weight
+        self.lexical, self.lexical_weight = checked_leg(lexical, weight)
+        self.lexical_k, self.ising = check_whole(lexical_k, "lexical_k"), read_ising(ising)
+        self._shared = self.ising.graph(index.graph, index.num_passages)
         self._captured: dict[tuple[Any, ...], Captured] = {}
+        self.encoder, self.matcher = encoder, matcher
         self._seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
+        self._views = Views(index.graph, index.num_passages)
         self._check_options()
 
     def search(
@@ -176,6 +194,8 @@ class PhaseGraph:
         vectors: Any = None,
         entities: Sequence[Sequence[Any]] | None = None,
         k: int = 10,
+        allowed: Any = None,
+        shared_graph: bool = False,
         explain: bool = False,
     ) -> PhaseGraphResult:
         """Rank the passages for a batch of questions.
@@ -189,31 +209,61 @@ class PhaseGraph:
         entities : sequence of B sequences of str or int, optional
             Names as the questions have them, or entity numbers of the index.
         k : int
+            Hits of each question; with ``ising`` at most its candidates.
+        allowed : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
+            Passages that a question may see, for all questions or for each. The others change no answer: the dense list
+            has none of them, the walk goes over the allowed passages and the entities next to those alone, and what a
+            name finds and how often an entity occurs (a seed's weight) is read of those entities and passages. Entities
+            that a question names and may not see are no seeds; its trace lists them. Three things are of the whole
+            index all the same: edges between two entities that it may see, whoever stated them (a type is left out by
+            ``edge_weights`` of 0); the names that a ``matcher`` knows; and a lexical leg's counts of words. A leg
+            whose ``search`` has no ``allow=`` is asked for lists of all P passages.
+        shared_graph : bool
+            The walk goes over everything with the whole index's seeds, and only what is listed is restricted. Each
+            distinct set of passages then is a walk of its own.
         explain : bool
-            Adds ``traces``: per query ``seeds`` (entity, surface, how it matched, weight), ``dense``, ``graph`` and
-            any ``lexical`` pool (raw score, percentile rank, probability), ``temperatures``, and for each hit what
-            each leg contributed.
+            Adds ``traces``: per query ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise,
+            those that it may not see) and ``allowed`` (how many passages it may, or None); ``dense``, ``graph`` and any
+            ``lexical`` pool (rank, raw score, ``percentile`` or, on another scale, ``calibrated``, ``probability`` or
+            ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions``, ``consensus`` and, where
+            reranked, its ``fused`` score and rank. A share, and contributions, are there where a fused score is the
+            weighted sum of what the method makes of each list alone; ``temperatures`` where the method has one a list.
 
         Returns
         -------
         PhaseGraphResult
+
+        Notes
+        -----
+        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`). With ``allowed``, and for a method that
+        refuses scores below 0 on a scale that keeps them, the operations run one by one, with the same answers.
         """
         if queries is not None:
             check_queries(queries)
+        self.ising.check_k(k := check_k(k))
         vectors = question_vectors(self.encoder, queries, vectors, self._corpus.dim)
-        seeds = question_seeds(self._seeder, self.matcher, queries, entities, len(vectors), self.threads)
-        lexical = lexical_pool(self.lexical, queries, self.lexical_k, self.index.num_passages)
+        view = self._views.read(allowed, len(vectors), shared_graph)
+        seeds = question_seeds(self._seeder, self.matcher, queries, entities, len(vectors), self.threads, view)
+        seen = None if view is None else view.allow
+        lexical = lexical_pool(self.lexical, queries, self.lexical_k, self.index.num_passages, seen)
 
         starts = padded(seeds, self.index.num_passages)
         words = () if lexical is None else (lexical.ids, lexical.scores, lexical.counts)
-        found = self._core(int(starts.nodes.shape[1]), k)(vectors, starts.nodes, starts.weights, *words)
-        pools = {"dense": found["dense"], "graph": found["graph"]} | ({} if lexical is None else {"lexical": lexical})
-        traces = trace_queries(self, seeds, pools, found["hits"]) if explain else None
-        return PhaseGraphResult(found["hits"], found["dense"], found["graph"], starts, traces, lexical)
+        alone = view is not None or _fusing.looks_at_scores(self.method, self.rule)
+        core: Any = partial(self._answer, k, view) if alone else self._core(int(starts.nodes.shape[1]), k)
+        found = core(vectors, starts.nodes, starts.weights, *words) | ({} if lexical is None else {"lexical": lexical})
+        traces = trace_queries(self, seeds, found, view) if explain else None
+        dense, graph, hits = found["dense"], found["graph"], found["hits"]
+        return PhaseGraphResult(hits, dense, graph, starts, traces, lexical, found.get("fused"))
+
+    @property
+    def rule(self) -> Calibration | None:
+        """What scores go through before the method reads them; None where it reads ranks."""
+        return _fusing.rule_of(self.method, self.calibration, self.ties)
 
     @property
     def weights(self) -> dict[str, float]:
-        """What each leg's probabilities count."""
+        """What each leg counts, where the method reads weights."""
         legs = {"dense": self.alpha, "graph": 1.0 - self.alpha}
         return legs if self.lexical is None else legs | {"lexical": self.lexical_weight}
 
@@ -227,6 +277,8 @@ class PhaseGraph:
     ) -> None:
         """Prepare searches of these batch sizes, so that the first need not wait; on the CPU there is nothing to do.
 
+        Nor is there for searches that are not recorded: see the notes of :meth:`search`.
+
         Parameters
         ----------
         k : int
@@ -235,50 +287,34 @@ class PhaseGraph:
         most_seeds : int
             Entities of a question; the width is a power of two, and each has recordings of its own.
         """
-        self._core(seed_width(check_whole(most_seeds, "most_seeds")), k).warmup(batch_sizes)
+        self.ising.check_k(k := check_k(k))
+        core = self._core(seed_width(check_whole(most_seeds, "most_seeds")), k)
+        core.warmup([] if _fusing.looks_at_scores(self.method, self.rule) else batch_sizes)
 
     def _core(self, width: int, k: int) -> Captured:
         """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""
-        options = (self.dense_k, self.graph_k, self.alpha, self.damping, self.consensus, self.temperature, self.ties)
-        key = (width, check_k(k), *options, self.passage_seeds, self.threads, *self.weights.values(), self.lexical_k)
+        options = (self.dense_k, self.graph_k, self.damping, self.consensus, self.passage_seeds, self.method)
+        scale = (self.calibration, self.ties, self.ising, *self.weights.values(), self.lexical_k)
+        key = (width, check_k(k), *options, *scale, self.threads)
         if key not in self._captured:
-
-            def search(vectors: Any, nodes: Any, weights: Any, *words: Any) -> dict[str, Hits]:
-                dense = dense_topk(vectors, self._corpus, self.dense_k, threads=self.threads)
-                graph = self._walk(Seeds(nodes, weights), dense)
-                lists = [dense, graph, Hits._trusted(*words)] if words else [dense, graph]
-                return {"dense": dense, "graph": graph, "hits": self._fuse(lists, k)}
-
             shapes: list[tuple[tuple[int, ...], Any]] = [((self._corpus.dim,), np.float32)]
             shapes += [((width,), np.int64), ((width,), np.float64)]
             if self.lexical is not None:
                 shapes += [((self.lexical_k,), np.int64), ((self.lexical_k,), np.float32), ((), np.int64)]
-            self._captured[key] = capture(search, shapes)
+            self._captured[key] = capture(partial(self._answer, k, None), shapes)
         return self._captured[key]
 
-    def _walk(self, seeds: Seeds, dense: Hits) -> PprHits:
-        """The graph pool: passages by Personalized PageRank from the seeds; empty where there are none."""
-        if self.passage_seeds > 0:
-            seeds = seed_hits(seeds, calibrate(dense, "min_max", threads=self.threads), self.passage_seeds)
-        return ppr_topk(
-            self._graph,
-            seeds,
-            self.graph_k,
-            among=self._passages,
-            stop="tol",
-            empty="skip",
-            damping=self.damping,
-            threads=self.threads,
-        )
-
-    def _fuse(self, lists: list[Hits], k: int) -> Hits:
-        return fuse(
-            lists,
-            method="boltzmann",
-            temperature=self.temperature,
-            weights=tuple(self.weights.values()),
-            ties=self.ties,
-            consensus=self.consensus,
-            k=k,
-            threads=self.threads,
-        )
+    def _answer(
+        self, k: int, view: View | None, vectors: Any, nodes: Any, weights: Any, *words: Any
+    ) -> dict[str, Hits]:
+        """Every stage behind the texts."""
+        allow = None if view is None else view.allow
+        dense = dense_topk(vectors, self._corpus, self.dense_k, allow=allow, threads=self.threads)
+        graph = walk(self, Seeds(nodes, weights), dense, view)
+        lists = [dense, graph, Hits._trusted(*words)] if words else [dense, graph]
+        found = {"dense": dense, "graph": graph}
+        if not self.ising.blend:
+            return found | {"hits": _fusing.fuse_pools(self, lists, k)}
+        fused = _fusing.fuse_pools(self, lists, self.ising.candidates)
+        best = ising_rerank(fused, self._shared, k=k, threads=self.threads, **self.ising.options)
+        return found | {"fused": fused, "hits": best}

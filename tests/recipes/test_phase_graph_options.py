@@ -1,0 +1,194 @@
+"""PhaseGraph's methods, scales, edge weights and reranking: each is its own composition over the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_equal
+from hopfuse import fusion, reference
+from hopfuse.errors import InputError
+from recipes.worlds import TYPES, assert_same_ranking, random_questions, random_world, walk_by_hand
+
+WORLD = random_world(3, passages=40, entities=25)
+
+
+@pytest.fixture(scope="module")
+def index() -> hf.Index:
+    return WORLD.index()
+
+
+@pytest.fixture(scope="module")
+def ask() -> dict[str, Any]:
+    return random_questions(4, batch=8)
+
+
+def weights_of(method: str) -> dict[str, Any]:
+    return {"weights": (0.7, 0.3)} if fusion.METHODS[method].weighted else {}
+
+
+@pytest.mark.parametrize("method", fusion.METHODS)
+@pytest.mark.parametrize("consensus", [0.0, 0.5])
+def test_every_method_is_its_composition_over_the_oracle(
+    index: hf.Index, ask: dict[str, Any], method: str, consensus: float
+) -> None:
+    recipe = hf.recipes.PhaseGraph(index, method=method, consensus=consensus, dense_k=20, graph_k=9)
+    found = recipe.search(**ask, k=10)
+    everyone = np.ones((len(found.hits), WORLD.passages), bool)
+    assert_same_ranking(found.graph, walk_by_hand(index, found, everyone, 9))
+    assert_same_ranking(found.dense, reference.dense_topk(ask["vectors"], index.corpus, 20))
+    expected = reference.fuse(
+        [found.dense, found.graph], method=method, consensus=consensus, k=10, **weights_of(method)
+    )
+    assert_same_ranking(found.hits, expected, tie=1e-6 if method == "gumbel" else 0.0)  # its last scores are tiny
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "rrf"},
+        {"method": fusion.RRF(rank_constant=5), "alpha": 0.4},
+        {"calibration": "min_max", "temperature": 0.2},
+        {"method": "tsallis", "temperature": 0.3, "ties": "mean"},
+        {"method": fusion.Tsallis(q=(1.0, 1.5))},
+        {"method": fusion.Boltzmann(wasserstein=2.0), "calibration": "min_max"},
+        {"method": "linear", "calibration": fusion.Calibration("theoretical_min_max", lower=(-1.0, 0.0))},
+        {"method": "comb_mnz", "calibration": "z_score", "alpha": 1.0},
+        {"method": "max", "consensus": 1.5},
+    ],
+    ids=repr,
+)
+def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options: dict[str, Any]) -> None:
+    found = hf.recipes.PhaseGraph(index, **options).search(**ask, k=12)
+    alpha = options.get("alpha", 0.7)
+    weights = None if options.get("method") == "max" else (alpha, 1 - alpha)
+    rest = {name: value for name, value in options.items() if name != "alpha"}
+    assert_hits_equal(found.hits, hf.fuse([found.dense, found.graph], weights=weights, k=12, **rest))
+
+
+@pytest.mark.parametrize("weights", [{"synonym": 0.0}, {"synonym": 0.5, "next": 2}, {"context": 3.0}])
+def test_edge_weights_are_the_walks(index: hf.Index, ask: dict[str, Any], weights: dict[str, float]) -> None:
+    found = hf.recipes.PhaseGraph(index, edge_weights=weights, graph_k=15).search(**ask)
+    everyone = np.ones((len(found.hits), WORLD.passages), bool)
+    eta = [weights.get(name, 1.0) for name in TYPES]
+    assert_same_ranking(found.graph, walk_by_hand(index, found, everyone, 15, edge_type_weights=eta))
+    plain = hf.recipes.PhaseGraph(index, graph_k=15).search(**ask)
+    assert_hits_equal(found.dense, plain.dense)
+    assert (found.graph.scores != plain.graph.scores).any()
+
+
+def test_a_weight_of_0_is_a_graph_without_those_edges(index: hf.Index, ask: dict[str, Any]) -> None:
+    unlinked = random_world(3, passages=40, entities=25)
+    unlinked.edges[:] = [edge for edge in unlinked.edges if edge[2] != "synonym"]
+    found = hf.recipes.PhaseGraph(index, edge_weights={"synonym": 0}).search(**ask)
+    assert_same_ranking(found.graph, hf.recipes.PhaseGraph(unlinked.index()).search(**ask).graph)
+
+
+def test_weights_of_1_change_nothing(index: hf.Index, ask: dict[str, Any]) -> None:
+    plain = hf.recipes.PhaseGraph(index).search(**ask)
+    for same in ({}, dict.fromkeys(TYPES, 1.0)):
+        assert_hits_equal(hf.recipes.PhaseGraph(index, edge_weights=same).search(**ask).graph, plain.graph)
+
+
+ISING = hf.recipes.Ising(blend=0.2, coupling=1.5, temperature=1.8, relaxation=0.7, steps=9, candidates=25)
+
+
+@pytest.mark.parametrize("method", ["boltzmann", "rrf"])
+def test_reranking_is_the_oracles_over_shared_entities(index: hf.Index, ask: dict[str, Any], method: str) -> None:
+    """Passages that follow each other are neighbours in the graph; what they share is entities alone."""
+    found = hf.recipes.PhaseGraph(index, ising=ISING, method=method).search(**ask, k=8)
+    src, dst, weight, kinds = index.graph.edges()  # type: ignore[union-attr]
+    of_entities = kinds != TYPES.index("next")
+    kept = (src[of_entities], dst[of_entities], weight[of_entities])
+    entities = hf.Graph.from_edges(*kept, num_nodes=WORLD.passages + len(WORLD.names))
+    fused = reference.fuse([found.dense, found.graph], method=method, weights=(0.7, 0.3), k=25)
+    assert found.fused is not None
+    assert_same_ranking(found.fused, fused)
+    assert_same_ranking(found.hits, reference.ising_rerank(fused, entities, **ISING.options, k=8))
+    assert (found.hits.ids != found.fused.ids[:, :8]).any()
+
+
+def test_a_graph_without_edges_between_passages_is_taken_as_it_is(ask: dict[str, Any]) -> None:
+    world = random_world(3, passages=40, entities=25)
+    world.edges[:] = [edge for edge in world.edges if edge[2] != "next"]
+    index = world.index()
+    found = hf.recipes.PhaseGraph(index, ising=0.1).search(**ask, k=8)
+    fused = hf.fuse([found.dense, found.graph], weights=(0.7, 0.3), k=100)
+    assert_hits_equal(found.hits, hf.ising_rerank(fused, index.graph, blend=0.1, k=8))
+
+
+def test_a_blend_of_0_is_off(index: hf.Index, ask: dict[str, Any]) -> None:
+    plain = hf.recipes.PhaseGraph(index).search(**ask)
+    for off in (0, 0.0, hf.recipes.Ising(coupling=9.0, candidates=1)):
+        found = hf.recipes.PhaseGraph(index, ising=off).search(**ask)
+        assert_hits_equal(found.hits, plain.hits)
+        assert found.fused is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "rff"}, "fusion method is 'rff'"),
+        ({"method": 3}, "fusion method is 3"),
+        ({"method": "rrf", "temperature": 0.5}, "'rrf' has no option 'temperature'"),
+        ({"method": fusion.Boltzmann(), "temperature": 0.5}, "give them to the object"),
+        ({"method": "rrf", "ties": "mean"}, "reads ranks, not scores: ties="),
+        ({"method": "rrf", "calibration": "pit"}, "reads ranks, not scores"),
+        ({"method": "max", "alpha": 0.5}, "'max' reads no weights; leave alpha out"),
+        ({"method": "comb_min", "lexical_weight": 0.5}, "'comb_min' reads no weights; leave lexical_weight out"),
+        ({"calibration": "z_score"}, "cannot use calibration 'z_score'"),
+        ({"calibration": "min_max", "ties": "mean"}, "only 'pit' has a tie rule"),
+        ({"edge_weights": {"synonyms": 1.0}}, "the type 'synonyms'; the graph has context, relation, synonym, next"),
+        ({"edge_weights": {"synonym": -1}}, r"edge_weights\['synonym'\] is -1"),
+        ({"edge_weights": {"synonym": True}}, r"edge_weights\['synonym'\] is True"),
+        ({"edge_weights": [1.0]}, "must map names"),
+        ({"ising": 2.0}, "blend is 2.0"),
+        ({"ising": "strong"}, "blend is 'strong'"),
+        ({"ising": True}, "blend is True"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_is_refused_at_once(index: hf.Index, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.recipes.PhaseGraph(index, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"candidates": 0}, "candidates is 0"),
+        ({"candidates": 1025}, "candidates is 1025"),
+        ({"temperature": 0}, "temperature is 0"),
+        ({"coupling": -1}, "coupling is -1"),
+        ({"relaxation": 2}, "relaxation is 2"),
+        ({"steps": 1.5}, "steps is 1.5"),
+    ],
+    ids=repr,
+)
+def test_options_of_the_reranking_are_refused_where_they_are_given(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf.recipes.Ising(**options)
+
+
+def test_more_hits_than_candidates_are_refused(index: hf.Index, ask: dict[str, Any]) -> None:
+    recipe = hf.recipes.PhaseGraph(index, ising=hf.recipes.Ising(blend=0.1, candidates=5))
+    assert recipe.search(**ask, k=5).hits.shape == (8, 5)
+    for call in (lambda: recipe.search(**ask, k=6), lambda: recipe.warmup(6)):
+        with pytest.raises(InputError, match="k is 6; with ising= only 5 candidates"):
+            call()
+
+
+def test_scores_below_0_are_refused_where_the_method_cannot_read_them(index: hf.Index, ask: dict[str, Any]) -> None:
+    recipe = hf.recipes.PhaseGraph(index, calibration="none")
+    with pytest.raises(InputError, match="list 0 has a negative score"):
+        recipe.search(**ask)
+
+
+def test_reranking_needs_a_graph_without_directions(ask: dict[str, Any]) -> None:
+    graph = hf.Graph.from_edges([0, 1], [2, 2], directed=True)
+    index = hf.Index.build(passages=[{"text": "a"}, {"text": "b"}], vectors=np.eye(2), entities=["E"], graph=graph)
+    hf.recipes.PhaseGraph(index)
+    with pytest.raises(InputError, match="the graph is directed"):
+        hf.recipes.PhaseGraph(index, ising=0.1)

@@ -1,0 +1,143 @@
+"""Small indexes that can be taken apart: passages of several owners over one graph, and the index of one owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse import reference
+from numpy.typing import NDArray
+
+DIM = 6
+TYPES = ("context", "relation", "synonym", "next")
+
+
+@dataclass(frozen=True)
+class World:
+    """What an index is built of; edges are (src, dst, type, weight) by node."""
+
+    vectors: NDArray[np.float32]
+    names: list[str]
+    entity_vectors: NDArray[np.float32]
+    edges: list[tuple[int, int, str, float]]
+    aliases: dict[int, list[str]] = field(default_factory=dict)
+
+    @property
+    def passages(self) -> int:
+        return len(self.vectors)
+
+    def index(self) -> hf.Index:
+        src, dst, kinds, weights = (list(column) for column in zip(*self.edges, strict=True))
+        graph = hf.Graph.from_edges(
+            src,
+            dst,
+            weights,
+            num_nodes=self.passages + len(self.names),
+            edge_type=[TYPES.index(kind) for kind in kinds],
+            edge_type_names=TYPES,
+        )
+        return hf.Index.build(
+            passages=[{"title": f"Title {p}", "text": f"text {p}"} for p in range(self.passages)],
+            vectors=self.vectors,
+            entities=self.names,
+            aliases=self.aliases,
+            entity_vectors=self.entity_vectors,
+            graph=graph,
+            metric="cosine",
+        )
+
+    def seen(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Nodes: some passages, and the entities next to them."""
+        nodes = np.concatenate([mask, np.zeros(len(self.names), bool)])
+        for a, b, _, _ in self.edges:
+            low, high = min(a, b), max(a, b)
+            if low < self.passages <= high and mask[low]:
+                nodes[high] = True
+        return nodes
+
+    def alone(self, mask: NDArray[np.bool_]) -> tuple[World, NDArray[np.int64], NDArray[np.int64]]:
+        """The world of some passages alone; which passages and which entities it has."""
+        nodes = self.seen(mask)
+        number = np.cumsum(nodes) - 1
+        kept = np.flatnonzero(nodes[self.passages :])
+        edges = [(int(number[a]), int(number[b]), kind, w) for a, b, kind, w in self.edges if nodes[a] and nodes[b]]
+        world = World(
+            self.vectors[mask],
+            [self.names[e] for e in kept],
+            self.entity_vectors[kept],
+            edges,
+            {at: self.aliases[e] for at, e in enumerate(kept.tolist()) if e in self.aliases},
+        )
+        return world, np.flatnonzero(mask), kept
+
+    def with_others_changed(self, mask: NDArray[np.bool_], seed: int) -> World:
+        """The same but for what the passages outside a mask say: their vectors, links and own entities' names."""
+        rng, nodes = np.random.default_rng(seed), self.seen(mask)
+        vectors = np.where(mask[:, None], self.vectors, rng.standard_normal(self.vectors.shape)).astype(np.float32)
+        edges = [edge for edge in self.edges if nodes[edge[0]] and nodes[edge[1]]]
+        entities = np.arange(len(self.names)) + self.passages
+        for p in np.flatnonzero(~mask).tolist():
+            edges += [(p, int(e), "context", 2.0) for e in rng.choice(entities, 4, replace=False)]
+        hidden = entities[~nodes[entities]]
+        ends = rng.choice(hidden, (8, 2)) if hidden.size else np.zeros((0, 2), int)
+        edges += [(int(a), int(b), "relation", 3.0) for a, b in ends if a != b]
+        names = [name if nodes[self.passages + e] else f"Entity {e % 3}" for e, name in enumerate(self.names)]
+        return replace(self, vectors=vectors, edges=edges, names=names)
+
+
+def random_world(seed: int, passages: int = 24, entities: int = 16) -> World:
+    """Typed edges of all kinds, between passages too; entities that several names and aliases share."""
+    rng = np.random.default_rng(seed)
+    edges = [
+        (p, passages + int(e), "context", float(rng.integers(1, 4)))
+        for p in range(passages)
+        for e in rng.choice(entities, 3, replace=False)
+    ]
+    for kind, count in (("relation", 12), ("synonym", 8)):
+        pairs = passages + rng.choice(entities, (count, 2))
+        edges += [(int(a), int(b), kind, 1.0) for a, b in pairs if a != b]
+    edges += [(p, p + 1, "next", 1.0) for p in range(passages - 1) if p % 4]
+    return World(
+        rng.standard_normal((passages, DIM)).astype(np.float32),
+        [f"Entity {e % (entities - 2)}" for e in range(entities)],
+        rng.standard_normal((entities, DIM)).astype(np.float32),
+        edges,
+        {1: ["Other", "Entity 5"], 7: ["Other"]},
+    )
+
+
+def random_questions(seed: int, batch: int = 5) -> dict[str, Any]:
+    """Vectors and mentions: names, aliases, nothing, what nobody is called."""
+    rng = np.random.default_rng(seed)
+    said = ["Entity 0", "entity 3", "Other", "Entity 5", "Entity 8", "nobody", "Entity 1", "Entity 12"]
+    mentions = [[said[i] for i in rng.choice(len(said), rng.integers(0, 4), replace=False)] for _ in range(batch)]
+    return {"vectors": rng.standard_normal((batch, DIM)).astype(np.float32), "entities": mentions}
+
+
+def walk_by_hand(index: hf.Index, found: Any, among: Any, k: int, nodes: Any = None, **options: Any) -> hf.Hits:
+    """The graph pool by the oracle, from the seeds of a search; ``among`` and ``nodes``: a mask for each question."""
+    ids, scores = np.full((len(found.hits), k), -1), np.full((len(found.hits), k), -np.inf)
+    for b, (row, weights) in enumerate(zip(found.seeds.nodes, found.seeds.weights, strict=True)):
+        held = row >= 0
+        if not held.any():
+            continue
+        seeds = dict(zip(row[held].tolist(), weights[held].tolist(), strict=True))
+        if nodes is not None:
+            options["allowed_nodes"] = nodes[b]
+        passages = np.flatnonzero(among[b])
+        (best,), (found_scores,) = reference.ppr_topk(index.graph, [seeds], k, among=passages, damping=0.5, **options)
+        ids[b, : len(best)], scores[b, : len(best)] = best, found_scores
+    return hf.Hits(ids, scores)
+
+
+def assert_same_ranking(found: Any, expected: Any, tie: float = 0.0) -> None:
+    """Ids equal, scores to 1e-5; ids that the oracle has within ``tie`` of each other may stand in either order."""
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    held = found.ids >= 0
+    np.testing.assert_allclose(found.scores[held], np.asarray(expected.scores)[held], atol=1e-5, rtol=1e-5)
+    for b, at in np.argwhere(found.ids != expected.ids):
+        there = np.flatnonzero(expected.ids[b] == found.ids[b, at])
+        assert there.size, f"row {b}: {found.ids[b]} is not {expected.ids[b]}"
+        assert abs(expected.scores[b, there[0]] - expected.scores[b, at]) < tie, f"row {b}: {found.ids[b]}"
