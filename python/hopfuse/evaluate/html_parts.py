@@ -7,19 +7,29 @@ from html import escape
 from typing import Any
 
 
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, soft: Container[int] = ()) -> str:
-    """An HTML table of escaped text, which scrolls by itself where it is too wide; the rows of ``soft`` are grey.
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    soft: Container[int] = (),
+    words: Container[str] = (),
+) -> str:
+    """An HTML table of escaped text, which scrolls by itself where it is too wide.
+
+    The rows of ``soft`` are grey; the columns ``words`` are set as text, in lines.
 
     Examples
     --------
     >>> table("all", ["run"], [["a<b"]])
     '<div class="wide"><table><caption>all</caption><tr><th>run</th></tr><tr><td>a&lt;b</td></tr></table></div>'
     """
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    kinds = ("<tr>", '<tr class="soft">')
-    body = "".join(
-        kinds[at in soft] + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for at, row in enumerate(rows)
-    )
+    kinds = [' class="text"' if column in words else "" for column in columns]
+    head = "".join(f"<th{kind}>{escape(column)}</th>" for kind, column in zip(kinds, columns, strict=True))
+    body = ""
+    for at, row in enumerate(rows):
+        cells = "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
+        body += f'<tr class="soft">{cells}</tr>' if at in soft else f"<tr>{cells}</tr>"
     return f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>'
 
 

@@ -18,6 +18,7 @@ NAMED_SEEDS = 5
 OTHERS = "other seeds"
 _SEEDS = ("seed", "matched by", "in the question", "align", "names", "vectors", "specificity", "aliasOK", "share")
 _HITS = ("rank", "passage", "id", "score", "projected", "terms", "strongest path")
+_WORDS = ("passage", "terms", "strongest path", "head", "relation", "tail", "reason")
 
 
 def policy_page(trace: Mapping[str, Any]) -> str:
@@ -95,7 +96,7 @@ def _facts(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ]
     columns = ("head", "relation", "tail", "score", "gate", "reason", "fact")
     dropped = {at for at, one in enumerate(facts) if not one["kept"]}
-    yield table("Facts that the gate saw", columns, rows, soft=dropped) if rows else "<p>None.</p>"
+    yield table("Facts that the gate saw", columns, rows, soft=dropped, words=_WORDS) if rows else "<p>None.</p>"
 
 
 def _hits(trace: Mapping[str, Any]) -> Iterator[str]:
@@ -103,26 +104,26 @@ def _hits(trace: Mapping[str, Any]) -> Iterator[str]:
     if trace["ranked_by"] != "policy":
         yield "<h2>Hits</h2><p>No seed: this is the ranking by vectors.</p>"
         rows = [[str(at), _name(hit), hit["id"], f"{hit['score']:.4f}"] for at, hit in enumerate(hits, 1)]
-        yield table("Passages", ("rank", "passage", "id", "score"), rows)
+        yield table("Passages", ("rank", "passage", "id", "score"), rows, words=_WORDS)
         return
     yield f"<h2>Hits</h2><p>{escape(_SAID_TERMS)}</p>"
     named = [(f"{at}. {_name(hit)}", hit) for at, hit in enumerate(hits, 1)]
     yield figure(stacked_bars([(name, hit["terms"]) for name, hit in named], "score"), "Terms of each hit's score.")
-    yield table("Passages", _HITS, [_row(at, hit) for at, hit in enumerate(hits, 1)])
+    yield table("Passages", _HITS, [_row(at, hit) for at, hit in enumerate(hits, 1)], words=_WORDS)
     yield f"<h2>Where the scores come from</h2><p>{escape(_SAID_SHARES)}</p>"
-    yield figure(stacked_bars(_attributed(named), "projected score"), "Projected score of each hit, by seed.")
-    yield f"<h2>The paths</h2><p>{escape(_SAID_PATHS)}</p><div>{edge_legend()}</div>"
+    yield figure(stacked_bars(_attributed(named), "percent"), "Percent of each hit's projected score, by seed.")
+    yield f"<h2>The paths</h2><p>{escape(_SAID_PATHS)}</p><figure>{edge_legend()}</figure>"
     yield f'<div class="wide graph">{drawn_subgraph(subgraph(hits))}</div>'
 
 
 def _row(at: int, hit: Mapping[str, Any]) -> list[str]:
-    terms = ", ".join(f"{name} {value:+.3f}" for name, value in hit["terms"].items())
+    terms = ", ".join(f"{name} {value + 0.0:+.3f}" for name, value in hit["terms"].items())
     path = "".join(f" —{step['edge']}→ " * (step["edge"] is not None) + step["name"] for step in hit["path"])
     return [str(at), _name(hit), hit["id"], f"{hit['score']:.4f}", f"{hit['projected']:.3g}", terms, path or "-"]
 
 
 def _attributed(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, dict[str, float]]]:
-    """Each hit's shares by seed: those of the largest seeds by name, the sum of the others."""
+    """Percent of each hit's score by seed: of the largest seeds by name, and of the others together."""
     total: dict[tuple[str, int], float] = {}
     for _, hit in named:
         for one in hit["attribution"]:
@@ -140,7 +141,8 @@ def _shares(attribution: Sequence[Mapping[str, Any]], largest: Sequence[tuple[st
             name = of[key]["name"] if key[0] == "entity" else f"passage {key[1]}: {of[key]['name']}"
             shares[name] = shares.get(name, 0.0) + of[key]["score"]
     others = sum(one["score"] for key, one in of.items() if key not in largest)
-    return shares | ({OTHERS: others} if others else {})
+    whole = sum(shares.values()) + others
+    return {name: 100 * share / whole for name, share in (shares | ({OTHERS: others} if others else {})).items()}
 
 
 def _name(hit: Mapping[str, Any]) -> str:

@@ -1,0 +1,192 @@
+"""The page of one question: a real trace, drawn whole, escaped, the same each time; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.evaluate import policy_page
+from hopfuse.evaluate.subgraph import HIT, subgraph
+from hopfuse.evaluate.svg_bars import stacked_bars
+from hopfuse.evaluate.svg_subgraph import drawn_subgraph
+from hopfuse.extract import Extraction, build_memory
+
+SCRIPT = "<script>alert('x')</script>"
+VOID = {"meta", "link", "br"}
+
+
+@pytest.fixture(scope="module")
+def trace() -> dict[str, Any]:
+    """Of a search over five passages, an entity of which is a script, with a synonym and a fact that is dropped."""
+    memory = build_memory(
+        [
+            Extraction("a", "Alien", "Ridley Scott directed Alien.", (), (("Ridley Scott", "directed", "Alien"),)),
+            Extraction("b", SCRIPT, "Born.", ("Ridley Scott",), (("Ridley Scott", "born in", SCRIPT),)),
+            Extraction("c", "", "By the sea.", (SCRIPT,), ((SCRIPT, "by", "North Sea"),)),
+            Extraction("d", "Sir Ridley", "A knight.", ("Sir Ridley Scott",), ()),
+            Extraction("e", "Aliens", "Directed, too.", (), (("Ridley Scott", "directed by", "Alien"),)),
+        ]
+    )
+    number = {name: e for e, name in enumerate(memory.entities)}
+    graph = memory.graph([(number["Ridley Scott"], number["Sir Ridley Scott"])])
+    index = memory.index(graph, vectors=np.eye(5, dtype=np.float32))
+    recipe = hf.recipes.PolicyRAG(index)
+    ask = {"vectors": np.eye(5, dtype=np.float32)[:1], "entities": [["Alien"]]}
+    (found,) = recipe.search([f"Who directed Alien {SCRIPT}?"], **ask, k=5, explain=True).traces or []
+    return found
+
+
+class Balanced(HTMLParser):
+    """Reads a page, and fails where an element is closed that is not open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.seen.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_a_trace_is_plain_data(trace) -> None:
+    assert json.loads(json.dumps(trace, allow_nan=False)) == trace
+
+
+def test_the_page_is_whole_and_needs_nothing_else(trace) -> None:
+    page = policy_page(trace)
+    read = Balanced()
+    read.feed(page)
+    assert read.open == []
+    assert not {"script", "link", "img", "iframe"} & set(read.seen)
+    assert "http" not in page
+    assert read.seen.count("svg") == 4
+    headings = re.findall(r"<h2>([^<]*)</h2>", page)
+    assert headings == ["Seeds", "Facts", "Hits", "Where the scores come from", "The paths"]
+    assert policy_page(json.loads(json.dumps(trace))) == page
+
+
+def test_what_names_hold_is_escaped(trace) -> None:
+    page = policy_page(trace)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") > 5
+    read = Balanced()
+    read.feed(page)
+    assert SCRIPT in read.words
+
+
+def test_seeds_and_facts_that_are_dropped_are_grey(trace) -> None:
+    page = policy_page(trace)
+    seeds, facts = (re.search(rf"<caption>{name}.*?</table>", page)[0] for name in ("Entities", "Facts that"))  # type: ignore[index]
+    for section, rows, dropped in (
+        (seeds, trace["seeds"], [one for one in trace["seeds"] if one["share"] == 0]),
+        (facts, trace["facts"], [one for one in trace["facts"] if not one["kept"]]),
+    ):
+        assert section.count("<tr>") == 1 + len(rows) - len(dropped)
+        assert section.count('<tr class="soft">') == len(dropped)
+    assert any(not one["kept"] for one in trace["facts"])
+    for fact in trace["facts"]:
+        assert f">{fact['reason']}</td>" in facts
+
+
+def test_bars_are_as_long_as_their_terms(trace) -> None:
+    rows = [(hit["id"], hit["terms"]) for hit in trace["hits"]]
+    drawn = stacked_bars(rows, "score")
+    wide = re.findall(r'x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="15"><title>(\w): (\w+) (\S+)</title>', drawn)
+    assert len(wide) == sum(value != 0 for _, terms in rows for value in terms.values())
+    scale = {float(w) / abs(float(value)) for _, w, _, _, value in wide if abs(float(value)) > 0.05}
+    assert max(scale) - min(scale) < 0.01 * max(scale)
+    ends: dict[str, float] = {}
+    for x, w, passage, name, _ in wide:
+        if name != "hub":
+            assert float(x) == pytest.approx(ends.get(passage, float(x)), abs=0.02)
+            ends[passage] = float(x) + float(w)
+
+
+def test_attributions_sum_to_a_hundred_percent(trace) -> None:
+    page = policy_page(trace)
+    part = page[page.index("Where the scores come from") : page.index("The paths")]
+    for at, hit in enumerate(trace["hits"], 1):
+        name = re.escape(f"{at}. {hit['title'] or hit['id']}".replace("<", "&lt;").replace(">", "&gt;"))
+        shares = re.findall(
+            rf"<title>{name.replace(chr(39), '&#x27;')}: .* ([\d.e-]+)</title>", part.replace("<rect", "\n<rect")
+        )
+        assert sum(map(float, shares)) == pytest.approx(100, abs=0.1)
+
+
+def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
+    laid = subgraph(trace["hits"])
+    for hit in trace["hits"]:
+        steps = [(step["kind"], step["number"]) for step in hit["path"]]
+        for start, end in pairwise(steps):
+            ends = {end, (HIT, hit["passage"])} if end == steps[-1] else {end}
+            assert any(link.start == start and link.end in ends for link in laid.links)
+    places = [(node.column, node.row) for node in laid.nodes.values()]
+    for link in laid.links:
+        between = range(laid.nodes[link.start].column + 1, laid.nodes[link.end].column)
+        assert len(link.through) == len(between)
+        places += zip(between, link.through, strict=True)
+    assert len(set(places)) == len(places), "two things at one place"
+    assert {node.column for node in laid.nodes.values() if node.kind == HIT} == {laid.columns - 1}
+    drawn = drawn_subgraph(laid)
+    assert drawn.count("<path") == len(laid.links)
+    assert drawn.count("<rect") == len(laid.nodes)
+    assert {link.edge for link in laid.links} >= {"relation", "synonym", "in"}
+    widths = {
+        said: float(width)
+        for width, said in re.findall(r'stroke-width="([\d.]+)" d="[^"]*"><title>(.*?)</title>', drawn)
+    }
+    strengths = {said: float(said.rpartition(" ")[2]) for said in widths}
+    by_strength = sorted(widths, key=strengths.__getitem__)
+    assert [widths[said] for said in by_strength] == sorted(widths.values())
+
+
+def test_a_passage_that_others_are_reached_through_is_drawn_by_itself_too() -> None:
+    def step(kind: str, number: int, edge: str | None, strength: float) -> dict[str, Any]:
+        return {"kind": kind, "number": number, "name": f"{kind}{number}", "edge": edge, "strength": strength}
+
+    there = [step("entity", 1, None, 1.0), step("passage", 0, "context", 0.5)]
+    beyond = [*there, step("entity", 2, "context", 0.2)]
+    hits = [{"passage": p, "id": f"p{p}", "title": "", "path": path} for p, path in ((0, there), (7, beyond))]
+    laid = subgraph(hits)
+    assert laid.nodes["passage", 0].column == 1
+    assert laid.nodes[HIT, 0].column == laid.nodes[HIT, 7].column == 3
+    edges = [(link.start, link.end, link.edge) for link in laid.links]
+    assert (("passage", 0), (HIT, 0), "in") in edges
+    assert (("entity", 2), (HIT, 7), "in") in edges
+
+
+def test_a_question_without_a_seed_says_so(trace) -> None:
+    hits = [{key: hit[key] for key in ("passage", "id", "title", "score")} for hit in trace["hits"]]
+    page = policy_page({**trace, "ranked_by": "vectors", "seeds": [], "facts": [], "passage_seeds": [], "hits": hits})
+    assert "No seed: this is the ranking by vectors." in page
+    assert "<svg" not in page
+    assert "None: the question has no candidate." in page
+
+
+def test_nothing_to_draw_is_said() -> None:
+    assert "Nothing to draw." in stacked_bars([("a", {})], "score")
+    assert "No walk." in drawn_subgraph(subgraph([]))
+
+
+def test_another_recipes_trace_is_refused() -> None:
+    with pytest.raises(InputError, match="no 'ranked_by'; give one of PolicyRAG's"):
+        policy_page({"query": "Who?", "seeds": [], "temperatures": {}})
