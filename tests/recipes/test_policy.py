@@ -80,7 +80,7 @@ def test_any_policy_survives_a_round_trip(damping, keep, gate, text, families) -
         ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be true or false"),
         ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a text, not blank"),
         ("version = 1\n[answers]\nprompt = '{question}'", "answers.prompt has no {passages}"),
-        ("version = 1\n[walk]\nrelation = 0.9", "relation, synonym and context sum to 1.5"),
+        ("version = 1\n[walk]\nrelation = 0.9", "relation, synonym and context sum to 1.3"),
         ("version = 1\n[walk]\nrelation = 0\nsynonym = 0\ncontext = 0", "all 0; a walk needs edges"),
         ("version = 1\n[walk]\ncontext = 0", "seeds.passages is above 0 and walk.context is 0"),
         ("version = 1\n[seeds]\nlexical = 0\nembedding = 0", "no entity could be a seed"),

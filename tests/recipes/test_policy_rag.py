@@ -36,7 +36,8 @@ POLICIES = {
     "by the question": "version = 1\n[seeds]\nsource = 'question'\nnearest = 3\nmost = 2",
     "both": "version = 1\n[seeds]\nsource = 'both'\nlexical = 0.3\nembedding = 2.0\n[facts]\ncandidates = 12\nkeep = 2",
     "joint": "version = 1\n[walk]\nedge_type_norm = 'joint'\ndamping = 0.85\n[families]\nbirth = 3.0\ncreation = 0.0",
-    "rows": "version = 1\n[projection]\nrow_normalised = true\nbeta = 1.0\ngamma = 1.0\n[reranking]\nhub_share = 0.1",
+    "rows": "version = 1\n[projection]\nrow_normalised = true\nbeta = 1.0\ngamma = 1.0"
+    "\n[reranking]\nhub_share = 0.1\nhub = 0.5",
     "all facts": "version = 1\n[facts]\nscope = 'all'\n[seeds]\npassages = 1.0\npassage_list = 4",
 }
 
@@ -276,7 +277,7 @@ def test_a_trace_says_where_each_score_comes_from() -> None:
         if not found.seeds[b]:
             assert trace["ranked_by"] == "vectors"
             continue
-        assert sum(seed["mass"] for seed in trace["passage_seeds"]) == pytest.approx(0.05 / 1.05)
+        assert sum(seed["mass"] for seed in trace["passage_seeds"]) == pytest.approx(2 / 3)
         pool = dict(found.pool.row(b))
         for hit in trace["hits"]:
             assert hit["projected"] == pool[hit["passage"]]
@@ -299,7 +300,7 @@ def test_an_attribution_is_the_walk_of_one_seed_alone(norm: str) -> None:
     p = transitions(oracle, norm)
     for b, trace in enumerate(found.traces):
         starts = {world.index.num_passages + e: share for e, share in found.seeds[b].items()}
-        mass = {node: share / 1.05 for node, share in starts.items()}
+        mass = {node: share / 3 for node, share in starts.items()}
         mass |= {seed["number"]: seed["mass"] for seed in trace["passage_seeds"]}
         y = {n: np.linalg.solve(np.eye(len(p)) - d * p.T, (1 - d) * m * np.eye(len(p))[n]) for n, m in mass.items()}
         norm_of_all = sum(map(np.sum, y.values()))
@@ -330,7 +331,7 @@ def transitions(oracle: Oracle, norm: str) -> np.ndarray:
 def test_edge_weights_of_a_question() -> None:
     world = PolicyWorld(4)
     recipe = recipe_of(world, Policy())
-    eta = np.tile([0.4, 0.2, 0.4], (6, 1))
+    eta = np.tile([0.6, 0.2, 0.2], (6, 1))
     assert_bitwise(world.ask(recipe, edge_weights=eta).hits.scores, world.ask(recipe).hits.scores)
     eta[3] = [0.9, 0.0, 0.1]
     changed, alone = world.ask(recipe, edge_weights=eta), world.ask(recipe, edge_weights=[0.9, 0.0, 0.1])

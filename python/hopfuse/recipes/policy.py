@@ -58,10 +58,10 @@ class SeedRules(_Section):
     nearest: int = key(5, "Entities nearest to the question by vector, where they are candidates.", low=1)
     most: int = key(5, "Phrase seeds of a question, those with the best kept facts first.", low=1)
     lexical: float = key(1.0, "Weight of the name's likeness to the question in align(e, q).", low=0)
-    embedding: float = key(1.0, "Weight of the vector's cosine with the question's in align(e, q).", low=0)
+    embedding: float = key(0.5, "Weight of the vector's cosine with the question's in align(e, q).", low=0)
     ambiguous: int = key(3, "aliasOK(e, q) is 0 where an alias in the question names more entities than this.", low=1)
     passages: float = key(
-        0.05,
+        2.0,
         "w_p: mass that starts at the passages nearest to the question, for each unit that starts at entities.\n"
         "Needs passage nodes in the walk.",
         low=0,
@@ -80,7 +80,7 @@ class FactRules(_Section):
         "Facts to choose from: those around the candidates, or all (which needs vectors of the facts).",
         choices=("seeds", "all"),
     )
-    candidates: int = key(5, "The facts most like the question that the gate sees.", low=1)
+    candidates: int = key(10, "The facts most like the question that the gate sees.", low=1)
     gate: str = key("rules", "Who decides: the rules of the recipe, or a language model.", choices=("rules", "llm"))
     keep: int = key(4, "The facts that the gate keeps at most.", low=1)
     duplicate: float = key(0.8, "Facts of the same two ends are one where their relations are so alike.", low=0, high=1)
@@ -93,9 +93,9 @@ class WalkRules(_Section):
     name = "walk"
 
     damping: float = key(0.5, "Probability of walking on; 1 - alpha of the paper.", low=0, high=0.999)
-    relation: float = key(0.4, "eta of the relations between entities.", low=0, high=1)
+    relation: float = key(0.6, "eta of the relations between entities.", low=0, high=1)
     synonym: float = key(0.2, "eta of the synonyms.", low=0, high=1)
-    context: float = key(0.4, "eta between passages and their entities; above 0, passages walk.", low=0, high=1)
+    context: float = key(0.2, "eta between passages and their entities; above 0, passages walk.", low=0, high=1)
     edge_type_norm: str = key(
         "per_type", "Each type row-stochastic by itself, or all weights together.", choices=("per_type", "joint")
     )
@@ -109,8 +109,8 @@ class ProjectionRules(_Section):
     name = "projection"
 
     row_normalised: bool = key(False, "Each passage's entities share a weight of 1, instead of 1 each.")
-    beta: float = key(0.5, "Power of the passage's length in words, divided by the mean length.", low=0, high=1)
-    gamma: float = key(0.5, "Power of the mean of 1 + document frequency over the passage's entities.", low=0, high=1)
+    beta: float = key(0.25, "Power of the passage's length in words, divided by the mean length.", low=0, high=1)
+    gamma: float = key(0.0, "Power of the mean of 1 + document frequency over the passage's entities.", low=0, high=1)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class RerankingRules(_Section):
     title: float = key(0.1, "Weight of the share of the title's words that question and kept facts have.", low=0)
     coverage: float = key(0.1, "Weight of the share of the seeds' mass that the passage mentions.", low=0)
     path: float = key(0.1, "Weight of the share of the kept facts, by their scores, that the passage states.", low=0)
-    hub: float = key(0.05, "Weight of the share of the passage's entities that are hubs, subtracted.", low=0)
+    hub: float = key(0.0, "Weight of the share of the passage's entities that are hubs, subtracted.", low=0)
     hub_share: float = key(0.01, "Entities that more than this share of the passages mention are hubs.", low=0, high=1)
 
 
