@@ -48,6 +48,7 @@ def test_wheel_holds_every_module_the_stub_and_the_typing_marker(wheel: zipfile.
     names = set(wheel.namelist())
     assert sources() <= names
     assert {"hopfuse/py.typed", "hopfuse/_native.pyi", "hopfuse/index/FORMAT.md"} <= names
+    assert {f"hopfuse/extract/prompts/{step}.txt" for step in ("entities", "triples")} <= names
 
 
 def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:

@@ -16,6 +16,7 @@ from ..types.corpus import METRICS, STORAGES
 from .info import index_table
 from .nodes import read_nodes
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
+from .reading import check_reader, reader_options
 from .remember import remembered
 
 
@@ -25,8 +26,10 @@ from .remember import remembered
     "--from",
     "source",
     type=FILE,
-    help="Facts: OpenIE (.json as HippoRAG has it, or .jsonl beside --passages) or triples (.tsv, .nt, .parquet).",
+    help="Facts: OpenIE (.json as HippoRAG has it, or .jsonl beside --passages) or triples (.tsv, .nt, .parquet); with "
+    "--reader, passages.",
 )
+@reader_options
 @click.option(
     "--synonyms",
     type=float,
@@ -73,6 +76,7 @@ def build(
     storage: Any,
     lexical: str | None,
     out: Path,
+    **reading: Any,
 ) -> None:
     """Build an index from files.
 
@@ -85,14 +89,18 @@ def build(
         raise InputError("--entities and --nodes are both given; each names the entities")
     if fact_ends is not None and facts is None:
         raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
+    check_reader(reading)
     if source is not None:
         given = {"--edges": edges, "--entities": entities, "--nodes": nodes, "--aliases": aliases, "--facts": facts}
         for name, value in (given | {"--entity-vectors": entity_vectors}).items():
             if value is not None:
                 raise InputError(f"{name} is given beside --from, which makes its own; leave one of them out")
-        index = remembered(source, passages, encoder, synonyms, vectors=vectors, metric=metric, storage=storage)
+        options = {"vectors": vectors, "metric": metric, "storage": storage}
+        index = remembered(source, passages, encoder, synonyms, reading, **options)
     elif passages is None:
         raise InputError("there is nothing to build from: give --passages, or --from")
+    elif reading["reader"] is not None:
+        raise InputError("--reader is given without --from; name there the passages that it reads")
     elif synonyms is not None:
         raise InputError("--synonyms is given without --from; edges of --edges are taken as they are")
     else:

@@ -1,7 +1,8 @@
-"""``hopfuse build --from``: an index of a memory, made of extracted facts."""
+"""``hopfuse build --from``: an index of a memory, made of facts that are extracted or that a reader finds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +22,33 @@ from ..extract import (
     similar_pairs,
 )
 from .options import make_encoder
+from .reading import read_passages
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 
 
 def remembered(
-    source: Path, passages: Path | None, encoder: str | None, synonyms: float | None, **options: Any
+    source: Path,
+    passages: Path | None,
+    encoder: str | None,
+    synonyms: float | None,
+    reading: Mapping[str, Any],
+    **options: Any,
 ) -> Index:
     """Read the facts, say what was made of them, and put the index together.
 
     Parameters
     ----------
     source : Path
-        OpenIE (``.json``, ``.jsonl``) or triples (``.tsv``, ``.nt``, ``.parquet``).
+        OpenIE (``.json``, ``.jsonl``), triples (``.tsv``, ``.nt``, ``.parquet``), or passages that a reader reads.
     passages : Path, optional
         Those that a ``.jsonl`` is of.
     encoder : str, optional
         Gives passages and entities their vectors.
     synonyms : float, optional
         The least similarity of entities that are joined; abbreviations that a passage explains are joined, too.
+    reading : mapping
+        The options of :func:`hopfuse.cli.reading.reader_options`.
     **options
         ``vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
     """
@@ -47,7 +56,7 @@ def remembered(
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
     if synonyms is not None and not 0 <= synonyms <= 1:
         raise InputError(f"--synonyms is {synonyms}; it must be a similarity in [0, 1]")
-    memory = build_memory(_read(source, passages))
+    memory = build_memory(_read(source, passages, reading))
     if encoder is None:
         return _told(memory, memory.index(**options), {"abbreviated": 0, "similar": 0})
     made = make_encoder(encoder)
@@ -64,7 +73,11 @@ def remembered(
     return _told(memory, index, {"abbreviated": len(short), "similar": int(fresh.sum())})
 
 
-def _read(source: Path, passages: Path | None) -> list[Extraction]:
+def _read(source: Path, passages: Path | None, reading: Mapping[str, Any]) -> list[Extraction]:
+    if reading["reader"] is not None:
+        if passages is not None:
+            raise InputError(f"--passages is given beside {source.name}, which --reader reads; leave it out")
+        return read_passages(source, reading)
     suffix = source.suffix.lower()
     if suffix in OPENIE:
         return read_openie(source, passages)

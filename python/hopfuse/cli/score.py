@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import Hits, Index, __version__
 from ..errors import InputError
@@ -23,6 +22,7 @@ from .options import (
     recipe_arguments,
     recipe_options,
 )
+from .progress import progress_bar
 from .queries import Query, count_queries, file_digest, read_queries
 from .results import Row, writer_for
 
@@ -73,7 +73,7 @@ def score(
         | {name: value for name, value in recipe.items() if name != "threads"},
     }
     scorer, job = Scorer(index, inputs, k, recipe), Job(out, identity, writer)
-    with job.started(restart=restart) as parts, _progress() as progress:
+    with job.started(restart=restart) as parts, progress_bar() as progress:
         done = min(parts * chunk, total)
         if done:
             progress.console.print(f"Going on after {done:,} of {total:,} queries", highlight=False)
@@ -102,8 +102,3 @@ class Scorer:
 
     def _hits(self, hits: Hits, row: int) -> list[dict[str, Any]]:
         return [{"id": self._ids[passage], "score": score} for passage, score in hits.row(row)]
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))

@@ -1,0 +1,64 @@
+"""Plain passages for ``hopfuse build --from``: who reads them, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ..connect import ChatEndpoint
+from ..errors import InputError
+from ..extract import EndpointReader, Extraction, SpacyReader
+from .options import DIRECTORY
+from .progress import progress_bar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reader_options(command: F) -> F:
+    """Those of plain passages; :func:`read_passages` takes them."""
+    for option in (
+        click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt."),
+        click.option("--concurrency", type=int, help="Requests to the endpoint at once.  [default: 8]"),
+        click.option("--cache", type=DIRECTORY, help="Answers of the endpoint, so that an interrupted build goes on."),
+        click.option("--model", metavar="NAME", help="A language model, as the endpoint names it."),
+        click.option(
+            "--endpoint", metavar="URL", help="Where --model answers, up to /v1; its key: OPENAI_API_KEY alone."
+        ),
+        click.option(
+            "--reader",
+            type=click.Choice(("spacy", "endpoint")),
+            help="With --from, rows of id, title, text (.jsonl, .tsv, .parquet): who finds their facts.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read_passages(source: Path, options: Mapping[str, Any]) -> list[Extraction]:
+    """What ``--reader`` finds in the passages of a file."""
+    reader = _reader(options)
+    with progress_bar() as progress:
+        task = progress.add_task("Reading", total=None)
+        return reader.read(source, progress=lambda done, total: progress.update(task, completed=done, total=total))
+
+
+def check_reader(options: Mapping[str, Any]) -> None:
+    """Refuse options of the endpoint where none reads, and an endpoint without a model."""
+    if options["reader"] != "endpoint":
+        for name in ("endpoint", "model", "cache", "concurrency", "prompts"):
+            if options[name] is not None:
+                raise InputError(f"--{name} is given without --reader endpoint, whose option it is")
+    elif options["model"] is None:
+        raise InputError("--reader endpoint needs --model, the name of a language model there")
+
+
+def _reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
+    if options["reader"] == "spacy":
+        return SpacyReader()
+    given = {name: options[name] for name in ("cache", "concurrency") if options[name] is not None}
+    return EndpointReader(
+        ChatEndpoint(options["endpoint"], model=options["model"], **given), prompts=options["prompts"]
+    )

@@ -1,0 +1,195 @@
+"""Facts from parsed sentences: what a verb, a copula or an apposition says of two names.
+
+The labels are those of spaCy's English models (ClearNLP's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ._title_links import bare
+from .canonical import canonical_key
+from .extraction import Triple
+
+SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass"))
+OBJECTS = frozenset(("dobj", "dative", "oprd", "attr", "acomp"))
+PREPOSITIONS = frozenset(("prep", "agent"))
+BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "am", "'s", "’s", "'re", "’re"))
+PERSONAL = frozenset(("he", "she", "it", "they"))
+DEPTH = 2  # nouns between a verb and a name: "is a member of the board of X"
+
+
+def facts_of(doc: Any, named: Mapping[int, str], title: str) -> list[Triple]:
+    """The facts of a parsed text, each once, in their order.
+
+    Parameters
+    ----------
+    doc : spaCy Doc
+    named : mapping of int to str
+        The name that a word is part of.
+    title : str
+        Whom pronouns mean; may be empty.
+    """
+    return list(dict.fromkeys(_Sentences(doc, named, title).facts()))
+
+
+class _Sentences:
+    def __init__(self, doc: Any, named: Mapping[int, str], title: str) -> None:
+        self._doc, self._title = doc, title
+        self._named = dict(named)
+        self._kinds: frozenset[str] = frozenset()
+        self._verbs = [word for word in doc if _is_verb(word)]
+        self._call_first_subject_by_title()
+        self._kinds = self._kinds_of_title()
+
+    def facts(self) -> Iterator[Triple]:
+        for word in self._doc:
+            rows = self._of_verb(word) if _is_verb(word) else self._of_apposition(word)
+            for head, relation, tail in rows:
+                if canonical_key(head) != canonical_key(tail):
+                    yield head, relation, tail
+
+    def _of_verb(self, verb: Any) -> Iterator[Triple]:
+        if any(child.dep_ == "neg" for child in verb.children):
+            return
+        subjects = list(dict.fromkeys(self._subjects(verb)))
+        for relation, tail in self._objects(verb):
+            for head in subjects:
+                yield head, relation, tail
+        if _is_copula(verb):  # "the capital of France is Paris"
+            for subject in _with(verb, SUBJECTS):
+                for attribute in _with(verb, {"attr"}):
+                    yield from self._inverted(attribute, subject)
+
+    def _of_apposition(self, word: Any) -> Iterator[Triple]:
+        """ "Paris, the capital of France" and "the capital of France, Paris"."""
+        if word.dep_ == "appos":
+            first = word.head
+            yield from self._inverted(first, word)
+            yield from self._inverted(word, first)
+
+    def _inverted(self, name: Any, noun: Any) -> Iterator[Triple]:
+        """The name is what the noun describes."""
+        if noun.i in self._named or any(one.i != name.i for one in _with(noun, {"appos"})):  # "his cousin, X"
+            return
+        for one in _several(name):
+            if one.i in self._named:
+                for relation, tail in self._below(noun, [], 0):
+                    yield self._named[one.i], relation, tail
+
+    def _subjects(self, verb: Any, depth: int = 8) -> Iterator[str]:
+        """Names of those who do it, or whom it is done to."""
+        own = _with(verb, SUBJECTS)
+        if own:
+            found = (self._who(one) for subject in own for one in _several(subject))
+            yield from (name for name in found if name)
+        elif verb.dep_ in ("acl", "relcl"):
+            name = self._who(verb.head)
+            if name:
+                yield name
+        elif depth and _shares_subject(verb):
+            yield from self._subjects(verb.head, depth - 1)
+
+    def _objects(self, verb: Any) -> Iterator[tuple[str, str]]:
+        words = [] if _is_copula(verb) else [verb.lower_, *(child.lower_ for child in _with(verb, {"prt"}))]
+        for child in verb.children:
+            if child.dep_ in OBJECTS and child.pos_ != "ADP":
+                yield from self._reached(child, words, 0)
+            elif child.dep_ == "npadvmod" and child.i in self._named:  # "born 1948"
+                yield " ".join(words) or "is", self._named[child.i]
+            elif child.dep_ in PREPOSITIONS or (child.dep_ == "dative" and child.pos_ == "ADP"):
+                for noun in _with(child, {"pobj"}):
+                    yield from self._reached(noun, [*words, child.lower_], 0)
+
+    def _reached(self, noun: Any, words: list[str], depth: int) -> Iterator[tuple[str, str]]:
+        """Names that a phrase leads to, and the words on the way."""
+        for one in _several(noun):
+            name = self._named.get(one.i) or self._in_apposition(one)
+            if not name and noun.dep_ != "attr":  # "Paris is the capital of France" says what the capital is
+                name = self._meant(one)
+            if name:
+                yield " ".join(words) or "is", name
+            else:
+                yield from self._below(one, words, depth)
+
+    def _below(self, noun: Any, words: list[str], depth: int) -> Iterator[tuple[str, str]]:
+        """ "capital of France" and "France's capital", both as "capital of"."""
+        if depth == DEPTH or noun.pos_ not in ("NOUN", "PROPN", "ADJ", "NUM", "VERB"):
+            return
+        before = (child.lower_ for child in _with(noun, {"compound"}) if child.i < noun.i)
+        phrase = [*words, *before, noun.lower_]
+        for child in noun.children:
+            if child.dep_ in PREPOSITIONS:
+                for below in _with(child, {"pobj"}):
+                    yield from self._reached(below, [*phrase, child.lower_], depth + 1)
+            elif child.dep_ == "poss":
+                owner = self._title if child.tag_ == "PRP$" else self._named.get(child.i) or self._meant(child)
+                if owner:
+                    yield " ".join([*phrase, "of"]), owner
+
+    def _who(self, word: Any, depth: int = 4) -> str | None:
+        """The name of a subject."""
+        if word.i in self._named:
+            return self._named[word.i]
+        if word.lower_ in PERSONAL:
+            return self._title or None
+        if not depth:
+            return None
+        if word.tag_ in ("WDT", "WP"):
+            verb = word.head
+            return self._who(verb.head, depth - 1) if verb.dep_ == "relcl" else None
+        if word.dep_ == "attr":  # "Azra was a band formed in 1977"
+            subjects = _with(word.head, SUBJECTS)
+            return self._who(subjects[0], depth - 1) if subjects else None
+        return self._in_apposition(word) or self._meant(word)
+
+    def _in_apposition(self, noun: Any) -> str | None:
+        """ "its frontman, X", where the noun has no name of its own."""
+        return next((self._named[one.i] for one in _with(noun, {"appos"}) if one.i in self._named), None)
+
+    def _meant(self, noun: Any) -> str | None:
+        """The title, by what it is: "the film"."""
+        definite = any(child.lower_ in ("the", "this") for child in _with(noun, {"det"}))
+        return self._title if definite and noun.lower_ in self._kinds else None
+
+    def _call_first_subject_by_title(self) -> None:
+        """The first sentence often has a longer name than the title: "The Right Honourable ... is a politician"."""
+        wanted = set(canonical_key(bare(self._title)).split())
+        first = (subject for verb in self._verbs if verb.sent.start == 0 for subject in _with(verb, SUBJECTS))
+        name = next((self._named[one.i] for one in first if one.i in self._named), None)
+        if name and wanted and wanted <= set(canonical_key(name).split()):
+            self._named |= {at: self._title for at, other in self._named.items() if other == name}
+
+    def _kinds_of_title(self) -> frozenset[str]:
+        """What the passage says that its title is."""
+        kinds = set()
+        for verb in self._verbs:
+            if self._title and _is_copula(verb) and self._title in self._subjects(verb):
+                kinds |= {one.lower_ for noun in _with(verb, {"attr"}) for one in _several(noun) if one.pos_ == "NOUN"}
+        return frozenset(kinds)
+
+
+def _is_verb(word: Any) -> bool:
+    return word.pos_ in ("VERB", "AUX") and word.dep_ not in ("aux", "auxpass")
+
+
+def _shares_subject(verb: Any) -> bool:
+    """A verb without a subject of its own: "wrote and directed", "went on to win", "led by X, it won"."""
+    joined = verb.dep_ in ("conj", "xcomp") or (verb.dep_ == "advcl" and verb.tag_ in ("VBN", "VBG"))
+    return joined and _is_verb(verb.head)
+
+
+def _is_copula(verb: Any) -> bool:
+    return verb.lower_ in BE
+
+
+def _with(word: Any, labels: Any) -> list[Any]:
+    return [child for child in word.children if child.dep_ in labels]
+
+
+def _several(word: Any) -> Iterator[Any]:
+    """A word and those that "and" joins to it."""
+    yield word
+    for child in _with(word, {"conj"}):
+        yield from _several(child)

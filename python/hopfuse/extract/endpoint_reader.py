@@ -1,0 +1,131 @@
+"""Entities and facts of plain passages, by a language model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..connect import ChatEndpoint
+from ..errors import InputError
+from .extraction import Extraction, well_formed
+from .passages import Passage, Progress, listed_passages
+
+PROMPTS = Path(__file__).with_name("prompts")
+#: The files of prompts, and what each needs to hold.
+ENTITIES, TRIPLES = ("entities.txt", ("text",)), ("triples.txt", ("text", "entities"))
+_PLACE = re.compile(r"\{(title|text|entities)\}")
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+
+
+def _answer_with(name: str, rows: dict[str, Any]) -> dict[str, Any]:
+    whole = {"type": "array", "items": rows}
+    return {"type": "object", "properties": {name: whole}, "required": [name], "additionalProperties": False}
+
+
+ENTITY_SCHEMA, TRIPLE_SCHEMA = _answer_with("entities", {"type": "string"}), _answer_with("triples", _TEXTS)
+
+
+class EndpointReader:
+    """Reads passages with a language model, in two steps: what a passage names, then what it states of that.
+
+    Parameters
+    ----------
+    endpoint : ChatEndpoint
+        With a cache, reading goes on where it was interrupted.
+    prompts : path, optional
+        A folder with ``entities.txt`` and ``triples.txt`` in place of those that hopfuse has, whose folder is
+        ``hopfuse.extract.endpoint_reader.PROMPTS``. ``{title}``, ``{text}`` and, in the second, ``{entities}`` (a JSON
+        list) stand for the passage's.
+
+    Raises
+    ------
+    InputError
+        What is no ChatEndpoint, a prompt that is not there, or has no place for what it is about.
+
+    References
+    ----------
+    Two steps, entities and then triples: Gutiérrez et al., HippoRAG, NeurIPS 2024, section 2.2.
+
+    Examples
+    --------
+    >>> from hopfuse.connect import ChatEndpoint
+    >>> from hopfuse.extract import EndpointReader
+    >>> EndpointReader(ChatEndpoint("http://localhost:8000/v1", model="qwen3"))
+    EndpointReader(ChatEndpoint('http://localhost:8000/v1/', model='qwen3'))
+    """
+
+    def __init__(self, endpoint: ChatEndpoint, *, prompts: str | PathLike[str] | None = None) -> None:
+        if not isinstance(endpoint, ChatEndpoint):
+            raise InputError(f"endpoint is a {type(endpoint).__name__}; make it a hopfuse.connect.ChatEndpoint")
+        folder = PROMPTS if prompts is None else Path(prompts)
+        self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
+        self._endpoint = endpoint
+
+    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+        """Entities and facts of each passage.
+
+        Parameters
+        ----------
+        passages : path, Arrow table, or iterable of mappings
+            Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
+        progress : callable, optional
+            Called with the prompts that are answered and their number: two for each passage.
+
+        Returns
+        -------
+        list of Extraction
+            In the order of the passages. Facts that are not three texts are left out, and counted in ``malformed``.
+
+        Raises
+        ------
+        InputError
+            What is no table of passages.
+        EndpointError
+            See :meth:`hopfuse.connect.ChatEndpoint.ask`.
+        """
+        listed = listed_passages(passages)
+        named = [row["entities"] for row in self._asked(listed, None, progress)]
+        stated = [row["triples"] for row in self._asked(listed, named, progress)]
+        return [_extraction(*row) for row in zip(listed, named, stated, strict=True)]
+
+    def _asked(self, passages: list[Passage], named: list[Any] | None, progress: Progress | None) -> list[Any]:
+        """The first step, or, once entities are known, the second."""
+        before, total = (0 if named is None else len(passages)), 2 * len(passages)
+        step = None if progress is None else lambda done, _: progress(before + done, total)
+        if named is None:
+            prompts = [_filled(self._entities, passage, ()) for passage in passages]
+            return self._endpoint.ask(prompts, ENTITY_SCHEMA, progress=step)
+        prompts = [_filled(self._triples, *row) for row in zip(passages, named, strict=True)]
+        return self._endpoint.ask(prompts, TRIPLE_SCHEMA, progress=step)
+
+    def __repr__(self) -> str:
+        return f"EndpointReader({self._endpoint!r})"
+
+
+def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extraction:
+    triples, malformed = well_formed(facts)
+    names = tuple(dict.fromkeys(name.strip() for name in entities if name.strip()))
+    return Extraction(passage.id, passage.title, passage.text, names, triples, malformed)
+
+
+def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
+    """The prompt of a passage; braces in the passage's own words stay."""
+    words = {**passage._asdict(), "entities": json.dumps(list(entities), ensure_ascii=False)}
+    return _PLACE.sub(lambda place: words[place[1]], prompt)
+
+
+def _prompt(file: Path, needed: Sequence[str]) -> str:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"prompts: there is no file {str(file)!r}; the folder needs both, copy what stays") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"prompts: {file} is not UTF-8: {error}") from None
+    for name in needed:
+        if f"{{{name}}}" not in text:
+            raise InputError(f"prompts: {file} has no {{{name}}}, which stands for the passage's {name}; add it")
+    return text

