@@ -109,12 +109,13 @@ def test_what_is_kept_suffices_and_is_minimal_in_the_order_of_choice(facts, know
 
 
 class Chooser:
-    """Answers each prompt with the numbers that a table has for its question, through the check it is given."""
+    """Answers each prompt with what a table has for its question, through the check it is given."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers, self.prompts = answers, list[str]()
 
-    def ask(self, prompts: Sequence[str], /, *, check: Callable[[Any], Any]) -> list[Any]:
+    def ask(self, prompts: Sequence[str], schema: Any, /, *, check: Callable[[Any], Any]) -> list[Any]:
+        assert schema["properties"]["keep"]["maxItems"] == LLM.facts.keep
         self.prompts += prompts
         return [check(json.loads(json.dumps(next(a for q, a in self.answers.items() if q in p)))) for p in prompts]
 
@@ -135,9 +136,7 @@ def test_a_model_chooses_among_numbered_facts() -> None:
     assert "1. e1 met e2\n2. e1 saw e3" in next(p for p in llm.prompts if "who?" in p)
 
 
-@pytest.mark.parametrize(
-    "answer", [{"keep": [3]}, {"keep": [0]}, {"keep": [True]}, {"keep": [1, 1]}, {"kept": []}, [1]]
-)
+@pytest.mark.parametrize("answer", [{"keep": [3]}, {"keep": [0]}, {"keep": [1, 1]}, {"keep": [1, 2, 1, 2, 1]}])
 def test_what_a_model_may_not_answer(answer: Any) -> None:
     with pytest.raises(ValueError, match=r"keep"):
         judge(LLM, Chooser({"who?": answer}), ["who?"], [[fact(0, 1, "met", 2), fact(1, 1, "saw", 2)]], [{}])

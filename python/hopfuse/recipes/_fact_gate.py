@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
 from ._fact_search import Found
 from .policy import Policy
 
-T = TypeVar("T")
 EXACT = ("exact", "given")
 
 
@@ -28,9 +27,15 @@ class Candidate(Protocol):
 class LanguageModel(Protocol):
     """What answers in JSON; :class:`hopfuse.connect.ChatEndpoint` is one."""
 
-    def ask(self, prompts: Sequence[str], /, *, check: Callable[[Any], T]) -> list[T]:
-        """``check`` of the JSON that answers each prompt; it raises ValueError where the answer will not do."""
+    def ask(self, prompts: Sequence[str], schema: Mapping[str, Any], /, *, check: Callable[[Any], Any]) -> list[Any]:
+        """For each prompt ``check`` of the object that answers it; it raises ValueError where that will not do."""
         ...
+
+
+def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object that has these properties and no others."""
+    closed = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": dict(properties), **closed}
 
 
 class Verdict(NamedTuple):
@@ -131,16 +136,17 @@ def _by_model(
     for size in sorted({len(row) for row in found} - {0}):
         asked = [b for b, row in enumerate(found) if len(row) == size]
         prompts = [_prompt(policy, queries[b], found[b]) for b in asked]
-        answers = llm.ask(prompts, check=partial(_chosen, size, policy.facts.keep))
+        schema = schema_of(keep={"type": "array", "items": {"type": "integer"}, "maxItems": policy.facts.keep})
+        answers = llm.ask(prompts, schema, check=partial(_chosen, size, policy.facts.keep))
         chosen |= zip(asked, answers, strict=True)
     return [_sorted_out(row, chosen.get(b, [])) for b, row in enumerate(found)]
 
 
-def _chosen(size: int, keep: int, answer: Any) -> list[int]:
-    """Places of the facts that {"keep": [numbers from 1]} names."""
-    numbers = answer.get("keep") if isinstance(answer, dict) else None
-    if not isinstance(numbers, list) or not all(type(number) is int and 1 <= number <= size for number in numbers):
-        raise ValueError(f'it must be {{"keep": [numbers 1 .. {size}]}}')
+def _chosen(size: int, keep: int, answer: Mapping[str, Any]) -> list[int]:
+    """Places of the facts whose numbers, from 1 on, are in ``keep``."""
+    numbers = answer["keep"]
+    if not all(1 <= number <= size for number in numbers):
+        raise ValueError(f"keep is {numbers}; facts have the numbers 1 .. {size}")
     if len(set(numbers)) != len(numbers) or len(numbers) > keep:
         raise ValueError(f"keep has {len(numbers)} numbers; give at most {keep}, each once")
     return [number - 1 for number in numbers]

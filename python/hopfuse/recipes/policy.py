@@ -21,7 +21,7 @@ Question: {question}
 Facts:
 {facts}
 
-Answer with JSON alone: {"keep": [numbers of the chosen facts]}
+In "keep" give the numbers of the chosen facts, the most telling first.
 """
 
 ANSWER_PROMPT = """
@@ -31,8 +31,6 @@ passages do not say. If they do not hold the answer, write exactly: {not_found}
 {passages}
 
 Question: {question}
-
-Answer with JSON alone: {"answer": "..."}
 """
 
 

@@ -12,7 +12,7 @@ All questions of a batch go through every stage together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ from ..ops.projection import project_topk
 from ..ops.seeding import seed_hits
 from ..types import Hits, LabelSets, Seeds
 from ..types.arrays import to_numpy
-from ._fact_gate import LanguageModel, Verdict, fill, judge
+from ._fact_gate import LanguageModel, Verdict, fill, judge, schema_of
 from ._fact_search import FactFinder
 from ._mentions import Matcher, question_mentions
 from ._phrase_seeds import CandidateFinder, phrase_seeds
@@ -88,8 +88,8 @@ class PolicyRAG:
     matcher : optional
         ``match(texts)``, for questions given without their entities (:class:`hopfuse.extract.Gazetteer`).
     llm : optional
-        ``ask(prompts, check=...)`` (:class:`hopfuse.connect.ChatEndpoint`): for :meth:`answer`, and for a policy whose
-        gate is ``"llm"``.
+        ``ask(prompts, schema, check=...)`` (:class:`hopfuse.connect.ChatEndpoint`): for :meth:`answer`, and for a
+        policy whose gate is ``"llm"``.
     entity_threshold : float
         Cosine similarity from which the nearest entity by embedding counts as matched.
     threads : int, optional
@@ -232,7 +232,7 @@ class PolicyRAG:
             )
             for b in read
         ]
-        said = dict(zip(read, self.llm.ask(prompts, check=_answer), strict=True))
+        said = dict(zip(read, self.llm.ask(prompts, schema_of(answer={"type": "string"}), check=_answer), strict=True))
         return [said.get(b, rules.not_found) for b in range(len(queries))]
 
     def _passage(self, passage: int) -> str:
@@ -306,7 +306,8 @@ def _able(seeds: Sequence[dict[int, float]]) -> NDArray[np.int64]:
     return np.flatnonzero([bool(row) for row in seeds])
 
 
-def _answer(said: Any) -> str:
-    if not isinstance(said, dict) or not isinstance(said.get("answer"), str):
-        raise ValueError('it must be {"answer": "..."}')
-    return str(said["answer"]).strip()
+def _answer(said: Mapping[str, Any]) -> str:
+    answer = str(said["answer"]).strip()
+    if not answer:
+        raise ValueError("answer is empty; say that it was not found where the passages do not hold it")
+    return answer
