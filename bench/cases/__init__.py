@@ -14,6 +14,7 @@ from .ppr import Ppr
 from .ppr_dense import DenseRestarts
 from .ppr_passes import PprBatches, PprStored
 from .ppr_topk import PprTopk
+from .projection import Projection
 
 WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank", "networkx", "graphblas", "torch-sparse")
 FEW_WALKS = ("igraph", "scipy")
@@ -41,6 +42,7 @@ CASES: dict[str, Case] = {
     "fusion": Case(("numpy-fusion", "oracle-fusion"), Fusion),
     "fusion-rrf": Case(("ranx",), ReciprocalRanks),
     "fusion-min-max": Case(("ranx",), MinMaxSum),
+    "project": Case(("scipy-product",), Projection),
     "hipporag-hotpotqa": Case(("hipporag-igraph",), HippoRag),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
 }

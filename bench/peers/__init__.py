@@ -17,6 +17,7 @@ from .numpy_matmul import NumpyMatmul
 from .oracle_fusion import OracleFusion
 from .ranx_fusion import RanxFusion
 from .scipy_ppr import ScipyPpr
+from .scipy_product import ScipyProduct
 from .sklearn_brute import SklearnBrute
 from .sknetwork_ppr import SknetworkPpr
 from .torch_matmul import TorchMatmul
@@ -41,6 +42,7 @@ PEERS: dict[str, type[Peer]] = {
     "oracle-fusion": OracleFusion,
     "ranx": RanxFusion,
     "scipy": ScipyPpr,
+    "scipy-product": ScipyProduct,
     "scikit-learn": SklearnBrute,
     "scikit-network": SknetworkPpr,
     "torch-cuda": TorchTopk,

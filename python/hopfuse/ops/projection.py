@@ -147,11 +147,12 @@ def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
         raise InputError(f"scores have shape {array.shape}; the incidence needs (B, {columns}) or ({columns},)")
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.ascontiguousarray(np.atleast_2d(array), np.float32)
-    finite = np.isfinite(values)
-    if not finite.all():
-        row, column = (int(place) for place in np.argwhere(~finite)[0])
-        given = np.atleast_2d(array)[row, column]
-        raise InputError(f"row {row} has score {given} at column {column}; scores are finite float32 numbers")
+    for row, own in enumerate(values):  # one at a time: what isfinite makes of all is slow to allocate
+        finite = np.isfinite(own)
+        if not finite.all():
+            column = int(np.argmin(finite))
+            given = np.atleast_2d(array)[row, column]
+            raise InputError(f"row {row} has score {given} at column {column}; scores are finite float32 numbers")
     return values
 
 

@@ -1,0 +1,29 @@
+"""SciPy's sparse product: CSR ``A @ X.T`` in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cases.projection import Projection
+from .base import Peer
+
+
+class ScipyProduct(Peer):
+    """All queries at once, as rows again."""
+
+    packages = ("scipy",)
+    modules = ("scipy.sparse",)
+    remark = "SciPy's sparse product runs on one thread"
+
+    def __init__(self, workload: Projection, threads: int) -> None:
+        from scipy.sparse import csr_array
+
+        held = workload.incidence
+        shape = (held.num_rows, held.num_columns)
+        self.scores = workload.scores
+        self.matrix = csr_array((held.weights, held.indices, held.indptr), shape=shape)
+
+    def run(self, batch: int) -> Any:
+        return np.ascontiguousarray((self.matrix @ self.scores[:batch].T).T)
