@@ -3,6 +3,8 @@
 from ._ising import Ising
 from .hybrid_rrf import HybridRRF, HybridRRFResult
 from .phase_graph import PhaseGraph, PhaseGraphResult
+from .policy import Policy
+from .policy_rag import PolicyRAG, PolicyRAGResult
 from .triple_hybrid import TripleHybrid, TripleHybridResult
 
 __all__ = [
@@ -11,6 +13,9 @@ __all__ = [
     "Ising",
     "PhaseGraph",
     "PhaseGraphResult",
+    "Policy",
+    "PolicyRAG",
+    "PolicyRAGResult",
     "TripleHybrid",
     "TripleHybridResult",
 ]

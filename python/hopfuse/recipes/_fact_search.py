@@ -32,8 +32,16 @@ class Found(NamedTuple):
 class FactFinder:
     """Finds facts of an index; by vectors where there are some, else by the Dice coefficient of their labels."""
 
-    def __init__(self, index: Index, policy: Policy, labels: LabelSets, vectors: Any, threads: int | None) -> None:
-        self._facts, self._names, self._labels, self._threads = index.facts, index.entity_names, labels, threads
+    def __init__(
+        self,
+        index: Index,
+        policy: Policy,
+        names: Sequence[str],
+        labels: LabelSets,
+        vectors: Any,
+        threads: int | None,
+    ) -> None:
+        self._facts, self._names, self._labels, self._threads = index.facts, names, labels, threads
         self._rules, self._corpus = policy.facts, _corpus(vectors, 0 if index.facts is None else len(index.facts))
         if self._rules.scope == "all" and self._corpus is None:
             raise InputError("the policy's facts.scope is 'all', which needs fact_vectors=; give them, or 'seeds'")

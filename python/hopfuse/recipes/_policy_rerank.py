@@ -32,9 +32,9 @@ class Reranked:
 class Reranker:
     """S = u / max(u) + title * phi_title + coverage * phi_cov + path * phi_path - hub * phi_hub."""
 
-    def __init__(self, index: Index, policy: Policy, prepared: PolicyGraph) -> None:
+    def __init__(self, index: Index, policy: Policy, names: Sequence[str], prepared: PolicyGraph) -> None:
         rules = policy.reranking
-        self._index, self._prepared, self._titles = index, prepared, dict[int, frozenset[str]]()
+        self._index, self._names, self._prepared, self._titles = index, names, prepared, _Titles(index.titles)
         on = policy.switches.reranking
         signed = (rules.title, rules.coverage, rules.path, -rules.hub)
         self.weights = dict(zip(TERMS, signed if on else (0.0,) * 4, strict=True))
@@ -66,41 +66,51 @@ class Reranker:
         """Each phi of a question's passages; those without weight stay 0."""
         found: dict[str, NDArray[np.float64]] = {}
         if self.weights["title"] > 0:
-            named = _words(" ".join([query, *(self._text(fact) for fact in kept)]))
-            found["title"] = np.array([self._share(passage, named) for passage in ids.tolist()], np.float64)
+            found["title"] = self._titles.shares(ids, " ".join([query, *(self._text(fact) for fact in kept)]))
         if self.weights["coverage"] > 0:
-            found["coverage"] = _shares(ids, [(self._prepared.passages_of(e), mass) for e, mass in seeds.items()])
+            found["coverage"] = self._shares(ids, [(self._prepared.passages_of(e), mass) for e, mass in seeds.items()])
         if self.weights["path"] > 0 and self._index.facts is not None:
             facts = self._index.facts
             stated = [(facts.passages[slice(*facts.indptr[f.fact : f.fact + 2])], f.score) for f in kept]
-            found["path"] = _shares(ids, stated)
+            found["path"] = self._shares(ids, stated)
         if self.weights["hub"] < 0:
             found["hub"] = self._prepared.hubs[ids]
         return found
 
     def _text(self, fact: Verdict) -> str:
-        names = self._index.entity_names
-        return f"{names[fact.head]} {fact.relation} {names[fact.tail]}"
+        return f"{self._names[fact.head]} {fact.relation} {self._names[fact.tail]}"
 
-    def _share(self, passage: int, named: frozenset[str]) -> float:
-        """The share of a title's words that are named."""
-        if passage not in self._titles:
-            self._titles[passage] = _words(self._index.titles[passage])
-        title = self._titles[passage]
-        return len(title & named) / len(title) if title else 0.0
+    def _shares(self, ids: NDArray[np.int64], parts: Sequence[tuple[NDArray[Any], float]]) -> NDArray[np.float64]:
+        """For each passage, the share of the parts' weight whose passages it is among."""
+        weights = np.zeros(self._index.num_passages)
+        for passages, weight in parts:
+            weights[passages] += weight
+        total = sum(weight for _, weight in parts)
+        return weights[ids] / total if total > 0 else np.zeros(ids.size)
+
+
+class _Titles:
+    """The words of each passage's title, as numbers."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        rows = [sorted(_words(title)) for title in titles]
+        self._number = {word: at for at, word in enumerate(dict.fromkeys(word for row in rows for word in row))}
+        self._indptr = np.cumsum([0, *map(len, rows)])
+        self._words = np.array([self._number[word] for row in rows for word in row], np.int64)
+
+    def shares(self, ids: NDArray[np.int64], text: str) -> NDArray[np.float64]:
+        """The share of each title's words that a text has; 0 without a title."""
+        named = np.zeros(len(self._number) + 1, bool)
+        named[[self._number[word] for word in _words(text) if word in self._number]] = True
+        begin, count = self._indptr[ids], self._indptr[ids + 1] - self._indptr[ids]
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        found = named[self._words[np.repeat(begin, count) + within]]
+        hits = np.bincount(np.repeat(np.arange(ids.size), count), found, ids.size)
+        return np.asarray(hits / np.maximum(count, 1), np.float64)
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text.casefold()))
-
-
-def _shares(ids: NDArray[np.int64], parts: Sequence[tuple[NDArray[Any], float]]) -> NDArray[np.float64]:
-    """For each passage, the share of the parts' weight whose passages it is among."""
-    total = sum(weight for _, weight in parts)
-    shares = np.zeros(ids.size)
-    for passages, weight in parts:
-        shares += weight * np.isin(ids, passages)
-    return shares / total if total > 0 else shares
 
 
 def _best(pool: Hits, held: NDArray[np.bool_], scores: NDArray[np.float32], k: int) -> Hits:

@@ -95,7 +95,7 @@ def _trace(
     ranked: Reranked,
     walk: _Walk | None,
 ) -> dict[str, Any]:
-    names, seeds = recipe.index.entity_names, found.seeds[b]
+    names, seeds = recipe.names, found.seeds[b]
     hits = found.hits.row(b)
     return {
         "query": query,
@@ -162,4 +162,4 @@ def _named(recipe: PolicyRAG, node: int) -> dict[str, Any]:
     first = recipe.index.num_passages
     if node < first:
         return {"kind": "passage", "number": node, "name": recipe.index.titles[node] or recipe.index.passage_ids[node]}
-    return {"kind": "entity", "number": node - first, "name": recipe.index.entity_names[node - first]}
+    return {"kind": "entity", "number": node - first, "name": recipe.names[node - first]}

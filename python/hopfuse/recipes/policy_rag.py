@@ -138,15 +138,16 @@ class PolicyRAG:
         self.index, self.encoder, self.matcher, self.llm, self.threads = index, encoder, matcher, llm, threads
         self.prepared = PolicyGraph.of(index, self.policy)
         relations = () if index.facts is None else index.facts.relations
-        labels = LabelSets.from_labels([*index.entity_names, *relations])
+        self.names = tuple(index.entity_names)
+        labels = LabelSets.from_labels([*self.names, *relations])
         self._seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
         entities = index.entity_corpus
         self._corpus = None if encoder is None or entities is None else entities.with_metric("cosine")
         self._candidates = CandidateFinder(
             self.policy, self._seeder, labels, self._corpus, self.prepared.frequency, threads
         )
-        self._facts = FactFinder(index, self.policy, labels, fact_vectors, threads)
-        self._reranker = Reranker(index, self.policy, self.prepared)
+        self._facts = FactFinder(index, self.policy, self.names, labels, fact_vectors, threads)
+        self._reranker = Reranker(index, self.policy, self.names, self.prepared)
         self._captured: dict[int, Captured] = {}
 
     def search(
