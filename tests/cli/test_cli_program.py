@@ -12,7 +12,7 @@ from hopfuse.cli.files import write_whole
 from hopfuse.cli.machine import machine
 from hopfuse.cli.outputs import write_all
 
-COMMANDS = ("demo", "build", "score", "eval", "diagnose", "explain", "info", "selftest", "bench")
+COMMANDS = ("demo", "build", "score", "policy", "eval", "diagnose", "explain", "info", "selftest", "bench")
 
 
 def test_version_and_help():

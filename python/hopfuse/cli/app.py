@@ -17,6 +17,7 @@ from .diagnose import diagnose
 from .eval import evaluate_runs
 from .explain import explain
 from .info import info
+from .policy import policy
 from .score import score
 from .selftest import selftest
 from .sweep import sweep_runs
@@ -28,7 +29,9 @@ def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-for command in (demo, build, score, compare, evaluate_runs, sweep_runs, diagnose, explain, info, selftest, bench):
+_ASKING = (demo, build, score, compare, policy)
+_JUDGING = (evaluate_runs, sweep_runs, diagnose, explain)
+for command in (*_ASKING, *_JUDGING, info, selftest, bench):
     app.add_command(command)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from .. import Index
 from ..errors import InputError
-from ..recipes import PhaseGraph
+from ..evaluate import policy_page
 from .names import NameFinder
 from .options import (
     FILE,
@@ -22,10 +22,11 @@ from .options import (
     index_option,
     lexical_options,
     make_encoder,
-    recipe_arguments,
     recipe_options,
 )
-from .trace_tree import trace_tree
+from .outputs import check_outputs, write_all
+from .recipe_choice import check_read, make_chosen, recipe_choice
+from .recipe_trees import tree_of
 
 
 @click.command()
@@ -36,11 +37,14 @@ from .trace_tree import trace_tree
 @click.option("--vector", type=FILE, help="The question's vector, or rows of vectors: .npy.")
 @click.option("--row", type=click.IntRange(min=0), default=0, show_default=True, help="Which row of --vector.")
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages.")
+@recipe_choice
 @recipe_options(alpha=0.7)
 @lexical_options
 @case_option
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines of each list.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole trace as JSON.")
+@click.option("--trace", "trace_out", type=FILE, help="Write it to a .json, or as a page to an .html (of policy-rag).")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --trace where it exists.")
 def explain(
     directory: Path,
     query: str,
@@ -49,26 +53,46 @@ def explain(
     vector: Path | None,
     row: int,
     k: int,
+    chosen: str,
+    policy: Path | None,
     case_sensitive: bool,
     show: int,
     as_json: bool,
+    trace_out: Path | None,
+    overwrite: bool,
     **recipe: Any,
 ) -> None:
     """Show what one question finds, and why."""
     if (vector is None) == (encoder is None):
         raise InputError("give --vector or --encoder, and not both: the question needs a vector")
+    check_read(chosen)
+    _check_trace(trace_out, chosen, overwrite=overwrite)
     index = Index.open(directory)
     vectors = None if vector is None else _read_vector(vector, row)
     used = None if encoder is None else make_encoder(encoder)
-    mentions = list(entities) or NameFinder(index, case_sensitive=case_sensitive).find([query])[0]
-    phase_graph = PhaseGraph(index, encoder=used, **recipe_arguments(index, recipe))
-    found = phase_graph.search([query], vectors=vectors, entities=[mentions], k=k, explain=True)
-    assert found.traces is not None
+    asked = make_chosen(chosen, index, used, policy, recipe)
+    mentions = list(entities)
+    if asked.reads_entities and not mentions:
+        mentions = NameFinder(index, case_sensitive=case_sensitive).find([query])[0]
+    found = asked.search([query], vectors, [mentions], k, explain=True)
     trace = {"question": query, **found.traces[0]}
+    text = json.dumps(trace, indent=2, ensure_ascii=False)
+    if trace_out is not None:
+        write_all({trace_out: policy_page(trace) if trace_out.suffix == ".html" else text + "\n"})
     if as_json:
-        click.echo(json.dumps(trace, indent=2, ensure_ascii=False))
+        click.echo(text)
     else:
-        Console().print(trace_tree(query, trace, show))
+        Console().print(tree_of(chosen, query, trace, show))
+
+
+def _check_trace(out: Path | None, chosen: str, *, overwrite: bool) -> None:
+    if out is None:
+        return
+    if out.suffix not in (".json", ".html"):
+        raise InputError(f"--trace is {out.name!r}; its suffix must be .json or .html")
+    if out.suffix == ".html" and chosen != "policy-rag":
+        raise InputError(f"--trace: pages such as {out.name} are of policy-rag, and --recipe is {chosen}; give a .json")
+    check_outputs({"--trace": out}, {}, overwrite=overwrite)
 
 
 def _read_vector(path: Path, row: int) -> NDArray[Any]:

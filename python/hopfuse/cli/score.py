@@ -10,7 +10,6 @@ from rich.console import Console
 
 from .. import Hits, Index, __version__
 from ..errors import InputError
-from ..recipes import PhaseGraph
 from .inputs import QueryInputs, check_one_source, chunks, text_of
 from .job import Job
 from .options import (
@@ -19,11 +18,11 @@ from .options import (
     encoder_option,
     index_option,
     lexical_options,
-    recipe_arguments,
     recipe_options,
 )
 from .progress import progress_bar
 from .queries import Query, count_queries, file_digest, read_queries
+from .recipe_choice import Chosen, check_read, make_chosen, recipe_choice
 from .results import Row, writer_for
 
 
@@ -35,6 +34,7 @@ from .results import Row, writer_for
 @click.option("--out", type=FILE, required=True, help="The result: .jsonl or .parquet.")
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages per query.")
 @click.option("--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries at a time.")
+@recipe_choice
 @recipe_options(alpha=0.7)
 @lexical_options
 @case_option
@@ -48,18 +48,21 @@ def score(
     out: Path,
     k: int,
     chunk: int,
+    chosen: str,
+    policy: Path | None,
     case_sensitive: bool,
     overwrite: bool,
     restart: bool,
     **recipe: Any,
 ) -> None:
-    """Rank passages for every query of a file.
+    """Rank passages for every query of a file; with triple-hybrid, entities by name.
 
     A query without entities takes the names of the index that stand in its text. A run that was
     killed goes on where it was when it is started again with the same options: the finished parts are
     in OUT.partial until OUT is there.
     """
     check_one_source(vectors, encoder)
+    check_read(chosen)
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists; choose another --out, or replace it with --overwrite")
     writer, index, total = writer_for(out), Index.open(directory), count_queries(queries)
@@ -69,10 +72,12 @@ def score(
         "index": {"directory": str(directory.resolve()), **index.info()},
         "queries": file_digest(queries),
         "vectors": None if vectors is None else file_digest(vectors),
-        "options": {"encoder": encoder, "k": k, "chunk": chunk, "case_sensitive": case_sensitive}
+        "policy": None if policy is None else file_digest(policy),
+        "options": {"recipe": chosen, "encoder": encoder, "k": k, "chunk": chunk, "case_sensitive": case_sensitive}
         | {name: value for name, value in recipe.items() if name != "threads"},
     }
-    scorer, job = Scorer(index, inputs, k, recipe), Job(out, identity, writer)
+    scorer = Scorer(make_chosen(chosen, index, inputs.encoder, policy, recipe), inputs, k)
+    job = Job(out, identity, writer)
     with job.started(restart=restart) as parts, progress_bar() as progress:
         done = min(parts * chunk, total)
         if done:
@@ -89,16 +94,17 @@ def score(
 class Scorer:
     """Turns a chunk of queries into rows of the result."""
 
-    def __init__(self, index: Index, inputs: QueryInputs, k: int, recipe: dict[str, Any]) -> None:
-        self._recipe = PhaseGraph(index, encoder=inputs.encoder, **recipe_arguments(index, recipe))
-        self._ids, self._inputs, self._k = index.passage_ids, inputs, k
+    def __init__(self, chosen: Chosen, inputs: QueryInputs, k: int) -> None:
+        self._chosen, self._inputs, self._k = chosen, inputs, k
 
     def score(self, queries: list[Query], first: int) -> list[Row]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
-        words = None if self._recipe.lexical is None else [text_of(q, "for BM25's list") for q in queries]
-        vectors, entities = self._inputs.vectors(queries, first), self._inputs.entities(queries)
-        found = self._recipe.search(words, vectors=vectors, entities=entities, k=self._k)
+        chosen = self._chosen
+        texts = [text_of(q, f"for {chosen.words}") for q in queries] if chosen.words else None
+        vectors = self._inputs.vectors(queries, first)
+        entities = self._inputs.entities(queries) if chosen.reads_entities else None
+        found = chosen.search(texts, vectors, entities, self._k)
         return [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]
 
     def _hits(self, hits: Hits, row: int) -> list[dict[str, Any]]:
-        return [{"id": self._ids[passage], "score": score} for passage, score in hits.row(row)]
+        return [{"id": self._chosen.ids[hit], "score": score} for hit, score in hits.row(row)]

@@ -22,7 +22,7 @@ def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     tree = Tree(f"[bold]{escape(question)}[/bold]")
     seeds = tree.add("Seeds: entities that the question names")
     for seed in trace["seeds"]:
-        seeds.add(_seed(seed))
+        seeds.add(seed_line(seed))
     if not trace["seeds"]:
         seeds.add("none: the graph list is empty")
     for leg in trace["temperatures"]:
@@ -35,7 +35,8 @@ def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     return tree
 
 
-def _seed(seed: Mapping[str, Any]) -> str:
+def seed_line(seed: Mapping[str, Any]) -> str:
+    """An entity that a walk starts from, and why."""
     name = f"[bold]{escape(seed['name'])}[/bold]"
     asked = "" if seed["surface"] == seed["name"] else f", asked for as {escape(repr(seed['surface']))}"
     return f"{name} ({seed['match']}{asked}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"

@@ -95,7 +95,7 @@ def subgraph(hits: Sequence[Mapping[str, Any]]) -> Subgraph:
 
 def _drawn(hit: Mapping[str, Any], inner: Container[Key]) -> Sequence[Mapping[str, Any]]:
     """The steps before the hit; a passage that is the hit itself, and leads nowhere else, is drawn as that alone."""
-    path = hit.get("path", [])
+    path: Sequence[Mapping[str, Any]] = hit.get("path", [])
     own = len(path) > 1 and _key(path[-1]) == ("passage", hit["passage"]) and _key(path[-1]) not in inner
     return path[:-1] if own else path
 

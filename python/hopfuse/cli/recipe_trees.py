@@ -1,0 +1,123 @@
+"""One traced query of any recipe as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from .trace_tree import seed_line, trace_tree
+
+LEGS = ("lexical", "dense", "graph", "exact")
+
+
+def tree_of(recipe: str, question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """The tree of a recipe's trace.
+
+    Parameters
+    ----------
+    recipe : str
+        As ``--recipe`` names it.
+    question : str
+    trace : mapping
+        One of the ``traces`` of its result.
+    show : int
+        At most so many lines of each list.
+    """
+    return _TREES[recipe](question, trace, show)
+
+
+def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Seeds with their factors, the gate's verdicts, and hits with their terms, seeds and paths."""
+    tree = Tree(f"[bold]{escape(question)}[/bold]")
+    seeds = tree.add("Seeds: align · specificity · aliasOK, shares sum to 1")
+    for one in trace["seeds"]:
+        seeds.add(_policy_seed(one))
+    if not trace["seeds"]:
+        seeds.add("none: the question names no entity")
+    facts = tree.add("Facts that the gate saw")
+    for one in trace["facts"]:
+        said = f"{escape(one['head'])} — {escape(one['relation'])} → {escape(one['tail'])}  {one['score']:.3f}"
+        line = f"[bold]kept[/bold] {said}" if one["kept"] else f"[dim]dropped {said}[/dim]"
+        facts.add(f"{line}: {escape(one['reason'])}")
+    if not trace["facts"]:
+        facts.add("none")
+    if trace["passage_seeds"]:
+        mass = sum(one["mass"] for one in trace["passage_seeds"])
+        tree.add(f"{len(trace['passage_seeds'])} passages start, too: {mass:.3f} of the restart")
+    hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        _policy_hit(hits, rank, hit, show)
+    return tree
+
+
+def _policy_seed(one: Mapping[str, Any]) -> str:
+    asked = f", asked for as {escape(repr(one['surface']))}" if one["surface"] not in ("", one["name"]) else ""
+    factors = f"align {one['align']:.3g}, specificity {one['specificity']:.3g}, aliasOK {int(one['alias_ok'])}"
+    said = f"{escape(one['name'])} ({one['match']}{asked}): {factors}"
+    return f"{said}, share {one['share']:.3g}" if one["share"] > 0 else f"[dim]{said}, dropped[/dim]"
+
+
+def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> None:
+    terms = "".join(f" {value:+.4f} {name}" for name, value in hit.get("terms", {}).items())
+    line = f"{rank}. [bold]{escape(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}"
+    branch = hits.add(f"{line} ={terms}" if terms else line)
+    if hit.get("path"):
+        steps = (f"—{s['edge']}→ {s['name']}" if s["edge"] else str(s["name"]) for s in hit["path"])
+        branch.add(f"path: {escape(' '.join(steps))}")
+    if hit.get("attribution"):
+        largest = sorted(hit["attribution"], key=lambda one: -one["score"])[:show]
+        whole = sum(one["score"] for one in hit["attribution"])
+        shares = (f"{one['name']} {100 * one['score'] / whole:.1f} %" for one in largest)
+        branch.add(f"from: {escape(', '.join(shares))}")
+
+
+def rank_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Seeds, each leg's list, and fused hits with their ranks."""
+    tree = Tree(f"[bold]{escape(question)}[/bold]")
+    seeds = tree.add("Seeds: entities that the question names")
+    for seed in trace["seeds"]:
+        seeds.add(seed_line(seed))
+    if not trace["seeds"]:
+        seeds.add("none: the graph list is empty")
+    for leg in LEGS:
+        if leg in trace:
+            branch = tree.add(f"{leg.capitalize()} list of {len(trace[leg])}")
+            for row in trace[leg][:show]:
+                branch.add(f"{row['rank']}. {escape(row['title'] or str(row['passage']))}  score {row['score']:.4g}")
+    hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        given = hit.get("contributions", {})
+        parts = " + ".join(
+            f"{leg} {given[leg]:.4f} (rank {at})" if leg in given else f"{leg} (rank {at})"
+            for leg, at in hit["ranks"].items()
+        )
+        prior = f", times {hit['prior']:.3g}" if hit["prior"] != 1 else ""
+        hits.add(f"{rank}. [bold]{escape(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f} = {parts}{prior}")
+    return tree
+
+
+def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """The nearest entities, and hits with the list that counts and the triple that leads there."""
+    tree = Tree(f"[bold]{escape(question)}[/bold]")
+    seeds = tree.add("Seeds: the nearest entities by vector")
+    for seed in trace["seeds"][:show]:
+        seeds.add(f"{escape(seed['name'])}  {seed['score']:.4f}")
+    hits = tree.add(f"Entities: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        own = ", ".join(f"{name} {score:.4f}" for name, score in hit["scores"].items())
+        branch = hits.add(f"{rank}. [bold]{escape(hit['name'])}[/bold]  {hit['score']:.4f} by {hit['by']} ({own})")
+        if hit["triple"] is not None:
+            triple = " — ".join(hit["triple"][part] for part in ("head", "relation", "tail"))
+            branch.add(f"triple: {escape(triple)}  {hit['triple']['score']:.4f}")
+    return tree
+
+
+_TREES: dict[str, Callable[[str, Mapping[str, Any], int], Tree]] = {
+    "phase-graph": trace_tree,
+    "policy-rag": policy_tree,
+    "hybrid-rrf": rank_tree,
+    "triple-hybrid": triple_tree,
+}

@@ -1,0 +1,226 @@
+"""``--recipe`` of ``score`` and ``explain``, ``--trace``, and ``hopfuse policy``: what the recipes themselves say."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import read_jsonl, write_jsonl
+from hopfuse.cli import main
+from hopfuse.cli.recipe_choice import RECIPES
+from hopfuse.evaluate import policy_page
+from hopfuse.extract import Extraction, build_memory
+from hopfuse.lexical import FTS5
+from hopfuse.recipes import HybridRRF, Policy, PolicyRAG, TripleHybrid
+
+DIM = 6
+QUESTION = "Who directed Alien?"
+ASKED = [(QUESTION, ["Alien"]), ("Where was Ridley Scott born?", ["Ridley Scott"]), ("What of the sea?", [])]
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory):
+    """A folder with an index of facts and entity vectors, queries and their vectors."""
+    folder, draw = tmp_path_factory.mktemp("recipes"), np.random.default_rng(3)
+    made = build_memory(
+        [
+            Extraction("a", "Alien", "Ridley Scott directed Alien.", (), (("Ridley Scott", "directed", "Alien"),)),
+            Extraction("b", "Scott", "He was born.", (), (("Ridley Scott", "was born in", "South Shields"),)),
+            Extraction("c", "South Shields", "By the sea.", (), (("South Shields", "lies by", "North Sea"),)),
+        ]
+    )
+    index = made.index(
+        vectors=draw.standard_normal((3, DIM)).astype(np.float32),
+        entity_vectors=draw.standard_normal((len(made.entities), DIM)).astype(np.float32),
+        metric="cosine",
+    )
+    index.save(folder / "index")
+    write_jsonl(folder / "queries.jsonl", [{"text": text, "entities": names} for text, names in ASKED])
+    np.save(folder / "vectors.npy", draw.standard_normal((len(ASKED), DIM)).astype(np.float32))
+    return folder
+
+
+@pytest.fixture
+def said(capsys):
+    """What a command prints that works; in this process."""
+
+    def run(*args: Any) -> str:
+        with pytest.raises(SystemExit) as left:
+            main([str(arg) for arg in args])
+        out = capsys.readouterr()
+        assert left.value.code == 0, out.err
+        return out.out
+
+    return run
+
+
+def explaining(memory, recipe, *more):
+    given = ("--index", memory / "index", "--query", QUESTION, "--vector", memory / "vectors.npy")
+    return ("explain", *given, "--recipe", recipe, *more)
+
+
+def scoring(memory, recipe, out, *more):
+    files = ("--queries", memory / "queries.jsonl", "--vectors", memory / "vectors.npy", "--out", out)
+    return ("score", "--index", memory / "index", *files, "--recipe", recipe, *more)
+
+
+def by_hand(memory, recipe, policy=None):
+    """The recipe's own result for the three questions, and what its hits are called."""
+    index = hf.Index.open(memory / "index")
+    texts, names = [text for text, _ in ASKED], [names for _, names in ASKED]
+    vectors = np.load(memory / "vectors.npy")
+    if recipe == "triple-hybrid":
+        entities, facts = list(index.entity_names), index.facts
+        rows = [(entities[a], facts.relations[r], entities[b]) for a, r, b in facts.rows.tolist()]
+        own = TripleHybrid(hf.Triples(rows, entities), index.entity_vectors)
+        return own.search(texts, vectors=vectors, k=10, explain=True), entities
+    if recipe == "policy-rag":
+        made: Any = PolicyRAG(index, policy)
+    elif recipe == "hybrid-rrf":
+        words = FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
+        made = HybridRRF(index, lexical=words)
+    else:
+        made = hf.recipes.PhaseGraph(index)
+    return made.search(texts, vectors=vectors, entities=names, k=10, explain=True), index.passage_ids
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_scores_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
+    said(*scoring(memory, recipe, tmp_path / "out.jsonl"))
+    found, names = by_hand(memory, recipe)
+    expected = [[{"id": names[hit], "score": score} for hit, score in found.hits.row(b)] for b in range(3)]
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_traces_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
+    out = tmp_path / "trace.json"
+    shown = said(*explaining(memory, recipe, "--trace", out))
+    found, _ = by_hand(memory, recipe)
+    trace = json.loads(json.dumps(found.traces[0]))
+    assert json.loads(out.read_text()) == {"question": QUESTION, **trace}
+    assert shown.startswith(QUESTION)
+    first = trace["hits"][0]
+    assert f"1. {first.get('title') or first.get('name')}  {first['score']:.4f}" in shown
+    assert json.loads(said(*explaining(memory, recipe, "--json"))) == {"question": QUESTION, **trace}
+
+
+def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
+    shown = " ".join(said(*explaining(memory, "policy-rag")).split())
+    trace = by_hand(memory, "policy-rag")[0].traces[0]
+    assert "Alien (exact): align 1" in shown
+    assert "Ridley Scott — directed → Alien" in shown
+    assert trace["facts"][0]["reason"] in shown
+    assert "from: Alien" in shown
+    assert "—relation→" in shown
+
+
+def test_the_tree_of_triples_says_what_leads_there(memory, said) -> None:
+    shown = said(*explaining(memory, "triple-hybrid"))
+    hit = next(hit for hit in by_hand(memory, "triple-hybrid")[0].traces[0]["hits"] if hit["triple"])
+    assert " — ".join(hit["triple"][part] for part in ("head", "relation", "tail")) in shown
+    assert f"by {hit['by']}" in shown
+
+
+def test_a_page_is_written(memory, said, tmp_path) -> None:
+    out = tmp_path / "trace.html"
+    said(*explaining(memory, "policy-rag", "--trace", out))
+    assert out.read_text() == policy_page(by_hand(memory, "policy-rag")[0].traces[0])
+
+
+def test_a_policy_is_read(memory, said, tmp_path) -> None:
+    (tmp_path / "p.toml").write_text('version = 1\n[switches]\nreranking = false\n[seeds]\nsource = "entities"\n')
+    said(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml"))
+    found, _ = by_hand(memory, "policy-rag", Policy().without("reranking"))
+    rows = read_jsonl(tmp_path / "out.jsonl")
+    assert [[hit["score"] for hit in row["hits"]] for row in rows] == [
+        [score for _, score in found.hits.row(b)] for b in range(3)
+    ]
+    plain = by_hand(memory, "policy-rag")[0].hits.row(0)
+    assert [hit["score"] for hit in rows[0]["hits"]] != [score for _, score in plain], "it changes something"
+
+
+def test_all_facts_are_candidates_where_an_encoder_gives_them_vectors(memory, said, tmp_path) -> None:
+    pytest.importorskip("wordllama")
+    index = hf.Index.open(memory / "index")
+    encoder = hf.encoders.WordLlamaEncoder(64)
+    names = list(index.entity_names)
+    graph = index.graph
+    rows = [
+        {"id": i, "title": t, "text": x} for i, t, x in zip(index.passage_ids, index.titles, index.texts, strict=True)
+    ]
+    vectors = encoder.encode_passages([row["text"] for row in rows])
+    made = {"graph": graph, "facts": index.facts, "entity_vectors": encoder.encode_passages(names)}
+    hf.Index.build(passages=rows, vectors=vectors, entities=names, **made).save(tmp_path / "index")
+    (tmp_path / "p.toml").write_text('version = 1\n[facts]\nscope = "all"\n')
+    given = ("--index", tmp_path / "index", "--query", QUESTION, "--encoder", "wordllama:64")
+    more = ("--recipe", "policy-rag", "--policy", tmp_path / "p.toml", "--json")
+    found = json.loads(said("explain", *given, *more))
+    relations = {fact["relation"] for fact in found["facts"]}
+    assert {"directed", "lies by"} <= relations, "facts away from the candidates are seen, too"
+    near = json.loads(said("explain", *given, "--recipe", "policy-rag", "--json"))
+    assert "lies by" not in {fact["relation"] for fact in near["facts"]}
+
+
+def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) -> None:
+    out, html = tmp_path / "o.jsonl", tmp_path / "t.html"
+    (tmp_path / "llm.toml").write_text('version = 1\n[facts]\ngate = "llm"\n')
+    (tmp_path / "all.toml").write_text('version = 1\n[facts]\nscope = "all"\n')
+    (tmp_path / "bad.toml").write_text("version = 1\n[walk]\ndamping = 2\n")
+    for args, why in (
+        (scoring(memory, "policy-rag", out, "--alpha", 0.5), "--alpha is given, and policy-rag does not read it"),
+        (scoring(memory, "phase-graph", out, "--policy", html), "--policy is given, and phase-graph does not read it"),
+        (scoring(memory, "hybrid-rrf", out, "--lexical"), "--lexical is given, and hybrid-rrf does not read it"),
+        (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid does not"),
+        (explaining(memory, "phase-graph", "--trace", html), "pages such as t.html are of policy-rag"),
+        (explaining(memory, "policy-rag", "--trace", tmp_path / "t.txt"), "its suffix must be .json or .html"),
+        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "llm.toml"), "the command line has no model"),
+        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "all.toml"), "give --encoder"),
+        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "bad.toml"), "bad.toml: walk.damping is 2"),
+        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "no.toml"), "no.toml cannot be read"),
+    ):
+        assert why in refused_here(*args), args
+    assert not out.exists()
+    assert not html.exists()
+
+
+def test_triples_need_facts_and_vectors(index, files, refused_here, tmp_path) -> None:
+    given = (
+        "--queries",
+        files / "queries.jsonl",
+        "--vectors",
+        files / "query_vectors.npy",
+        "--out",
+        tmp_path / "o.jsonl",
+    )
+    line = refused_here("score", "--index", index, *given, "--recipe", "triple-hybrid")
+    assert "triple-hybrid: the index has no facts; build it with --facts" in line
+
+
+def test_the_default_policy_is_printed_and_written(said, refused_here, tmp_path) -> None:
+    text = said("policy")
+    assert text == Policy().to_toml()
+    assert tomllib.loads(text)["version"] == 1
+    said("policy", "--out", tmp_path / "policy.toml")
+    assert (tmp_path / "policy.toml").read_text() == text
+    assert "exists; choose another name" in refused_here("policy", "--out", tmp_path / "policy.toml")
+    assert said("policy", "--check", tmp_path / "policy.toml").endswith("0 of its values differ from the defaults.\n")
+
+
+def test_an_edited_policy_is_checked(said, refused_here, tmp_path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text("version = 1\n[walk]\ndamping = 0.75\n[switches]\ngate = false\n[families]\nkinship = 2\n")
+    lines = said("policy", "--check", path).splitlines()
+    assert lines[:3] == [
+        "walk.damping = 0.75, by default 0.5",
+        "switches.gate = False, by default True",
+        "families.kinship = 2, by default 1.0",
+    ]
+    assert "3 of its values differ" in lines[3]
+    path.write_text("version = 1\n[walk]\nspeed = 1\n")
+    assert "policy.toml: [walk] has the key 'speed'; allowed: damping" in refused_here("policy", "--check", path)
+    assert "both given" in refused_here("policy", "--check", path, "--out", tmp_path / "o.toml")
