@@ -23,7 +23,7 @@ from ..evaluate import (
     traces,
 )
 from ..fusion.calibration import CalibrationName
-from .judging import check_report, judging_options, notes, origin, part, read_judged
+from .judging import check_report, judging_options, notes, origin, part, read_judged, with_texts
 from .outputs import strict_json, write_all
 
 
@@ -35,8 +35,9 @@ from .outputs import strict_json, write_all
     "metrics",
     metavar="METRIC",
     multiple=True,
-    help="recall@k, hit@k, full_support@k, last_hop@k, mrr, mrr@k, map, map@k, ndcg@k, answer_em or answer_f1; may be "
-    f"given several times. By default {', '.join(DEFAULT_METRICS)}, and the answers' where answers are given.",
+    help="recall@k, hit@k, full_support@k, last_hop@k, hops_recovered@k, mrr, mrr@k, map, map@k, ndcg@k, "
+    "answer_supported@k, answer_em or answer_f1; may be given several times. "
+    f"By default {', '.join(DEFAULT_METRICS)}, and the answers' where answers are given.",
 )
 @click.option(
     "--split",
@@ -67,7 +68,7 @@ def evaluate_runs(
     """
     outputs = {"json_out": json_out, "html_out": html_out, "overwrite": overwrite}
     check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
-    whole = read_judged(judgements, named, passages, beir_split)
+    whole = with_texts(read_judged(judgements, named, passages, beir_split), metrics, passages)
     judged = part(whole, split)
     answered = ("answer_em", "answer_f1") if _all_answer(judged.runs, judged.qrels) else ()
     evaluation = evaluate(judged.runs, judged.qrels, metrics or (*DEFAULT_METRICS, *answered), baseline=baseline)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import click
+import numpy as np
 
 from .. import __version__
 from ..errors import InputError
-from ..evaluate import PassageNames, Qrels, Run, read_qrels, read_run, split_rows
+from ..evaluate import (
+    PassageNames,
+    Qrels,
+    Run,
+    findable_answers,
+    parse_metric,
+    read_qrels,
+    read_run,
+    read_texts,
+    split_rows,
+)
 from ..fusion.calibration import CalibrationName
 from .options import FILE
 from .outputs import check_outputs
@@ -40,7 +52,11 @@ def judging_options(command: F) -> F:
             show_default=True,
             help="Scores are shown as they are and after this calibration.",
         ),
-        click.option("--passages", type=FILE, help="Passages with id and title, .jsonl: titles for the report."),
+        click.option(
+            "--passages",
+            type=FILE,
+            help="Passages with id and title, .jsonl: titles for the report; and with text, for answer_supported@k.",
+        ),
         click.option("--beir-split", default="test", show_default=True, help="Which table of a BEIR folder."),
         click.option(
             "--run",
@@ -81,6 +97,21 @@ def read_judged(judgements: Path, named: Sequence[str], passages: Path | None, b
     return Judged(qrels, {name: read_run(path, qrels.ids, names) for name, path in files.items()}, names, files)
 
 
+def with_texts(judged: Judged, metrics: Sequence[str], passages: Path | None) -> Judged:
+    """The runs with the texts of what they found, where a metric reads them."""
+    if passages is None or not any(parse_metric(name).reads_texts for name in metrics):
+        return judged
+    texts = read_texts(passages, judged.names)
+    for name, run in judged.runs.items():
+        unread = np.setdiff1d(run.hits.ids[run.hits.ids >= 0], np.fromiter(texts, np.int64))
+        if unread.size:
+            one = judged.names.name(int(unread[0]))
+            raise InputError(
+                f"{passages} lacks {unread.size:,} passages that {name} found, one {one!r}; give the file of them all"
+            )
+    return judged._replace(runs={name: replace(run, texts=texts) for name, run in judged.runs.items()})
+
+
 def part(judged: Judged, split: str) -> Judged:
     """Those queries that a split has."""
     rows = split_rows(judged.qrels, split)
@@ -96,6 +127,11 @@ def notes(judged: Judged, split: str) -> list[str]:
     without = sum(not gold for gold in kept.gold)
     if without:
         said.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
+    if any(run.texts is not None for run in judged.runs.values()):
+        mute = sum(not answers for answers in findable_answers(kept))
+        said.append(
+            f"{mute:,} have no answer that a passage could hold (none, yes or no); answer_supported leaves them out"
+        )
     for name, run in judged.runs.items():
         if run.num_missing:
             said.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; its lists for them are empty")

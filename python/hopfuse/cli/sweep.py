@@ -33,7 +33,7 @@ from ..evaluate import (
 )
 from ..evaluate.sweep import Options, written_options
 from ..fusion.calibration import CalibrationName
-from .judging import Judged, check_report, judging_options, notes, origin, part, read_judged
+from .judging import Judged, check_report, judging_options, notes, origin, part, read_judged, with_texts
 from .outputs import strict_json, write_all
 from .sweep_options import option_grid, words
 
@@ -103,7 +103,7 @@ def sweep_runs(
     check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
     metrics = list(dict.fromkeys((metric, *also)))
     judges = [parse_metric(name) for name in metrics]
-    whole = read_judged(judgements, named, passages, beir_split)
+    whole = with_texts(read_judged(judgements, named, passages, beir_split), metrics, passages)
     base = baseline or next(iter(whole.runs))
     if base not in whole.runs:
         raise InputError(f"--baseline is {base!r}; it must be one of the runs: {', '.join(whole.runs)}")

@@ -60,10 +60,10 @@ class FusedLegs:
         self.legs, self.k = dict(legs), k
 
     def __call__(self, options: Options, rows: NDArray[np.int64]) -> Hits | Run:
-        """What the queries at ``rows`` get with some options; a leg by itself keeps its answers."""
+        """What the queries at ``rows`` get with some options; a leg by itself keeps its answers, and texts stay."""
         if "leg" in options:
             alone = self._leg(options["leg"]).take(rows)
-            return Run(alone.hits.head(self.k), alone.answers)
+            return Run(alone.hits.head(self.k), alone.answers, texts=alone.texts)
         from ..ops.fusion import fuse  # loads the kernels, which other evaluations do without
 
         given = dict(options)
@@ -72,7 +72,9 @@ class FusedLegs:
         others = len(self.legs) - 1
         weights = None if alpha is None else [alpha, *[(1 - alpha) / others] * others]
         lists = [run.take(rows).hits for run in self.legs.values()]
-        return fuse(lists, weights=weights, pool=pools, k=self.k, **given)
+        fused = fuse(lists, weights=weights, pool=pools, k=self.k, **given)
+        texts = next((run.texts for run in self.legs.values() if run.texts is not None), None)
+        return fused if texts is None else Run(fused, texts=texts)
 
     def _leg(self, name: str) -> Run:
         if name not in self.legs:

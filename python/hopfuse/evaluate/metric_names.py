@@ -9,7 +9,9 @@ from functools import partial
 
 from ..errors import InputError
 from ..types import Hits
+from .answer_support import answer_supported
 from .answers import answer_values, exact_match, token_f1
+from .hops_recovered import hops_recovered
 from .metrics import Values, average_precision, full_support, hit, last_hop, ndcg, recall, reciprocal_rank
 from .qrels import Qrels
 from .run import Run
@@ -27,11 +29,14 @@ class Metric:
         True where a query's value is 0 or 1: such metrics have a Wilson interval and are compared by
         McNemar's test.
     per_query : callable (Hits or Run, Qrels) -> ndarray of float64, shape (B,)
+    reads_texts : bool
+        True where it takes a :class:`Run` with the passages' texts alone.
     """
 
     name: str
     binary: bool
     per_query: Callable[[Hits | Run, Qrels], Values]
+    reads_texts: bool = False
 
 
 _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
@@ -39,10 +44,12 @@ _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
     "hit": (hit, True),
     "full_support": (full_support, True),
     "last_hop": (last_hop, True),
+    "hops_recovered": (hops_recovered, False),
     "mrr": (reciprocal_rank, False),
     "map": (average_precision, False),
     "ndcg": (ndcg, False),
 }
+_SUPPORT = "answer_supported"
 _WITHOUT_K = ("mrr", "map")
 _ANSWERS: dict[str, tuple[Callable[[str, Sequence[str]], float], bool]] = {
     "answer_em": (exact_match, True),
@@ -56,9 +63,9 @@ def parse_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``ndcg@k``, ``mrr@k``, ``map@k``
-        with a positive integer k; ``mrr`` or ``map`` over all the hits; ``answer_em`` or ``answer_f1``
-        of a :class:`Run` with answers.
+        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``hops_recovered@k``, ``ndcg@k``, ``mrr@k``,
+        ``map@k`` with a positive integer k; ``mrr`` or ``map`` over all the hits; ``answer_supported@k`` of a
+        :class:`Run` with texts; ``answer_em`` or ``answer_f1`` of one with answers.
 
     Raises
     ------
@@ -77,10 +84,12 @@ def parse_metric(name: str) -> Metric:
     if name in _WITHOUT_K:
         return Metric(name, False, partial(_of_hits, _AT_K[name][0], None))
     match = re.fullmatch(r"([a-z_]+)@([1-9][0-9]*)", name)
-    if match is None or match[1] not in _AT_K:
-        allowed = ", ".join(f"{kind}@k" for kind in _AT_K)
+    if match is None or match[1] not in (*_AT_K, _SUPPORT):
+        allowed = ", ".join(f"{kind}@k" for kind in (*_AT_K, _SUPPORT))
         others = ", ".join((*_WITHOUT_K, *_ANSWERS))
         raise InputError(f"metric is {name!r}; allowed: {allowed} with k at least 1 (recall@5), or {others}")
+    if match[1] == _SUPPORT:
+        return Metric(name, True, partial(_of_texts, int(match[2])), reads_texts=True)
     function, binary = _AT_K[match[1]]
     return Metric(name, binary, partial(_of_hits, function, int(match[2])))
 
@@ -89,9 +98,20 @@ def _of_hits(function: Callable[..., Values], k: int | None, run: Hits | Run, qr
     return function(run.hits if isinstance(run, Run) else run, qrels, k)
 
 
+def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:
+    if not isinstance(run, Run) or run.texts is None:
+        raise InputError("the run has no texts; give a Run with the passages' texts, or --passages a file with 'text'")
+    _check_accepted(qrels)
+    return answer_supported(run.hits, qrels, k, run.texts)
+
+
 def _of_answers(score: Callable[[str, Sequence[str]], float], run: Hits | Run, qrels: Qrels) -> Values:
     if not isinstance(run, Run) or run.answers is None:
         raise InputError("the run has no answers; give a Run with answers, or rows with 'answer' in its file")
+    _check_accepted(qrels)
+    return answer_values(score, run.answers, qrels)
+
+
+def _check_accepted(qrels: Qrels) -> None:
     if not any(qrels.answers):
         raise InputError("the judgements accept no answers; give 'answer' with the queries")
-    return answer_values(score, run.answers, qrels)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..types import Hits
 from ._checks import chosen_rows
+from .answer_support import Texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,8 @@ class Run:
         B rows, in the order of the judgements' queries.
     answers : sequence of str or None, B entries, optional
         The system's answer to each query; None where it gave none.
+    texts : sequence of str, or mapping of int to str, optional
+        The text of each passage, by its id, for ``answer_supported@k``.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class Run:
     answers: Sequence[str | None] | None = None
     num_missing: int = 0
     num_unjudged: int = 0
+    texts: Texts | None = None
 
     def __post_init__(self) -> None:
         if self.answers is not None and len(self.answers) != len(self.hits):
@@ -69,7 +73,7 @@ class Run:
         hits = self.hits
         part = Hits._trusted(hits.ids[chosen], hits.scores[chosen], hits.counts[chosen])
         answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
-        return Run(part, answers, self.num_missing, self.num_unjudged)
+        return Run(part, answers, self.num_missing, self.num_unjudged, self.texts)
 
     def __len__(self) -> int:
         return len(self.hits)
