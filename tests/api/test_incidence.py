@@ -88,7 +88,7 @@ def test_the_first_pair_that_is_there_twice_is_named() -> None:
     rows, columns = [2, 0, 1, 0, 2, 1], [0, 3, 1, 3, 0, 1]
     refused(
         lambda: hf.Incidence.from_pairs(rows, columns, num_rows=3, num_columns=4),
-        ["pairs 1 and 3 are both row 0, column 3", "the sum of their weights"],
+        ["pairs 1 and 3 are both row 0, column 3", "with the sum of the weights"],
     )
 
 

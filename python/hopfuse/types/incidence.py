@@ -174,8 +174,8 @@ def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDAr
     if again.size:
         first = again[np.argmin(order[again + 1])]
         raise InputError(
-            f"pairs {order[first]} and {order[first + 1]} are both row {r[first]}, column {c[first]}; give a pair once, "
-            "with the sum of their weights"
+            f"pairs {order[first]} and {order[first + 1]} are both row {r[first]}, column {c[first]}; give one, "
+            "with the sum of the weights"
         )
 
 
