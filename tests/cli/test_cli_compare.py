@@ -10,7 +10,7 @@ from hopfuse.evaluate import Qrels, evaluate
 from hopfuse.lexical import FTS5
 
 PASSAGES, ENTITIES, DIM, QUESTIONS = 30, 12, 8, 40
-RUNS = ["dense", "words", "graph", "phase-graph", "phase-graph, words", "hybrid-rrf", "hybrid-convex"]
+RUNS = ["dense", "words", "graph", "phase-graph", "phase-graph, words", "hybrid-rrf", "hybrid-convex", "policy-rag"]
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
         "dense": hf.dense_topk(asked["vectors"], index.corpus, 10),
         "phase-graph": hf.recipes.PhaseGraph(index).search(**asked, k=10).hits,
         "hybrid-rrf": hf.recipes.HybridRRF(index, lexical=words).search(texts, **asked, k=10).hits,
+        "policy-rag": hf.recipes.PolicyRAG(index).search(texts, **asked, k=10).hits,
     }
     number = {f"p{i}": i for i in range(PASSAGES)}
     qrels = Qrels(
@@ -91,9 +92,47 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     compared = by_hand.comparison("hybrid-rrf", "recall@5")
     assert whole["comparisons"]["hybrid-rrf"]["recall@5"]["wins"] == compared.wins
     assert all(ms > 0 for times in found["ms per query"].values() for ms in times.values())
-    assert found["memory"]["process peak bytes"] > found["memory"]["index bytes"] > 0
+    memory = found["memory"]
+    assert memory["process peak bytes"] > memory["index bytes"] > memory["index array bytes"] > 0
+    assert set(memory["search peak bytes"]) == set(RUNS)
+    assert all(peak > 0 for peak in memory["search peak bytes"].values())
+    assert found["left out"] == {"triple-hybrid": "the index has no facts; build it with --facts and --entity-vectors"}
+    assert "Left out: triple-hybrid: the index has no facts" in " ".join(done.stdout.split())
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "…" not in done.stdout
+
+
+def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entities(work, tmp_path):
+    folder, rows = work
+    index, draw = hf.Index.open(folder / "index"), np.random.default_rng(7)
+    names, passages = list(index.entity_names), list(index.texts)
+    stated = [[name for name in names if f"{name} " in f"{text} "] for text in passages]
+    facts = [(a, "stands beside", b, at) for at, (a, b) in enumerate(stated)]
+    entity_vectors = draw.standard_normal((ENTITIES, DIM)).astype(np.float32)
+    made = {
+        "graph": index.graph,
+        "entity_vectors": entity_vectors,
+        "facts": hf.Facts.from_names(facts, names, PASSAGES),
+        "metric": "cosine",
+    }
+    given = [{"id": f"p{i}", "title": f"T{i}", "text": text} for i, text in enumerate(passages)]
+    built = hf.Index.build(passages=given, vectors=np.asarray(index.vectors), entities=names, **made)
+    built.save(tmp_path / "index")
+    files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
+    hopfuse("compare", "--index", tmp_path / "index", *files, "--json", tmp_path / "n.json")
+    found = json.loads((tmp_path / "n.json").read_text())
+    assert found["runs"] == [*RUNS, "triple-hybrid"]
+    assert found["left out"] == {}
+    recipe = hf.recipes.TripleHybrid(hf.Triples([row[:3] for row in facts], names), entity_vectors)
+    entities = recipe.search([row["question"] for row in rows], vectors=np.load(folder / "vectors.npy"), k=100).hits
+    right = []
+    for b, row in enumerate(rows):
+        of = {names[e]: max(score, 0.0) for e, score in entities.row(b)}
+        scores = np.array([np.float32(sum(of.get(name, 0.0) for name in two)) for two in stated])
+        best = np.argsort(-scores, kind="stable")[:10]
+        right.append(sum(f"p{p}" in row["gold"] for p in best[scores[best] > 0]) / 2)
+    (whole,) = [group for group in found["groups"] if group["group"] == "all"]
+    assert whole["estimates"]["triple-hybrid"]["recall@10"]["mean"] == pytest.approx(np.mean(right), abs=0.01)
 
 
 def test_questions_that_are_not_judged_are_left_out(work, tmp_path):

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from .. import Hits, Index, dense_topk
-from ..encoders import Encoder
+from .. import Hits, Index
 from ..errors import InputError
 from ..evaluate import Evaluation, PassageNames, Qrels, evaluate, read_qrels
-from ..lexical import BM25, FTS5
-from ..recipes import HybridRRF, PhaseGraph
+from .compare_memory import MEASURED, array_bytes, process_peak, search_peak
+from .compare_ways import BASELINE, Asked, Search, searches
 from .inputs import QueryInputs, check_one_source, text_of
 from .joining import joined
 from .machine import machine
@@ -31,11 +26,9 @@ from .outputs import check_outputs, strict_json, write_all
 from .queries import count_queries, read_queries
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
-BASELINE, AGAINST = "dense", "recall@5"
-BATCH, DEPTH = 32, 10
+AGAINST = "recall@5"
+BATCH = 32
 REPEATS = 5  # of each timing
-Asked = tuple[list[str], NDArray[Any], list[Sequence[str | int]]]
-Search = Callable[[list[str], NDArray[Any], list[Sequence[str | int]]], Hits]
 
 
 @click.command()
@@ -67,9 +60,10 @@ def compare(
 ) -> None:
     """Run every recipe and every leg that the index has on the same questions.
 
-    Says how good each is, how surely it differs from dense retrieval, and how long it takes by
-    itself and in batches of 32, questions' vectors and entities apart. The words are BM25's where the index was
-    built with --lexical, else SQLite's.
+    Says how good each is, how surely it differs from dense retrieval, how long it takes by itself and in
+    batches of 32, questions' vectors and entities apart, and what memory it needs. The words are BM25's where
+    the index was built with --lexical, else SQLite's. TripleHybrid needs --facts and --entity-vectors of the
+    index; passages are then ranked by the entities that they mention.
     """
     check_one_source(vectors, encoder)
     check_outputs({"--json": json_out}, {"--queries": queries}, overwrite=overwrite)
@@ -81,43 +75,26 @@ def compare(
         raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
     inputs = QueryInputs(index, vectors, encoder, count_queries(queries), case_sensitive=case_sensitive)
     qrels, asked = _judged(index, queries, judgements or queries, inputs)
-    ways = searches(index, inputs.encoder, threads)
+    ways, left_out = searches(index, inputs.encoder, int(asked[1].shape[1]), threads)
     runs = {name: _in_batches(search, asked) for name, search in ways.items()}
     result = evaluate(runs, qrels, wanted, baseline=BASELINE)
     timings = {name: {size: _milliseconds(search, asked, size) for size in (1, BATCH)} for name, search in ways.items()}
-    memory = {"index bytes": index.info()["bytes"], "process peak bytes": _peak()}
+    peaks = {name: _peak(search, _part(asked, 0, BATCH)) for name, search in ways.items()}
+    memory = {
+        "index bytes": index.info()["bytes"],
+        "index array bytes": array_bytes(index),
+        "search peak bytes": peaks,
+        "process peak bytes": process_peak(),
+    }
     console = Console()
-    console.print(_quality(result, wanted), _certainty(result, against, timings), sep="\n")
-    console.print(f"Index {memory['index bytes'] / 1e6:,.1f} MB, process {memory['process peak bytes'] / 1e6:,.0f} MB")
+    console.print(_quality(result, wanted), _certainty(result, against, timings, peaks), sep="\n")
+    sizes = (f"{memory[name] / 1e6:,.1f} MB" for name in ("index bytes", "index array bytes", "process peak bytes"))
+    console.print("Index {}, its arrays {}, process {}".format(*sizes), MEASURED, sep="\n", highlight=False)
+    for name, why in left_out.items():
+        console.print(f"Left out: {name}: {why}", highlight=False, markup=False)
     if json_out is not None:
-        numbers = {"machine": machine("numpy"), "memory": memory, "ms per query": timings, **result.to_dict()}
-        write_all({json_out: strict_json(numbers)})
-
-
-def searches(index: Index, encoder: Encoder | None, threads: int | None) -> dict[str, Search]:
-    """The single legs and the recipes, each from texts, vectors and entities to hits."""
-    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
-    words = FTS5.build(texts) if index.lexical is None else BM25(index.lexical)
-    common: dict[str, Any] = {"encoder": encoder, "threads": threads}
-    corpus = index.corpus
-    assert corpus is not None
-    recipes: dict[str, PhaseGraph | HybridRRF] = {
-        "phase-graph": PhaseGraph(index, **common),
-        "phase-graph, words": PhaseGraph(index, lexical=words, **common),
-        "hybrid-rrf": HybridRRF(index, lexical=words, **common),
-        "hybrid-convex": HybridRRF(index, lexical=words, fusion="convex", **common),
-    }
-    walk = PhaseGraph(index, graph_k=DEPTH, dense_k=1, **common)
-    return {
-        BASELINE: lambda _, vectors, __: dense_topk(vectors, corpus, DEPTH, threads=threads),
-        "words": lambda texts, _, __: words.search(texts, DEPTH),
-        "graph": lambda _, vectors, entities: walk.search(vectors=vectors, entities=entities, k=1).graph,
-        **{name: _of(recipe) for name, recipe in recipes.items()},
-    }
-
-
-def _of(recipe: PhaseGraph | HybridRRF) -> Search:
-    return lambda texts, vectors, entities: recipe.search(texts, vectors=vectors, entities=entities, k=DEPTH).hits
+        numbers = {"machine": machine("numpy"), "memory": memory, "ms per query": timings, "left out": left_out}
+        write_all({json_out: strict_json({**numbers, **result.to_dict()})})
 
 
 def _judged(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Asked]:
@@ -162,9 +139,8 @@ def _milliseconds(search: Search, asked: Asked, size: int) -> float:
     return 1e3 * median(seconds[1:])
 
 
-def _peak() -> int:
-    """Bytes; Linux counts in KiB, macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+def _peak(search: Search, asked: Asked) -> int:
+    return search_peak(lambda: search(*asked))
 
 
 def _quality(result: Evaluation, metrics: Sequence[str]) -> Table:
@@ -178,20 +154,23 @@ def _quality(result: Evaluation, metrics: Sequence[str]) -> Table:
     return table
 
 
-def _certainty(result: Evaluation, against: str, timings: Mapping[str, Mapping[int, float]]) -> Table:
+def _certainty(
+    result: Evaluation, against: str, timings: Mapping[str, Mapping[int, float]], peaks: Mapping[str, int]
+) -> Table:
     table = Table(
-        title=f"Against {BASELINE}, {against}, and milliseconds per question",
+        title=f"Against {BASELINE}, {against}; milliseconds per question; peak of {BATCH}",
         caption="p of the paired test, not corrected for the number of rankings. Vectors and entities are given.",
         title_justify="left",
         caption_justify="left",
     )
     table.add_column("ranking", no_wrap=True)
-    for column in ("won", "lost", "p", "ms, alone", f"ms, in {BATCH}"):
+    for column in ("won", "lost", "p", "ms, alone", f"ms, in {BATCH}", "peak MB"):
         table.add_column(column, justify="right")
     for run in result.runs:
         compared = ["", "", ""]
         if run != BASELINE:
             c = result.comparison(run, against)
             compared = [str(c.wins), str(c.losses), f"{c.p_value:.2g}"]
-        table.add_row(run, *compared, *(f"{timings[run][size]:.2f}" for size in (1, BATCH)))
+        times = (f"{timings[run][size]:.2f}" for size in (1, BATCH))
+        table.add_row(run, *compared, *times, f"{peaks[run] / 1e6:.1f}")
     return table

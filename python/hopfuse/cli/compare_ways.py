@@ -1,0 +1,100 @@
+"""What ``hopfuse compare`` runs: every leg and every recipe that an index has what is needed for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import Hits, Incidence, Index, dense_topk, project_topk
+from ..encoders import Encoder
+from ..errors import InputError
+from ..recipes import HybridRRF, PhaseGraph, Policy, TripleHybrid
+from .recipe_choice import policy_rag, triple_hybrid, words_of
+
+BASELINE = "dense"
+DEPTH = 10
+#: Entities of TripleHybrid whose scores go to the passages that mention them.
+ENTITIES = 100
+Asked = tuple[list[str], NDArray[Any], list[Sequence[str | int]]]
+Search = Callable[[list[str], NDArray[Any], list[Sequence[str | int]]], Hits]
+
+
+def searches(
+    index: Index, encoder: Encoder | None, dim: int, threads: int | None
+) -> tuple[dict[str, Search], dict[str, str]]:
+    """The single legs and the recipes, each from texts, vectors and entities to hits; and why others are left out.
+
+    ``dim``: of the questions' vectors.
+    """
+    words = words_of(index)
+    common: dict[str, Any] = {"encoder": encoder, "threads": threads}
+    corpus = index.corpus
+    assert corpus is not None
+    recipes: dict[str, Any] = {
+        "phase-graph": PhaseGraph(index, **common),
+        "phase-graph, words": PhaseGraph(index, lexical=words, **common),
+        "hybrid-rrf": HybridRRF(index, lexical=words, **common),
+        "hybrid-convex": HybridRRF(index, lexical=words, fusion="convex", **common),
+    }
+    walk = PhaseGraph(index, graph_k=DEPTH, dense_k=1, **common)
+    ways: dict[str, Search] = {
+        BASELINE: lambda _, vectors, __: dense_topk(vectors, corpus, DEPTH, threads=threads),
+        "words": lambda texts, _, __: words.search(texts, DEPTH),
+        "graph": lambda _, vectors, entities: walk.search(vectors=vectors, entities=entities, k=1).graph,
+        **{name: _of(recipe) for name, recipe in recipes.items()},
+    }
+    left_out: dict[str, str] = {}
+    others: dict[str, Callable[[], Search]] = {
+        "policy-rag": lambda: _of(policy_rag(index, Policy(), encoder, threads)),
+        "triple-hybrid": lambda: _by_mention(index, _triples(index, encoder, dim, threads), threads),
+    }
+    for name, make in others.items():
+        try:
+            ways[name] = make()
+        except InputError as error:
+            left_out[name] = str(error).removeprefix(f"{name}: ")
+    return ways, left_out
+
+
+def _of(recipe: Any) -> Search:
+    def search(texts: list[str], vectors: NDArray[Any], entities: list[Sequence[str | int]]) -> Hits:
+        hits: Hits = recipe.search(texts, vectors=vectors, entities=entities, k=DEPTH).hits
+        return hits
+
+    return search
+
+
+def _triples(index: Index, encoder: Encoder | None, dim: int, threads: int | None) -> TripleHybrid:
+    made = triple_hybrid(index, encoder, threads)
+    if made.corpus.dim != dim:
+        raise InputError(f"the entities' vectors have {made.corpus.dim} dimensions, the questions' {dim}")
+    return made
+
+
+def _by_mention(index: Index, recipe: TripleHybrid, threads: int | None) -> Search:
+    """Passages by the sum of the scores of the entities that they mention, of the best ones."""
+    mentions, nodes = mentions_of(index), index.num_passages + index.num_entities
+
+    def search(texts: list[str], vectors: NDArray[Any], _: list[Sequence[str | int]]) -> Hits:
+        found = recipe.search(texts, vectors=vectors, k=min(ENTITIES, max(1, index.num_entities))).hits
+        scores = np.zeros((len(texts), nodes), np.float32)
+        for b in range(len(texts)):
+            held = found.ids[b, : found.counts[b]]
+            scores[b, index.num_passages + held] = np.maximum(found.scores[b, : held.size], 0)
+        return project_topk(scores, mentions, DEPTH, threads=threads)
+
+    return search
+
+
+def mentions_of(index: Index) -> Incidence:
+    """Which passage mentions which entity, by node."""
+    assert index.graph is not None
+    src, dst, _, _ = index.graph.edges()
+    low, high = np.minimum(src, dst), np.maximum(src, dst)
+    between = (low < index.num_passages) & (high >= index.num_passages)
+    pairs = np.unique(np.stack([low[between], high[between]], axis=1), axis=0)
+    nodes = index.num_passages + index.num_entities
+    return Incidence.from_pairs(pairs[:, 0], pairs[:, 1], num_rows=index.num_passages, num_columns=nodes)
