@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy
-from hopfuse.recipes.policy import SECTIONS
+from hopfuse.recipes._policy import SECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
 from ._fact_search import Found
-from .policy import Policy
+from ._policy import Policy
 
 EXACT = ("exact", "given")
 

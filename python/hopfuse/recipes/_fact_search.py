@@ -15,7 +15,7 @@ from ..ops.dense import dense_topk
 from ..ops.dice import dice_scores
 from ..types import Corpus, LabelSets
 from ._facts import step
-from .policy import Policy
+from ._policy import Policy
 
 
 class Found(NamedTuple):

@@ -12,8 +12,8 @@ from ..ops.dense import dense_topk
 from ..ops.dice import dice_scores
 from ..types import Corpus, LabelSets
 from ._fact_gate import Verdict
+from ._policy import Policy
 from ._seeding import EntitySeeder, Seed
-from .policy import Policy
 
 
 class Candidate(NamedTuple):

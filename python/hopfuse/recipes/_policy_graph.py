@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..types import Graph, Incidence
-from .policy import Policy
+from ._policy import Policy
 
 TYPES = ("relation", "synonym", "context")
 

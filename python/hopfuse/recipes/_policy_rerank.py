@@ -14,8 +14,8 @@ from ..index import Index
 from ..types import Hits
 from ..types.hits import PAD_ID, PAD_SCORE
 from ._fact_gate import Verdict
+from ._policy import Policy
 from ._policy_graph import PolicyGraph
-from .policy import Policy
 
 TERMS = ("title", "coverage", "path", "hub")
 

@@ -34,13 +34,13 @@ from ._fact_gate import LanguageModel, Verdict, fill, judge, schema_of
 from ._fact_search import FactFinder
 from ._mentions import Matcher, question_mentions
 from ._phrase_seeds import CandidateFinder, phrase_seeds
+from ._policy import Policy
 from ._policy_graph import TYPES, PolicyGraph
 from ._policy_rerank import Reranker
 from ._policy_trace import trace_policy
 from ._questions import check_queries, checked_threshold, question_vectors, seed_width
 from ._rows import filled, spread, take
 from ._seeding import EntitySeeder, TextEncoder
-from .policy import Policy
 
 
 @dataclass(frozen=True, eq=False)
