@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import hopfuse as hf
@@ -14,7 +13,7 @@ from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from recipes.worlds import DIM, World, assert_same_ranking, random_questions, random_world, walk_by_hand
+from recipes.worlds import DIM, Encoder, assert_same_ranking, random_questions, random_world, walk_by_hand
 
 OPTIONS: list[dict[str, Any]] = [
     {"dense_k": 9, "graph_k": 6},
@@ -23,16 +22,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"ising": hf.recipes.Ising(blend=0.4, candidates=12), "ties": "mean"},
     {"method": "linear", "calibration": "min_max", "ising": 0.3, "passage_seeds": 0.1},
 ]
-
-
-class Encoder:
-    """Vectors of names: near one entity, by the name's letters."""
-
-    def __init__(self, world: World) -> None:
-        self.vectors = world.entity_vectors
-
-    def encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        return np.stack([self.vectors[sum(map(ord, text)) % len(self.vectors)] for text in texts])
 
 
 def mapped(hits: hf.Hits, ids: NDArray[np.int64]) -> hf.Hits:
@@ -109,119 +98,6 @@ def test_both_graphs_are_their_compositions_over_the_oracle() -> None:
         assert_same_ranking(found.dense, reference.dense_topk(ask["vectors"], index.corpus, 8, allow=masks))
         expected = reference.fuse([found.dense, found.graph], method="boltzmann", weights=(0.7, 0.3), k=10)
         assert_same_ranking(found.hits, expected)
-
-
-#: Passages 0 and 1 are ours, 2 and 3 theirs; the entity "Hub" is everybody's, "Secret" theirs alone.
-OWNERS = World(
-    np.eye(4, DIM, dtype=np.float32),
-    ["Hub", "Ours", "Secret", "Hidden"],
-    np.eye(4, DIM, dtype=np.float32),
-    [
-        (0, 4, "context", 1.0),
-        (0, 5, "context", 1.0),
-        (1, 5, "context", 1.0),
-        (2, 4, "context", 1.0),
-        (3, 4, "context", 1.0),
-        (2, 6, "context", 1.0),
-        (5, 6, "synonym", 1.0),
-        (6, 7, "relation", 1.0),
-    ],
-    {1: ["Secret", "Mine"], 2: ["Mine"]},
-)
-ASK = {"vectors": np.ones((1, DIM), np.float32)}
-
-
-def search(entities: list[Any], **options: Any) -> Any:
-    recipe = hf.recipes.PhaseGraph(OWNERS.index(), encoder=Encoder(OWNERS), entity_threshold=-1)
-    found = recipe.search(**ASK, entities=[entities], explain=True, **options)
-    return found, found.traces[0]  # type: ignore[index]
-
-
-def test_mass_stays_among_what_is_allowed() -> None:
-    """Ours leads to Secret by a synonym and Hub to both of their passages: neither is walked over."""
-    found, trace = search(["Hub"], allowed=[0, 1])
-    assert found.graph.row(0) == pytest.approx(expected_walk(), abs=1e-6)
-    assert [(seed["name"], seed["weight"], seed["passage_frequency"]) for seed in trace["seeds"]] == [("Hub", 1.0, 1)]
-    shared, shared_trace = search(["Hub"], allowed=[0, 1], shared_graph=True)
-    assert shared_trace["seeds"][0]["weight"] == pytest.approx(1 / 3)
-    assert shared.graph.counts.tolist() == [2]
-    assert shared.graph.row(0)[0][1] < found.graph.row(0)[0][1] / 2
-
-
-def expected_walk() -> list[Any]:
-    """Hub - 0 - Ours - 1, a path: the oracle over those four nodes."""
-    path = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
-    x = reference.ppr(path, [{0: 1.0}], damping=0.5)[0]
-    return [pytest.approx((0, x[1])), pytest.approx((1, x[3]))]
-
-
-def test_entities_that_may_not_be_seen_are_left_out_and_listed() -> None:
-    found, trace = search(["Hidden", 2, "Ours"], allowed=[0, 1])
-    names = [(seed["name"], seed["match"]) for seed in trace["left_out"]]
-    assert names == [("Hidden", "exact"), ("Secret", "given")]
-    assert all(seed["weight"] == 0 and seed["passage_frequency"] == 0 for seed in trace["left_out"])
-    assert found.seeds.nodes[0].tolist().count(-1) == 8 - len(trace["seeds"])
-    found, trace = search([2, 3], allowed=[0, 1])
-    assert trace["seeds"] == []
-    assert found.graph.counts.tolist() == [0]
-    assert found.hits.counts.tolist() == [2]
-
-
-def test_a_name_finds_what_it_would_find_in_an_index_of_ones_own() -> None:
-    """Secret is theirs by name and ours by alias; Mine is an alias of both; Hidden goes to the nearest of ours."""
-    _, trace = search(["Secret"], allowed=[0, 1])
-    assert [(seed["name"], seed["match"]) for seed in trace["seeds"]] == [("Ours", "alias")]
-    assert [(seed["name"], seed["match"]) for seed in trace["left_out"]] == [("Secret", "exact")]
-    _, trace = search(["Mine"], allowed=[0, 1])
-    assert [seed["name"] for seed in trace["seeds"]] == ["Ours"]
-    _, trace = search(["Hidden"], allowed=[0, 1])
-    assert [seed["match"] for seed in trace["seeds"]] == ["nearest"]
-    assert {seed["name"] for seed in trace["seeds"]} <= {"Hub", "Ours"}
-
-
-class Words:
-    """A lexical leg that cannot filter."""
-
-    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
-        rng = np.random.default_rng(3)
-        scores = rng.integers(1, 6, (len(questions), 24)).astype(np.float32)
-        return hf.Hits(np.tile(np.arange(24), (len(questions), 1)), scores).head(k)
-
-
-class FilteringWords(Words):
-    """One that can."""
-
-    def search(self, questions: Sequence[str], k: int, /, *, allow: Any = None) -> hf.Hits:
-        found = super().search(questions, 24)
-        rows = np.broadcast_to(allow, (len(questions), 24))
-        kept = [[hit for hit in found.row(b) if rows[b][hit[0]]][:k] for b in range(len(questions))]
-        return hf.Hits.from_lists(kept)
-
-
-@pytest.mark.parametrize("each", [False, True])
-def test_the_lexical_pool_is_of_allowed_passages(each: bool) -> None:
-    index, ask, questions = random_world(5).index(), random_questions(6, batch=4), ["a", "b", "c", "d"]
-    masks = np.random.default_rng(1).random((4, 24)) < 0.4
-    allowed = masks if each else masks[0]
-    answers = [
-        hf.recipes.PhaseGraph(index, lexical=leg, lexical_k=5).search(questions, **ask, allowed=allowed)
-        for leg in (Words(), FilteringWords())
-    ]
-    whole = Words().search(questions, 24)
-    for b in range(4):
-        expected = [hit for hit in whole.row(b) if np.atleast_2d(allowed)[b if each else 0][hit[0]]][:5]
-        assert answers[0].lexical.row(b) == expected  # type: ignore[union-attr]
-    for pool in ("lexical", "hits"):
-        assert_hits_equal(getattr(answers[0], pool), getattr(answers[1], pool))
-
-
-def test_bm25_filters_by_itself() -> None:
-    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-    index = random_world(5).index()
-    bm25 = hf.lexical.BM25.build(list(index.titles), stopwords=None, stemmer=None)
-    found = hf.recipes.PhaseGraph(index, lexical=bm25).search(["title 3"], **ASK, entities=[[]], allowed=[3, 4])
-    assert found.lexical.row(0) == bm25.search(["title 3"], 5, allow=[3, 4]).row(0)  # type: ignore[union-attr]
-    assert found.lexical.counts.tolist() == [2]  # type: ignore[union-attr]
 
 
 def test_no_passage_and_no_question() -> None:

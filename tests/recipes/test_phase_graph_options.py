@@ -57,13 +57,14 @@ def test_every_method_is_its_composition_over_the_oracle(
         {"method": "linear", "calibration": fusion.Calibration("theoretical_min_max", lower=(-1.0, 0.0))},
         {"method": "comb_mnz", "calibration": "z_score", "alpha": 1.0},
         {"method": "max", "consensus": 1.5},
+        {"method": fusion.Max(bias=[0.0, 0.25])},
     ],
     ids=repr,
 )
 def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options: dict[str, Any]) -> None:
     found = hf.recipes.PhaseGraph(index, **options).search(**ask, k=12)
     alpha = options.get("alpha", 0.7)
-    weights = None if options.get("method") == "max" else (alpha, 1 - alpha)
+    weights = None if "max" in repr(options.get("method")).lower() else (alpha, 1 - alpha)
     rest = {name: value for name, value in options.items() if name != "alpha"}
     assert_hits_equal(found.hits, hf.fuse([found.dense, found.graph], weights=weights, k=12, **rest))
 

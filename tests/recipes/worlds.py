@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,6 +86,16 @@ class World:
         edges += [(int(a), int(b), "relation", 3.0) for a, b in ends if a != b]
         names = [name if nodes[self.passages + e] else f"Entity {e % 3}" for e, name in enumerate(self.names)]
         return replace(self, vectors=vectors, edges=edges, names=names)
+
+
+class Encoder:
+    """An encoder of names: the vector of one entity, by the name's letters."""
+
+    def __init__(self, world: World) -> None:
+        self.vectors = world.entity_vectors
+
+    def encode_queries(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        return np.stack([self.vectors[sum(map(ord, text)) % len(self.vectors)] for text in texts])
 
 
 def random_world(seed: int, passages: int = 24, entities: int = 16) -> World:

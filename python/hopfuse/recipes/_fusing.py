@@ -15,8 +15,6 @@ from ..types import Hits
 if TYPE_CHECKING:
     from .phase_graph import PhaseGraph
 
-ALPHA, LEXICAL_WEIGHT = 0.7, 0.3
-
 
 def chosen_method(method: str | FusionMethod, temperature: float | Literal["auto"] | None) -> FusionMethod:
     """The method; a temperature that it does not have is refused."""
@@ -24,9 +22,9 @@ def chosen_method(method: str | FusionMethod, temperature: float | Literal["auto
 
 
 def checked_alpha(alpha: Any) -> float:
-    """The dense leg's weight."""
+    """The dense leg's weight, by default the paper's."""
     if alpha is None:
-        return ALPHA
+        return 0.7
     number = isinstance(alpha, int | float | np.integer | np.floating) and not isinstance(alpha, bool)
     if not number or not 0 <= alpha <= 1:
         raise InputError(f"alpha is {alpha!r}; it must be in [0, 1]")

@@ -177,8 +177,7 @@ class PhaseGraph:
         self.dense_k, self.graph_k = check_whole(dense_k, "dense_k"), check_whole(graph_k, "graph_k")
         self.damping, self.passage_seeds = checked_damping(damping), checked_mass(passage_seeds)
         self.type_weights = read_type_weights(index.graph, edge_weights)
-        weight = _fusing.LEXICAL_WEIGHT if lexical_weight is None else lexical_weight
-        self.lexical, self.lexical_weight = checked_leg(lexical, weight)
+        self.lexical, self.lexical_weight = checked_leg(lexical, 0.3 if lexical_weight is None else lexical_weight)
         self.lexical_k, self.ising = check_whole(lexical_k, "lexical_k"), read_ising(ising)
         self._shared = self.ising.graph(index.graph, index.num_passages)
         self._captured: dict[tuple[Any, ...], Captured] = {}
@@ -293,9 +292,9 @@ class PhaseGraph:
 
     def _core(self, width: int, k: int) -> Captured:
         """The search of vectors and padded seeds, for one width and k: on a GPU one upload, one graph, one download."""
-        options = (self.dense_k, self.graph_k, self.damping, self.consensus, self.passage_seeds, self.method)
+        options = (self.dense_k, self.graph_k, self.damping, self.consensus, self.passage_seeds, repr(self.method))
         scale = (self.calibration, self.ties, self.ising, *self.weights.values(), self.lexical_k)
-        key = (width, check_k(k), *options, *scale, self.threads)
+        key = (width, k, *options, *scale, self.threads)
         if key not in self._captured:
             shapes: list[tuple[tuple[int, ...], Any]] = [((self._corpus.dim,), np.float32)]
             shapes += [((width,), np.int64), ((width,), np.float64)]
