@@ -25,8 +25,8 @@ DIGEST = """
 import hashlib
 from hopfuse.extract.atlas import build_atlas
 a = build_atlas()
-parts = [repr((a.ids, a.titles, a.texts, a.entities, a.aliases, a.questions)).encode()]
-parts += [x.tobytes() for x in (a.src, a.dst, a.edge_type, a.weight)]
+parts = [repr((a.ids, a.titles, a.texts, a.entities, a.aliases, a.questions, a.relations)).encode()]
+parts += [x.tobytes() for x in (a.src, a.dst, a.edge_type, a.weight, a.fact_rows)]
 print(hashlib.sha256(b"".join(parts)).hexdigest())
 """
 
@@ -198,6 +198,27 @@ def test_graph_type_takes_the_edges(atlas):
     assert graph.edge_type_names == ("context", "relation", "alias")
 
 
+def test_facts_are_the_relation_edges_and_stand_in_their_passages(atlas, neighbours):
+    first, facts = atlas.num_passages, atlas.facts()
+    assert (facts.num_entities, facts.num_passages) == (atlas.num_entities, first)
+    assert set(atlas.relations) >= {"capital", "currency", "border", "in", "near"}
+    ends = {frozenset((head + first, tail + first)) for head, _, tail in facts.rows.tolist()}
+    assert ends == {frozenset((a, b)) for a, others in neighbours["relation"].items() for b in others}
+    for head, _, tail, passage in atlas.fact_rows[::97].tolist():
+        assert {head + first, tail + first} <= neighbours["context"][passage]
+        names = (atlas.entities[tail], *atlas.aliases[tail])
+        assert any(name in atlas.texts[passage] for name in names), (names, atlas.texts[passage])
+
+
+def test_a_fact_that_everyone_knows(atlas, row_of):
+    stated = {
+        (atlas.entities[head], atlas.relations[kind], atlas.entities[tail]): passage
+        for head, kind, tail, passage in atlas.fact_rows.tolist()
+    }
+    assert stated["Peru", "currency", "Sol"] == row_of["country/PE/currency"]
+    assert stated["Peru", "border", "Chile"] == row_of["country/PE/borders"]
+
+
 def test_alias_nodes_lead_to_one_thing(atlas, neighbours):
     for node, named in neighbours["alias"].items():
         if node not in neighbours["context"]:
@@ -263,8 +284,9 @@ def test_questions_are_spread_over_their_answers(atlas):
 
 def test_the_same_in_another_process(atlas, elsewhere):
     there = elsewhere.stdout.read()
-    parts = [repr((atlas.ids, atlas.titles, atlas.texts, atlas.entities, atlas.aliases, atlas.questions)).encode()]
-    parts += [x.tobytes() for x in (atlas.src, atlas.dst, atlas.edge_type, atlas.weight)]
+    told = (atlas.ids, atlas.titles, atlas.texts, atlas.entities, atlas.aliases, atlas.questions, atlas.relations)
+    parts = [repr(told).encode()]
+    parts += [x.tobytes() for x in (atlas.src, atlas.dst, atlas.edge_type, atlas.weight, atlas.fact_rows)]
     assert there.strip() == hashlib.sha256(b"".join(parts)).hexdigest()
 
 

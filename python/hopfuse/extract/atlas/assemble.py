@@ -16,7 +16,7 @@ from .names import ascii_spelling
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """Row of each passage, names of the entity nodes, columns of the edges."""
+    """Row of each passage, names of the entity nodes, columns of the edges, facts."""
 
     row_of: dict[str, int]
     entities: tuple[str, ...]
@@ -25,6 +25,8 @@ class Assembled:
     dst: NDArray[np.int32]
     edge_type: NDArray[np.uint8]
     weight: NDArray[np.float32]
+    relations: tuple[str, ...]
+    fact_rows: NDArray[np.int32]
 
 
 def assemble(draft: Draft) -> Assembled:
@@ -43,7 +45,25 @@ def assemble(draft: Draft) -> Assembled:
             entities.append(alternate)
             spellings.append(_spellings(alternate, alternate))
     columns = _edges(draft, row_of, node_of, alias_edges)
-    return Assembled(row_of, tuple(entities), tuple(spellings), *columns)
+    entity_of = {key: node - len(row_of) for key, node in node_of.items()}
+    return Assembled(row_of, tuple(entities), tuple(spellings), *columns, *_facts(draft, row_of, entity_of))
+
+
+def _facts(
+    draft: Draft, row_of: dict[str, int], entity_of: dict[str, int]
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Relations, and each fact with the passages that state it: those about its subject that mention its object."""
+    stating: dict[tuple[str, str], list[int]] = {}
+    for id, passage in draft.passages.items():
+        for mention in passage.mentions:
+            stating.setdefault((passage.about, mention), []).append(row_of[id])
+    relation_of = {name: at for at, name in enumerate(dict.fromkeys(f.relation for f in draft.facts))}
+    rows = [
+        (entity_of[f.subject], relation_of[f.relation], entity_of[f.object], row)
+        for f in draft.facts
+        for row in sorted(stating[f.subject, f.object])
+    ]
+    return tuple(relation_of), np.array(rows, np.int32).reshape(-1, 4)
 
 
 def _spellings(name: str, plain: str) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ def build_atlas() -> Atlas:
         dst=graph.dst,
         edge_type=graph.edge_type,
         weight=graph.weight,
+        relations=graph.relations,
+        fact_rows=graph.fact_rows,
         questions=tuple(
             Question(
                 id=asked.id,

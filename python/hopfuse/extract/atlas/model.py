@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import Graph
+from ... import Facts, Graph
 
 EDGE_TYPES = ("context", "relation", "alias")
 
@@ -76,6 +76,11 @@ class Atlas:
         a relation 1 over the number of facts that say the same of the same object, an alias 1. The
         edges between an entity and the passages about it weigh together as much as all its others,
         so that a walker at an entity is as likely to read about it as to walk on.
+    relations : tuple of str
+        What the facts say, in the order of their first use.
+    fact_rows : ndarray of int32, shape (S, 4)
+        Head (an entity), relation, tail (an entity), and a passage that states it: one about the head that mentions the
+        tail.
     questions : tuple of Question
         Sorted by id.
     """
@@ -89,6 +94,8 @@ class Atlas:
     dst: NDArray[np.int32]
     edge_type: NDArray[np.uint8]
     weight: NDArray[np.float32]
+    relations: tuple[str, ...]
+    fact_rows: NDArray[np.int32]
     questions: tuple[Question, ...]
     edge_type_names: tuple[str, ...] = EDGE_TYPES
 
@@ -123,3 +130,8 @@ class Atlas:
             edge_type=self.edge_type,
             edge_type_names=self.edge_type_names,
         )
+
+    def facts(self) -> Facts:
+        """The facts with the passages that state them."""
+        rows = ((head, self.relations[kind], tail, passage) for head, kind, tail, passage in self.fact_rows.tolist())
+        return Facts.from_numbers(rows, self.num_entities, self.num_passages)
