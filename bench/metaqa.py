@@ -2,13 +2,15 @@
 
 python -m bench.metaqa [--data FOLDER] [--questions 1000] [--speed]
 
-Quality goes to docs/quality.md with the other folders' (python -m bench.quality); here it is printed.
+Quality goes to docs/quality.md with the other folders' (python -m bench.quality); here it is printed. Times go to
+bench/results/metaqa-speed.json, and from there to docs/quality.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import re
 import time
 from collections import defaultdict
@@ -24,10 +26,12 @@ from hopfuse.evaluate import Evaluation, Qrels, evaluate
 from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
+from .machine import commit, machine
 from .markdown import table
 
 METRICS = ("recall@10", "hit@10", "mrr", "ndcg@10")
 HOPS = (1, 2, 3)
+SPEED = Path(__file__).parent / "results" / "metaqa-speed.json"
 BATCH = 32
 #: Facts that an entity's text names at most: genres and years have thousands, and would say nothing else.
 FACTS_OF_A_TEXT = 20
@@ -149,9 +153,9 @@ def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> s
     return "\n".join(parts)
 
 
-def speed(collection: Collection) -> str:
-    """Milliseconds of a batch of 32 and questions a second, on the threads that a call takes; encoding apart."""
-    rows = []
+def speed(collection: Collection) -> dict[str, Any]:
+    """Seconds of a batch of 32, median and 95 %, on the threads that a call takes; encoding apart."""
+    taken_by = {}
     for name, (mode, options) in RUNS.items():
         recipe = collection.recipe(**options)
         taken = []
@@ -160,8 +164,20 @@ def speed(collection: Collection) -> str:
             recipe.search(texts, vectors=vectors, mode=mode)  # type: ignore[arg-type]
             if len(texts) == BATCH:
                 taken.append(time.perf_counter() - begin)
-        worst, median = np.quantile(taken[1:], 0.95), float(np.median(taken[1:]))  # the first makes codes
-        rows.append([name, f"{1000 * median:.1f}", f"{1000 * worst:.1f}", f"{BATCH / median:,.0f}"])
+        half, most = np.quantile(taken[1:], [0.5, 0.95]).tolist()  # the first makes codes
+        taken_by[name] = {"median": half, "p95": most, "batches": len(taken) - 1}
+    return {"machine": machine(), "commit": commit(), "batch": BATCH, "seconds": taken_by}
+
+
+def speed_table(numbers: dict[str, Any]) -> str:
+    rows = [
+        [
+            name,
+            *(f"{1000 * taken[part]:.1f}" for part in ("median", "p95")),
+            f"{numbers['batch'] / taken['median']:,.0f}",
+        ]
+        for name, taken in numbers["seconds"].items()
+    ]
     return table(["run", "ms, median", "ms, 95 %", "questions/s"], rows)
 
 
@@ -192,14 +208,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.metaqa", description=__doc__)
     parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="where the folder metaqa is")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each hop count")
-    parser.add_argument("--speed", action="store_true", help="time batches of 32 instead")
+    parser.add_argument("--speed", action="store_true", help=f"time batches of 32, into {SPEED.name}")
     args = parser.parse_args()
     folder = args.data / "metaqa"
     if not folder.is_dir():
         parser.error(f"{args.data} has no folder metaqa; give --data")
     encoder = WordLlamaEncoder()
     if args.speed:
-        print(speed(Collection.read(folder, encoder, args.questions)))
+        numbers = speed(Collection.read(folder, encoder, args.questions))
+        SPEED.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+        print(speed_table(numbers))
     else:
         print(section(folder, encoder, args.questions))
 

@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import hopfuse as hf
 import numpy as np
@@ -17,10 +18,11 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import Evaluation, Qrels, compare, evaluate, holm, parse_metric
 from hopfuse.lexical import BM25, FTS5
 
+from . import side_by_side, tuned
 from .markdown import table
 
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
-HYBRID, CONVEX = "hybrid rrf", "hybrid convex"
+HYBRID, CONVEX, POLICY = "hybrid rrf", "hybrid convex", "policy rag"
 FOLDERS = ("hotpotqa", "musique-train")
 SIGNIFICANCE = 0.05
 # recall@5, last-hop@5, last-hop@10 in percent: the figures that hotpotqa's own README gives for another implementation.
@@ -53,6 +55,11 @@ def load_index(folder: Path, encoder: WordLlamaEncoder) -> hf.Index:
             {"src": int(a), "dst": int(b), "type": kind, "weight": float(weight)}
             for a, b, kind, weight in read_tsv(folder / "graph" / "edges.tsv")
         ],
+        facts=(
+            {"head": int(head), "relation": relation, "tail": int(tail), "passage": int(passage)}
+            for head, relation, tail, passage in read_tsv(folder / "graph" / "facts.tsv")
+        ),
+        fact_ends="node",
         storage="float16",
     )
     return index.with_lexical(BM25.build(texts_of(index)).matrix)
@@ -63,10 +70,33 @@ def texts_of(index: hf.Index) -> list[str]:
     return [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
 
 
+def fact_texts(index: hf.Index) -> list[str]:
+    """Each fact as a sentence: what a fact's vector is of."""
+    names, facts = list(index.entity_names), index.facts
+    return [f"{names[head]} {facts.relations[kind]} {names[tail]}" for head, kind, tail in facts.rows.tolist()]
+
+
+def tuned_section(folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
+    """PhaseGraph's pools, as long as any setting takes them."""
+    ask = asked(folder)
+    found = hf.recipes.PhaseGraph(load_index(folder, encoder), encoder=encoder, graph_k=100).search(
+        vectors=ask["vectors"], entities=ask["entities"]
+    )
+    return tuned.section(found.dense, found.graph, qrels)
+
+
+def asked(folder: Path) -> dict[str, Any]:
+    """Vectors and mentions of a folder's questions."""
+    with (folder / "query_entities.jsonl").open(encoding="utf-8") as lines:
+        mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
+    return {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions}
+
+
 def runs_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
-    """The single legs, and fusions of two and of three over the same pools."""
+    """The single legs, fusions of two and of three over the same pools, and the other recipes."""
     index = load_index(folder, encoder)
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder)
+    policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=encoder.encode_passages(fact_texts(index)))
     words, sqlite = BM25(index.lexical), FTS5.build(texts_of(index))
     with_words = hf.recipes.PhaseGraph(index, encoder=encoder, lexical=words)
     hybrids = {
@@ -75,11 +105,9 @@ def runs_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
         f"{HYBRID}, titles": {"lexical": words, "exact_bonus": 1.0},
         CONVEX: {"lexical": words, "fusion": "convex"},
     }
-    with (folder / "query_entities.jsonl").open(encoding="utf-8") as lines:
-        mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
     with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
         questions = [json.loads(line)["question"] for line in lines]
-    ask = {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions, "k": 10}
+    ask = {**asked(folder), "k": 10}
     found, three = recipe.search(**ask), with_words.search(questions, **ask)
     pools = [found.dense, found.graph]
     return {
@@ -93,6 +121,7 @@ def runs_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
         "rrf + bm25": hf.fuse([*pools, three.lexical], method="rrf", k=10),
         "phasegraph + bm25": three.hits,
         "fts5": sqlite.search(questions, 10),
+        POLICY: policy.search(questions, **ask).hits,
         **{
             name: hf.recipes.HybridRRF(index, encoder=encoder, **options).search(questions, **ask).hits
             for name, options in hybrids.items()
@@ -106,8 +135,8 @@ def _filled(hits: hf.Hits, other: hf.Hits) -> hf.Hits:
     return hf.Hits(np.where(empty, other.ids, hits.ids), np.where(empty, other.scores, hits.scores))
 
 
-def report(folders: Mapping[str, Evaluation]) -> str:
-    """The document, from the evaluations by folder."""
+def report(folders: Mapping[str, Evaluation], tuned_parts: Mapping[str, str]) -> str:
+    """The document, from the evaluations and the tuned sections by folder."""
     parts = [_HEAD]
     for name, result in folders.items():
         parts.append(f"## {name}\n")
@@ -115,7 +144,7 @@ def report(folders: Mapping[str, Evaluation]) -> str:
         parts.append(_comparisons(result))
         if name == "hotpotqa":
             parts.append(_reference(result))
-        parts.append(_verdict(result))
+        parts += [_verdict(result), tuned_parts[name]]
     return "\n".join(parts)
 
 
@@ -197,6 +226,8 @@ passages the entity is in). Walk: damping 0.5, all edge types with weight 1. Poo
 - `hybrid rrf`: the recipe `HybridRRF` with its defaults: BM25, dense and graph pools by RRF, weights 1, 1 and 0.35,
   k = 60; `, fts5`: with SQLite's words; `, titles`: and, with weight 1, a list of the passages whose title the question
   names; `hybrid convex`: TM2C2 instead of RRF, the same weights.
+- `policy rag`: the recipe `PolicyRAG` with its default policy ([policy-rag.md](policy-rag.md)), facts by vectors of
+  WordLlama. The policy was chosen on the tune halves of both folders.
 
 Metrics of the last hop count the questions whose hop order is known.
 """
@@ -212,15 +243,17 @@ def main() -> None:
     if absent:
         parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
     encoder = WordLlamaEncoder()
-    results = {}
+    results, tuned_parts = {}, {}
     for name in FOLDERS:
         qrels = Qrels.read_jsonl(args.data / name / "queries.jsonl")
         results[name] = evaluate(runs_of(args.data / name, encoder), qrels, METRICS, baseline="dense")
-    text = report(results)
+        tuned_parts[name] = tuned_section(args.data / name, encoder, qrels)
+    text = report(results, tuned_parts)
     if (args.data / "metaqa").is_dir():
         from . import metaqa
 
         text += "\n" + metaqa.section(args.data / "metaqa", encoder)
+    text += "\n" + side_by_side.section()
     args.out.write_text(text, encoding="utf-8")
     print(f"wrote {args.out}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -90,7 +90,7 @@ def _by_rules(policy: Policy, query: str, found: Sequence[Found], candidates: Ma
     return kept + dropped
 
 
-def _order(fact: Found, asked: set[str], candidates: Mapping[int, Candidate]) -> tuple[Any, ...]:
+def _order(fact: Found, asked: frozenset[str], candidates: Mapping[int, Candidate]) -> tuple[Any, ...]:
     """Direct before contextual, few bridges, specific before generic, exact names before aliases, then the score."""
     ends = {fact.head, fact.tail}
     known = [candidates[end] for end in ends if end in candidates]
@@ -99,12 +99,12 @@ def _order(fact: Found, asked: set[str], candidates: Mapping[int, Candidate]) ->
     return not _is_direct(fact, asked, candidates), len(ends) - len(known), -specificity, -exact, -fact.score, fact.fact
 
 
-def _is_direct(fact: Found, asked: set[str], candidates: Mapping[int, Candidate]) -> bool:
+def _is_direct(fact: Found, asked: frozenset[str], candidates: Mapping[int, Candidate]) -> bool:
     """The question has a word of its relation, or both of its ends."""
     return bool(asked & stems(fact.relation)) or (fact.head in candidates and fact.tail in candidates)
 
 
-def _why(fact: Found, asked: set[str], candidates: Mapping[int, Candidate]) -> str:
+def _why(fact: Found, asked: frozenset[str], candidates: Mapping[int, Candidate]) -> str:
     bridges = len({fact.head, fact.tail} - set(candidates))
     kind = "direct" if _is_direct(fact, asked, candidates) else "contextual"
     return f"{kind}, {'no bridge' if bridges == 0 else 'one bridge' if bridges == 1 else 'two bridges'}"
@@ -122,10 +122,11 @@ def _bigrams(text: str) -> set[str]:
     return {pair for word in text.lower().split() for pair in map("".join, pairwise(word))}
 
 
-def stems(text: str) -> set[str]:
+@lru_cache(maxsize=1 << 14)
+def stems(text: str) -> frozenset[str]:
     """Words of four characters and more by their first five, lower case; numbers whole."""
     words = re.findall(r"\w+", text.lower())
-    return {word if word.isdigit() else word[:5] for word in words if len(word) > 3 or word.isdigit()}
+    return frozenset(word if word.isdigit() else word[:5] for word in words if len(word) > 3 or word.isdigit())
 
 
 def _by_model(

@@ -123,14 +123,15 @@ class CandidateFinder:
         hits = dense_topk(asked, self._corpus, most, allow=[sorted(row) for row in rows], threads=self._threads)
         return [dict(hits.row(b)) for b in range(len(rows))]
 
-    def _likeness(self, queries: Sequence[str], rows: Sequence[Mapping[int, Any]]) -> list[dict[int, float]]:
-        """Dice coefficient of the question and each entity's name."""
-        entities = [entity for row in rows for entity in row]
-        indptr = np.cumsum([0, *map(len, rows)])
+    def _likeness(self, queries: Sequence[str], rows: Sequence[Entries]) -> list[dict[int, float]]:
+        """Dice coefficient of the question and the name of each entity that no mention brought in."""
+        unnamed = [[entity for entity, (_, _, similarity) in row.items() if similarity is None] for row in rows]
+        entities = [entity for row in unnamed for entity in row]
+        indptr = np.cumsum([0, *map(len, unnamed)])
         if not entities:
             return [{} for _ in rows]
         scores = dice_scores(queries, self._labels, entities, indptr=indptr, threads=self._threads).tolist()
-        return [dict(zip(row, scores[indptr[b] : indptr[b + 1]], strict=True)) for b, row in enumerate(rows)]
+        return [dict(zip(row, scores[indptr[b] : indptr[b + 1]], strict=True)) for b, row in enumerate(unnamed)]
 
 
 def _crowded(row: Sequence[Seed], most: int) -> frozenset[str]:

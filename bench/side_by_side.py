@@ -1,0 +1,134 @@
+"""Every recipe and leg on the same questions, as a user compares them: writes bench/results/compare-FOLDER.json.
+
+python -m bench.side_by_side [--data FOLDER]
+
+Builds an index of each folder by ``hopfuse build`` and runs ``hopfuse compare`` on it; python -m bench.quality puts
+what is written into docs/quality.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from . import metaqa
+from .markdown import table
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+FOLDERS = ("hotpotqa", "musique-train", "musique-openie")
+AGAINST = "last_hop@5"
+METRICS = ("recall@2", "recall@5", "recall@10", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
+
+
+def build_arguments(folder: Path) -> list[str]:
+    """Of ``hopfuse build``: the folder's own graph and vectors, or a memory of its triples."""
+    passages = ["--passages", str(folder / "passages.jsonl"), "--lexical", "--metric", "cosine"]
+    if (folder / "openie.jsonl").exists():
+        return [*passages, "--from", str(folder / "openie.jsonl"), "--encoder", "wordllama", "--synonyms", "0.8"]
+    graph = folder / "graph"
+    given = ["--vectors", str(folder / "passage_emb.f16.npy"), "--storage", "float16"]
+    given += ["--nodes", str(graph / "nodes.tsv"), "--edges", str(graph / "edges.tsv")]
+    given += ["--facts", str(graph / "facts.tsv"), "--fact-ends", "node"]
+    if (graph / "entity_emb.f16.npy").exists():
+        given += ["--entity-vectors", str(graph / "entity_emb.f16.npy")]
+    return [*passages, *given]
+
+
+def compare_arguments(folder: Path, work: Path) -> list[str]:
+    """Of ``hopfuse compare``: the folder's vectors and entities of the questions, where it has them."""
+    rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    asked = [{"id": row["id"], "text": row["question"]} for row in rows]
+    vectors = ["--encoder", "wordllama"]
+    if (folder / "query_entities.jsonl").exists():
+        lines = (folder / "query_entities.jsonl").read_text(encoding="utf-8").splitlines()
+        for row, line in zip(asked, lines, strict=True):
+            row["entities"] = [name for name, _ in json.loads(line)["entities"]]
+        vectors = ["--vectors", str(folder / "query_emb.f16.npy")]
+    queries = work / "queries.jsonl"
+    queries.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    return ["--queries", str(queries), "--qrels", str(folder / "queries.jsonl"), *vectors, "--against", AGAINST]
+
+
+def run(folder: Path, out: Path) -> None:
+    """Build and compare; the program's own output goes to the screen."""
+    program = [sys.executable, "-m", "hopfuse.cli"]
+    with TemporaryDirectory() as work:
+        index = str(Path(work, "index"))
+        subprocess.run([*program, "build", *build_arguments(folder), "--out", index], check=True)
+        asked = compare_arguments(folder, Path(work))
+        done = [*program, "compare", "--index", index, *asked, "--json", str(out), "--overwrite"]
+        subprocess.run(done, check=True)
+
+
+def section(results: Path = RESULTS) -> str:
+    """What docs/quality.md says of the recorded comparisons; the same files give the same text."""
+    parts = [_HEAD]
+    for name in FOLDERS:
+        file = results / f"compare-{name}.json"
+        if file.exists():
+            parts.append(_folder(name, json.loads(file.read_text(encoding="utf-8"))))
+    if metaqa.SPEED.exists():
+        numbers = json.loads(metaqa.SPEED.read_text(encoding="utf-8"))
+        about = f"`python -m bench.metaqa --speed`: batches of {numbers['batch']}, vectors of the questions given; "
+        about += f"{numbers['machine']['cpu']}, {numbers['machine']['cores']} cores."
+        parts.append(f"### metaqa, times\n\n{about}\n\n" + metaqa.speed_table(numbers))
+    return "\n".join(parts)
+
+
+def _folder(name: str, numbers: dict[str, Any]) -> str:
+    whole = numbers["groups"][0]
+    rows = []
+    for run in numbers["runs"]:
+        means = [f"{100 * whole['estimates'][run][metric]['mean']:.1f}" for metric in METRICS]
+        against = whole["comparisons"].get(run, {}).get(AGAINST)
+        won = (
+            ["", "", ""] if against is None else [str(against["wins"]), str(against["losses"]), _p(against["p_value"])]
+        )
+        peak = f"{numbers['memory']['search peak bytes'][run] / 1e6:.1f}"
+        rows.append([run, *means, *won, *(f"{numbers['ms per query'][run][size]:.2f}" for size in ("1", "32")), peak])
+    memory, machine = numbers["memory"], numbers["machine"]
+    left = "".join(f" Left out: {run}: {why}." for run, why in numbers["left out"].items())
+    arrays, process = memory["index array bytes"] / 1e6, memory["process peak bytes"] / 1e6
+    about = (
+        f"{whole['queries']} questions; {machine['processor']}, {machine['cores']} cores. The index's arrays take "
+        f"{arrays:.1f} MB, the process {process:.0f} MB at most.{left}"
+    )
+    columns = ["run", *METRICS, "won", "lost", "p", "ms, B=1", "ms, B=32", "peak MB"]
+    return f"### {name}\n\n{about}\n\n" + table(columns, rows)
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}"
+
+
+_HEAD = """## Side by side
+
+Written by `python -m bench.side_by_side`, which builds an index of each folder by `hopfuse build` and runs `hopfuse
+compare` on it, every recipe and leg with its defaults. Percentages; *won*, *lost* and *p* are questions against `dense`
+by last_hop@5 (exact two-sided McNemar, not corrected for the number of runs); milliseconds per question, one by one and
+in batches of 32, vectors and entities of the questions given; *peak*: what Python and NumPy allocate at most while a
+batch is searched. hotpotqa and musique-train: the folder's own graph, facts, vectors and entities of the questions.
+musique-openie: the memory that `hopfuse build --from openie.jsonl --synonyms 0.8` makes, WordLlama's vectors, entities
+by their names in the question. `triple-hybrid` ranks passages by the entities that they mention.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.side_by_side", description=__doc__)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
+    args = parser.parse_args()
+    for name in FOLDERS:
+        if not (args.data / name).is_dir():
+            parser.error(f"{args.data} has no folder {name}; give --data")
+    for name in FOLDERS:
+        run(args.data / name, RESULTS / f"compare-{name}.json")
+
+
+if __name__ == "__main__":
+    main()
