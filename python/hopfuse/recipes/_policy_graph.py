@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..types import Graph, Incidence
+from ..types.arrays import to_numpy
 from ._policy import Policy
 
 TYPES = ("relation", "synonym", "context")
@@ -49,6 +50,17 @@ class PolicyGraph:
     def passages_of(self, entity: int) -> NDArray[np.int64]:
         """The passages that mention an entity."""
         return self._mentioning[self._bounds[entity] : self._bounds[entity + 1]]
+
+    def weights_of(self, given: Any, batch: int, able: NDArray[np.int64]) -> NDArray[Any]:
+        """eta of the walks that are made: the policy's, or those given for all questions or for each."""
+        if given is None:
+            return np.asarray(self.weights)
+        eta, types = to_numpy(given, "edge_weights"), len(TYPES)
+        if eta.shape not in ((types,), (batch, types)):
+            raise InputError(
+                f"edge_weights has shape {eta.shape}; give eta of {', '.join(TYPES)}: ({types},) or ({batch}, {types})"
+            )
+        return eta if eta.ndim == 1 else eta[able]
 
     @classmethod
     def of(cls, index: Index, policy: Policy) -> PolicyGraph:

@@ -12,7 +12,7 @@ All questions of a batch go through every stage together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,13 +29,13 @@ from ..ops.ppr import ppr
 from ..ops.projection import project_topk
 from ..ops.seeding import seed_hits
 from ..types import Hits, LabelSets, Seeds
-from ..types.arrays import to_numpy
-from ._fact_gate import LanguageModel, Verdict, fill, judge, schema_of
+from ._fact_gate import LanguageModel, Verdict, judge
 from ._fact_search import FactFinder
 from ._mentions import Matcher, question_mentions
 from ._phrase_seeds import CandidateFinder, phrase_seeds
 from ._policy import Policy
-from ._policy_graph import TYPES, PolicyGraph
+from ._policy_answers import grounded_answers
+from ._policy_graph import PolicyGraph
 from ._policy_rerank import Reranker
 from ._policy_trace import trace_policy
 from ._questions import check_queries, checked_threshold, question_vectors, seed_width
@@ -193,7 +193,7 @@ class PolicyRAG:
         weights = [phrase_seeds(*pair, self.policy.seeds.most) for pair in zip(candidates, kept, strict=True)]
         seeds = [{e: w / sum(row.values()) for e, w in row.items()} for row in weights]
         dense = self._dense(queries, vectors, k)
-        eta = self._eta(edge_weights, seeds)
+        eta = self.prepared.weights_of(edge_weights, len(seeds), _able(seeds))
         pool, starts = self._walk(seeds, dense, eta)
         ranked = self._reranker.rank(queries, pool, seeds, kept, k)
         hits = filled(ranked.hits, dense) if dense is not None and self.policy.switches.dense_fallback else ranked.hits
@@ -222,22 +222,7 @@ class PolicyRAG:
             )
         if len(queries) != len(found.hits):
             raise InputError(f"{len(queries)} queries for {len(found.hits)} results; give those that were searched")
-        rules = self.policy.answers
-        read = [b for b in range(len(queries)) if found.hits.counts[b] > 0]
-        prompts = [
-            fill(
-                rules.prompt,
-                question=queries[b],
-                passages="\n\n".join(self._passage(p) for p, _ in found.hits.row(b)[: rules.passages]),
-                not_found=rules.not_found,
-            )
-            for b in read
-        ]
-        said = dict(zip(read, self.llm.ask(prompts, schema_of(answer={"type": "string"}), check=_answer), strict=True))
-        return [said.get(b, rules.not_found) for b in range(len(queries))]
-
-    def _passage(self, passage: int) -> str:
-        return f"{self.index.titles[passage]}\n{self.index.texts[passage]}".strip()
+        return grounded_answers(self.llm, self.policy, self.index, queries, found.hits)
 
     def _dense(self, queries: Sequence[str], vectors: Any, k: int) -> Hits | None:
         """The passages nearest to each question: those that share the passage mass, and for the fallback."""
@@ -267,18 +252,6 @@ class PolicyRAG:
             found = self.pool_of(starts, eta)
         return spread(found, able, len(seeds)), starts
 
-    def _eta(self, edge_weights: Any, seeds: Sequence[dict[int, float]]) -> NDArray[Any]:
-        """Weights of the walks that are made: the policy's, or those given for all questions or for each."""
-        if edge_weights is None:
-            return np.asarray(self.prepared.weights)
-        eta, batch = to_numpy(edge_weights, "edge_weights"), len(seeds)
-        if eta.shape not in ((len(TYPES),), (batch, len(TYPES))):
-            raise InputError(
-                f"edge_weights has shape {eta.shape}; give eta of {', '.join(TYPES)}: ({len(TYPES)},) or ({batch}, "
-                f"{len(TYPES)})"
-            )
-        return eta if eta.ndim == 1 else eta[_able(seeds)]
-
     def _core(self, width: int) -> Captured:
         """The walk and the projection from restarts of one width: on a GPU one upload, one graph, one download."""
         if width not in self._captured:
@@ -305,10 +278,3 @@ class PolicyRAG:
 def _able(seeds: Sequence[dict[int, float]]) -> NDArray[np.int64]:
     """The questions that have a seed."""
     return np.flatnonzero([bool(row) for row in seeds])
-
-
-def _answer(said: Mapping[str, Any]) -> str:
-    answer = str(said["answer"]).strip()
-    if not answer:
-        raise ValueError("answer is empty; say that it was not found where the passages do not hold it")
-    return answer
