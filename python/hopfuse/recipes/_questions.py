@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,11 @@ from ..errors import InputError
 from ..types import Seeds
 from ..types.arrays import to_numpy
 from ._allowed import View
+from ._mentions import Matcher, question_mentions
 from ._seeding import EntitySeeder, Seed, TextEncoder
 
 LEAST_SEEDS = 8
 """Rows of seeds are at least so wide: few widths, few recordings."""
-
-
-class Matcher(Protocol):
-    """What finds the entities of a text; :class:`hopfuse.extract.Gazetteer` is one."""
-
-    def match(self, texts: Sequence[str], /) -> Sequence[Sequence[Any]]:
-        """For each text, matches with an ``entity`` number."""
-        ...
 
 
 def check_queries(queries: Any) -> None:
@@ -77,15 +70,7 @@ def question_seeds(
     view: View | None = None,
 ) -> list[list[Seed]]:
     """The seeds of each question, by the given entities or by the matcher's; those that it may not see weigh 0."""
-    if entities is None:
-        if queries is None or matcher is None:
-            raise InputError("search needs entities=, or queries= and a recipe with a matcher")
-        entities = [[m.entity for m in row] for row in matcher.match(list(queries))]
-    rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
-    if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
-        raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")
-    if batch is not None and len(entities) != batch:
-        raise InputError(f"entities has {len(entities)} rows for {batch} queries; give one row per query")
+    entities = question_mentions(matcher, queries, entities, batch)
     return seeder.seeds(entities, threads, view)
 
 

@@ -27,8 +27,8 @@ from ..ops.ppr import ppr_topk
 from ..types import Hits
 from ._exact import TitleMatcher
 from ._lexical import LexicalLeg, checked_leg, lexical_pool
+from ._mentions import Matcher
 from ._questions import (
-    Matcher,
     check_queries,
     checked_damping,
     checked_threshold,
