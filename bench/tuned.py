@@ -33,7 +33,8 @@ def section(dense: hf.Hits, graph: hf.Hits, qrels: Qrels) -> str:
     """
     test = in_test_half(qrels.ids)
     best, score = None, -1.0
-    for setting in map(Setting._make, product(ALPHAS, GRAPH_KS, TIES)):
+    for values in product(ALPHAS, GRAPH_KS, TIES):
+        setting = Setting(*values)
         run = evaluate({"it": fused(dense, graph, setting)}, qrels, (CHOSEN_BY,))
         value = float(np.nanmean(np.asarray(run.per_query["it"][CHOSEN_BY])[~test]))
         if value > score:  # of equal ones the first

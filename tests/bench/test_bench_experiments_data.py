@@ -55,6 +55,7 @@ def write_folder(folder: Path, draw: np.random.Generator) -> None:
     edges += [(PASSAGES + i, PASSAGES + i + 3, "relation", 2.0) for i in range(5)]
     write_tsv(folder / "graph" / "nodes.tsv", [(i, *node) for i, node in enumerate(nodes)])
     write_tsv(folder / "graph" / "edges.tsv", edges)
+    write_tsv(folder / "graph" / "facts.tsv", [(PASSAGES + i, "met", PASSAGES + i + 3, i) for i in range(5)])
 
 
 def write_jsonl(path: Path, rows: list[dict[str, object]]) -> None:

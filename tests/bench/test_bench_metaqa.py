@@ -59,9 +59,14 @@ def test_the_report_has_every_run_in_every_group(folder: Path) -> None:
 def test_the_timings_are_of_batches_of_32(folder: Path) -> None:
     questions = [f"who directed [Alien] {at}\tRidley Scott" for at in range(3 * metaqa.BATCH + 5)]
     (folder / "qa_1hop_dev.txt").write_text("\n".join(questions) + "\n", encoding="utf-8")
-    lines = metaqa.speed(metaqa.Collection.read(folder, metaqa.WordLlamaEncoder(64))).splitlines()
+    numbers = metaqa.speed(metaqa.Collection.read(folder, metaqa.WordLlamaEncoder(64)))
+    assert [taken["batches"] for taken in numbers["seconds"].values()] == [2] * len(
+        metaqa.RUNS
+    )  # the first is left out
+    assert all(0 < taken["median"] <= taken["p95"] for taken in numbers["seconds"].values())
+    lines = metaqa.speed_table(numbers).splitlines()
     assert len(lines) == 2 + len(metaqa.RUNS)
-    assert all(float(line.split("|")[2]) > 0 for line in lines[2:])
+    assert float(lines[2].split("|")[2]) == round(1000 * numbers["seconds"]["vector"]["median"], 1)
 
 
 def test_on_the_real_questions_the_graph_finds_what_vectors_do_not() -> None:

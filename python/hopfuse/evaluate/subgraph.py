@@ -68,9 +68,8 @@ def subgraph(hits: Sequence[Mapping[str, Any]]) -> Subgraph:
     ...     {"kind": "passage", "number": 0, "name": "Notes", "edge": "context", "strength": 0.25},
     ... ]
     >>> laid = subgraph([{"passage": 0, "id": "p0", "title": "Notes", "path": path}])
-    >>> laid.nodes
-    {('entity', 4): Node(column=0, row=0, kind='entity', name='Ada'),
-     ('hit', 0): Node(column=1, row=0, kind='hit', name='1. Notes')}
+    >>> [(node.column, node.kind, node.name) for node in laid.nodes.values()]
+    [(0, 'entity', 'Ada'), (1, 'hit', '1. Notes')]
     >>> laid.links
     (Link(start=('entity', 4), end=('hit', 0), edge='context', strength=0.25, through=()),)
     """
