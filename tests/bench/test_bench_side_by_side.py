@@ -53,11 +53,11 @@ def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) 
 
 
 def test_the_setting_is_chosen_on_one_half_and_reported_on_the_other() -> None:
-    """The graph's list is right on the tune half and wrong on the other: it is chosen, and loses."""
+    """The graph's list is right on the tune half alone, the dense one on the other alone."""
     ids = [f"q{i}" for i in range(40)]
     test = in_test_half(ids)
     gold = np.arange(40)
-    dense = hf.Hits(np.tile(np.arange(40, 46), (40, 1)), np.tile(np.linspace(0.9, 0.4, 6), (40, 1)).astype(np.float32))
+    dense = hf.Hits(np.tile(np.arange(40, 52), (40, 1)), np.tile(np.linspace(0.9, 0.4, 12), (40, 1)).astype(np.float32))
     right = np.where(test, 99, gold)
     graph = hf.Hits(np.stack([right, np.full(40, 98)], 1), np.tile([0.9, 0.1], (40, 1)).astype(np.float32))
     dense.ids[test, 0] = gold[test]
