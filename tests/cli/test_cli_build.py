@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ def test_build_says_where_and_what(files, tmp_path):
     done = hopfuse(*build_args(files), "--out", tmp_path / "index")
     assert f"Saved generation 1 in {tmp_path / 'index'}" in done.stderr
     assert "passages" in done.stdout
+    assert re.search(r"│ generation +│ 1 ", done.stdout)
     assert "Saved generation 2" in hopfuse(*build_args(files), "--out", tmp_path / "index").stderr
 
 
@@ -88,6 +90,7 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
         (["--passages", "passages.jsonl", "--vectors", "query_vectors.npy"], "300 rows"),
         (["--passages", "passages.jsonl", "--encoder", "gpt"], "--encoder is 'gpt'"),
         (["--passages", "passages.jsonl", "--encoder", "wordllama", "--vectors", "vectors.npy"], "both given"),
+        (["--passages", "passages.jsonl", "--storage", "int8", "--metric", "cosine"], "but there are no vectors"),
         (["--passages", "passages.jsonl", "--aliases", "missing.jsonl"], "cannot be read"),
         (["--passages", "passages.jsonl", "--aliases", "queries.jsonl"], "queries.jsonl, line 1"),
     ],
@@ -105,3 +108,10 @@ def test_a_malformed_alias_row_is_named(refused_here, files, tmp_path, row):
     assert "aliases.jsonl, line 2 is" in refused_here(
         *build_args(files), "--aliases", aliases, "--out", tmp_path / "index"
     )
+
+
+def test_an_alias_may_hold_a_line_separator(files, tmp_path):
+    aliases = tmp_path / "aliases.jsonl"
+    aliases.write_text('{"entity": "Ada", "aliases": ["Lady\u2028Ada"]}\n', encoding="utf-8")
+    hopfuse(*build_args(files), "--aliases", aliases, "--out", tmp_path / "index")
+    assert Index.open(tmp_path / "index").entity_aliases[0] == ("Lady\u2028Ada",)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli.cli_files import command, hopfuse, refused, said_error, write_jsonl
 from connect.chat_server import ChatServer, failure
@@ -96,3 +98,33 @@ def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
     assert "--reader is given without --from" in refused("build", "--passages", passages, "--reader", "spacy", *out)
     assert "there is no file" in refused("build", "--from", tmp_path / "no.jsonl", "--reader", "spacy", *out)
     assert not (tmp_path / "index").exists()
+
+
+def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages, tmp_path):
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+    vectors, few = tmp_path / "vectors.npy", tmp_path / "few.npy"
+    vectors.write_bytes(b"no array")
+    np.save(few, np.ones((3, 2), np.float32))
+    out, file = tmp_path / "index", tmp_path / "file"
+    file.touch()
+    with ChatServer(Reads()) as server:
+        args = ("build", "--from", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--out")
+        for wrong, said in [
+            ((out, "--lexical", "klingon"), "stopwords is 'klingon'"),
+            ((out, "--encoder", "gpt"), "--encoder is 'gpt'"),
+            ((out, "--vectors", vectors), "cannot be read as an .npy array"),
+            ((out, "--vectors", few), "vectors has 3 rows; there are 4"),
+            ((out, "--storage", "int8"), "--storage is int8, but there are no vectors"),
+            ((file / "index",), f"{file} is a file"),
+            ((Path("/proc/index"),), "/proc cannot be written"),
+        ]:
+            assert said in said_error(run(*args, *wrong))
+        assert server.requests == []
+    assert not out.exists()
+
+
+def test_answers_that_are_kept_nowhere_are_warned_of(passages, tmp_path):
+    with ChatServer(Reads()) as server:
+        args = ("build", "--from", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m")
+        assert "without --cache" in run(*args, "--out", tmp_path / "one").stderr
+        assert "without --cache" not in run(*args, "--cache", tmp_path / "kept", "--out", tmp_path / "two").stderr

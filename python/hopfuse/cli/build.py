@@ -11,8 +11,8 @@ from rich.console import Console
 
 from .. import Index
 from ..errors import InputError
-from ..lexical import BM25
 from ..types.corpus import METRICS, STORAGES
+from .build_checks import check_language, check_out, check_vectors, with_bm25
 from .info import index_table
 from .nodes import read_nodes
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
@@ -83,20 +83,22 @@ def build(
     Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from, entities, edges
     and aliases are made of the facts, which the index keeps; else it keeps those of --facts.
     """
-    if vectors is not None and encoder is not None:
-        raise InputError("--vectors and --encoder are both given; each gives the passages their vectors")
+    check_vectors(vectors, encoder, entity_vectors, metric, storage)
     if entities is not None and nodes is not None:
         raise InputError("--entities and --nodes are both given; each names the entities")
     if fact_ends is not None and facts is None:
         raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
     check_reader(reading)
+    check_language(lexical)
+    check_out(out)
+    made = None if encoder is None else make_encoder(encoder)
     if source is not None:
         given = {"--edges": edges, "--entities": entities, "--nodes": nodes, "--aliases": aliases, "--facts": facts}
         for name, value in (given | {"--entity-vectors": entity_vectors}).items():
             if value is not None:
                 raise InputError(f"{name} is given beside --from, which makes its own; leave one of them out")
         options = {"vectors": vectors, "metric": metric, "storage": storage}
-        index = remembered(source, passages, encoder, synonyms, reading, **options)
+        index = remembered(source, passages, made, synonyms, reading, **options)
     elif passages is None:
         raise InputError("there is nothing to build from: give --passages, or --from")
     elif reading["reader"] is not None:
@@ -105,12 +107,13 @@ def build(
         raise InputError("--synonyms is given without --from; edges of --edges are taken as they are")
     else:
         named = None if nodes is None else read_nodes(nodes)
+        others = None if aliases is None else read_aliases(aliases)
         index = Index.build(
             passages=passages,
-            vectors=vectors if encoder is None else make_encoder(encoder).encode_passages(_texts(passages)),
+            vectors=vectors if made is None else made.encode_passages(_texts(passages)),
             graph=edges,
             entities=entities if named is None else named.entities,
-            aliases=None if aliases is None else read_aliases(aliases),
+            aliases=others,
             entity_vectors=entity_vectors,
             facts=facts,
             fact_ends=fact_ends or "name",
@@ -120,16 +123,10 @@ def build(
         if named is not None and named.passages != index.num_passages:
             raise InputError(f"--nodes has {named.passages} passages, --passages {index.num_passages}; they must agree")
     if lexical is not None:
-        index = with_bm25(index, None if lexical == "none" else lexical)
+        index = with_bm25(index, lexical)
     generation = index.save(out)
     Console(stderr=True).print(f"Saved generation {generation} in {out}", soft_wrap=True, highlight=False)
-    Console().print(index_table(index.info()))
-
-
-def with_bm25(index: Index, language: str | None) -> Index:
-    """The index with BM25 over each passage's title and text."""
-    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
-    return index.with_lexical(BM25.build(texts, stopwords=language, stemmer=language).matrix)
+    Console().print(index_table(index.info() | {"generation": generation}))
 
 
 def _texts(passages: Path) -> list[str]:
@@ -140,7 +137,8 @@ def read_aliases(path: Path) -> dict[int | str, list[str]]:
     """Other names by entity, from a .jsonl file; what an entity's rows have is put together."""
     found: dict[int | str, list[str]] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with open(path, encoding="utf-8") as file:  # a line ends at a line feed: JSON may hold the other separators
+            lines = [line.rstrip("\n") for line in file]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--aliases: {path} cannot be read as UTF-8 text: {error}") from None
     for number, line in enumerate(lines, 1):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from rich.console import Console
 
 from ..connect import ChatEndpoint
 from ..errors import InputError
@@ -40,6 +41,9 @@ def reader_options(command: F) -> F:
 def read_passages(source: Path, options: Mapping[str, Any]) -> list[Extraction]:
     """What ``--reader`` finds in the passages of a file."""
     reader = _reader(options)
+    if options["reader"] == "endpoint" and options["cache"] is None:
+        told = "Reading without --cache: an interruption loses every answer of the endpoint"
+        Console(stderr=True).print(told, soft_wrap=True, highlight=False)
     with progress_bar() as progress:
         task = progress.add_task("Reading", total=None)
         return reader.read(source, progress=lambda done, total: progress.update(task, completed=done, total=total))

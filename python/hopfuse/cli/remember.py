@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from .. import Index
+from ..encoders import Encoder
 from ..errors import InputError
 from ..extract import (
     Extraction,
@@ -21,7 +22,7 @@ from ..extract import (
     read_triples,
     similar_pairs,
 )
-from .options import make_encoder
+from .build_checks import check_fit
 from .reading import read_passages
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
@@ -30,7 +31,7 @@ OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 def remembered(
     source: Path,
     passages: Path | None,
-    encoder: str | None,
+    encoder: Encoder | None,
     synonyms: float | None,
     reading: Mapping[str, Any],
     **options: Any,
@@ -43,40 +44,41 @@ def remembered(
         OpenIE (``.json``, ``.jsonl``), triples (``.tsv``, ``.nt``, ``.parquet``), or passages that a reader reads.
     passages : Path, optional
         Those that a ``.jsonl`` is of.
-    encoder : str, optional
-        Gives passages and entities their vectors.
+    encoder : Encoder, optional
+        Gives entities their vectors, and passages theirs.
     synonyms : float, optional
         The least similarity of entities that are joined; abbreviations that a passage explains are joined, too.
     reading : mapping
         The options of :func:`hopfuse.cli.reading.reader_options`.
     **options
-        ``vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+        ``vectors``, None beside an encoder, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
     """
     if synonyms is not None and encoder is None:
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
     if synonyms is not None and not 0 <= synonyms <= 1:
         raise InputError(f"--synonyms is {synonyms}; it must be a similarity in [0, 1]")
-    memory = build_memory(_read(source, passages, reading))
+    memory = build_memory(_read(source, passages, reading, options))
     if encoder is None:
         return _told(memory, memory.index(**options), {"abbreviated": 0, "similar": 0})
-    made = make_encoder(encoder)
-    names = np.asarray(made.encode_passages(list(memory.entities)))
+    names = np.asarray(encoder.encode_passages(list(memory.entities)))
     short = memory.abbreviated(abbreviations(memory.texts)) if synonyms is not None else np.zeros((0, 2), np.int64)
     similar, similarities = similar_pairs(names, synonyms) if synonyms is not None else (short, np.zeros(0, np.float32))
     fresh = ~np.isin(similar @ [len(names), 1], short @ [len(names), 1])
     graph = memory.graph(
         np.concatenate([short, similar[fresh]]), np.concatenate([np.ones(len(short)), similarities[fresh]]).tolist()
     )
-    if options.get("vectors") is None:
-        options["vectors"] = made.encode_passages(list(memory.texts))
+    options["vectors"] = encoder.encode_passages(list(memory.texts))
     index = memory.index(graph, entity_vectors=names, **options)
     return _told(memory, index, {"abbreviated": len(short), "similar": int(fresh.sum())})
 
 
-def _read(source: Path, passages: Path | None, reading: Mapping[str, Any]) -> list[Extraction]:
+def _read(
+    source: Path, passages: Path | None, reading: Mapping[str, Any], options: Mapping[str, Any]
+) -> list[Extraction]:
     if reading["reader"] is not None:
         if passages is not None:
             raise InputError(f"--passages is given beside {source.name}, which --reader reads; leave it out")
+        check_fit(source, **options)
         return read_passages(source, reading)
     suffix = source.suffix.lower()
     if suffix in OPENIE:
