@@ -59,6 +59,15 @@ def test_near_duplicates_are_one() -> None:
     assert row[2].reason == "near-duplicate of fact 0"
 
 
+def test_relations_too_short_for_bigrams_are_told_apart() -> None:
+    facts = [fact(0, 1, "父", 2, 0.9), fact(1, 1, "母", 2, 0.8), fact(2, 2, "父", 1, 0.7)]
+    (row,) = judge(Policy().without("specificity"), None, ["谁"], [facts], [{1: Known(), 2: Known()}])
+    assert {v.fact: v.reason for v in row if not v.kept} == {
+        1: "adds nothing to the kept facts",
+        2: "near-duplicate of fact 0",
+    }
+
+
 def test_the_limit() -> None:
     facts = [fact(n, n, "aaaa", 50 + n) for n in range(6)]
     (row,) = judge(Policy(), None, ["x"], [facts], [{n: Known() for n in range(6)}])

@@ -16,10 +16,11 @@ import variants
 from compare import assert_bitwise, assert_hits_wellformed
 from hopfuse import reference
 from hopfuse.errors import InputError
+from hopfuse.extract import Gazetteer
 from hopfuse.recipes import Policy, PolicyRAG
 from hopfuse.recipes._fact_gate import judge
 from hopfuse.recipes._fact_search import Found
-from recipes.policy_world import PolicyWorld
+from recipes.policy_world import PolicyWorld, WordVectors
 
 SWITCHES = [
     "specificity",
@@ -337,6 +338,12 @@ def test_edge_weights_of_a_question() -> None:
     changed, alone = world.ask(recipe, edge_weights=eta), world.ask(recipe, edge_weights=[0.9, 0.0, 0.1])
     assert_bitwise(changed.hits.scores[3], alone.hits.scores[3])
     assert_bitwise(changed.hits.scores[:3], world.ask(recipe).hits.scores[:3])
+    for wrong in ([-0.1, 0.2, 0.2], [0.5, 0.5, 0.5], [np.nan, 0.2, 0.2]):
+        with pytest.raises(InputError, match="edge_weights must be finite, at least 0, and sum to at most 1"):
+            world.ask(recipe, edge_weights=np.vstack([eta[:5], [wrong]]))
+    without = recipe_of(world, Policy().without("synonym_edges"))
+    with pytest.raises(InputError, match="above 0 for synonym edges, which the policy leaves out"):
+        world.ask(without, edge_weights=[0.5, 0.1, 0.1])
     with pytest.raises(InputError, match=r"edge_weights has shape \(2,\); give eta of relation, synonym, context"):
         world.ask(recipe, edge_weights=[0.5, 0.5])
 
@@ -356,12 +363,83 @@ def test_an_alias_of_many_is_no_seed() -> None:
     assert found.hits.counts.tolist() == [0, 1]
 
 
+def test_the_strongest_match_counts_and_others_change_nothing() -> None:
+    """Four bear the alias Lee: too many, whoever else is named, and whoever finds it."""
+    index = hf.Index.build(
+        passages=[{"text": "one"}, {"text": "two"}],
+        entities=["Ann Lee", "Bo Lee", "Cy Lee", "Di Lee"],
+        aliases={key: ["Lee"] for key in range(4)},
+        graph=[{"src": e % 2, "dst": 2 + e} for e in range(4)],
+    )
+    text = "version = 1\n[seeds]\npassages = 0\n[switches]\ndense_fallback = false"
+    recipe = PolicyRAG(
+        index, Policy.from_toml(text), matcher=Gazetteer(index.entity_names, {key: ["Lee"] for key in range(4)})
+    )
+    mentions = [["Lee"], ["Ann Lee"], ["Ann Lee", "Lee"], ["Lee", "Ann Lee"]]
+    found = recipe.search(["who?"] * 4, entities=mentions, k=2)
+    assert found.seeds == [{}, {0: 1.0}, {0: 1.0}, {0: 1.0}]
+    matched = recipe.search(["who is Lee?", "who is Ann Lee?"], k=2, explain=True)
+    assert matched.seeds == [{}, {0: 1.0}]
+    assert [seed["match"] for seed in matched.traces[1]["seeds"]] == ["exact"]
+    assert {seed["match"] for seed in matched.traces[0]["seeds"]} == {"alias"}
+
+
+def test_a_seed_that_no_passage_mentions_leaves_the_ranking_to_the_vectors() -> None:
+    index = hf.Index.build(
+        passages=[{"text": "one"}, {"text": "two"}],
+        vectors=np.eye(2),
+        entities=["Ada", "Orphan", "Bob"],
+        graph=[{"src": 0, "dst": 2}, {"src": 1, "dst": 4}],
+    )
+    recipe = PolicyRAG(index, Policy.from_toml("version = 1\n[seeds]\npassages = 0\n[walk]\ndamping = 0"))
+    found = recipe.search(["Orphan?", "Ada?"], vectors=np.eye(2), entities=[["Orphan"], ["Ada"]], k=2, explain=True)
+    assert found.hits.ids[0].tolist() == [0, 1]
+    assert [trace["ranked_by"] for trace in found.traces] == ["vectors", "policy"]
+    assert found.traces[1]["hits"][0]["path"][-1]["name"] == "Ada"  # without damping no walk leaves its seed
+
+
+def test_facts_have_vectors_where_entities_have_none() -> None:
+    world = PolicyWorld(1)
+    vectors = world.encoder.encode_passages(world.memory.texts)
+    index = world.memory.index(vectors=vectors, metric="cosine")
+    recipe = PolicyRAG(index, encoder=world.encoder, fact_vectors=world.encoder.encode_passages(world.fact_texts))
+    assert any(verdict.kept for row in world.ask(recipe, k=3).facts for verdict in row)
+
+
+def test_questions_are_encoded_once_and_only_for_what_reads_them() -> None:
+    world = PolicyWorld(1)
+    encoded = []
+
+    class Counting(WordVectors):
+        def encode_queries(self, texts: Any) -> Any:
+            encoded.append(list(texts))
+            return super().encode_queries(texts)
+
+    world.ask(PolicyRAG(world.index, encoder=Counting()), k=3)
+    assert encoded.count(world.questions) == 1
+    text = "version = 1\n[seeds]\npassages = 0\n[switches]\ndense_fallback = false"
+    found = PolicyRAG(world.index, Policy.from_toml(text)).search(world.questions, entities=world.mentions, k=3)
+    assert found.hits.counts.any()  # without any vectors
+
+
+def test_candidates_by_the_question_need_no_mentions() -> None:
+    world = PolicyWorld(1)
+    policy = Policy.from_toml(POLICIES["by the question"])
+    found = recipe_of(world, policy).search(world.questions, k=3)
+    assert all(found.seeds)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"policy": "policy.toml"}, "policy is a str; give Policy.from_toml(text)"),
+        ({"policy": Policy.from_toml("version = 1\n[facts]\ngate = 'llm'")}, "give llm="),
+        ({"policy": Policy.from_toml("version = 1\n[seeds]\nsource = 'both'")}, "needs encoder="),
+        ({"policy": Policy(families={"context": 2.0})}, "families has 'context'; the relations between"),
+        ({"policy": Policy(families={"synonym": 2.0})}, "families has 'synonym'"),
         ({"fact_vectors": np.ones((3, 16))}, "fact_vectors are of 3 facts"),
         ({"policy": Policy.from_toml(POLICIES["all facts"])}, "needs fact_vectors="),
-        ({"policy": Policy(families={"friendship": 2.0})}, "the index has edges of the types context"),
+        ({"policy": Policy(families={"friendship": 2.0})}, "families has 'friendship'; the relations between"),
         ({"policy": Policy().without("relation_edges", "synonym_edges", "passage_nodes")}, "leave no edges"),
         ({"entity_threshold": 2.0}, "entity_threshold is 2.0"),
     ],
@@ -392,5 +470,7 @@ def test_searches_of_nothing_and_of_what_is_not_there() -> None:
         recipe.search(world.questions)
     with pytest.raises(InputError, match="entities has 1 rows for 6 queries"):
         recipe.search(world.questions, entities=[[]])
+    with pytest.raises(InputError, match="k is 101, and the policy ranks 100 passages"):
+        world.ask(recipe, k=101)
     with pytest.raises(InputError, match="answers need a language model"):
         recipe.answer(world.questions, world.ask(recipe))

@@ -115,6 +115,8 @@ def _is_duplicate(fact: Found, kept: Verdict, bound: float) -> bool:
     if {fact.head, fact.tail} != {kept.head, kept.tail}:
         return False
     a, b = _bigrams(fact.relation), _bigrams(kept.relation)
+    if not a or not b:
+        return fact.relation.casefold() == kept.relation.casefold()
     return 2 * len(a & b) >= bound * (len(a) + len(b))
 
 

@@ -48,6 +48,11 @@ class FactFinder:
         if self._facts is not None:  # relations stand behind the entities' names
             self._rows = self._facts.rows + np.array([0, index.num_entities, 0], np.int32)
 
+    @property
+    def by_vectors(self) -> bool:
+        """Whether questions need vectors of their own."""
+        return self._corpus is not None
+
     def find(
         self, queries: Sequence[str], asked: NDArray[Any] | None, candidates: Sequence[Collection[int]]
     ) -> list[list[Found]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
 
@@ -12,18 +12,27 @@ class Matcher(Protocol):
     """What finds the entities of a text; :class:`hopfuse.extract.Gazetteer` is one."""
 
     def match(self, texts: Sequence[str], /) -> Sequence[Sequence[Any]]:
-        """For each text, matches with an ``entity`` number."""
+        """For each text, matches with ``entity`` (a number), ``surface`` and ``kind`` (``"exact"`` or ``"alias"``)."""
         ...
+
+
+class Mention(NamedTuple):
+    """An entity that a matcher found in a question."""
+
+    entity: int
+    surface: str
+    kind: str
 
 
 def question_mentions(
     matcher: Matcher | None, queries: Sequence[str] | None, entities: Any, batch: int | None
 ) -> Sequence[Sequence[Any]]:
-    """Names or entity numbers of each question."""
+    """Names or entity numbers of each question, or what the matcher found."""
     if entities is None:
         if queries is None or matcher is None:
             raise InputError("search needs entities=, or queries= and a recipe with a matcher")
-        entities = [[m.entity for m in row] for row in matcher.match(list(queries))]
+        found = matcher.match(list(queries))
+        return [[Mention(m.entity, m.surface, m.kind) for m in row] for row in found]
     rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
     if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
         raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,9 @@ from ..ops.dense import dense_topk
 from ..ops.dice import dice_scores
 from ..types import Corpus, LabelSets
 from ._fact_gate import Verdict
+from ._mentions import Mention
 from ._policy import Policy
-from ._seeding import EntitySeeder, Seed
+from ._seeding import EntitySeeder
 
 
 class Candidate(NamedTuple):
@@ -72,7 +74,7 @@ class CandidateFinder:
             for b, row in enumerate(rows):
                 for entity, _ in nearest.row(b):
                     row.setdefault(entity, ("", "question", None))
-        crowded = [_crowded(row, rules.ambiguous) for row in named]
+        crowded = [self._crowded(row) for row in mentions]
         return self._made(queries, asked, rows, crowded)
 
     def add_ends(
@@ -123,6 +125,13 @@ class CandidateFinder:
         hits = dense_topk(asked, self._corpus, most, allow=[sorted(row) for row in rows], threads=self._threads)
         return [dict(hits.row(b)) for b in range(len(rows))]
 
+    def _crowded(self, mentions: Sequence[Any]) -> frozenset[str]:
+        """Surfaces that are aliases of more entities than the policy allows."""
+        named = {m: self._seeder.num_aliased(m) for m in mentions if isinstance(m, str)}
+        matched = {(m.surface, m.entity) for m in mentions if isinstance(m, Mention) and m.kind == "alias"}
+        counts = Counter(surface for surface, _ in matched) | Counter(named)
+        return frozenset(surface for surface, count in counts.items() if count > self._policy.seeds.ambiguous)
+
     def _likeness(self, queries: Sequence[str], rows: Sequence[Entries]) -> list[dict[int, float]]:
         """Dice coefficient of the question and the name of each entity that no mention brought in."""
         unnamed = [[entity for entity, (_, _, similarity) in row.items() if similarity is None] for row in rows]
@@ -132,12 +141,6 @@ class CandidateFinder:
             return [{} for _ in rows]
         scores = dice_scores(queries, self._labels, entities, indptr=indptr, threads=self._threads).tolist()
         return [dict(zip(row, scores[indptr[b] : indptr[b + 1]], strict=True)) for b, row in enumerate(unnamed)]
-
-
-def _crowded(row: Sequence[Seed], most: int) -> frozenset[str]:
-    """Surfaces that are aliases of more entities than that."""
-    surfaces = [seed.surface for seed in row if seed.match == "alias"]
-    return frozenset(surface for surface in surfaces if surfaces.count(surface) > most)
 
 
 def phrase_seeds(candidates: Candidates, kept: Sequence[Verdict], most: int) -> dict[int, float]:

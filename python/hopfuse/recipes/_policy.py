@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from ..errors import InputError
-from ._policy_keys import check_section, key, read_section, write_section
+from ._policy_keys import check_section, key, one_line, read_section, write_section
 
 VERSION = 1
+LARGEST = 1e30
+"""Of a family's weight, which multiplies weights of float32."""
 
 FILTER_PROMPT = """
 You choose facts that help to answer a question. You get the question and numbered facts, each a head, a relation and a
@@ -192,10 +195,12 @@ class Policy:
         for name, kind in SECTIONS.items():
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} is a {type(getattr(self, name)).__name__}; it must be {kind.__name__}(...)")
+        if not isinstance(self.families, Mapping) or not all(isinstance(name, str) for name in self.families):
+            raise InputError(f"families is {self.families!r}; it must map names of families to weights")
         for family, weight in self.families.items():
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
-            if not number or not 0 <= weight < float("inf"):
-                raise InputError(f"families.{family} is {weight!r}; it must be a finite number, at least 0")
+            if not number or not 0 <= weight <= LARGEST:
+                raise InputError(f"families.{family} is {weight!r}; it must be a number in [0, {LARGEST:g}]")
         total = self.walk.relation + self.walk.synonym + self.walk.context
         if self.walk.edge_type_norm == "per_type" and total > 1 + 1e-12:
             raise InputError(f"walk: relation, synonym and context sum to {total:g}; under per_type it is at most 1")
@@ -221,12 +226,14 @@ class Policy:
         text : str
             TOML, such as ``Path("policy.toml").read_text()``.
         """
+        if not isinstance(text, str):
+            raise InputError(f"the policy is a {type(text).__name__}; give its text: Path('policy.toml').read_text()")
         try:
             read = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"the policy is not TOML: {error}") from None
         version = read.pop("version", None)
-        if isinstance(version, bool) or version != VERSION:
+        if type(version) is not int or version != VERSION:
             raise InputError(f"the policy has version {version!r}; this release reads version = {VERSION}")
         unknown = sorted(set(read) - {*SECTIONS, "families"})
         if unknown:
@@ -240,7 +247,7 @@ class Policy:
     def to_toml(self) -> str:
         """The policy as a file, every key below what it means."""
         sections = [write_section(getattr(self, name), name) for name in SECTIONS]
-        rows = "".join(f"{_quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
+        rows = "".join(f"{one_line(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
         return f"version = {VERSION}\n\n" + "\n".join([*sections, f"[families]\n{_FAMILIES}{rows}"])
 
     def without(self, *switches: str) -> Policy:
@@ -265,7 +272,3 @@ SECTIONS: dict[str, type[_Section]] = {
 }
 _PLACES = {"prompt": ("{question}", "{passages}"), "filter_prompt": ("{question}", "{facts}")}
 _FAMILIES = "# Weight of each family of relations among the relations, such as kinship = 2.0; 1 where it is absent.\n"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..types import Graph, Incidence
-from ..types.arrays import to_numpy
+from ..types.arrays import to_float64, to_numpy
 from ._policy import Policy
 
 TYPES = ("relation", "synonym", "context")
@@ -28,6 +28,8 @@ class PolicyGraph:
         Nodes as in the index, its edges of the types ``TYPES``.
     weights : tuple of float
         eta of each type.
+    norm : {"per_type", "joint"}
+        How the types are put together.
     incidence : Incidence
         B: passages by nodes. A passage holds its entities and, where passages are in the walk, itself.
     frequency : ndarray of int64, shape (E,)
@@ -40,6 +42,7 @@ class PolicyGraph:
 
     graph: Graph
     weights: tuple[float, ...]
+    norm: str
     incidence: Incidence
     frequency: NDArray[np.int64]
     scale: NDArray[np.float32]
@@ -60,7 +63,19 @@ class PolicyGraph:
             raise InputError(
                 f"edge_weights has shape {eta.shape}; give eta of {', '.join(TYPES)}: ({types},) or ({batch}, {types})"
             )
-        return eta if eta.ndim == 1 else eta[able]
+        rows = np.atleast_2d(to_float64(eta))
+        most = 1.0 + 1e-12 if self.norm == "per_type" else np.inf
+        if not (np.isfinite(rows) & (rows >= 0)).all() or (rows.sum(axis=1) > most).any():
+            raise InputError(
+                "edge_weights must be finite, at least 0, and sum to at most 1 where edge_type_norm is per_type"
+            )
+        for kind, weight in zip(TYPES, self.weights, strict=True):
+            if weight == 0 and rows[:, TYPES.index(kind)].any():
+                raise InputError(
+                    f"edge_weights are above 0 for {kind} edges, which the policy leaves out of the walk; give 0, "
+                    f"or set walk.{kind} above 0 and its switch on"
+                )
+        return rows[0] if eta.ndim == 1 else rows[able]
 
     @classmethod
     def of(cls, index: Index, policy: Policy) -> PolicyGraph:
@@ -75,8 +90,10 @@ class PolicyGraph:
                 f"the graph joins passages {src[at]} and {dst[at]}; PolicyRAG reads passages through their entities: "
                 "build the graph without such edges"
             )
-        kinds, factors = _kinds(index.graph.edge_type_names, policy)
-        kind = np.where(context, TYPES.index("context"), kinds[types])
+        names = index.graph.edge_type_names
+        synonym = np.array([name == "synonym" for name in names], bool)
+        kind = np.where(context, TYPES.index("context"), np.where(synonym[types], TYPES.index("synonym"), 0))
+        factors = _factors(names, {names[t] for t in np.unique(types[kind == 0])}, policy)
         weight = np.where(kind == 0, weight * factors[types], weight)
         weights = _weights(policy)
         kept = np.asarray(weights)[kind] > 0
@@ -98,16 +115,18 @@ class PolicyGraph:
         incidence = _incidence(mentions, policy, weights[-1] > 0, passages, graph.num_nodes)
         bounds = np.concatenate([[0], np.cumsum(frequency)])
         mentioning = mentions[np.argsort(entity, kind="stable"), 0]
-        return cls(graph, weights, incidence, frequency, scale, hubs, mentioning, bounds)
+        return cls(graph, weights, policy.walk.edge_type_norm, incidence, frequency, scale, hubs, mentioning, bounds)
 
 
-def _kinds(names: Sequence[str], policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """For each type of the index's edges, which of ``TYPES`` it is between entities, and its family's weight."""
-    unknown = sorted(set(policy.families) - set(names))
+def _factors(names: Sequence[str], relations: Collection[str], policy: Policy) -> NDArray[np.float32]:
+    """What the relations of each of the index's edge types count."""
+    unknown = sorted(set(policy.families) - set(relations))
     if unknown:
-        raise InputError(f"families has {unknown[0]!r}; the index has edges of the types {', '.join(names)}")
-    kinds = np.array([TYPES.index("synonym" if name == "synonym" else "relation") for name in names], np.int64)
-    return kinds, np.array([policy.families.get(name, 1.0) for name in names], np.float32)
+        listed = ", ".join(name for name in names if name in relations)
+        raise InputError(
+            f"families has {unknown[0]!r}; the relations between the index's entities are: {listed or 'none'}"
+        )
+    return np.array([policy.families.get(name, 1.0) for name in names], np.float32)
 
 
 def _weights(policy: Policy) -> tuple[float, ...]:

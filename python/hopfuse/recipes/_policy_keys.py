@@ -62,9 +62,16 @@ def _checked(f: Field[Any], value: Any, name: str) -> Any:
     low, high = f.metadata["low"], f.metadata["high"]
     whole = isinstance(default, int)
     number = isinstance(value, int | (int if whole else float)) and not isinstance(value, bool)
-    allowed = number and math.isfinite(value) and (low is None or value >= low) and (high is None or value <= high)
+    allowed = number and _is_finite(value) and (low is None or value >= low) and (high is None or value <= high)
     _refuse_unless(allowed, value, name, f"{'a whole' if whole else 'a finite'} number{_bounds(low, high)}")
     return int(value) if whole else float(value)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
 
 
 def _refuse_unless(fine: bool, value: Any, name: str, allowed: str) -> Any:
@@ -90,13 +97,18 @@ def _list(choices: tuple[str, ...]) -> str:
     return ", ".join(f'"{choice}"' for choice in choices)
 
 
+def one_line(text: str) -> str:
+    """A string of TOML; its escapes are those of JSON, and one more."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
         return repr(value)
     if "\n" not in value or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return one_line(value)
     escaped = value.replace("\\", "\\\\").replace('"""', '""\\"')
     escaped = f'{escaped[:-1]}\\"' if escaped.endswith('"') and not escaped.endswith('\\"') else escaped
     return f'"""\n{escaped}"""'.replace("\x7f", "\\u007f")

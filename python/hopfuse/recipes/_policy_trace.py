@@ -32,26 +32,40 @@ def trace_policy(
 ) -> PolicyRAGResult:
     """The result with its traces; ``starts``: the restarts of the questions that have seeds, in their order."""
     walked = iter(range(len(starts)))
+    made: dict[tuple[float, ...], Transitions] = {}
     traces = []
     for b, query in enumerate(queries):
         walk = None
         if found.seeds[b]:
             row = next(walked)
-            walk = _Walk(recipe, starts.nodes[row], starts.weights[row], eta if eta.ndim == 1 else eta[row])
+            weights = tuple((eta if eta.ndim == 1 else eta[row]).tolist())
+            if weights not in made:
+                made[weights] = _transitions(recipe, weights)
+            if ranked.hits.counts[b] > 0:
+                walk = _Walk(recipe, starts.nodes[row], starts.weights[row], weights, made[weights])
         traces.append(_trace(recipe, query, b, found, candidates[b], ranked, walk))
     return replace(found, traces=traces)
+
+
+def _transitions(recipe: PolicyRAG, eta: tuple[float, ...]) -> Transitions:
+    walk = recipe.policy.walk
+    return Transitions(recipe.prepared.graph, eta, walk.edge_type_norm, walk.damping)
 
 
 class _Walk:
     """One question's walk, seen seed by seed."""
 
     def __init__(
-        self, recipe: PolicyRAG, nodes: NDArray[np.int64], weights: NDArray[np.float64], eta: NDArray[Any]
+        self,
+        recipe: PolicyRAG,
+        nodes: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        eta: tuple[float, ...],
+        transitions: Transitions,
     ) -> None:
         held = (nodes >= 0) & (weights > 0)
         self.nodes, self.mass = nodes[held], weights[held] / weights[held].sum()
-        self._recipe, self._eta, walk = recipe, eta, recipe.policy.walk
-        self._transitions = Transitions(recipe.prepared.graph, eta.tolist(), walk.edge_type_norm, walk.damping)
+        self._recipe, self._eta, self._transitions = recipe, eta, transitions
 
     def attributions(self, passages: Sequence[int]) -> NDArray[np.float64]:
         """What each seed gives to each passage's projected score, (seeds, passages); columns sum to the scores.

@@ -15,6 +15,7 @@ from ..index import Index
 from ..ops.dense import dense_topk
 from ..types import Corpus
 from ._allowed import View
+from ._mentions import Mention
 
 
 class TextEncoder(Protocol):
@@ -47,6 +48,9 @@ def _cosine_corpus(index: Index) -> Corpus | None:
     return None if corpus is None else corpus.with_metric("cosine")
 
 
+STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
+
+
 class EntitySeeder:
     """Finds the entities that mentions name: exactly, by alias, else the nearest by embedding.
 
@@ -72,7 +76,9 @@ class EntitySeeder:
     def seeds(
         self, mentions: Sequence[Sequence[Any]], threads: int | None, view: View | None = None
     ) -> list[list[Seed]]:
-        """Seeds of each query from its mentions: names, or entity numbers; an entity seeds a query once.
+        """Seeds of each query from its mentions: names, entity numbers, or what a matcher found.
+
+        An entity seeds a query once, by its strongest match.
 
         Under a view, entities that a query does not see weigh 0, and a mention that names only such goes on to what it
         would find without them: aliases, then the nearest. Frequencies are counted in the passages that are seen.
@@ -92,9 +98,15 @@ class EntitySeeder:
             found: dict[int, Seed] = {}
             for mention in row:
                 for seed in self._matches(query, mention, nearest.get((group, mention)), weights[group]):
-                    found.setdefault(seed.entity, seed)
+                    known = found.setdefault(seed.entity, seed)
+                    if STRENGTH[seed.match] > STRENGTH[known.match]:
+                        found[seed.entity] = seed
             rows.append(list(found.values()))
         return rows
+
+    def num_aliased(self, surface: str) -> int:
+        """How many entities a text is an alias of."""
+        return len(self._aliases.get(fold(surface), ()))
 
     def _named(self, surface: str, weight: NDArray[np.float64]) -> list[Seed]:
         """Entities of that name, or, where none of them is seen, of that alias too."""
@@ -114,6 +126,9 @@ class EntitySeeder:
                 entity, similarity = nearest
                 found.append(Seed(entity, mention, "nearest", similarity, float(weight[entity])))
             return found
+        if isinstance(mention, Mention):
+            (seed,) = self._matches(query, mention.entity, None, weight)
+            return [seed._replace(surface=mention.surface, match=mention.kind)]
         if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
             raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
         if not 0 <= mention < self._weight.size:

@@ -41,7 +41,7 @@ class Transitions:
         else:
             share = eta[kind] * weight / degree[src, kind]
         order = np.lexsort((-share, dst, src))  # edges of several types between two nodes: the strongest first
-        order = order[share[order] > 0]
+        order = order[damping * share[order] > 0]
         pair = src[order] * graph.num_nodes + dst[order]
         first = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])[: pair.size])
         self._bounds = np.searchsorted(src[order][first], np.arange(graph.num_nodes + 1))

@@ -36,6 +36,7 @@ from ._phrase_seeds import CandidateFinder, phrase_seeds
 from ._policy import Policy
 from ._policy_answers import grounded_answers
 from ._policy_graph import PolicyGraph
+from ._policy_needs import check_depth, check_needs, passage_mass, reads_vectors
 from ._policy_rerank import Reranker
 from ._policy_trace import trace_policy
 from ._questions import check_queries, checked_threshold, question_vectors, seed_width
@@ -128,13 +129,8 @@ class PolicyRAG:
         entity_threshold: float = 0.8,
         threads: int | None = None,
     ) -> None:
-        self.policy = Policy() if policy is None else policy
-        if index.graph is None:
-            raise InputError("PolicyRAG needs an index with a graph; build it with graph=, or from a memory")
-        on = self.policy.switches
-        self._passage_mass = self.policy.seeds.passages if on.passage_nodes else 0.0
-        if index.corpus is None and (self._passage_mass > 0 or on.dense_fallback):
-            raise InputError("the index has no vectors: set seeds.passages = 0 and switches.dense_fallback = false")
+        self.policy = check_needs(policy, index, encoder, llm)
+        self._passage_mass = passage_mass(self.policy)
         self.index, self.encoder, self.matcher, self.llm, self.threads = index, encoder, matcher, llm, threads
         self.prepared = PolicyGraph.of(index, self.policy)
         relations = () if index.facts is None else index.facts.relations
@@ -167,12 +163,15 @@ class PolicyRAG:
         queries : sequence of str
             B questions.
         vectors : array_like of float (B, d), optional
-            Of the questions, in the space of the passages' vectors; by default the encoder's.
+            Of the questions, in the space of the passages' vectors; by default the encoder's. Read where the policy
+            seeds passages or falls back to them.
         entities : sequence of B sequences of str or int, optional
-            Names as the questions have them, or entity numbers of the index; by default the matcher's.
+            Names as the questions have them, or entity numbers of the index; by default the matcher's. Read unless the
+            policy's source of seeds is ``"question"``.
         edge_weights : array_like of float (3,) or (B, 3), optional
             eta of relations, synonyms and context, for all questions or for each, instead of the policy's.
         k : int
+            At most ``reranking.pool`` of the policy.
         explain : bool
             Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
             for each hit the re-ranking ``terms``, the exact ``attribution`` of its projected score to the seeds (PPR is
@@ -184,15 +183,16 @@ class PolicyRAG:
         """
         k = check_k(k)
         check_queries(queries)
-        asked = self.encoder.encode_queries(list(queries)) if self._corpus is not None and self.encoder else None
-        mentions = question_mentions(self.matcher, queries, entities, len(queries))
+        check_depth(k, self.policy)
+        asked, dense = self._read(queries, vectors, k)
+        by_name = self.policy.seeds.source != "question"
+        mentions = question_mentions(self.matcher, queries, entities, len(queries)) if by_name else [[]] * len(queries)
         candidates = self._candidates.find(queries, asked, mentions)
         facts = judge(self.policy, self.llm, queries, self._facts.find(queries, asked, candidates), candidates)
         kept = [[verdict for verdict in row if verdict.kept] for row in facts]
         candidates = self._candidates.add_ends(queries, asked, candidates, kept)
         weights = [phrase_seeds(*pair, self.policy.seeds.most) for pair in zip(candidates, kept, strict=True)]
         seeds = [{e: w / sum(row.values()) for e, w in row.items()} for row in weights]
-        dense = self._dense(queries, vectors, k)
         eta = self.prepared.weights_of(edge_weights, len(seeds), _able(seeds))
         pool, starts = self._walk(seeds, dense, eta)
         ranked = self._reranker.rank(queries, pool, seeds, kept, k)
@@ -224,14 +224,17 @@ class PolicyRAG:
             raise InputError(f"{len(queries)} queries for {len(found.hits)} results; give those that were searched")
         return grounded_answers(self.llm, self.policy, self.index, queries, found.hits)
 
-    def _dense(self, queries: Sequence[str], vectors: Any, k: int) -> Hits | None:
-        """The passages nearest to each question: those that share the passage mass, and for the fallback."""
-        if self.index.corpus is None:
-            if vectors is not None:
-                raise InputError("vectors= is given, and the index has no vectors; leave it out")
-            return None
-        asked = question_vectors(self.encoder, queries, vectors, self.index.corpus.dim)
-        return dense_topk(asked, self.index.corpus, max(k, self.policy.seeds.passage_list), threads=self.threads)
+    def _read(self, queries: Sequence[str], vectors: Any, k: int) -> tuple[NDArray[Any] | None, Hits | None]:
+        """The encoder's vectors of the questions, made once, and the passages nearest to each, where they are read."""
+        corpus, near = self.index.corpus, reads_vectors(self.policy)
+        if corpus is None and vectors is not None:
+            raise InputError("vectors= is given, and the index has no vectors; leave it out")
+        needed = self._corpus is not None or self._facts.by_vectors or (near and vectors is None)
+        asked = self.encoder.encode_queries(list(queries)) if needed and self.encoder is not None else None
+        if corpus is None or not near:
+            return asked, None
+        given = question_vectors(None, queries, asked if vectors is None else vectors, corpus.dim)
+        return asked, dense_topk(given, corpus, max(k, self.policy.seeds.passage_list), threads=self.threads)
 
     @property
     def term_weights(self) -> dict[str, float]:
