@@ -51,6 +51,16 @@ def test_facts_by_name_are_what_a_plain_count_says(stated: list[tuple[str, str, 
     assert numbers.relations == made.relations
 
 
+def test_arrays_that_lie_badly_are_copied() -> None:
+    rows = np.asfortranarray(np.array(ROWS, np.int32))
+    passages = np.frombuffer(b"." + np.array([0, 2, 1, 0], np.int32).tobytes(), np.int32, offset=1)
+    made = facts(rows=rows, passages=passages)
+    for array in (made.rows, made.passages):
+        assert array.flags.c_contiguous
+        assert array.flags.aligned
+    assert (made.rows.tolist(), made.passages.tolist()) == (ROWS, [0, 2, 1, 0])
+
+
 def test_arrays_of_the_right_dtype_are_referenced_and_read_only() -> None:
     rows = np.array(ROWS, np.int32)
     made = facts(rows=rows)
@@ -88,6 +98,9 @@ def test_there_may_be_none() -> None:
         ({"rows": np.array(ROWS, bool)}, "rows is bool"),
         ({"rows": 3}, r"rows is int64\(\)"),
         ({"rows": np.broadcast_to(np.int32(0), (2**31, 3))}, "rows has 2147483648 entries; at most 2147483647"),
+        ({"passages": np.broadcast_to(np.int32(0), 2**31)}, "passages has 2147483648 entries; at most 2147483647"),
+        ({"indptr": np.broadcast_to(np.int64(0), 2**31 + 1)}, "indptr has 2147483649 entries; at most 2147483648"),
+        ({"indptr": np.broadcast_to(np.int64(0), 2**31)}, "indptr has 2147483648 entries; it must be 4"),
         ({"rows": [[0, 0, 3], *ROWS[1:]]}, "rows holds an entity outside 0 .. 2"),
         ({"rows": [[-1, 0, 1], *ROWS[1:]]}, "rows holds an entity outside 0 .. 2"),
         ({"rows": [[0, -1, 1], *ROWS[1:]]}, "rows holds a relation outside 0 .. 1"),

@@ -101,6 +101,8 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
     ({"indptr": [0, 2, 3]}, "indptr must be an array of int64"),
     ({"indices": INDICES.astype(np.int64)}, "indices must be an array of int32"),
     ({"indices": np.array([0, 9, 2, 9, 1], np.int32)[::2]}, "not contiguous"),
+    ({"indptr": np.frombuffer(b"." + INDPTR.tobytes(), np.int64, offset=1)}, "indptr is not aligned"),
+    ({"weights": np.frombuffer(b"." + WEIGHTS.tobytes(), np.float32, offset=1)}, "weights is not aligned"),
     ({"indices": np.array([0, 3, 1], np.int32)}, "outside 0 .. 2"),
     ({"indices": np.array([2, 2, 1], np.int32)}, "do not ascend within a row"),
     ({"weights": WEIGHTS[:2]}, "3 indices and 2 weights"),

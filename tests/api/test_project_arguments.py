@@ -55,6 +55,15 @@ def test_scores_above_the_budget_are_refused_before_they_are_made(monkeypatch: p
     refused(lambda: hf.project(np.ones((3, 4)), INCIDENCE), ["3 queries of 3 rows", "project_topk"])
 
 
+def test_lists_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused(
+        lambda: hf.project_topk(SCORES, INCIDENCE, 2**31 - 1), ["2 queries of k = 2147483647", "48.0 GiB", "3 rows"]
+    )
+    monkeypatch.setattr(projection, "SCORES_BUDGET", 12 * 2 * 5)
+    assert hf.project_topk(SCORES, INCIDENCE, 5).shape == (2, 5)
+    refused(lambda: hf.project_topk(SCORES, INCIDENCE, 6), ["2 queries of k = 6", "smaller k"])
+
+
 def test_any_numbers_will_do_and_inputs_are_left_alone() -> None:
     before = SCORES.copy()
     expected = hf.project(SCORES, INCIDENCE, scale=[2, 1, 1])

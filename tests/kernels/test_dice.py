@@ -178,6 +178,7 @@ def test_label_sets_are_checked() -> None:
         ({"indptr": np.array([0, 3, 3])}, "do not ascend within a label"),
         ({"members": members.astype(np.int64)}, "must be an array of int32"),
         ({"members": np.array([0, 9, 1, 9, 1], np.int32)[::2]}, "not contiguous"),
+        ({"members": np.frombuffer(b"." + np.array([0, 1, 1], np.int32).tobytes(), np.int32, offset=1)}, "not aligned"),
         ({"unit": "trigrams"}, "allowed: bigrams, words"),
         ({"repeats": 1}, "must be True or False"),
     ]

@@ -19,7 +19,7 @@ from ._checks import check_k, check_real
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
 
-#: ``project`` refuses to make a (B, P) score matrix above this many bytes.
+#: ``project`` refuses to make a (B, P) score matrix above this many bytes, ``project_topk`` (B, k) ids and scores.
 SCORES_BUDGET = 1 << 32
 
 
@@ -53,8 +53,8 @@ def project(
     Raises
     ------
     InputError
-        Shapes that differ, a NaN or infinite score (its row and column are named), a sum beyond float32, a result above
-        4 GiB.
+        Shapes that differ, a NaN or infinite score (its row is named and, of scores on the host, its column), a sum
+        beyond float32, a result above 4 GiB.
 
     References
     ----------
@@ -92,7 +92,7 @@ def project_topk(
     scores, incidence, scale, backend, threads
         As in :func:`project`.
     k : int
-        At least 0; may exceed the number of rows.
+        At least 0; may exceed the number of rows: hits have the shape (B, k) anyway, 12 bytes for each.
 
     Returns
     -------
@@ -117,10 +117,13 @@ def project_topk(
     if device is not None:
         runtime = device.runtime
         with runtime.on_stream_of(scores):
-            best = device.project_topk(incidence, _on_device(device, scores, incidence), factors, k)
+            values = _on_device(device, scores, incidence)
+            _check_hits_room(int(values.shape[0]), k, incidence.num_rows)
+            best = device.project_topk(incidence, values, factors, k)
             return Hits._trusted(**{name: runtime.export(array, scores) for name, array in best.items()})
     engine = resolve(backend)
     values = _read_scores(scores, incidence.num_columns)
+    _check_hits_room(values.shape[0], k, incidence.num_rows)
     best = engine.project_topk(incidence, values, factors, k, threads=thread_count(threads))
     wrap = same_library(scores)
     return Hits._trusted(**{name: wrap(array) for name, array in best.items()})
@@ -137,6 +140,14 @@ def _check_room(batch: int, rows: int) -> None:
         raise InputError(
             f"{batch} queries of {rows} rows are {4 * batch * rows / 2**30:.1f} GiB of scores, above the budget of "
             f"{SCORES_BUDGET / 2**30:.0f} GiB; use project_topk, or smaller batches"
+        )
+
+
+def _check_hits_room(batch: int, k: int, rows: int) -> None:
+    if 12 * batch * k > SCORES_BUDGET:
+        raise InputError(
+            f"{batch} queries of k = {k} are {12 * batch * k / 2**30:.1f} GiB of hits, above the budget of "
+            f"{SCORES_BUDGET / 2**30:.0f} GiB; use a smaller k (there are {rows} rows), or smaller batches"
         )
 
 

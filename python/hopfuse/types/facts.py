@@ -14,8 +14,8 @@ from ._ends import facts_by_end
 from .arrays import to_numpy
 from .fact_rows import checked, merged, numbered, strings
 
-MOST = np.iinfo(np.int32).max
-"""The most facts, entities or passages: int32 numbers them."""
+MOST = int(np.iinfo(np.int32).max)
+"""The most facts, entities, passages or statements: int32 numbers them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,8 +33,8 @@ class Facts:
     indptr : array_like of int, shape (F + 1,)
         Fact f is stated by ``passages[indptr[f]]`` .. ``passages[indptr[f + 1] - 1]``, at least one.
     passages : array_like of int, shape (Q,)
-        0 .. num_passages - 1, ascending within a fact. Arrays of the dtypes below are referenced, not copied (they may
-        be memory-mapped): do not change them.
+        0 .. num_passages - 1, ascending within a fact. Contiguous, aligned arrays of the dtypes below are referenced,
+        not copied (they may be memory-mapped): do not change them. F and Q are at most 2³¹ - 1.
     num_entities, num_passages : int
         E and P.
 
@@ -77,13 +77,13 @@ class Facts:
         for name in ("num_entities", "num_passages"):
             object.__setattr__(self, name, _count(getattr(self, name), name))
         rows = _integers(self.rows, "rows", (3,))
-        indptr, passages = _integers(self.indptr, "indptr"), _integers(self.passages, "passages")
+        indptr, passages = _integers(self.indptr, "indptr", most=MOST + 1), _integers(self.passages, "passages")
         relations = _relations(self.relations)
         _check_rows(rows, relations, self.num_entities)
         _check_statements(indptr, passages, len(rows), self.num_passages)
         owned = {"rows": (rows, np.int32), "indptr": (indptr, np.int64), "passages": (passages, np.int32)}
         for name, (array, dtype) in owned.items():
-            kept = array.astype(dtype, copy=False).view()
+            kept = np.require(array, dtype, ("C", "A")).view()
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
         incident_indptr, incident = facts_by_end(self.rows, self.num_entities)
@@ -157,14 +157,14 @@ def _count(value: Any, name: str) -> int:
     return int(value)
 
 
-def _integers(given: Any, name: str, columns: tuple[int, ...] = ()) -> NDArray[Any]:
+def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = MOST) -> NDArray[Any]:
     array = to_numpy(given, name)
     array = np.zeros((0, *columns), np.int64) if array.size == 0 and array.ndim == 1 else array
     if array.dtype.kind not in "iu" or array.shape[1:] != columns or array.ndim == 0:
         shape = "(F, 3)" if columns else "(n,)"
         raise InputError(f"{name} is {array.dtype}{array.shape}; it must be integers of shape {shape}")
-    if array.shape[0] > MOST:
-        raise InputError(f"{name} has {array.shape[0]} entries; at most {MOST} are allowed")
+    if array.shape[0] > most:
+        raise InputError(f"{name} has {array.shape[0]} entries; at most {most} are allowed")
     return array
 
 

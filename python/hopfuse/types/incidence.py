@@ -189,6 +189,8 @@ def _check_arrays(incidence: Incidence) -> None:
             raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
         if not array.flags.c_contiguous:
             raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
+        if not array.flags.aligned:
+            raise InputError(f"{name} is not aligned in memory; pass a copy of it")
     indptr, entries = incidence.indptr, incidence.indices.size
     if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
         raise InputError(f"indptr does not ascend from 0 to {entries}")

@@ -187,6 +187,8 @@ def _check_members(sets: LabelSets) -> None:
             raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
         if not array.flags.c_contiguous:
             raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
+        if not array.flags.aligned:
+            raise InputError(f"{name} is not aligned in memory; pass a copy of it")
     if not indptr.size or indptr[0] != 0 or indptr[-1] != members.size or (indptr[1:] < indptr[:-1]).any():
         raise InputError(f"indptr does not ascend from 0 to {members.size}")
     if members.size and (members.min() < 0 or members.max() >= len(sets.vocabulary)):
