@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from connect.chat_server import Reply, failure, in_turn
 from hopfuse.connect import ChatEndpoint
-from hopfuse.errors import EndpointError, InputError
+from hopfuse.errors import EndpointError, InputError, MissingExtraError
 
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
 
@@ -150,7 +151,7 @@ def test_a_slow_server_is_given_up(serve):
     server = serve(in_turn(Reply('{"n": 0}', after=2.0), {"n": 1}))
     assert endpoint(server, timeout=0.5).ask(["?"], NUMBER) == [{"n": 1}]
     server = serve(lambda request: Reply("", after=2.0))
-    with pytest.raises(EndpointError, match=r"no answer within 0\.3 s"):
+    with pytest.raises(EndpointError, match=r"not a byte came for 0\.3 s"):
         endpoint(server, timeout=0.3, retries=1).ask(["?"], NUMBER)
 
 
@@ -187,12 +188,35 @@ def test_formats_that_a_server_does_not_take_are_left_out(serve):
     formats = [request["response_format"]["type"] for request in server.requests]
     assert formats == ["json_schema", "json_object", "json_object", "json_object"]
 
-    server = serve(lambda request: failure(422, "no formats") if "response_format" in request else counted(request))
+    refused = failure(422, "Response formats are not permitted")
+    server = serve(lambda request: refused if "response_format" in request else counted(request))
     assert endpoint(server).ask(["7"], NUMBER) == [{"n": 7}]
-    server = serve(lambda request: failure(400, "the prompt is too long"))
-    with pytest.raises(EndpointError, match="the prompt is too long"):
-        endpoint(server).ask(["7"], NUMBER)
-    assert len(server.requests) == 3
+
+
+def test_a_refused_prompt_changes_no_format(serve):
+    """Of the endpoint, or of another schema: what one prompt did wrong weakens nobody's answers."""
+
+    def short(request: dict[str, Any]) -> Any:
+        return counted(request) if len(request["messages"]) == 1 else failure(400, "too long")
+
+    server = serve(short)
+    asked = endpoint(server)
+    long = [{"role": "system", "content": "s"}, {"role": "user", "content": "7"}]
+    with pytest.raises(EndpointError, match="too long.*refuses this request"):
+        asked.ask([long], NUMBER)
+    assert len(server.requests) == 1
+    assert asked.ask(["7"], NUMBER) == [{"n": 7}]
+    assert server.requests[-1]["response_format"]["type"] == "json_schema"
+
+    def strict(request: dict[str, Any]) -> Any:
+        given = request["response_format"].get("json_schema", {"schema": {"required": []}})["schema"]
+        return counted(request) if "required" in given else failure(400, "Invalid schema for response_format 'answer'")
+
+    server = serve(strict)
+    asked = endpoint(server)
+    asked.ask(["1"], {"type": "object"})
+    asked.ask(["2"], NUMBER)
+    assert [one["response_format"]["type"] for one in server.requests] == ["json_schema", "json_object", "json_schema"]
 
 
 def test_the_environment_has_the_key_and_the_address(serve, monkeypatch):
@@ -217,15 +241,23 @@ def test_the_environment_has_the_key_and_the_address(serve, monkeypatch):
         ({"backoff": -1}, "backoff is -1"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
         ({"base_url": "http://h:port"}, "must begin with http"),
-        ({"base_url": "http://me:word@h/v1"}, "holds a user's name or password"),
-        ({"base_url": "http://me:word@h:port"}, "holds a user's name or password"),
+        ({"base_url": "http://me:word@h/v1"}, "may have no '@'"),
+        ({"base_url": "http://me:word@h:port"}, "may have no '@'"),
+        ({"base_url": "me:word@localhost:8000/v1"}, "may have no '@'"),
+        ({"base_url": "https://me:pa/word@h/v1"}, "may have no '@'"),
+        ({"base_url": "http:/me:word@h/v1"}, "may have no '@'"),
+        ({"base_url": "http://h/v1?api_key=word"}, "may have no .*query"),
+        ({"base_url": "http://h/v1#word"}, "may have no .*fragment"),
+        ({"base_url": "me:word"}, "must begin with http"),
+        ({"base_url": "http://h/word word"}, "must begin with http"),
+        ({"base_url": b"http://word"}, "must begin with http"),
         ({"api_key": "sk\u2013typographic"}, "no key has"),
     ],
 )
 def test_what_cannot_be_is_refused(options, message):
     with pytest.raises(InputError, match=message) as caught:
         ChatEndpoint(**{"base_url": "http://h/v1", "model": "m", **options})
-    assert "word@" not in str(caught.value)
+    assert "base_url" not in options or "word" not in str(caught.value).replace("password", "")
     assert "typographic" not in str(caught.value)
 
 
@@ -248,3 +280,9 @@ def test_prompts_and_schemas_that_are_none(serve, prompts, schema, message):
     with pytest.raises(InputError, match=message):
         endpoint(server).ask(prompts, schema)
     assert server.requests == []
+
+
+def test_the_extra_is_named_where_the_client_is_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtraError, match=r"hopfuse\[llm\]"):
+        ChatEndpoint("http://h/v1", model="m")
