@@ -49,7 +49,7 @@ def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) 
     mean = numbers["groups"][0]["estimates"]["policy-rag"]["recall@5"]["mean"]
     row = next(row for row in rows if row[0] == "| policy-rag")
     assert row[2] == f"{100 * mean:.1f}"
-    assert float(row[-2]) == pytest.approx(numbers["ms per query"]["policy-rag"]["32"], abs=0.01)
+    assert float(row[-2]) == pytest.approx(numbers["ms per query"]["policy-rag"]["12"], abs=0.01)
 
 
 def test_the_setting_is_chosen_on_one_half_and_reported_on_the_other() -> None:

@@ -208,6 +208,7 @@ def test_the_default_policy_is_printed_and_written(said, refused_here, tmp_path)
     said("policy", "--out", tmp_path / "policy.toml")
     assert (tmp_path / "policy.toml").read_text() == text
     assert "exists; choose another name" in refused_here("policy", "--out", tmp_path / "policy.toml")
+    assert "--overwrite is given without --out" in refused_here("policy", "--overwrite")
     assert said("policy", "--check", tmp_path / "policy.toml").endswith("0 of its values differ from the defaults.\n")
 
 

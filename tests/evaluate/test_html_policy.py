@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.evaluate import policy_page
+from hopfuse.evaluate.html_policy import _shares
 from hopfuse.evaluate.subgraph import HIT, subgraph
 from hopfuse.evaluate.svg_bars import stacked_bars
 from hopfuse.evaluate.svg_subgraph import drawn_subgraph
@@ -190,3 +191,11 @@ def test_nothing_to_draw_is_said() -> None:
 def test_another_recipes_trace_is_refused() -> None:
     with pytest.raises(InputError, match="no 'ranked_by'; give one of PolicyRAG's"):
         policy_page({"query": "Who?", "seeds": [], "temperatures": {}})
+
+
+def test_an_entity_that_is_called_as_the_other_seeds_are_keeps_its_share() -> None:
+    given = [
+        {"kind": "entity", "number": 0, "name": "other seeds", "score": 0.9},
+        {"kind": "entity", "number": 1, "name": "Ada", "score": 0.1},
+    ]
+    assert _shares(given, [("entity", 0)]) == {"other seeds (entity 0)": 90.0, "other seeds": 10.0}

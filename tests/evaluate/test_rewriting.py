@@ -38,6 +38,11 @@ RULES = ("polite", "what_which", "contraction", "no_question_mark", "first_lette
         ("first_letter", "NASA sent what?", "NASA sent what?"),
         ("first_letter", "A man sent what?", "a man sent what?"),
         ("first_letter", "5 men", "5 men"),
+        ("first_letter", "I was where?", "I was where?"),
+        ("first_letter", "I'm where?", "I'm where?"),
+        ("first_letter", "ßa", "ßa"),
+        ("first_letter", "\ud800?", "\ud800?"),
+        ("no_question_mark", "?", "?"),
         ("polite", " ", " "),
     ],
 )

@@ -109,8 +109,9 @@ def test_no_passage_and_no_question() -> None:
             assert found.hits.counts.tolist() == [0, 0, 0]
             assert found.graph.counts.tolist() == [0, 0, 0]
     for nobody in (np.zeros((0, 24), bool), [1, 2]):
-        none = recipe.search(vectors=np.zeros((0, DIM)), entities=[], allowed=nobody, shared_graph=True)
-        assert none.hits.shape == (0, 10)
+        for shared in (False, True):
+            none = recipe.search(vectors=np.zeros((0, DIM)), entities=[], allowed=nobody, shared_graph=shared)
+            assert none.hits.shape == (0, 10)
 
 
 @pytest.mark.parametrize(

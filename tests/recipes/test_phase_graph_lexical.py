@@ -180,9 +180,14 @@ def test_bm25_is_a_leg(index: hf.Index, ask: dict[str, Any]) -> None:
         ({"lexical": 3}, "lexical is a int; it must have search"),
     ],
 )
-def test_bad_options_are_refused_at_once(index: hf.Index, options: dict[str, Any], message: str) -> None:
+def test_bad_options_are_refused_at_once(index: hf.Index, leg: Lists, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        hf.recipes.PhaseGraph(index, **options)
+        hf.recipes.PhaseGraph(index, **({"lexical": leg} | options))
+
+
+def test_options_of_a_leg_that_is_not_there_are_refused(index: hf.Index) -> None:
+    with pytest.raises(InputError, match="lexical_weight and lexical_k are given without lexical="):
+        hf.recipes.PhaseGraph(index, lexical_weight=99.0, lexical_k=3)
 
 
 def test_bad_searches_say_what_is_wrong(index: hf.Index, ask: dict[str, Any], leg: Lists) -> None:

@@ -78,8 +78,9 @@ def compare(
     ways, left_out = searches(index, inputs.encoder, int(asked[1].shape[1]), threads)
     runs = {name: _in_batches(search, asked) for name, search in ways.items()}
     result = evaluate(runs, qrels, wanted, baseline=BASELINE)
-    timings = {name: {size: _milliseconds(search, asked, size) for size in (1, BATCH)} for name, search in ways.items()}
-    peaks = {name: _peak(search, _part(asked, 0, BATCH)) for name, search in ways.items()}
+    batch = min(BATCH, len(asked[0]))
+    timings = {name: {size: _milliseconds(search, asked, size) for size in (1, batch)} for name, search in ways.items()}
+    peaks = {name: _peak(search, _part(asked, 0, batch)) for name, search in ways.items()}
     memory = {
         "index bytes": index.info()["bytes"],
         "index array bytes": array_bytes(index),
@@ -157,20 +158,21 @@ def _quality(result: Evaluation, metrics: Sequence[str]) -> Table:
 def _certainty(
     result: Evaluation, against: str, timings: Mapping[str, Mapping[int, float]], peaks: Mapping[str, int]
 ) -> Table:
+    batch = max(next(iter(timings.values())))
     table = Table(
-        title=f"Against {BASELINE}, {against}; milliseconds per question; peak of {BATCH}",
+        title=f"Against {BASELINE}, {against}; milliseconds per question; peak of {batch}",
         caption="p of the paired test, not corrected for the number of rankings. Vectors and entities are given.",
         title_justify="left",
         caption_justify="left",
     )
     table.add_column("ranking", no_wrap=True)
-    for column in ("won", "lost", "p", "ms, alone", f"ms, in {BATCH}", "peak MB"):
+    for column in ("won", "lost", "p", "ms, alone", f"ms, in {batch}", "peak MB"):
         table.add_column(column, justify="right")
     for run in result.runs:
         compared = ["", "", ""]
         if run != BASELINE:
             c = result.comparison(run, against)
             compared = [str(c.wins), str(c.losses), f"{c.p_value:.2g}"]
-        times = (f"{timings[run][size]:.2f}" for size in (1, BATCH))
+        times = (f"{timings[run][size]:.2f}" for size in (1, batch))
         table.add_row(run, *compared, *times, f"{peaks[run] / 1e6:.1f}")
     return table

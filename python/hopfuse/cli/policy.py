@@ -24,6 +24,8 @@ def policy(out: Path | None, checked: Path | None, overwrite: bool) -> None:
 
     Of an edited file, only what differs needs to stay.
     """
+    if overwrite and out is None:
+        raise InputError("--overwrite is given without --out; there is no file to replace")
     if checked is None:
         check_outputs({"--out": out}, {}, overwrite=overwrite)
         text = Policy().to_toml()

@@ -139,6 +139,7 @@ def _shares(attribution: Sequence[Mapping[str, Any]], largest: Sequence[tuple[st
     for key in largest:
         if key in of:  # a passage may be called as an entity is
             name = of[key]["name"] if key[0] == "entity" else f"passage {key[1]}: {of[key]['name']}"
+            name = f"{name} (entity {key[1]})" if name == OTHERS else name
             shares[name] = shares.get(name, 0.0) + of[key]["score"]
     others = sum(one["score"] for key, one in of.items() if key not in largest)
     whole = sum(shares.values()) + others

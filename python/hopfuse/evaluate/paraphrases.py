@@ -36,7 +36,7 @@ def paraphrase(
     ``contraction``              the first "is not", "did not" and the like in one word, else a first "Who is",
                                  "What is" and the like: "Who's"
     ``no_question_mark``         a question mark at the end goes
-    ``first_letter``             the first letter in the other case, but in a word of capitals alone
+    ``first_letter``             the first letter in the other case, but of "I" and words of capitals alone
     ============================ ======================================================================================
 
     Parameters
@@ -102,14 +102,16 @@ def _contraction(question: str) -> str:
 
 
 def _no_question_mark(question: str) -> str:
-    return question.rstrip().removesuffix("?").rstrip() if question.rstrip().endswith("?") else question
+    without = question.rstrip().removesuffix("?").rstrip()
+    return without if without and question.rstrip().endswith("?") else question
 
 
 def _first_letter(question: str) -> str:
     first = question.partition(" ")[0]
-    if len(first) > 1 and first.isupper():
+    other = question[:1].swapcase()
+    if (len(first) > 1 and first.isupper()) or first.partition("'")[0] == "I" or len(other) != 1:
         return question
-    return question[:1].swapcase() + question[1:]
+    return other + question[1:]
 
 
 _RULES: dict[str, Callable[[str], str]] = {

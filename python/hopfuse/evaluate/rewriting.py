@@ -104,5 +104,5 @@ def drawn(question: str, purpose: str, choices: int) -> int:
     >>> drawn("Who?", "rule", 5) == drawn("Who?", "rule", 5) < 5
     True
     """
-    digest = md5(f"{purpose}\0{question}".encode(), usedforsecurity=False).digest()
+    digest = md5(f"{purpose}\0{question}".encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
     return int.from_bytes(digest) % choices

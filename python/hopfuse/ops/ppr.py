@@ -382,7 +382,7 @@ def _read_allowed(graph: Graph, allowed: Any, rows: Restart) -> NDArray[np.uint8
     rows_of_mask = np.atleast_2d(mask)
     ordered = rows_of_mask if graph.keeps_order else rows_of_mask[:, graph.node_of]
     internal = np.ascontiguousarray(ordered).view(np.uint8)
-    row = np.repeat(np.arange(batch), np.diff(rows.indptr)) if internal.shape[0] > 1 else 0
+    row = np.repeat(np.arange(batch), np.diff(rows.indptr)) if mask.ndim == 2 else 0
     outside = internal[row, rows.node] == 0
     if outside.any():
         at = int(np.flatnonzero(outside)[0])

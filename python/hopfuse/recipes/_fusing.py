@@ -45,6 +45,13 @@ def check_weighted(method: FusionMethod, **weights: Any) -> None:
         raise InputError(f"fusion method {method.name!r} reads no weights; leave {' and '.join(given)} out")
 
 
+def check_unread(**options: Any) -> None:
+    """Refuse options of a leg that is not there."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+
+
 def rule_of(
     method: FusionMethod, calibration: CalibrationName | Calibration | None, ties: Ties | None
 ) -> Calibration | None:

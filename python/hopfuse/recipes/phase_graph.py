@@ -119,7 +119,7 @@ class PhaseGraph:
     lexical_weight : float, optional
         Weight of the lexical leg, at least 0, beside ``alpha`` and 1 - alpha. What serves depends on the questions: the
         default, 0.3 as the graph's, was not fitted to any.
-    lexical_k : int
+    lexical_k : int, optional
         Its pool cap.
     entity_threshold : float
         Cosine similarity from which the nearest entity by embedding counts as matched.
@@ -164,7 +164,7 @@ class PhaseGraph:
         matcher: Any = None,
         lexical: LexicalLeg | None = None,
         lexical_weight: float | None = None,
-        lexical_k: int = 100,
+        lexical_k: int | None = None,
         entity_threshold: float = 0.8,
         threads: int | None = None,
     ) -> None:
@@ -177,8 +177,11 @@ class PhaseGraph:
         self.dense_k, self.graph_k = check_whole(dense_k, "dense_k"), check_whole(graph_k, "graph_k")
         self.damping, self.passage_seeds = checked_damping(damping), checked_mass(passage_seeds)
         self.type_weights = read_type_weights(index.graph, edge_weights)
+        if lexical is None:
+            _fusing.check_unread(lexical_weight=lexical_weight, lexical_k=lexical_k)
         self.lexical, self.lexical_weight = checked_leg(lexical, 0.3 if lexical_weight is None else lexical_weight)
-        self.lexical_k, self.ising = check_whole(lexical_k, "lexical_k"), read_ising(ising)
+        self.lexical_k = check_whole(100 if lexical_k is None else lexical_k, "lexical_k")
+        self.ising = read_ising(ising)
         self._shared = self.ising.graph(index.graph, index.num_passages)
         self._captured: dict[tuple[Any, ...], Captured] = {}
         self.encoder, self.matcher = encoder, matcher
