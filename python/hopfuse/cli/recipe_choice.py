@@ -24,6 +24,8 @@ Recipe = PhaseGraph | PolicyRAG | HybridRRF | TripleHybrid
 RECIPES = ("phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid")
 _PHASE = {"alpha", "dense_k", "graph_k", "damping", "consensus", "passage_seeds"}
 _NAMES = {"entities", "case_sensitive"}
+#: What PhaseGraph is given where a command has no options of a lexical leg.
+_NO_WORDS = {"lexical": False, "lexical_k": None, "lexical_weight": None}
 #: Of the options that only some recipes read, those that each reads.
 READS = {
     "phase-graph": _PHASE | _NAMES | {"lexical", "lexical_k", "lexical_weight"},
@@ -95,7 +97,7 @@ def make_chosen(
         read = {key: options[key] for key in READS[name] if options.get(key) is not None}
         recipe = HybridRRF(index, lexical=words_of(index), encoder=encoder, threads=threads, **read)
     else:
-        recipe = PhaseGraph(index, encoder=encoder, **recipe_arguments(index, options))
+        recipe = PhaseGraph(index, encoder=encoder, **recipe_arguments(index, {**_NO_WORDS, **options}))
     return Chosen(name, recipe, index.passage_ids)
 
 

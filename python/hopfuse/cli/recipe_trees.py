@@ -66,11 +66,13 @@ def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> Non
     branch = hits.add(f"{line} ={terms}" if terms else line)
     if hit.get("path"):
         steps = (f"—{s['edge']}→ {s['name']}" if s["edge"] else str(s["name"]) for s in hit["path"])
-        branch.add(f"path: {escape(' '.join(steps))}")
+        here = " —in→ this" * (hit["path"][-1]["number"] != hit["passage"] or hit["path"][-1]["kind"] == "entity")
+        branch.add(f"path: {escape(' '.join(steps))}{here}")
     if hit.get("attribution"):
         largest = sorted(hit["attribution"], key=lambda one: -one["score"])[:show]
         whole = sum(one["score"] for one in hit["attribution"])
-        shares = (f"{one['name']} {100 * one['score'] / whole:.1f} %" for one in largest)
+        kinds = {"entity": "", "passage": "passage "}
+        shares = (f"{kinds[one['kind']]}{one['name']} {100 * one['score'] / whole:.1f} %" for one in largest)
         branch.add(f"from: {escape(', '.join(shares))}")
 
 

@@ -102,7 +102,7 @@ def _facts(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _hits(trace: Mapping[str, Any]) -> Iterator[str]:
     hits = trace["hits"]
     if trace["ranked_by"] != "policy":
-        yield "<h2>Hits</h2><p>No seed: this is the ranking by vectors.</p>"
+        yield "<h2>Hits</h2><p>Without a seed, or a passage that one reaches, the ranking is that by vectors.</p>"
         rows = [[str(at), _name(hit), hit["id"], f"{hit['score']:.4f}"] for at, hit in enumerate(hits, 1)]
         yield table("Passages", ("rank", "passage", "id", "score"), rows, words=_WORDS)
         return
