@@ -14,14 +14,16 @@ from typing import Any
 
 @dataclass
 class Reply:
-    """What a request gets: the model's words, or a status with its body, after so many seconds."""
+    """What a request gets: the model's words, or a status with its body, after some seconds, with ``drip`` a byte."""
 
     text: str | None = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
     after: float = 0.0
-    finish: str = "stop"
+    finish: str | None = "stop"
+    refusal: str | None = None
+    drip: float = 0.0
 
 
 Answer = Callable[[dict[str, Any]], Reply | str | dict[str, Any]]
@@ -85,7 +87,10 @@ class ChatServer:
                         self.send_header(name, value)
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
-                    self.wfile.write(body)
+                    drop = 1 if reply.drip else len(body) + 1
+                    for at in range(0, len(body), drop):
+                        self.wfile.write(body[at : at + drop])
+                        time.sleep(reply.drip)
                 except OSError:
                     pass  # who asked has gone
 
@@ -110,7 +115,7 @@ def as_reply(said: Reply | str | dict[str, Any]) -> Reply:
 
 
 def completion(reply: Reply) -> bytes:
-    message = {"role": "assistant", "content": reply.text}
+    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
     choice = {"index": 0, "message": message, "finish_reason": reply.finish}
     return json.dumps(
         {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}

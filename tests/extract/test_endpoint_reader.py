@@ -104,3 +104,26 @@ def test_the_prompts_say_what_the_schemas_ask_for():
         text = Path(PROMPTS, name).read_text(encoding="utf-8")
         assert f'"{key}"' in text
         assert "JSON" in text
+
+
+def test_errors_name_the_passage_and_the_step():
+    def second_step(request: dict[str, Any]) -> Any:
+        asked_for = request["response_format"]["json_schema"]["schema"]["properties"]
+        return {"entities": []} if "entities" in asked_for else failure(404, "gone")
+
+    for step, answer in {"entities": lambda request: failure(404, "gone"), "triples": second_step}.items():
+        named = rf"^prompt 1 of 3 \({step} of passage 'a'\): "
+        with ChatServer(answer) as gone, pytest.raises(EndpointError, match=named):
+            EndpointReader(endpoint(gone, concurrency=1)).read(ROWS)
+
+
+@pytest.mark.parametrize("prompts", [5, "", "a\0b", b"a"])
+def test_prompts_that_are_no_folder(server, prompts):
+    with pytest.raises(InputError, match=r"prompts is .*; it must be the path of a folder"):
+        EndpointReader(endpoint(server), prompts=prompts)
+
+
+def test_a_prompt_that_cannot_be_read_is_named(server, tmp_path):
+    (tmp_path / "entities.txt").mkdir()
+    with pytest.raises(InputError, match=r"entities\.txt.* cannot be read"):
+        EndpointReader(endpoint(server), prompts=tmp_path)

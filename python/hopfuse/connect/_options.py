@@ -50,15 +50,32 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | No
 
 
 def _check_address(url: Any) -> None:
-    if isinstance(url, str) and "@" in url.partition("//")[2].partition("/")[0]:
-        raise InputError("base_url holds a user's name or password; give the key as OPENAI_API_KEY instead")
+    """Refuse what is no address, in words that do not repeat it: it may hold a secret in any place."""
+    if isinstance(url, str) and any(sign in url for sign in "@?#"):
+        raise InputError(
+            "base_url may have no '@', no query and no fragment, where a password or a key would be shown in errors; "
+            "give the key as OPENAI_API_KEY, and the address alone: http://localhost:8000/v1"
+        )
     try:
         parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except (ValueError, TypeError, AttributeError):
         fits = False
-    if not fits or not isinstance(url, str):
-        raise InputError(f"base_url is {url!r}; it must begin with http:// or https:// and name a host")
+    if not fits or not isinstance(url, str) or not url.isprintable() or " " in url:
+        raise InputError(
+            "base_url must begin with http:// or https:// and name a host, as http://localhost:8000/v1 does; what was "
+            "given is not repeated here, for it may hold a password"
+        )
+
+
+def names_of(names: Any, number: int) -> list[str | None]:
+    """What prompts are called in errors; None for each where nothing is given."""
+    if names is None:
+        return [None] * number
+    whole = isinstance(names, Sequence) and not isinstance(names, str | bytes) and len(names) == number
+    if not whole or not all(isinstance(name, str) for name in names):
+        raise InputError(f"names is {str(names)[:80]!r}; it must be a list of {number} texts, one for each prompt")
+    return list(names)
 
 
 def real(value: Any, name: str, most: float) -> float:

@@ -1,11 +1,10 @@
-"""The part of JSON Schema that answers need, checked."""
+"""The part of JSON Schema that answers need: whether one holds to it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
-
-from ..errors import InputError
 
 TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -16,35 +15,6 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-KEYWORDS = {
-    "object": {"properties", "required", "additionalProperties"},
-    "array": {"items", "minItems", "maxItems"},
-    "string": {"enum"},
-}
-ALWAYS = {"type", "description"}
-
-
-def check_schema(schema: Any, at: str = "schema") -> None:
-    """Refuse a schema that :func:`problem_of` could not hold an answer to.
-
-    Raises
-    ------
-    InputError
-        A type or keyword that is not known, at any depth.
-    """
-    if not isinstance(schema, Mapping) or schema.get("type") not in TYPES:
-        raise InputError(f"{at} is {schema!r}; it must be a mapping whose 'type' is one of {', '.join(TYPES)}")
-    kind = schema["type"]
-    allowed = ALWAYS | KEYWORDS.get(kind, set())
-    for keyword in schema:
-        if keyword not in allowed:
-            raise InputError(f"{at} has the keyword {keyword!r}; a schema of type {kind!r} may have {sorted(allowed)}")
-    if schema.get("additionalProperties", False) is not False:
-        raise InputError(f"{at} allows other properties; 'additionalProperties' must be False or absent")
-    for name, below in schema.get("properties", {}).items():
-        check_schema(below, f"{at}.{name}")
-    if "items" in schema:
-        check_schema(schema["items"], f"{at}[]")
 
 
 def problem_of(value: Any, schema: Mapping[str, Any], at: str = "the answer") -> str | None:
@@ -58,8 +28,10 @@ def problem_of(value: Any, schema: Mapping[str, Any], at: str = "the answer") ->
     kind: str = schema["type"]
     if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
         return f"{at} is {_short(value)}; it must be of type {kind}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{at} is {_short(value)}; it must be a finite number"
     if "enum" in schema and value not in schema["enum"]:
-        return f"{at} is {_short(value)}; it must be one of {list(schema['enum'])}"
+        return f"{at} is {_short(value)}; it must be one of {schema['enum']}"
     if kind == "object":
         return _problem_of_object(value, schema, at)
     return _problem_of_array(value, schema, at) if kind == "array" else None

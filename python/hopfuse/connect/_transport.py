@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -13,22 +14,31 @@ from ._answers import UnusableError
 from ._cache import Messages
 
 AGAIN = (408, 409, 425, 429)  # and all from 500
-NOT_TAKEN = (400, 422, 501)
+NOT_TAKEN = (400, 422)
+FORMAT = re.compile(r"response[ _]?format|json_(schema|object)", re.IGNORECASE)  # not "JSON object": prompts say it
 LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
 SHOWN = 300  # characters of a server's own words
-NO_KEY = "none"
+NO_KEY = "none"  # the client does not ask without one
+#: Ways to end that are no end.
+CUT = {
+    "length": "it was cut off at the model's limit of tokens; be shorter",
+    "content_filter": "it was cut off by the endpoint's content filter",
+}
 
 
 class TransientError(Exception):
-    """Another try may do; ``after`` is what the server asks to wait, in seconds."""
+    """Another try may do; ``after`` is what the server asks to wait, in seconds.
 
-    def __init__(self, message: str, after: float | None = None) -> None:
+    ``busy`` is False where the server did answer, though with something else.
+    """
+
+    def __init__(self, message: str, after: float = 0.0, *, busy: bool = True) -> None:
         super().__init__(message)
-        self.after = after
+        self.after, self.busy = after, busy
 
 
 class NotTakenError(Exception):
-    """The request, or the format that it asks for, is refused."""
+    """The format that the request asks for is refused."""
 
 
 class Transport:
@@ -39,7 +49,7 @@ class Transport:
     base_url : str or None
     key : str
     timeout : float
-        Seconds.
+        Seconds without a byte.
     """
 
     def __init__(self, base_url: str | None, key: str, timeout: float) -> None:
@@ -58,25 +68,34 @@ class Transport:
         ------
         TransientError, NotTakenError
         UnusableError
-            The text is not whole.
+            The text is not whole, or the model refused.
         EndpointError
             Another try would be in vain.
         """
         try:
             completion = self._client.chat.completions.create(model=model, messages=list(messages), **options)
             choice = completion.choices[0]
-            text = choice.message.content
+            message, reason = choice.message, choice.finish_reason
+            text, refusal = message.content, getattr(message, "refusal", None)
         except self._library.APITimeoutError:
-            raise TransientError(f"no answer within {self._timeout:g} s") from None
+            failure: Exception = TransientError(f"not a byte came for {self._timeout:g} s")
         except self._library.APIConnectionError as error:
-            raise TransientError(self._clean(f"{self.url} cannot be reached: {error.__cause__ or error}")) from None
+            failure = TransientError(self._clean(f"{self.url} cannot be reached: {error.__cause__ or error}"))
         except self._library.APIStatusError as error:
-            raise self._of_status(error) from None
-        except (self._library.APIError, AttributeError, IndexError, TypeError, ValueError):
-            raise TransientError(f"{self.url} answered with something that is no chat completion") from None
-        if choice.finish_reason == "length":
-            raise UnusableError("it was cut off at the model's limit of tokens; be shorter")
-        return text if isinstance(text, str) else ""
+            failure = self._of_status(error)
+        except (self._library.APIError, AttributeError, IndexError, TypeError, ValueError, RecursionError):
+            odd = f"{self.url} answered with something that is no chat completion; check the address"
+            failure = TransientError(odd, busy=False)
+        else:
+            return self._whole(text, reason, refusal)
+        raise failure  # here: an error that is raised above would carry the request, and its header the key
+
+    def _whole(self, text: Any, reason: Any, refusal: Any) -> str:
+        if isinstance(refusal, str) and refusal.strip():
+            raise UnusableError(self._clean(f"the model refused: {refusal}"))
+        if reason in (None, "stop"):
+            return text if isinstance(text, str) else ""
+        raise UnusableError(CUT.get(str(reason)) or self._clean(f"it ended with {reason!r}; give the answer as text"))
 
     def _of_status(self, error: Any) -> Exception:
         status = error.status_code
@@ -85,11 +104,12 @@ class Transport:
         if status in (401, 403):
             return EndpointError(f"{said}; the key is refused: set OPENAI_API_KEY to one that this endpoint takes")
         if status in NOT_TAKEN:
-            return NotTakenError(said)
+            whole = f"{told} {error.message}"  # the client's own words hold those that are no ``message``
+            return NotTakenError(said) if FORMAT.search(whole) else EndpointError(f"{said}; it refuses this request")
         if status not in AGAIN and status < 500:
             return EndpointError(f"{said}; check the address and the model's name")
         after = _seconds(error.response.headers.get("retry-after"))
-        if after is not None and after > LONGEST_WAIT:
+        if after > LONGEST_WAIT:
             return EndpointError(f"{said}; it asks to wait {after:.0f} s: run again then")
         return TransientError(said, after)
 
@@ -99,10 +119,10 @@ class Transport:
         return " ".join(hidden.split())[:SHOWN]
 
 
-def _seconds(header: str | None) -> float | None:
+def _seconds(header: str | None) -> float:
     """Seconds to wait, from a Retry-After header: a number, or a date (RFC 9110, section 10.2.3)."""
     if header is None:
-        return None
+        return 0.0
     try:
         return max(0.0, float(header))
     except ValueError:
@@ -110,4 +130,4 @@ def _seconds(header: str | None) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
     except ValueError:
-        return None
+        return 0.0

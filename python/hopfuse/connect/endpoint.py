@@ -9,11 +9,11 @@ from typing import Any
 
 from ..encoders._checks import positive
 from ..errors import InputError
-from ._asking import Asker, Question
+from ._asking import Answer, Asker, Question, given
 from ._cache import Cache
-from ._options import address_and_key, messages_of, real, seconds
+from ._options import address_and_key, messages_of, names_of, real, seconds
 from ._pool import all_answers
-from ._schema import check_schema
+from ._schema_checks import plain_schema
 from ._transport import Transport
 
 Prompt = str | Sequence[Mapping[str, str]]
@@ -27,32 +27,35 @@ class ChatEndpoint:
     ----------
     base_url : str, optional
         The address before ``/chat/completions``, such as ``"http://localhost:8000/v1"``; where absent,
-        ``OPENAI_BASE_URL``, else OpenAI's own.
+        ``OPENAI_BASE_URL``, else OpenAI's own. It has no password and no query: the key is given apart.
     model : str
         As the endpoint names it.
     api_key : str, optional
-        Where absent, ``OPENAI_API_KEY``. A server that needs none is asked without one if ``base_url`` is given. The
-        key is sent to the endpoint, and written nowhere.
+        Where absent, ``OPENAI_API_KEY``. Where that is absent too and ``base_url`` is given, for a server that needs
+        none, the word ``none`` is sent in its place. The key is sent to the endpoint, and written nowhere.
     cache : path, optional
         Folder of answers, by the hash of model, messages, schema and temperature; made where absent. What is there is
-        not asked again.
+        not asked again. Where a file cannot be read or written, a RuntimeWarning says so once, and the answer is
+        returned all the same.
     concurrency : int, at least 1
         Requests at once.
     retries : int, at least 0
         Requests of one question after its first: the server is busy or fails, a connection breaks, or the answer is
         not what the schema says, which the model is told.
     timeout : float, above 0
-        Seconds that a request may take.
+        Seconds without a byte from the endpoint, after which a request is given up. A request as a whole may take
+        longer where bytes keep coming.
     temperature : float in [0, 2], or None
         None leaves it to the endpoint; some models take no other.
     backoff : float, at least 0
         Seconds before the second request; each further wait is twice as long, at most 60 s, and a random part of up to
-        half is taken off. Where the server says how long to wait (Retry-After), that holds.
+        half is taken off. Where the server asks for a longer wait (Retry-After), that holds.
 
     Raises
     ------
     InputError
-        A value outside the above, no key for OpenAI's own endpoint, an address with a password in it.
+        A value outside the above, no key for OpenAI's own endpoint, an address with a password or a
+        query in it, a cache that is no folder.
     MissingExtraError
         ``openai`` is not installed.
 
@@ -93,12 +96,13 @@ class ChatEndpoint:
         *,
         check: Callable[[Any], Any] | None = None,
         progress: Progress | None = None,
+        names: Sequence[str] | None = None,
     ) -> list[Any]:
         """Answers in JSON.
 
         The schema is sent as ``response_format`` (``json_schema``; ``json_object``, or nothing, where the endpoint
         takes no more), stands at the end of the prompt, and is checked in what comes back: the first JSON object of the
-        text that fits it. A prompt that is there twice is asked once.
+        text that fits it, after a leading ``<think>…</think>``. A prompt that is there twice is asked once.
 
         Parameters
         ----------
@@ -108,9 +112,12 @@ class ChatEndpoint:
             JSON Schema of an object: ``type``, ``properties``, ``required``, ``additionalProperties`` (False),
             ``items``, ``minItems``, ``maxItems``, ``enum``, ``description``.
         check : callable, optional
-            Takes the object and returns the answer; a ValueError is told to the model as the schema's errors are.
+            Takes an object of its own, for each prompt, and returns the answer; a ValueError is told to the model as
+            the schema's errors are. What is kept is the object as it came.
         progress : callable, optional
             Called with the prompts that are answered and their number.
+        names : sequence of str, optional
+            What the prompts are called in errors; where absent, by their first words.
 
         Returns
         -------
@@ -120,18 +127,19 @@ class ChatEndpoint:
         Raises
         ------
         InputError
-            Prompts that are none, a schema with other keywords.
+            Prompts that are none, a schema with other keywords or with values that are none of theirs, names of
+            another number than the prompts.
         EndpointError
             A prompt that has no usable answer after all tries, or a refusal that another try would not change; nothing
             more is asked then. Answers that came before are in the cache.
         """
-        check_schema(schema)
-        if schema["type"] != "object":
-            raise InputError(f"schema is of type {schema['type']!r}; an answer is an object: put it in a property")
-        return self._all(prompts, dict(schema), check, progress)
+        plain = plain_schema(schema)
+        if plain["type"] != "object":
+            raise InputError(f"schema is of type {plain['type']!r}; an answer is an object: put it in a property")
+        return self._all(prompts, plain, check, progress, names)
 
     def text(self, prompts: Sequence[Prompt], *, progress: Progress | None = None) -> list[str]:
-        """Answers in words; see :meth:`ask`. An empty answer is asked for again."""
+        """Answers in words, as the model wrote them; see :meth:`ask`. An empty answer is asked for again."""
         return self._all(prompts, None, None, progress)
 
     def _all(
@@ -140,16 +148,27 @@ class ChatEndpoint:
         schema: Mapping[str, Any] | None,
         check: Callable[[Any], Any] | None,
         progress: Progress | None,
+        names: Sequence[str] | None = None,
     ) -> list[Any]:
         if isinstance(prompts, str) or not isinstance(prompts, Sequence):
             raise InputError(f"prompts is one {type(prompts).__name__}; pass a list: [prompt]")
-        questions = [Question(messages_of(prompt, at), schema, check) for at, prompt in enumerate(prompts)]
+        called = names_of(names, len(prompts))
+        questions = [Question(messages_of(prompt, at), schema, check, called[at]) for at, prompt in enumerate(prompts)]
         keys = [self._asker.key(question) for question in questions]
 
-        def answer(at: int, stop: Event) -> Any:
+        def answer(at: int, stop: Event) -> Answer:
             return self._asker.answer(questions[at], f"prompt {at + 1} of {len(prompts)}", stop)
 
-        return all_answers(answer, keys, self._concurrency, progress)
+        found, out = all_answers(answer, keys, self._concurrency, progress), set[str]()
+        return [_own(*row, out) for row in zip(found, questions, keys, strict=True)]
 
     def __repr__(self) -> str:
         return f"ChatEndpoint({self._transport.url!r}, model={self._model!r})"
+
+
+def _own(answer: Answer, question: Question, key: str, out: set[str]) -> Any:
+    """An answer that no other prompt has: the first of a key takes the one that was checked, others a copy."""
+    if key in out:
+        return given(answer.kept, question)
+    out.add(key)
+    return answer.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from os import PathLike
@@ -44,7 +45,7 @@ class EndpointReader:
     Raises
     ------
     InputError
-        What is no ChatEndpoint, a prompt that is not there, or has no place for what it is about.
+        What is no ChatEndpoint, a prompt that cannot be read, or has no place for what it is about.
 
     References
     ----------
@@ -61,7 +62,7 @@ class EndpointReader:
     def __init__(self, endpoint: ChatEndpoint, *, prompts: str | PathLike[str] | None = None) -> None:
         if not isinstance(endpoint, ChatEndpoint):
             raise InputError(f"endpoint is a {type(endpoint).__name__}; make it a hopfuse.connect.ChatEndpoint")
-        folder = PROMPTS if prompts is None else Path(prompts)
+        folder = PROMPTS if prompts is None else _folder(prompts)
         self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
         self._endpoint = endpoint
 
@@ -85,7 +86,7 @@ class EndpointReader:
         InputError
             What is no table of passages.
         EndpointError
-            See :meth:`hopfuse.connect.ChatEndpoint.ask`.
+            See :meth:`hopfuse.connect.ChatEndpoint.ask`; it names the step and the passage.
         """
         listed = listed_passages(passages)
         named = [row["entities"] for row in self._asked(listed, None, progress)]
@@ -98,9 +99,9 @@ class EndpointReader:
         step = None if progress is None else lambda done, _: progress(before + done, total)
         if named is None:
             prompts = [_filled(self._entities, passage, ()) for passage in passages]
-            return self._endpoint.ask(prompts, ENTITY_SCHEMA, progress=step)
+            return self._endpoint.ask(prompts, ENTITY_SCHEMA, progress=step, names=_names("entities", passages))
         prompts = [_filled(self._triples, *row) for row in zip(passages, named, strict=True)]
-        return self._endpoint.ask(prompts, TRIPLE_SCHEMA, progress=step)
+        return self._endpoint.ask(prompts, TRIPLE_SCHEMA, progress=step, names=_names("triples", passages))
 
     def __repr__(self) -> str:
         return f"EndpointReader({self._endpoint!r})"
@@ -118,6 +119,17 @@ def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
     return _PLACE.sub(lambda place: words[place[1]], prompt)
 
 
+def _names(step: str, passages: Sequence[Passage]) -> list[str]:
+    return [f"{step} of passage {passage.id!r}" for passage in passages]
+
+
+def _folder(prompts: Any) -> Path:
+    path = os.fspath(prompts) if isinstance(prompts, str | PathLike) else None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise InputError(f"prompts is {prompts!r}; it must be the path of a folder with entities.txt and triples.txt")
+    return Path(path)
+
+
 def _prompt(file: Path, needed: Sequence[str]) -> str:
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -125,6 +137,8 @@ def _prompt(file: Path, needed: Sequence[str]) -> str:
         raise InputError(f"prompts: there is no file {str(file)!r}; the folder needs both, copy what stays") from None
     except UnicodeDecodeError as error:
         raise InputError(f"prompts: {file} is not UTF-8: {error}") from None
+    except OSError as error:
+        raise InputError(f"prompts: {file} cannot be read: {error}") from None
     for name in needed:
         if f"{{{name}}}" not in text:
             raise InputError(f"prompts: {file} has no {{{name}}}, which stands for the passage's {name}; add it")
