@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ._denials import is_denied, is_stated, several
 from ._title_links import bare
 from .canonical import canonical_key
 from .extraction import Triple
@@ -17,6 +18,7 @@ OBJECTS = frozenset(("dobj", "dative", "oprd", "attr", "acomp"))
 PREPOSITIONS = frozenset(("prep", "agent"))
 BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "am", "'s", "’s", "'re", "’re"))
 PERSONAL = frozenset(("he", "she", "it", "they"))
+OF_PERSONS = frozenset(("he", "she", "his", "her"))
 DEPTH = 2  # nouns between a verb and a name: "is a member of the board of X"
 
 
@@ -39,6 +41,7 @@ class _Sentences:
         self._doc, self._title = doc, title
         self._named = dict(named)
         self._kinds: frozenset[str] = frozenset()
+        self._first_person = next((word.i for word in doc if word.ent_type_ == "PERSON"), len(doc))
         self._verbs = [word for word in doc if _is_verb(word)]
         self._call_first_subject_by_title()
         self._kinds = self._kinds_of_title()
@@ -51,7 +54,7 @@ class _Sentences:
                     yield head, relation, tail
 
     def _of_verb(self, verb: Any) -> Iterator[Triple]:
-        if any(child.dep_ == "neg" for child in verb.children):
+        if not is_stated(verb):
             return
         subjects = list(dict.fromkeys(self._subjects(verb)))
         for relation, tail in self._objects(verb):
@@ -64,7 +67,7 @@ class _Sentences:
 
     def _of_apposition(self, word: Any) -> Iterator[Triple]:
         """ "Paris, the capital of France" and "the capital of France, Paris"."""
-        if word.dep_ == "appos":
+        if word.dep_ == "appos" and not _with(word.head, {"neg"}):
             first = word.head
             yield from self._inverted(first, word)
             yield from self._inverted(word, first)
@@ -73,7 +76,7 @@ class _Sentences:
         """The name is what the noun describes."""
         if noun.i in self._named or any(one.i != name.i for one in _with(noun, {"appos"})):  # "his cousin, X"
             return
-        for one in _several(name):
+        for one in several(name):
             if one.i in self._named:
                 for relation, tail in self._below(noun, [], 0):
                     yield self._named[one.i], relation, tail
@@ -82,7 +85,7 @@ class _Sentences:
         """Names of those who do it, or whom it is done to."""
         own = _with(verb, SUBJECTS)
         if own:
-            found = (self._who(one) for subject in own for one in _several(subject))
+            found = (self._who(one) for subject in own for one in several(subject))
             yield from (name for name in found if name)
         elif verb.dep_ in ("acl", "relcl"):
             name = self._who(verb.head)
@@ -98,13 +101,15 @@ class _Sentences:
                 yield from self._reached(child, words, 0)
             elif child.dep_ == "npadvmod" and child.i in self._named:  # "born 1948"
                 yield " ".join(words) or "is", self._named[child.i]
+            elif is_denied(child):  # "by X and not by Y"
+                continue
             elif child.dep_ in PREPOSITIONS or (child.dep_ == "dative" and child.pos_ == "ADP"):
                 for noun in _with(child, {"pobj"}):
                     yield from self._reached(noun, [*words, child.lower_], 0)
 
     def _reached(self, noun: Any, words: list[str], depth: int) -> Iterator[tuple[str, str]]:
         """Names that a phrase leads to, and the words on the way."""
-        for one in _several(noun):
+        for one in several(noun):
             name = self._named.get(one.i) or self._in_apposition(one)
             if not name and noun.dep_ != "attr":  # "Paris is the capital of France" says what the capital is
                 name = self._meant(one)
@@ -120,11 +125,13 @@ class _Sentences:
         before = (child.lower_ for child in _with(noun, {"compound"}) if child.i < noun.i)
         phrase = [*words, *before, noun.lower_]
         for child in noun.children:
-            if child.dep_ in PREPOSITIONS:
+            if child.dep_ in PREPOSITIONS and not is_denied(child):
                 for below in _with(child, {"pobj"}):
                     yield from self._reached(below, [*phrase, child.lower_], depth + 1)
             elif child.dep_ == "poss":
-                owner = self._title if child.tag_ == "PRP$" else self._named.get(child.i) or self._meant(child)
+                owner = (
+                    self._by_pronoun(child) if child.tag_ == "PRP$" else self._named.get(child.i) or self._meant(child)
+                )
                 if owner:
                     yield " ".join([*phrase, "of"]), owner
 
@@ -133,7 +140,7 @@ class _Sentences:
         if word.i in self._named:
             return self._named[word.i]
         if word.lower_ in PERSONAL:
-            return self._title or None
+            return self._by_pronoun(word)
         if not depth:
             return None
         if word.tag_ in ("WDT", "WP"):
@@ -143,6 +150,15 @@ class _Sentences:
             subjects = _with(word.head, SUBJECTS)
             return self._who(subjects[0], depth - 1) if subjects else None
         return self._in_apposition(word) or self._meant(word)
+
+    def _by_pronoun(self, word: Any) -> str | None:
+        """The title; "she" and "his" may be another's where the text names a person before, and the title is none."""
+        if word.lower_ in OF_PERSONS and word.i > self._first_person and not self._title_is_person():
+            return None
+        return self._title or None
+
+    def _title_is_person(self) -> bool:
+        return any(name == self._title and self._doc[at].ent_type_ == "PERSON" for at, name in self._named.items())
 
     def _in_apposition(self, noun: Any) -> str | None:
         """ "its frontman, X", where the noun has no name of its own."""
@@ -165,8 +181,8 @@ class _Sentences:
         """What the passage says that its title is."""
         kinds = set()
         for verb in self._verbs:
-            if self._title and _is_copula(verb) and self._title in self._subjects(verb):
-                kinds |= {one.lower_ for noun in _with(verb, {"attr"}) for one in _several(noun) if one.pos_ == "NOUN"}
+            if self._title and _is_copula(verb) and is_stated(verb) and self._title in self._subjects(verb):
+                kinds |= {one.lower_ for noun in _with(verb, {"attr"}) for one in several(noun) if one.pos_ == "NOUN"}
         return frozenset(kinds)
 
 
@@ -186,10 +202,3 @@ def _is_copula(verb: Any) -> bool:
 
 def _with(word: Any, labels: Any) -> list[Any]:
     return [child for child in word.children if child.dep_ in labels]
-
-
-def _several(word: Any) -> Iterator[Any]:
-    """A word and those that "and" joins to it."""
-    yield word
-    for child in _with(word, {"conj"}):
-        yield from _several(child)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from os import PathLike
 from typing import Any
@@ -28,8 +28,10 @@ class SpacyReader:
     written, and the passage's own title. A title goes without its last parenthesis where no other title is called so:
     "Alien (film)" is Alien. A fact joins two entities: subject, verb with its particle and preposition, and object;
     passives without their auxiliary ("directed by"); "X is the capital of Y" and "X, the capital of Y" as "capital of".
-    A pronoun as subject, and "the film" where the passage says that its title is one, is the title; a surname is the
-    one person of the passage who has it. Facts that a sentence negates are left out.
+    A pronoun as subject, and "the film" where the passage says that its title is one, is the title; "he", "she", "his"
+    and "her" are not, where the model names a person before them and never the title as one. A surname is the one
+    person of the passage who has it. What is asked, stands under "if", "whether" or "unless", or is negated by "not",
+    "never", "no longer", "neither" or "nor" is left out; denial by other words ("it is false that") is not seen.
 
     A model's numbers may differ in their last bits with the batch that a text is in; the same passages with the same
     ``batch_size`` give the same answer.
@@ -37,9 +39,11 @@ class SpacyReader:
     Parameters
     ----------
     model : str, path, or spaCy Language
-        An installed model, a folder with one, or a loaded one; it needs a parser, a tagger and an entity recogniser.
-    drop : collection of str
-        Labels of entities that are left out.
+        An installed model, a folder with one, or a loaded one; it needs a tagger, a parser, an entity
+        recogniser, and an attribute_ruler or a morphologizer, which sets parts of speech.
+    drop : iterable of str, optional
+        Labels of entities that are left out. By default CARDINAL, ORDINAL, PERCENT and QUANTITY, those that the model
+        knows.
     batch_size : int, at least 1
         Passages in one pass of the model.
 
@@ -63,17 +67,12 @@ class SpacyReader:
     """
 
     def __init__(
-        self, model: str | PathLike[str] | Any = MODEL, *, drop: Collection[str] = NUMBERS, batch_size: int = 64
+        self, model: str | PathLike[str] | Any = MODEL, *, drop: Iterable[str] | None = None, batch_size: int = 64
     ) -> None:
         self._batch_size = positive(batch_size, "batch_size")
         self._model = _loaded(model)
-        known = set(self._model.get_pipe("ner").labels)
-        if isinstance(drop, str) or not isinstance(drop, Iterable):
-            raise InputError(f"drop is {drop!r}; it must be a collection of labels")
-        for label in drop:
-            if label not in known:
-                raise InputError(f"drop has the label {label!r}; the model knows {', '.join(sorted(known))}")
-        self._drop = frozenset(drop)
+        known = frozenset(self._model.get_pipe("ner").labels)
+        self._drop = known.intersection(NUMBERS) if drop is None else _dropped(drop, known)
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
         """Entities and facts of each passage.
@@ -93,9 +92,15 @@ class SpacyReader:
         Raises
         ------
         InputError
-            What is no table of passages.
+            What is no table of passages, a text longer than the model's ``max_length``; no text is read then.
         """
         listed = listed_passages(passages)
+        for passage in listed:
+            if len(passage.text) > self._model.max_length:
+                raise InputError(
+                    f"passage {passage.id!r} has {len(passage.text)} characters; the model reads at most "
+                    f"{self._model.max_length}: cut it into several"
+                )
         links = TitleLinks(passage.title for passage in listed)
         docs = self._model.pipe((passage.text for passage in listed), batch_size=self._batch_size)
         found = []
@@ -147,7 +152,7 @@ def _is_within(ent: Any, linked: list[Mention]) -> bool:
 
 
 def _is_name(doc: Any, start: int, end: int) -> bool:
-    """Whether a title in the text is a name there: "Time" at the beginning of a sentence may be none."""
+    """Whether a title in the text is a name there: "Home" in "Home is where the heart is" is none."""
     return any(
         word.pos_ == "PROPN" or word.ent_type_ not in UNNAMED
         for word in doc.char_span(start, end, alignment_mode="expand")
@@ -166,6 +171,18 @@ def _in_full(name: str, persons: list[str]) -> str:
     return next(iter(full)) if len(full) == 1 else name
 
 
+def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
+    if isinstance(drop, str) or not isinstance(drop, Iterable):
+        raise InputError(f"drop is {drop!r}; it must be a collection of labels")
+    labels = tuple(drop)
+    for label in labels:
+        if not isinstance(label, str):
+            raise InputError(f"drop has {label!r}, which is no label; labels are strings")
+        if label not in known:
+            raise InputError(f"drop has the label {label!r}; the model knows {', '.join(sorted(known))}")
+    return frozenset(labels)
+
+
 def _loaded(model: Any) -> Any:
     try:
         spacy = import_module("spacy")
@@ -182,4 +199,9 @@ def _loaded(model: Any) -> Any:
     absent = [name for name in ("tagger", "parser", "ner") if name not in parts]
     if absent:
         raise InputError(f"model has the parts {list(parts)}; SpacyReader needs {', '.join(absent)} too")
+    if not {"attribute_ruler", "morphologizer"} & set(parts):
+        raise InputError(
+            f"model has the parts {list(parts)}, and none sets parts of speech; SpacyReader needs attribute_ruler or "
+            "morphologizer too"
+        )
     return model
