@@ -9,15 +9,15 @@ OPEN = frozenset(("if", "whether", "unless"))
 CLOSING = frozenset("\"'”’)]")
 DENYING = ("neg", "det", "preconj", "cc")
 LONGER = frozenset(("longer", "more"))
+DEPTH = 16  # verbs above a verb
 
 
 def is_stated(verb: Any) -> bool:
     """Whether a verb is no question, stands under no "if", and neither it nor what governs it is negated."""
-    ending = next((word.text for word in reversed(list(verb.sent)) if word.text not in CLOSING), "")
-    if ending == "?":
+    if _ending(verb.doc, verb.sent) == "?":
         return False
     negates = True
-    while True:
+    for _ in range(DEPTH):
         if any(child.dep_ == "mark" and child.lower_ in OPEN for child in verb.children):
             return False
         if negates and _is_negated(verb):
@@ -26,6 +26,7 @@ def is_stated(verb: Any) -> bool:
             return True
         negates = negates and _reaches(verb.head, verb)
         verb = verb.head
+    return True
 
 
 def is_denied(word: Any) -> bool:
@@ -43,6 +44,12 @@ def several(word: Any) -> Iterator[Any]:
             yield one
         excluded = excluded or any(child.dep_ == "cc" and child.lower_ == "nor" for child in one.children)
         waiting += [(child, excluded) for child in reversed(list(one.children)) if child.dep_ == "conj"]
+
+
+def _ending(doc: Any, sentence: Any) -> str:
+    """The last word that is no quotation mark or bracket."""
+    places = range(sentence.end - 1, sentence.start - 1, -1)
+    return next((doc[at].text for at in places if doc[at].text not in CLOSING), "")
 
 
 def _is_not(word: Any) -> bool:
