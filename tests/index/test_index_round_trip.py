@@ -250,3 +250,16 @@ def test_aliases_by_name_and_index_add_up() -> None:
     assert index.entity_aliases[0] == ("Ada", "A. L.")
     assert len(ALIASES) == 2
     assert index.entity_aliases[3] == ()
+
+
+def test_aliases_are_read_through_as_they_are_one_by_one(tmp_path):
+    """More entities than are read at once, some of the chunks without any alias."""
+    names = [f"entity {e}" for e in range(9000)]
+    aliases = {e: [f"alias {e}", "é" * (e % 3)] for e in [*range(0, 50, 7), 4095, 4096, 8999]}
+    built = Index.build(passages=[{"text": "one"}], entities=names, aliases=aliases)
+    built.save(tmp_path)
+    for index in (built, Index.open(tmp_path)):
+        rows = list(index.entity_aliases)
+        assert rows == [tuple(aliases.get(e, ())) for e in range(9000)]
+        assert rows[4090:4100] == [index.entity_aliases[e] for e in range(4090, 4100)]
+    assert list(Index.build(passages=[{"text": "one"}]).entity_aliases) == []

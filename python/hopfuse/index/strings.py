@@ -117,6 +117,12 @@ class RaggedStrings(Sequence[tuple[str, ...]]):
         first, last = ascending(self._rows, i, i + 1, len(self._strings))
         return tuple(self._strings.read(first, last))
 
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        for start in range(0, len(self), _CHUNK):
+            ends = ascending(self._rows, start, min(start + _CHUNK, len(self)), len(self._strings))
+            strings = self._strings.read(ends[0], ends[-1])
+            yield from (tuple(strings[a - ends[0] : b - ends[0]]) for a, b in pairwise(ends))
+
     def __repr__(self) -> str:
         return f"RaggedStrings({len(self)} rows, {len(self._strings)} strings)"
 
