@@ -76,10 +76,10 @@ def fact_texts(index: hf.Index) -> list[str]:
     return [f"{names[head]} {facts.relations[kind]} {names[tail]}" for head, kind, tail in facts.rows.tolist()]
 
 
-def tuned_section(folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
+def tuned_section(index: hf.Index, folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
     """PhaseGraph's pools, as long as any setting takes them."""
     ask = asked(folder)
-    found = hf.recipes.PhaseGraph(load_index(folder, encoder), encoder=encoder, graph_k=100).search(
+    found = hf.recipes.PhaseGraph(index, encoder=encoder, graph_k=100).search(
         vectors=ask["vectors"], entities=ask["entities"]
     )
     return tuned.section(found.dense, found.graph, qrels)
@@ -92,9 +92,8 @@ def asked(folder: Path) -> dict[str, Any]:
     return {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions}
 
 
-def runs_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
+def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
     """The single legs, fusions of two and of three over the same pools, and the other recipes."""
-    index = load_index(folder, encoder)
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder)
     policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=encoder.encode_passages(fact_texts(index)))
     words, sqlite = BM25(index.lexical), FTS5.build(texts_of(index))
@@ -245,9 +244,10 @@ def main() -> None:
     encoder = WordLlamaEncoder()
     results, tuned_parts = {}, {}
     for name in FOLDERS:
-        qrels = Qrels.read_jsonl(args.data / name / "queries.jsonl")
-        results[name] = evaluate(runs_of(args.data / name, encoder), qrels, METRICS, baseline="dense")
-        tuned_parts[name] = tuned_section(args.data / name, encoder, qrels)
+        folder = args.data / name
+        index, qrels = load_index(folder, encoder), Qrels.read_jsonl(folder / "queries.jsonl")
+        results[name] = evaluate(runs_of(index, folder, encoder), qrels, METRICS, baseline="dense")
+        tuned_parts[name] = tuned_section(index, folder, encoder, qrels)
     text = report(results, tuned_parts)
     if (args.data / "metaqa").is_dir():
         from . import metaqa

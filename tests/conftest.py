@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the OpenMP runtime loads
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
@@ -50,3 +51,12 @@ def every_isa() -> Iterator[list[str]]:
     before = _native.isa()
     yield _native.runnable_isas()
     variants.use(before)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The real data sets beside the repository, or where HOPFUSE_DATA says; a skip where there are none."""
+    folder = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"the real data is not at {folder}; set HOPFUSE_DATA")
+    return folder

@@ -117,3 +117,25 @@ def test_what_is_wrong_with_arrays_is_said(change: dict[str, Any], says: str) ->
     given: dict[str, Any] = {"indptr": INDPTR, "indices": INDICES, "weights": WEIGHTS, "num_columns": 3}
     assert hf.Incidence(**given).num_rows == 2
     refused(lambda: hf.Incidence(**(given | change)), [says])
+
+
+@given(pairs=PAIRS, others=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8), flip=st.booleans())
+def test_of_a_graph_it_has_each_first_nodes_later_neighbours_once(
+    pairs: list[tuple[int, int]], others: list[tuple[int, int]], flip: bool
+) -> None:
+    """Edges among the rows, and among the columns, count for nothing; twice, and of two types, counts once."""
+    edges = [(row, column + 6, 0) for row, column in pairs] + [(column + 6, row, 1) for row, column in pairs[::2]]
+    edges += [(a, b, 0) for a, b in others] + [(a + 6, b + 6, 2) for a, b in others]
+    src, dst, types = zip(*(edges[::-1] if flip else edges), strict=True) if edges else ((), (), ())
+    graph = hf.Graph.from_edges(src, dst, edge_type=types, num_nodes=14)
+    made = hf.Incidence.from_graph(graph, 6)
+    expected = hf.Incidence.from_pairs([r for r, _ in pairs], [c + 6 for _, c in pairs], num_rows=6, num_columns=14)
+    assert made.indptr.tolist() == expected.indptr.tolist()
+    assert made.indices.tolist() == expected.indices.tolist()
+    assert (made.weights, made.num_columns) == (None, 14)
+
+
+def test_a_graph_has_as_many_rows_as_nodes_at_most() -> None:
+    graph = hf.Graph.from_edges([0], [2])
+    assert hf.Incidence.from_graph(graph, 3).indices.size == 0
+    refused(lambda: hf.Incidence.from_graph(graph, 4), ["num_rows is 4", "0 to 3"])

@@ -1,6 +1,4 @@
-import os
 import subprocess
-from pathlib import Path
 
 import pytest
 from cli.cli_files import build_args, hopfuse, said_error, write_files
@@ -39,11 +37,3 @@ def refused_here(capsys):
         return said_error(subprocess.CompletedProcess(args, left.value.code, stderr=capsys.readouterr().err))
 
     return run
-
-
-@pytest.fixture(scope="session")
-def data_folder():
-    folder = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"the real data is not at {folder}; set HOPFUSE_DATA")
-    return folder

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
-import variants
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
@@ -144,16 +142,12 @@ def test_traces_add_up_to_the_scores(index: hf.Index, ask: dict[str, Any], leg: 
 
 @pytest.mark.emulator
 def test_the_cuda_kernels_give_the_cpus_answers(
-    index: hf.Index, ask: dict[str, Any], leg: Lists, monkeypatch: pytest.MonkeyPatch
+    index: hf.Index, ask: dict[str, Any], leg: Lists, emulated: Any
 ) -> None:
-    reason = variants.missing(variants.SIMT)
-    if reason is not None:
-        pytest.skip(reason)
     recipe = hf.recipes.PhaseGraph(index, lexical=leg, consensus=0.1, lexical_k=15)
     few = {name: values[1:4] for name, values in ask.items()}  # one without a lexical list, one without seeds
     expected = recipe.search(QUESTIONS[1:4], **few, explain=True)
-    monkeypatch.setenv("HOPFUSE_BACKEND", os.environ.get("HOPFUSE_BACKEND", ""))  # put back at the end
-    variants.use(variants.SIMT)
+    emulated()
     result = recipe.search(QUESTIONS[1:4], **few, explain=True)
     for pool in ("hits", "dense", "graph", "lexical"):
         assert_hits_equal(getattr(result, pool), getattr(expected, pool))

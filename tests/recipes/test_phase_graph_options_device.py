@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
-import variants
 from compare import assert_bitwise
 from hopfuse import fusion
 from recipes.worlds import random_questions, random_world
@@ -29,21 +26,6 @@ ONE_BY_ONE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"passage_seeds": 0.2, "ising": 0.2}, {"allowed": MASKS[0]}),
     ({"method": "rrf"}, {"allowed": MASKS, "shared_graph": True}),
 ]
-
-
-@pytest.fixture
-def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """What turns the emulator on, for the rest of the test; its runtime tells what was launched."""
-    reason = variants.missing(variants.SIMT)
-    if reason is not None:
-        pytest.skip(reason)
-    monkeypatch.setenv("HOPFUSE_BACKEND", os.environ.get("HOPFUSE_BACKEND", ""))  # put back at the end
-
-    def turn_on() -> Any:
-        variants.use(variants.SIMT)
-        return variants.simt_runtime()
-
-    return turn_on
 
 
 def assert_same(result: Any, expected: Any) -> None:

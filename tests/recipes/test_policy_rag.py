@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-import variants
 from compare import assert_bitwise, assert_hits_wellformed
 from hopfuse import reference
 from hopfuse.errors import InputError
@@ -235,15 +233,10 @@ def test_every_switch_changes_something() -> None:
 
 
 @pytest.mark.emulator
-def test_the_cuda_kernels_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    reason = variants.missing(variants.SIMT)
-    if reason is not None:
-        pytest.skip(reason)
+def test_the_cuda_kernels_give_the_same_bits(emulated: Any) -> None:
     recipe, world = recipe_of(PolicyWorld(3), Policy()), PolicyWorld(3)
     expected = world.ask(recipe, k=9, explain=True)
-    monkeypatch.setenv("HOPFUSE_BACKEND", os.environ.get("HOPFUSE_BACKEND", ""))  # put back at the end
-    variants.use(variants.SIMT)
-    runtime = variants.simt_runtime()
+    runtime = emulated()
     runtime.launches.clear()
     result = world.ask(recipe, k=9, explain=True)
     assert {"ppr", "project"} <= {kernel.split("_")[0] for kernel, _, _ in runtime.launches}

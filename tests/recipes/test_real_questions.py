@@ -27,7 +27,8 @@ def evaluation(quality: ModuleType, name: str) -> Any:
     if not folder.is_dir():
         pytest.skip(f"the data folder {name} is absent (set HOPFUSE_DATA)")
     qrels = quality.Qrels.read_jsonl(folder / "queries.jsonl")
-    runs = quality.runs_of(folder, quality.WordLlamaEncoder())
+    encoder = quality.WordLlamaEncoder()
+    runs = quality.runs_of(quality.load_index(folder, encoder), folder, encoder)
     return quality.evaluate(runs, qrels, quality.METRICS, baseline="dense")
 
 

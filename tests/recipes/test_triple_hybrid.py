@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
-import variants
 from compare import assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
@@ -133,16 +131,11 @@ def test_a_question_does_not_know_its_batch(case: Case, mode: Any) -> None:
 
 
 @pytest.mark.emulator
-def test_the_emulator_gives_the_same(case: Case, every_isa: list[str]) -> None:
+def test_the_emulator_gives_the_same(case: Case, emulated: Any) -> None:
     recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3)
     expected = case.ask(recipe)
-    if variants.missing(variants.SIMT) is not None:
-        pytest.skip(str(variants.missing(variants.SIMT)))
-    try:
-        variants.use(variants.SIMT)
-        found = case.ask(recipe)
-    finally:
-        os.environ.pop("HOPFUSE_BACKEND", None)
+    emulated()
+    found = case.ask(recipe)
     assert_hits_equal(found.hits, expected.hits)
     assert_hits_equal(found.lists["graph"], expected.lists["graph"])
 

@@ -76,25 +76,15 @@ def _triples(index: Index, encoder: Encoder | None, dim: int, threads: int | Non
 
 def _by_mention(index: Index, recipe: TripleHybrid, threads: int | None) -> Search:
     """Passages by the sum of the scores of the entities that they mention, of the best ones."""
-    mentions, nodes = mentions_of(index), index.num_passages + index.num_entities
+    assert index.graph is not None
+    mentions = Incidence.from_graph(index.graph, index.num_passages)
 
     def search(texts: list[str], vectors: NDArray[Any], _: list[Sequence[str | int]]) -> Hits:
         found = recipe.search(texts, vectors=vectors, k=min(ENTITIES, max(1, index.num_entities))).hits
-        scores = np.zeros((len(texts), nodes), np.float32)
+        scores = np.zeros((len(texts), mentions.num_columns), np.float32)
         for b in range(len(texts)):
             held = found.ids[b, : found.counts[b]]
             scores[b, index.num_passages + held] = np.maximum(found.scores[b, : held.size], 0)
         return project_topk(scores, mentions, DEPTH, threads=threads)
 
     return search
-
-
-def mentions_of(index: Index) -> Incidence:
-    """Which passage mentions which entity, by node."""
-    assert index.graph is not None
-    src, dst, _, _ = index.graph.edges()
-    low, high = np.minimum(src, dst), np.maximum(src, dst)
-    between = (low < index.num_passages) & (high >= index.num_passages)
-    pairs = np.unique(np.stack([low[between], high[between]], axis=1), axis=0)
-    nodes = index.num_passages + index.num_entities
-    return Incidence.from_pairs(pairs[:, 0], pairs[:, 1], num_rows=index.num_passages, num_columns=nodes)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..ops._checks import is_real
 from ..ops.dense import dense_topk
 from ..types import Corpus
 
@@ -104,6 +105,5 @@ def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.f
 
 
 def _check_bound(bound: Any, name: str) -> None:
-    number = isinstance(bound, int | float | np.integer | np.floating) and not isinstance(bound, bool)
-    if not number or not -1 <= bound <= 1:
+    if not is_real(bound) or not -1 <= bound <= 1:
         raise InputError(f"{name} is {bound!r}; it must be a cosine similarity, in [-1, 1]")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Graph
+from ..types import Corpus, Graph, Incidence
 from ..types.graph import MAX_NODES
 from . import columns
 from .format import METRICS, STORAGES, Settings
@@ -98,11 +98,11 @@ def entity_arrays(names: list[str], aliases: Any) -> Arrays:
 
 def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
     """The sections ``graph.*``, and what is counted on the graph."""
-    src, dst, _, types = graph.edges()
+    mentioned = np.bincount(Incidence.from_graph(graph, num_passages).indices, minlength=graph.num_nodes)
     return {
-        "entity.passage_frequency": _passage_frequency(src, dst, num_passages, graph.num_nodes - num_passages),
+        "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
         **_strings("graph.type_name", graph.edge_type_names),
-        "graph.edge_count": np.bincount(types, minlength=graph.num_edge_types).astype(np.int64),
+        "graph.edge_count": np.bincount(graph.edges()[3], minlength=graph.num_edge_types).astype(np.int64),
         **{f"graph.{name}": array for name, array in graph.to_arrays().items()},
     }
 
@@ -151,15 +151,6 @@ def _check_nodes(nodes: int, num_passages: int, num_entities: int | None) -> Non
             f"graph has {nodes} nodes; {num_passages} passages and {num_entities} entities are "
             f"{num_passages + num_entities}: pass num_nodes={num_passages + num_entities} to Graph.from_edges"
         )
-
-
-def _passage_frequency(
-    src: NDArray[np.int64], dst: NDArray[np.int64], num_passages: int, num_entities: int
-) -> NDArray[np.int32]:
-    mixed = (src < num_passages) != (dst < num_passages)
-    entity = np.maximum(src, dst)[mixed] - num_passages
-    pairs = np.unique(entity * max(num_passages, 1) + np.minimum(src, dst)[mixed])
-    return np.bincount(pairs // max(num_passages, 1), minlength=num_entities).astype(np.int32)
 
 
 def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:

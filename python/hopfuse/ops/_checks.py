@@ -27,6 +27,11 @@ def check_whole(value: Any, name: str, most: int = MAX_K) -> int:
     return int(value)
 
 
+def is_real(number: Any) -> bool:
+    """Whether something is one number, of Python's or NumPy's types; a truth value is none."""
+    return isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
+
+
 def check_real(array: NDArray[Any], name: str) -> None:
     """Refuse dtypes that are not numbers."""
     if array.dtype.kind not in "fiub":

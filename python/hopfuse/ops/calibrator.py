@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError, InputError
 from ..types import Hits
 from ..types.arrays import to_numpy
+from ._checks import is_real
 
 FORMAT, VERSION = "hopfuse calibrator", 1
 #: A file of so many bytes holds any calibrator that is written; more are not read.
@@ -130,7 +131,7 @@ class Calibrator:
         >>> hf.Calibrator.fit([1.0, 2.0, 3.0, 4.0]).threshold(0.75)
         3.0
         """
-        if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 <= share <= 1:
+        if not is_real(share) or not 0 <= share <= 1:
             raise InputError(f"share is {share!r}; it must be a number from 0 to 1")
         return float(self.knots[np.searchsorted(self.at_most, share * self.sample_size * (1.0 - 1e-12))])
 

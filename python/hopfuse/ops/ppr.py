@@ -16,7 +16,7 @@ from ..types import Graph, PprHits, PprResult, Seeds
 from ..types.arrays import is_on_device, to_float64, to_numpy
 from ._arrays import same_library
 from ._captured import refuse_per_query
-from ._checks import check_k, check_real, mask_or_ids
+from ._checks import check_k, check_real, is_real, mask_or_ids
 from ._restart import Restart, read_restart
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
 
 
 def _read_tol(tol: float) -> float:
-    if isinstance(tol, bool) or not isinstance(tol, int | float | np.number) or not (0 < tol < np.inf):
+    if not is_real(tol) or not 0 < tol < np.inf:
         raise InputError(f"tol is {tol!r}; it must be a finite number above 0")
     return float(tol)
 

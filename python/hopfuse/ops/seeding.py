@@ -9,6 +9,7 @@ from ..backends.seed_hits import seed_hits as seed_hits_on_host
 from ..errors import InputError
 from ..types import Hits, Seeds
 from ..types.arrays import to_numpy
+from ._checks import is_real
 
 
 def seed_hits(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
@@ -50,7 +51,7 @@ def seed_hits(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
         raise InputError(f"seed_hits takes Seeds and Hits, not {type(seeds).__name__} and {type(hits).__name__}")
     if len(seeds) != len(hits):
         raise InputError(f"seeds have {len(seeds)} rows and hits {len(hits)}; they must be of the same queries")
-    if isinstance(mass, bool) or not isinstance(mass, int | float | np.integer | np.floating) or not 0 <= mass < np.inf:
+    if not is_real(mass) or not 0 <= mass < np.inf:
         raise InputError(f"mass is {mass!r}; it must be a finite number, at least 0")
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt

@@ -11,27 +11,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..ops._checks import mask_or_ids
-from ..types import Graph
+from ..types import Graph, Incidence
 from ..types.arrays import to_numpy
-
-
-class EntityLinks:
-    """The distinct entities that each passage is joined to, by edges of any type and direction."""
-
-    def __init__(self, graph: Graph, num_passages: int) -> None:
-        src, dst, _, _ = graph.edges()
-        mixed = (src < num_passages) != (dst < num_passages)
-        passage, entity = np.minimum(src, dst)[mixed], np.maximum(src, dst)[mixed] - num_passages
-        self.num_entities = graph.num_nodes - num_passages
-        pairs = np.unique(passage * max(self.num_entities, 1) + entity)
-        begins = np.arange(num_passages + 1) * max(self.num_entities, 1)
-        self._entities, self._indptr = pairs % max(self.num_entities, 1), np.searchsorted(pairs, begins)
-
-    def frequency(self, passages: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many of some passages each entity is in: (E,). What is read is those passages' rows alone."""
-        begin, count = self._indptr[:-1][passages], np.diff(self._indptr)[passages]
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        return np.bincount(self._entities[np.repeat(begin, count) + within], minlength=self.num_entities)
+from ._ragged import entries_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +52,7 @@ class Views:
 
     def __init__(self, graph: Graph, num_passages: int) -> None:
         self._graph, self._num_passages = graph, num_passages
-        self._links: EntityLinks | None = None
+        self._mentions: Incidence | None = None
 
     def read(self, allowed: Any, batch: int, shared_graph: bool) -> View | None:
         """The view of an ``allowed=``, or None where everything is."""
@@ -86,10 +68,13 @@ class Views:
         return View(of, passages, None if shared_graph else self._frequency(passages))
 
     def _frequency(self, passages: NDArray[np.bool_]) -> NDArray[np.int64]:
-        if self._links is None:
-            self._links = EntityLinks(self._graph, self._num_passages)
-        counted = [self._links.frequency(row) for row in passages]
-        return np.array(counted, np.int64).reshape(len(passages), self._links.num_entities)
+        """How many of each group's passages each entity is in: (G, E). What is read is those passages' rows alone."""
+        if self._mentions is None:
+            self._mentions = Incidence.from_graph(self._graph, self._num_passages)
+        rows, columns = self._mentions, self._graph.num_nodes
+        seen = (entries_of(rows.indptr, rows.indices, np.flatnonzero(row))[0] for row in passages)
+        counted = [np.bincount(nodes, minlength=columns)[self._num_passages :] for nodes in seen]
+        return np.array(counted, np.int64).reshape(len(passages), columns - self._num_passages)
 
 
 def _read_masks(allowed: Any, batch: int, num_passages: int) -> NDArray[np.bool_]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
+from ..types.label_sets import elements
 from ._fact_search import Found
 from ._policy import Policy
 
@@ -114,14 +114,10 @@ def _is_duplicate(fact: Found, kept: Verdict, bound: float) -> bool:
     """The same two ends, and relations whose bigrams' Dice coefficient is at least so large."""
     if {fact.head, fact.tail} != {kept.head, kept.tail}:
         return False
-    a, b = _bigrams(fact.relation), _bigrams(kept.relation)
+    a, b = (set(elements(relation, "bigrams", repeats=False)) for relation in (fact.relation, kept.relation))
     if not a or not b:
         return fact.relation.casefold() == kept.relation.casefold()
     return 2 * len(a & b) >= bound * (len(a) + len(b))
-
-
-def _bigrams(text: str) -> set[str]:
-    return {pair for word in text.lower().split() for pair in map("".join, pairwise(word))}
 
 
 @lru_cache(maxsize=1 << 14)

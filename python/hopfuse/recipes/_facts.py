@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..types import Hits, Triples
 from ..types.hits import PAD_ID, PAD_SCORE
+from ._ragged import entries_of
 
 BIAS = 1e-6
 """What a graph score has over an equal one of the vectors. Both are at most 1, where this is 8 steps of float32 or
@@ -53,9 +54,8 @@ def step(
     entity: NDArray[np.int64],
 ) -> Facts:
     """The facts that have these entities at an end, for each of their queries."""
-    begin, count = indptr[entity], np.diff(indptr)[entity]
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    fact = incident[np.repeat(begin, count) + within].astype(np.int64)
+    fact, count = entries_of(indptr, incident, entity)
+    fact = fact.astype(np.int64)
     ends = rows[fact][:, [0, 2]].astype(np.int64)
     return Facts(np.repeat(query, count), fact, ends.sum(axis=1) - np.repeat(entity, count))
 

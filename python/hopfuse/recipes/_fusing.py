@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from ..errors import InputError
 from ..fusion import Calibration, FusionMethod, resolve
 from ..fusion.calibration import CalibrationName, Ties
+from ..ops._checks import is_real
 from ..ops.fusion import KEEPS_SIGN, fuse
 from ..types import Hits
 
@@ -25,15 +24,14 @@ def checked_alpha(alpha: Any) -> float:
     """The dense leg's weight, by default the paper's."""
     if alpha is None:
         return 0.7
-    number = isinstance(alpha, int | float | np.integer | np.floating) and not isinstance(alpha, bool)
-    if not number or not 0 <= alpha <= 1:
+    if not is_real(alpha) or not 0 <= alpha <= 1:
         raise InputError(f"alpha is {alpha!r}; it must be in [0, 1]")
     return float(alpha)
 
 
 def checked_consensus(consensus: Any) -> Any:
     """One number for all queries; which ones are allowed, the operation says."""
-    if isinstance(consensus, bool) or not isinstance(consensus, int | float | np.integer | np.floating):
+    if not is_real(consensus):
         raise InputError(f"consensus is {consensus!r}; it must be one number, for all queries")
     return consensus
 

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..ops._checks import is_real
 from ..types import Hits
-from ..types.hits import PAD_ID, PAD_SCORE
+from ..types.hits import PAD_ID
+from ._rows import widened
 
 
 class LexicalLeg(Protocol):
@@ -24,8 +26,7 @@ class LexicalLeg(Protocol):
 
 def checked_leg(leg: Any, weight: Any, name: str = "lexical_weight") -> tuple[LexicalLeg | None, float]:
     """The leg and its weight, or why they cannot be."""
-    number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-    if not number or not (np.isfinite(weight) and weight >= 0):
+    if not is_real(weight) or not (np.isfinite(weight) and weight >= 0):
         raise InputError(f"{name} is {weight!r}; it must be a finite number, at least 0")
     if leg is not None and not callable(getattr(leg, "search", None)):
         raise InputError(f"lexical is a {type(leg).__name__}; it must have search(questions, k), as BM25 has")
@@ -62,11 +63,7 @@ def lexical_pool(
         raise InputError(
             f"the lexical leg found passage {found.ids.max()}; the index has {num_passages}: build it from their texts"
         )
-    best = (found if allow is None else _only(found, allow)).head(k)
-    ids = np.full((len(best), k), PAD_ID, np.int64)
-    scores = np.full((len(best), k), PAD_SCORE, np.float32)
-    ids[:, : best.shape[1]], scores[:, : best.shape[1]] = best.ids, best.scores
-    return Hits(ids, scores, best.counts)
+    return widened(found if allow is None else _only(found, allow), k)
 
 
 def _has_allow(search: Any) -> bool:

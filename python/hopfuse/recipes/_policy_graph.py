@@ -55,9 +55,7 @@ class PolicyGraph:
         return self._mentioning[self._bounds[entity] : self._bounds[entity + 1]]
 
     def weights_of(self, given: Any, batch: int, able: NDArray[np.int64]) -> NDArray[Any]:
-        """eta of the walks that are made: the policy's, or those given for all questions or for each."""
-        if given is None:
-            return np.asarray(self.weights)
+        """eta of the walks that are made, of those given for all questions or for each."""
         eta, types = to_numpy(given, "edge_weights"), len(TYPES)
         if eta.shape not in ((types,), (batch, types)):
             raise InputError(
@@ -106,15 +104,16 @@ class PolicyGraph:
             num_nodes=index.graph.num_nodes,
             directed=index.graph.directed,
         )
-        mentions = np.unique(np.stack([np.minimum(src, dst)[context], np.maximum(src, dst)[context]], axis=1), axis=0)
-        entity = mentions[:, 1] - passages
+        mentions = Incidence.from_graph(index.graph, passages)
+        passage, entity = np.repeat(np.arange(passages), np.diff(mentions.indptr)), mentions.indices - passages
         frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
-        scale = _scale(policy, mentions[:, 0], frequency[entity], index.passage_lengths)
+        scale = _scale(policy, passage, frequency[entity], index.passage_lengths)
         hub = frequency > policy.reranking.hub_share * passages
-        hubs = _means(mentions[:, 0], hub[entity].astype(np.float64), passages)
-        incidence = _incidence(mentions, policy, weights[-1] > 0, passages, graph.num_nodes)
+        hubs = _means(passage, hub[entity].astype(np.float64), passages)
+        incidence = _with_passages(mentions, passage) if weights[-1] > 0 else mentions
+        incidence = incidence.normalised() if policy.projection.row_normalised else incidence
         bounds = np.concatenate([[0], np.cumsum(frequency)])
-        mentioning = mentions[np.argsort(entity, kind="stable"), 0]
+        mentioning = passage[np.argsort(entity, kind="stable")]
         return cls(graph, weights, policy.walk.edge_type_norm, incidence, frequency, scale, hubs, mentioning, bounds)
 
 
@@ -162,11 +161,8 @@ def _means(passage: NDArray[np.int64], values: NDArray[Any], passages: int) -> N
     return np.asarray(np.bincount(passage, values, passages) / np.maximum(count, 1), np.float64)
 
 
-def _incidence(
-    mentions: NDArray[np.int64], policy: Policy, with_passages: bool, passages: int, nodes: int
-) -> Incidence:
-    rows, columns = mentions[:, 0], mentions[:, 1]
-    if with_passages:
-        rows, columns = np.concatenate([np.arange(passages), rows]), np.concatenate([np.arange(passages), columns])
-    incidence = Incidence.from_pairs(rows, columns, num_rows=passages, num_columns=nodes)
-    return incidence.normalised() if policy.projection.row_normalised else incidence
+def _with_passages(mentions: Incidence, passage: NDArray[np.int64]) -> Incidence:
+    """A passage holds its entities, and itself."""
+    own = np.arange(mentions.num_rows)
+    rows, columns = np.concatenate([own, passage]), np.concatenate([own, mentions.indices])
+    return Incidence.from_pairs(rows, columns, num_rows=mentions.num_rows, num_columns=mentions.num_columns)

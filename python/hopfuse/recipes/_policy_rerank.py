@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ..index import Index
 from ..types import Hits
-from ..types.hits import PAD_ID, PAD_SCORE
 from ._fact_gate import Verdict
 from ._policy import Policy
 from ._policy_graph import PolicyGraph
+from ._ragged import entries_of
+from ._rows import widened
 
 TERMS = ("title", "coverage", "path", "hub")
 
@@ -58,7 +59,7 @@ class Reranker:
                 terms[name][b, : ids.size] = values
         for name, values in terms.items():
             total += self.weights[name] * values
-        return Reranked(_best(pool, held, total.astype(np.float32), k), pool, terms)
+        return Reranked(widened(Hits(pool.ids, total, pool.counts), k), pool, terms)
 
     def _terms(
         self, query: str, ids: NDArray[np.int64], seeds: Mapping[int, float], kept: Sequence[Verdict]
@@ -102,28 +103,10 @@ class _Titles:
         """The share of each title's words that a text has; 0 without a title."""
         named = np.zeros(len(self._number) + 1, bool)
         named[[self._number[word] for word in _words(text) if word in self._number]] = True
-        begin, count = self._indptr[ids], self._indptr[ids + 1] - self._indptr[ids]
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        found = named[self._words[np.repeat(begin, count) + within]]
-        hits = np.bincount(np.repeat(np.arange(ids.size), count), found, ids.size)
+        words, count = entries_of(self._indptr, self._words, ids)
+        hits = np.bincount(np.repeat(np.arange(ids.size), count), named[words], ids.size)
         return np.asarray(hits / np.maximum(count, 1), np.float64)
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text.casefold()))
-
-
-def _best(pool: Hits, held: NDArray[np.bool_], scores: NDArray[np.float32], k: int) -> Hits:
-    """Higher score first, then lower id."""
-    order = np.lexsort((pool.ids, -scores, ~held))[:, :k]
-    kept = np.take_along_axis(held, order, axis=1)
-    ids = np.where(kept, np.take_along_axis(pool.ids, order, axis=1), PAD_ID)
-    values = np.where(kept, np.take_along_axis(scores, order, axis=1), np.float32(PAD_SCORE))
-    return Hits._trusted(*_padded(ids, values, k), np.minimum(pool.counts, k))
-
-
-def _padded(
-    ids: NDArray[np.int64], values: NDArray[np.float32], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    missing = ((0, 0), (0, k - ids.shape[1]))
-    return np.pad(ids, missing, constant_values=PAD_ID), np.pad(values, missing, constant_values=PAD_SCORE)

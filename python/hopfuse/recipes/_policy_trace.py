@@ -83,8 +83,8 @@ class _Walk:
             threads=self._recipe.threads,
             **options,
         ).scores
-        x = self.mass @ (each.astype(np.float64) * self._sums(each)[:, None])
-        shares = self.mass * self._sums(each) / x.sum()
+        shares = self.mass * self._sums(each)
+        shares /= shares.sum()
         projected = project(each, prepared.incidence, scale=prepared.scale, threads=self._recipe.threads)
         return np.asarray(shares[:, None] * projected[:, list(passages)].astype(np.float64), np.float64)
 

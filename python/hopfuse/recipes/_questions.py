@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..ops._checks import is_real
 from ..types import Seeds
 from ..types.arrays import to_numpy
 from ._allowed import View
@@ -28,20 +29,16 @@ def check_queries(queries: Any) -> None:
 
 def checked_threshold(threshold: Any) -> float:
     """A cosine similarity from which a name counts as matched."""
-    if not _is_real(threshold) or not -1 <= threshold <= 1:
+    if not is_real(threshold) or not -1 <= threshold <= 1:
         raise InputError(f"entity_threshold is {threshold!r}; it must be a cosine similarity, in [-1, 1]")
     return float(threshold)
 
 
 def checked_damping(damping: Any) -> float:
     """One number, for all queries."""
-    if not _is_real(damping) or not 0 <= damping < 1:
+    if not is_real(damping) or not 0 <= damping < 1:
         raise InputError(f"damping is {damping!r}; it must be one number in [0, 1), for all queries")
     return float(damping)
-
-
-def _is_real(number: Any) -> bool:
-    return isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
 
 
 def question_vectors(

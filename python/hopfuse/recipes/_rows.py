@@ -23,6 +23,16 @@ def spread(hits: Hits, rows: NDArray[np.int64], batch: int) -> Hits:
     return Hits._trusted(ids, scores, counts)
 
 
+def widened(hits: Hits, k: int) -> Hits:
+    """The first k hits, in rows that have room for k."""
+    first, short = hits.head(k), ((0, 0), (0, max(0, k - hits.ids.shape[1])))
+    ids, scores = (
+        np.pad(first.ids, short, constant_values=PAD_ID),
+        np.pad(first.scores, short, constant_values=PAD_SCORE),
+    )
+    return Hits._trusted(ids, scores, first.counts)
+
+
 def filled(hits: Hits, other: Hits) -> Hits:
     """``hits``, with the rows of ``other`` where they are empty."""
     empty = hits.counts == 0

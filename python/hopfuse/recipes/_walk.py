@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..ops._checks import is_real
 from ..ops.calibration import calibrate
 from ..ops.ppr import ppr_topk
 from ..ops.seeding import seed_hits
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 def checked_mass(mass: Any) -> float:
     """Restart mass on passages for each unit on entities."""
-    number = isinstance(mass, int | float | np.integer | np.floating) and not isinstance(mass, bool)
-    if not number or not 0 <= mass < np.inf:
+    if not is_real(mass) or not 0 <= mass < np.inf:
         raise InputError(f"passage_seeds is {mass!r}; it must be a finite number, at least 0")
     return float(mass)
 
@@ -38,8 +38,7 @@ def read_type_weights(graph: Graph, weights: Mapping[str, float] | None) -> NDAr
     for name, weight in weights.items():
         if name not in names:
             raise InputError(f"edge_weights has the type {name!r}; the graph has {', '.join(names)}")
-        number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-        if not number or not 0 <= weight < np.inf:
+        if not is_real(weight) or not 0 <= weight < np.inf:
             raise InputError(f"edge_weights[{name!r}] is {weight!r}; it must be a finite number, at least 0")
     return np.array([weights.get(name, 1.0) for name in names], np.float64)
 

@@ -136,15 +136,13 @@ class PolicyRAG:
         relations = () if index.facts is None else index.facts.relations
         self.names = tuple(index.entity_names)
         labels = LabelSets.from_labels([*self.names, *relations])
-        self._seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
+        seeder = EntitySeeder(index, encoder, checked_threshold(entity_threshold))
         entities = index.entity_corpus
         self._corpus = None if encoder is None or entities is None else entities.with_metric("cosine")
-        self._candidates = CandidateFinder(
-            self.policy, self._seeder, labels, self._corpus, self.prepared.frequency, threads
-        )
+        self._candidates = CandidateFinder(self.policy, seeder, labels, self._corpus, self.prepared.frequency, threads)
         self._facts = FactFinder(index, self.policy, self.names, labels, fact_vectors, threads)
         self._reranker = Reranker(index, self.policy, self.names, self.prepared)
-        self._captured: dict[int, Captured] = {}
+        self._core = self._captured()
 
     def search(
         self,
@@ -193,12 +191,15 @@ class PolicyRAG:
         candidates = self._candidates.add_ends(queries, asked, candidates, kept)
         weights = [phrase_seeds(*pair, self.policy.seeds.most) for pair in zip(candidates, kept, strict=True)]
         seeds = [{e: w / sum(row.values()) for e, w in row.items()} for row in weights]
-        eta = self.prepared.weights_of(edge_weights, len(seeds), _able(seeds))
+        eta = None if edge_weights is None else self.prepared.weights_of(edge_weights, len(seeds), _able(seeds))
         pool, starts = self._walk(seeds, dense, eta)
         ranked = self._reranker.rank(queries, pool, seeds, kept, k)
         hits = filled(ranked.hits, dense) if dense is not None and self.policy.switches.dense_fallback else ranked.hits
         found = PolicyRAGResult(hits, pool, facts, seeds, None)
-        return trace_policy(self, queries, found, candidates, ranked, starts, eta) if explain else found
+        if not explain:
+            return found
+        walked = np.asarray(self.prepared.weights) if eta is None else eta
+        return trace_policy(self, queries, found, candidates, ranked, starts, walked)
 
     def answer(self, queries: Sequence[str], found: PolicyRAGResult) -> list[str]:
         """Answers from the first passages of a search alone, by the language model; what the policy says otherwise.
@@ -241,7 +242,9 @@ class PolicyRAG:
         """What each re-ranking term counts."""
         return self._reranker.weights
 
-    def _walk(self, seeds: Sequence[dict[int, float]], dense: Hits | None, eta: NDArray[Any]) -> tuple[Hits, Seeds]:
+    def _walk(
+        self, seeds: Sequence[dict[int, float]], dense: Hits | None, eta: NDArray[Any] | None
+    ) -> tuple[Hits, Seeds]:
         """The pool of each question, empty where it has no seed, and where the walks of the others start."""
         able, first = _able(seeds), self.index.num_passages
         rows = [{first + e: mass for e, mass in seeds[b].items()} for b in able.tolist()]
@@ -249,18 +252,14 @@ class PolicyRAG:
         if dense is not None and self._passage_mass > 0:
             shares = calibrate(dense.head(self.policy.seeds.passage_list), "min_max", threads=self.threads)
             starts = seed_hits(starts, take(shares, able), self._passage_mass)
-        if eta.ndim == 1 and eta.tolist() == list(self.prepared.weights):
-            found = self._core(starts.nodes.shape[1])(starts.nodes, starts.weights)
-        else:
-            found = self.pool_of(starts, eta)
+        found = self._core(starts.nodes, starts.weights) if eta is None else self.pool_of(starts, eta)
         return spread(found, able, len(seeds)), starts
 
-    def _core(self, width: int) -> Captured:
-        """The walk and the projection from restarts of one width: on a GPU one upload, one graph, one download."""
-        if width not in self._captured:
-            shapes: list[tuple[tuple[int, ...], Any]] = [((width,), np.int64), ((width,), np.float64)]
-            self._captured[width] = capture(lambda *starts: self.pool_of(Seeds(*starts), self.prepared.weights), shapes)
-        return self._captured[width]
+    def _captured(self) -> Captured:
+        """The walk and the projection of restarts of one width: on a GPU one upload, one graph, one download."""
+        width = seed_width(self.policy.seeds.most) + (self.policy.seeds.passage_list if self._passage_mass > 0 else 0)
+        shapes: list[tuple[tuple[int, ...], Any]] = [((width,), np.int64), ((width,), np.float64)]
+        return capture(lambda *starts: self.pool_of(Seeds(*starts), self.prepared.weights), shapes)
 
     def pool_of(self, starts: Seeds, eta: Any) -> Hits:
         """The numeric core: v = typed PPR of the restarts, u = B'v by length and IPF, and its best passages."""

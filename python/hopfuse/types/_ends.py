@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._rows import indptr_of
+
 
 def facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Facts by entity, read-only; one from an entity to itself stands there once.
@@ -25,8 +27,7 @@ def facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int
     fact = np.arange(rows.shape[0], dtype=np.int32)
     other = rows[:, 0] != rows[:, 2]
     end, at = np.concatenate([rows[:, 0], rows[other, 2]]), np.concatenate([fact, fact[other]])
-    indptr = np.zeros(entities + 1, np.int64)
-    np.cumsum(np.bincount(end, minlength=entities), out=indptr[1:])
+    indptr = indptr_of(end, entities)
     incident = at[np.lexsort((at, end))]
     for made in (indptr, incident):
         made.flags.writeable = False

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ._ends import facts_by_end
+from ._rows import ascends, checked_count
 from .arrays import to_numpy
 from .fact_rows import checked, merged, numbered, strings
 
@@ -75,7 +76,7 @@ class Facts:
 
     def __post_init__(self) -> None:
         for name in ("num_entities", "num_passages"):
-            object.__setattr__(self, name, _count(getattr(self, name), name))
+            object.__setattr__(self, name, checked_count(getattr(self, name), name, MOST))
         rows = _integers(self.rows, "rows", (3,))
         indptr, passages = _integers(self.indptr, "indptr", most=MOST + 1), _integers(self.passages, "passages")
         relations = _relations(self.relations)
@@ -119,7 +120,7 @@ class Facts:
         >>> facts.relations, facts.rows.tolist(), facts.indptr.tolist(), facts.passages.tolist()
         (('wrote', 'born in'), [[0, 0, 2], [0, 1, 1]], [0, 2, 3], [0, 1, 1])
         """
-        names, limit = strings(entities, "entities"), _count(num_passages, "num_passages")
+        names, limit = strings(entities, "entities"), checked_count(num_passages, "num_passages", MOST)
         made = merged(numbered(checked(rows, limit), names))
         return cls(*made, num_entities=len(names), num_passages=limit)
 
@@ -138,7 +139,10 @@ class Facts:
         >>> hf.Facts.from_numbers([(0, "wrote", 1, 0), (0, "wrote", 1, 2)], num_entities=2, num_passages=3)
         Facts(facts=1, relations=1, statements=2, entities=2, passages=3)
         """
-        entities, limit = _count(num_entities, "num_entities"), _count(num_passages, "num_passages")
+        entities, limit = (
+            checked_count(num_entities, "num_entities", MOST),
+            checked_count(num_passages, "num_passages", MOST),
+        )
         return cls(*merged(checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
 
     def __len__(self) -> int:
@@ -149,12 +153,6 @@ class Facts:
             f"Facts(facts={len(self)}, relations={len(self.relations)}, statements={self.passages.size}, "
             f"entities={self.num_entities}, passages={self.num_passages})"
         )
-
-
-def _count(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MOST:
-        raise InputError(f"{name} is {value!r}; it must be an integer 0 .. {MOST}")
-    return int(value)
 
 
 def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = MOST) -> NDArray[Any]:
@@ -200,6 +198,5 @@ def _check_statements(indptr: NDArray[Any], passages: NDArray[Any], facts: int, 
         raise InputError("indptr does not ascend strictly; each fact is stated by at least one passage")
     if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
         raise InputError(f"passages holds a row outside 0 .. {num_passages - 1}")
-    falls = np.flatnonzero(passages[1:] <= passages[:-1]) + 1
-    if not np.isin(falls, indptr).all():
+    if not ascends(passages, indptr):
         raise InputError("passages do not ascend within a fact")

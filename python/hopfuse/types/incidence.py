@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ._rows import ascends, check_array, check_indptr, checked_count, indptr_of
 from .arrays import to_numpy
+from .graph import Graph
 
 MOST = 2**31 - 1
 """The most rows, and the most columns."""
@@ -49,7 +51,7 @@ class Incidence:
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_columns", _count(self.num_columns, "num_columns"))
+        object.__setattr__(self, "num_columns", checked_count(self.num_columns, "num_columns", MOST))
         _check_arrays(self)
         _check_entries(self)
         if self.weights is not None:
@@ -86,17 +88,49 @@ class Incidence:
         >>> hf.Incidence.from_pairs([1, 0], [0, 2], [0.5, 2.0], num_rows=2, num_columns=3).indices
         array([2, 0], dtype=int32)
         """
-        limit = {"rows": _count(num_rows, "num_rows"), "columns": _count(num_columns, "num_columns")}
-        row, column = _numbers(rows, "rows", limit["rows"]), _numbers(columns, "columns", limit["columns"])
+        count, width = checked_count(num_rows, "num_rows", MOST), checked_count(num_columns, "num_columns", MOST)
+        row, column = _numbers(rows, "rows", count), _numbers(columns, "columns", width)
         if row.size != column.size:
             raise InputError(f"there are {row.size} rows and {column.size} columns; they must be pairs")
         given = None if weights is None else _read_weights(weights, row.size)
         order = np.lexsort((column, row))
         _refuse_twice(row, column, order)
-        indptr = np.zeros(limit["rows"] + 1, np.int64)
-        np.cumsum(np.bincount(row, minlength=limit["rows"]), out=indptr[1:])
         kept = None if given is None else given[order]
-        return cls(indptr, column[order].astype(np.int32), kept, num_columns=limit["columns"])
+        return cls(indptr_of(row, count), column[order].astype(np.int32), kept, num_columns=width)
+
+    @classmethod
+    def from_graph(cls, graph: Graph, num_rows: int) -> Incidence:
+        """Which of the nodes behind the first ones each of the first is joined to: passages, and their entities.
+
+        Parameters
+        ----------
+        graph : Graph
+            Edges of any type and direction; a neighbour counts once.
+        num_rows : int
+            P: nodes 0 .. P-1 are the rows; the columns are all nodes.
+
+        Returns
+        -------
+        Incidence
+
+        Raises
+        ------
+        InputError
+            More rows than the graph has nodes.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Incidence.from_graph(hf.Graph.from_edges([0, 3, 2, 0], [2, 1, 3, 1]), 2).indices
+        array([2, 3], dtype=int32)
+        """
+        rows = checked_count(num_rows, "num_rows", graph.num_nodes)
+        src, dst, _, _ = graph.edges()
+        low, high = np.minimum(src, dst), np.maximum(src, dst)
+        between = (low < rows) & (high >= rows)
+        pairs = np.unique(low[between] * max(graph.num_nodes, 1) + high[between])
+        low, high = pairs // max(graph.num_nodes, 1), pairs % max(graph.num_nodes, 1)
+        return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
 
     @property
     def num_rows(self) -> int:
@@ -132,12 +166,6 @@ class Incidence:
             f"Incidence(rows={self.num_rows}, columns={self.num_columns}, entries={self.indices.size}, "
             f"weighted={self.weights is not None})"
         )
-
-
-def _count(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MOST:
-        raise InputError(f"{name} is {value!r}; it must be a whole number from 0 to {MOST}")
-    return int(value)
 
 
 def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
@@ -183,17 +211,10 @@ def _check_arrays(incidence: Incidence) -> None:
     wanted = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
     for name, dtype in wanted.items():
         array = getattr(incidence, name)
-        if name == "weights" and array is None:
-            continue
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-            raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
-        if not array.flags.c_contiguous:
-            raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
-        if not array.flags.aligned:
-            raise InputError(f"{name} is not aligned in memory; pass a copy of it")
-    indptr, entries = incidence.indptr, incidence.indices.size
-    if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
-        raise InputError(f"indptr does not ascend from 0 to {entries}")
+        if name != "weights" or array is not None:
+            check_array(array, name, dtype)
+    entries = incidence.indices.size
+    check_indptr(incidence.indptr, entries)
     if incidence.num_rows > MOST:
         raise InputError(f"there are {incidence.num_rows} rows; there may be {MOST}")
     if incidence.weights is not None and incidence.weights.size != entries:
@@ -204,6 +225,5 @@ def _check_entries(incidence: Incidence) -> None:
     indices = incidence.indices
     if indices.size and (indices.min() < 0 or indices.max() >= incidence.num_columns):
         raise InputError(f"indices holds a column outside 0 .. {incidence.num_columns - 1}")
-    falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
-    if not np.isin(falls, incidence.indptr).all():
+    if not ascends(indices, incidence.indptr):
         raise InputError("indices do not ascend within a row")

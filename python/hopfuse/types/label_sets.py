@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ._rows import ascends, check_array, check_indptr
 from .term_matrix import check_words
 
 Unit = Literal["bigrams", "words"]
@@ -94,7 +95,7 @@ class LabelSets:
         ('new', 'new 2', 'york', 'york 2')
         """
         _check_options(unit, repeats)
-        rows = [list(_elements(label, unit, repeats)) for label in _texts(labels, "labels")]
+        rows = [list(elements(label, unit, repeats)) for label in _texts(labels, "labels")]
         vocabulary = sorted({element for row in rows for element in row})
         number = {element: at for at, element in enumerate(vocabulary)}
         indptr, members = _numbered([[number[element] for element in row] for row in rows])
@@ -122,7 +123,7 @@ class LabelSets:
         rows = []
         for text in _texts(texts, "texts"):
             known, total = [], 0
-            for element in _elements(text, self.unit, self.repeats):
+            for element in elements(text, self.unit, self.repeats):
                 total += 1
                 if element in self._number:
                     known.append(self._number[element])
@@ -139,7 +140,8 @@ class LabelSets:
         )
 
 
-def _elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
+def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
+    """What a text is made of; each once, or numbered where repeats count."""
     lowered = text.lower()
     if unit == "words":
         every: Iterator[str] = iter(_WORD.findall(lowered))
@@ -183,16 +185,9 @@ def _check_options(unit: Any, repeats: Any) -> None:
 def _check_members(sets: LabelSets) -> None:
     indptr, members = sets.indptr, sets.members
     for name, array, dtype in (("indptr", indptr, np.int64), ("members", members, np.int32)):
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-            raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
-        if not array.flags.c_contiguous:
-            raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
-        if not array.flags.aligned:
-            raise InputError(f"{name} is not aligned in memory; pass a copy of it")
-    if not indptr.size or indptr[0] != 0 or indptr[-1] != members.size or (indptr[1:] < indptr[:-1]).any():
-        raise InputError(f"indptr does not ascend from 0 to {members.size}")
+        check_array(array, name, dtype)
+    check_indptr(indptr, members.size)
     if members.size and (members.min() < 0 or members.max() >= len(sets.vocabulary)):
         raise InputError(f"members holds a number outside 0 .. {len(sets.vocabulary) - 1}")
-    falls = np.flatnonzero(members[1:] <= members[:-1]) + 1
-    if not np.isin(falls, indptr).all():
+    if not ascends(members, indptr):
         raise InputError("members do not ascend within a label")

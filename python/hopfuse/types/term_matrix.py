@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ._rows import ascends, check_indptr
 
 METHODS = ("lucene", "robertson", "atire")
 """The variants of BM25 that give a passage without a word nothing for it, so that a sparse matrix holds them."""
@@ -125,12 +126,10 @@ def _check_entries(matrix: TermMatrix) -> None:
             f"{len(matrix.terms)} terms, {indptr.size} offsets, {passages.size} passages and {scores.size} scores "
             "do not fit together"
         )
-    if indptr[0] != 0 or indptr[-1] != passages.size or (indptr[1:] < indptr[:-1]).any():
-        raise InputError(f"indptr does not ascend from 0 to {passages.size}")
+    check_indptr(indptr, passages.size)
     if passages.size and (passages.min() < 0 or passages.max() >= matrix.num_passages):
         raise InputError(f"passages holds a row outside 0 .. {matrix.num_passages - 1}")
-    falls = np.flatnonzero(passages[1:] <= passages[:-1]) + 1
-    if not np.isin(falls, indptr).all():
+    if not ascends(passages, indptr):
         raise InputError("passages do not ascend within a term")
     if not (np.isfinite(scores) & (scores > 0)).all():
         raise InputError("scores has one that is not a finite number above 0")

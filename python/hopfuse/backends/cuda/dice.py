@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...types import LabelSets
-from .residents import require, resident_key
+from .residents import require, resident_key, upload_some
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 128
@@ -28,7 +28,9 @@ def resident(runtime: Runtime, labels: LabelSets) -> Resident:
     if key not in labels._prepared:
         require(runtime, labels.indptr.nbytes + labels.members.nbytes, "the label sets")
         with runtime.resident():
-            labels._prepared[key] = Resident(runtime, runtime.upload(labels.indptr), _upload(runtime, labels.members))
+            labels._prepared[key] = Resident(
+                runtime, runtime.upload(labels.indptr), upload_some(runtime, labels.members)
+            )
     found: Resident = labels._prepared[key]
     return found
 
@@ -46,13 +48,8 @@ def dice(
     scores = runtime.empty(count, np.float32)
     if count:
         there = resident(runtime, labels)
-        queries = [runtime.upload(query_indptr), _upload(runtime, query_units), np.int64(indptr.size - 1)]
+        queries = [runtime.upload(query_indptr), upload_some(runtime, query_units), np.int64(indptr.size - 1)]
         rows = [runtime.upload(indptr), runtime.upload(candidates), np.int32(parts), np.int64(count)]
         arguments: list[Any] = [there.indptr, there.members, *queries, *rows, scores]
         runtime.launch("dice_f32", blocks(count, THREADS), THREADS, arguments)
     return scores
-
-
-def _upload(runtime: Runtime, array: NDArray[np.int32]) -> DeviceArray:
-    """A kernel reads no element of an empty array, but takes its address."""
-    return runtime.upload(array if array.size else np.zeros(1, np.int32))

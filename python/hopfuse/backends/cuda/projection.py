@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...types import Incidence
-from .residents import require, resident_key
+from .residents import require, resident_key, upload_some
 from .runtime import DeviceArray, Runtime, blocks
 from .selection import Selection, Sizes, TopkHits
 
@@ -32,8 +32,8 @@ def resident(runtime: Runtime, incidence: Incidence) -> Resident:
         nbytes = incidence.indptr.nbytes + incidence.indices.nbytes + (0 if weights is None else weights.nbytes)
         require(runtime, nbytes, "the incidence")
         with runtime.resident():
-            there = None if weights is None else _upload(runtime, weights)
-            rows = runtime.upload(incidence.indptr), _upload(runtime, incidence.indices)
+            there = None if weights is None else upload_some(runtime, weights)
+            rows = runtime.upload(incidence.indptr), upload_some(runtime, incidence.indices)
             incidence._prepared[key] = Resident(runtime, *rows, there)
     found: Resident = incidence._prepared[key]
     return found
@@ -103,7 +103,7 @@ def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
 def _rows(runtime: Runtime, incidence: Incidence, scale: NDArray[np.float32] | None) -> list[Any]:
     """indptr, indices, weight and scale."""
     there = resident(runtime, incidence)
-    return [there.indptr, there.indices, there.weights, None if scale is None else _upload(runtime, scale)]
+    return [there.indptr, there.indices, there.weights, None if scale is None else upload_some(runtime, scale)]
 
 
 def _grid(rows: int, batch: int) -> int:
@@ -113,8 +113,3 @@ def _grid(rows: int, batch: int) -> int:
 def _readable(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
     """Of no columns nothing is read, but an address is taken."""
     return scores if scores.size else runtime.zeros(1, np.float32)
-
-
-def _upload(runtime: Runtime, array: NDArray[Any]) -> DeviceArray:
-    """A kernel reads no element of an empty array, but takes its address."""
-    return runtime.upload(array if array.size else np.zeros(1, array.dtype))

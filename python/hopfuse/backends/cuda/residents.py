@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...errors import BackendError
 from ...types import Corpus, Graph, Incidence, LabelSets
-from .runtime import Runtime
+from .runtime import DeviceArray, Runtime
 
 
 def resident_key(runtime: Runtime) -> str:
@@ -22,6 +25,11 @@ def require(runtime: Runtime, nbytes: int, what: str) -> None:
             f"{what} needs {nbytes / 2**20:,.1f} MiB on the device, which has {free / 2**20:,.1f} MiB free: release "
             "others (hopfuse.release), store vectors as float16 or bfloat16, or use backend='cpu'"
         )
+
+
+def upload_some(runtime: Runtime, array: NDArray[Any]) -> DeviceArray:
+    """The array, or of an empty one a single element: a kernel reads none of it, but takes its address."""
+    return runtime.upload(array if array.size else np.zeros(1, array.dtype))
 
 
 def residents(runtime: Runtime, held: Graph | Corpus | Incidence) -> list[Any]:
