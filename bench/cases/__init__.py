@@ -6,6 +6,7 @@ import hopfuse as hf
 
 from .base import Case
 from .dense import Dense
+from .dice import Dice
 from .fusion import Fusion, MinMaxSum, ReciprocalRanks, ThreeLists
 from .graphs import atlas, musique
 from .hipporag import HippoRag
@@ -43,6 +44,7 @@ CASES: dict[str, Case] = {
     "fusion-rrf": Case(("ranx",), ReciprocalRanks),
     "fusion-min-max": Case(("ranx",), MinMaxSum),
     "project": Case(("scipy-product",), Projection),
+    "dice": Case(("python-dice", "numpy-dice"), Dice),
     "hipporag-hotpotqa": Case(("hipporag-igraph",), HippoRag),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
 }

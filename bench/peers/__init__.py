@@ -12,9 +12,11 @@ from .hipporag_igraph import HippoRagIgraph
 from .igraph_ppr import IgraphPpr
 from .networkx_ppr import NetworkxPpr
 from .numba_ppr import NumbaPpr
+from .numpy_dice import NumpyDice
 from .numpy_fusion import NumpyFusion
 from .numpy_matmul import NumpyMatmul
 from .oracle_fusion import OracleFusion
+from .python_dice import PythonDice
 from .ranx_fusion import RanxFusion
 from .scipy_ppr import ScipyPpr
 from .scipy_product import ScipyProduct
@@ -37,9 +39,11 @@ PEERS: dict[str, type[Peer]] = {
     "igraph": IgraphPpr,
     "networkx": NetworkxPpr,
     "numba": NumbaPpr,
+    "numpy-dice": NumpyDice,
     "numpy-fusion": NumpyFusion,
     "numpy-matmul": NumpyMatmul,
     "oracle-fusion": OracleFusion,
+    "python-dice": PythonDice,
     "ranx": RanxFusion,
     "scipy": ScipyPpr,
     "scipy-product": ScipyProduct,
