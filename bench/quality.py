@@ -70,12 +70,6 @@ def texts_of(index: hf.Index) -> list[str]:
     return [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
 
 
-def fact_texts(index: hf.Index) -> list[str]:
-    """Each fact as a sentence: what a fact's vector is of."""
-    names, facts = list(index.entity_names), index.facts
-    return [f"{names[head]} {facts.relations[kind]} {names[tail]}" for head, kind, tail in facts.rows.tolist()]
-
-
 def tuned_section(index: hf.Index, folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
     """PhaseGraph's pools, as long as any setting takes them."""
     ask = asked(folder)
@@ -95,7 +89,8 @@ def asked(folder: Path) -> dict[str, Any]:
 def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
     """The single legs, fusions of two and of three over the same pools, and the other recipes."""
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder)
-    policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=encoder.encode_passages(fact_texts(index)))
+    facts = encoder.encode_passages(index.facts.texts(index.entity_names))
+    policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=facts)
     words, sqlite = BM25(index.lexical), FTS5.build(texts_of(index))
     with_words = hf.recipes.PhaseGraph(index, encoder=encoder, lexical=words)
     hybrids = {

@@ -186,3 +186,19 @@ def test_a_name_of_several_entities_harms_none_but_its_facts() -> None:
     made = hf.Facts.from_names([("c", "r", "a", 0)], ["a", "b", "b", "c", "b"], 1)
     assert made.rows.tolist() == [[3, 0, 0]]
     assert made.num_entities == 5
+
+
+@given(stated=STATED)
+def test_texts_are_the_triples_words_in_the_order_of_the_facts(stated: list[tuple[str, str, str, int]]) -> None:
+    entities = list("edcbaf")
+    made = hf.Facts.from_names(stated, entities, 4)
+    assert made.texts(entities) == list(dict.fromkeys(f"{head} {kind} {tail}" for head, kind, tail, _ in stated))
+
+
+def test_texts_need_a_name_for_each_entity() -> None:
+    made = facts()
+    assert made.texts(["a", "b", ""]) == ["a knows b", "b is b", "b knows a"]
+    with pytest.raises(InputError, match="entities has 2 names; the facts are of 3: give one for each"):
+        made.texts(["a", "b"])
+    with pytest.raises(InputError, match="entities must be a sequence of strings"):
+        made.texts("abc")

@@ -145,6 +145,37 @@ class Facts:
         )
         return cls(*merged(checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
 
+    def texts(self, entities: Sequence[str]) -> list[str]:
+        """Each fact as the words "head relation tail": what a fact's vector is of.
+
+        Parameters
+        ----------
+        entities : sequence of str, E names
+            In the order of their numbers, as ``index.entity_names`` has them.
+
+        Returns
+        -------
+        list of str, F entries
+
+        Raises
+        ------
+        InputError
+            Names that are not strings, or not one for each entity.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> names = ["Ada", "London", "Notes"]
+        >>> hf.Facts.from_names([("Ada", "wrote", "Notes", 0), ("Ada", "born in", "London", 1)], names, 2).texts(names)
+        ['Ada wrote Notes', 'Ada born in London']
+        """
+        names = strings(entities, "entities")
+        if len(names) != self.num_entities:
+            raise InputError(
+                f"entities has {len(names)} names; the facts are of {self.num_entities}: give one for each"
+            )
+        return [f"{names[head]} {self.relations[kind]} {names[tail]}" for head, kind, tail in self.rows.tolist()]
+
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
