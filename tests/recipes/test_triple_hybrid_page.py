@@ -1,0 +1,52 @@
+"""The examples of docs/triple-hybrid.md run, one after another, and its defaults are the recipe's."""
+
+from __future__ import annotations
+
+import re
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.recipes.triple_hybrid import MODES, SCALES
+
+PAGE = Path(__file__).parents[2] / "docs" / "triple-hybrid.md"
+
+
+def test_the_examples_run() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 8
+    known: dict[str, Any] = {}
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"{PAGE.name}, block {number}", "exec"), known)
+        assert isinstance(known["found"], hf.recipes.TripleHybridResult)
+    assert known["found"].lists.keys() == {"vector", "graph"}
+    assert known["tied"].hits.scores[0, 0] > known["tied"].hits.scores[0, 1] == 1.0
+
+
+def test_it_names_every_option_and_every_mode() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    made = set(signature(hf.recipes.TripleHybrid).parameters) - {"triples"}
+    asked = set(signature(hf.recipes.TripleHybrid.search).parameters) - {"self", "queries"}
+    for name in made | asked:
+        assert re.search(rf"`{name}\b|{name}=|\"{name}\"", text), name
+    for value in (*MODES, *SCALES):
+        assert f'"{value}"' in text
+
+
+def test_the_steps_of_float32_that_it_states() -> None:
+    bias = np.float32(1e-6)
+    for score, steps in ((1.0, 8), (0.75, 17)):
+        here = np.float32(score)
+        assert round(float(here + bias - here) / float(np.spacing(here))) == steps
+
+
+def test_what_it_says_of_case_spaces_and_characters() -> None:
+    """ß, final sigma, a no-break space and characters beyond U+FFFF, each by a coefficient."""
+    pairs = [("Straße", "STRASSE"), ("οδος", "οδοσ"), ("ab\u00a0cd", "abcd"), ("\U0001f600", "\U0001f600"), ("x", "x")]
+    for own, other in pairs:
+        labels = hf.LabelSets.from_labels([own], repeats=True)
+        assert hf.dice_scores([other], labels, [0], indptr=[0, 1])[0] < 1.0, own
+    labels = hf.LabelSets.from_labels(["ab cd"], repeats=True)
+    assert hf.dice_scores(["ab\u00a0CD"], labels, [0], indptr=[0, 1]).tolist() == [1.0]
