@@ -11,6 +11,7 @@ from functools import lru_cache
 from ._folding import fold
 
 _ARTICLE = re.compile(r"^\s*(?:the|a|an)\s+(?=\S)")  # before a space: in "A. Lovelace" it is an initial
+_LETTERS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_])+(?!\S)")  # "u s a", of "U.S.A."
 _TELLING = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
 _WITHIN_NUMBERS = frozenset(".,:/")
 _MINUS = frozenset("-−")
@@ -23,19 +24,21 @@ def canonical_key(name: str) -> str:
     -------
     str
         Folded (NFKC, case), without a leading "the", "a" or "an"; punctuation and spaces are single spaces, but for
-        ``# % & @ * + $``, for ``. , : /`` between digits and for a minus before a number. What is nothing but
-        punctuation stays as it is folded.
+        ``# % & @ * + $``, for ``. , : /`` between digits and for a minus before a number. Single letters that only
+        these stand between are one word: "U.S." and "U. S." are "us". What is nothing but punctuation stays as it is
+        folded.
 
     Examples
     --------
     >>> from hopfuse.extract import canonical_key
-    >>> [canonical_key(name) for name in ("The  Analytical-Engine", "C++", "A. Lovelace", "-1.5")]
-    ['analytical engine', 'c++', 'a lovelace', '-1.5']
+    >>> [canonical_key(name) for name in ("The  Analytical-Engine", "C++", "A. Lovelace", "U.S.", "-1.5")]
+    ['analytical engine', 'c++', 'a lovelace', 'us', '-1.5']
     """
     folded = fold(name, case_sensitive=False)
     begin = next((i for i, character in enumerate(folded) if not _separates(character) or character in _MINUS), 0)
     bare = _ARTICLE.sub("", folded[begin:])
-    return " ".join(_spaced(bare).split()) or " ".join(folded.split())
+    words = " ".join(_spaced(bare).split()) or " ".join(folded.split())
+    return _LETTERS.sub(lambda letters: letters[0].replace(" ", ""), words)
 
 
 class NameTable:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -164,21 +165,23 @@ class Memory:
         )
 
     def abbreviated(self, forms: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
-        """Pairs of entities whose names are a short form and its long form, shape (S, 2).
+        """Pairs of entities whose names are a short form, its long form, or one with the other in parentheses.
 
         Parameters
         ----------
         forms : iterable of (str, str)
-            Such as :func:`abbreviations` of the texts finds.
+            Short and long, such as :func:`abbreviations` of the texts finds, and of the names.
+
+        Returns
+        -------
+        ndarray of int64, shape (S, 2)
+            a < b in each row, rows ascending.
         """
         number = {canonical_key(name): e for e, row in enumerate(self._names()) for name in row}
-        pairs = {
-            (min(a, b), max(a, b))
-            for short, long in forms
-            if (a := number.get(canonical_key(short))) is not None
-            and (b := number.get(canonical_key(long))) is not None
-            and a != b
-        }
+        pairs = set[tuple[int, int]]()
+        for short, long in forms:
+            keys = map(canonical_key, (short, long, f"{long} ({short})", f"{short} ({long})"))
+            pairs.update(combinations(sorted({number[key] for key in keys if key in number}), 2))
         return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
     def _names(self) -> Iterable[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..index.columns import texts
 from ..index.readers import read_table
 from ..index.tables import Spec
+from ._camel_case import words_of
 from .extraction import Extraction, Triple
 
 _COLUMNS = ("head", "relation", "tail")
@@ -33,8 +34,9 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     path : str or path
         ``.tsv`` (head, relation, tail; no quoting; a first line that holds a column's name is a header), ``.parquet``
         (columns of these names; needs the extra ``arrow``) or ``.nt`` (N-Triples). An IRI becomes what stands behind
-        its last ``#`` or ``/``, percent signs decoded and ``_`` as a space; a literal its text, without type and
-        language; a blank node its label.
+        its last ``#`` or ``/``, percent signs decoded and ``_`` as a space, a predicate's also in the words of its
+        camelCase ("directedBy" is "directed by", "hasISBN" "has ISBN"); a literal its text, without type and language;
+        a blank node its label.
 
     Returns
     -------
@@ -58,9 +60,9 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     >>> from hopfuse.extract import read_triples
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "facts.nt")
-    ...     _ = file.write_text('<http://a.org/Ada_Lovelace> <http://a.org#wrote> "notes"@en .')
+    ...     _ = file.write_text('<http://a.org/Ada_Lovelace> <http://a.org#bornIn> "London"@en .')
     ...     read_triples(file)
-    [('Ada Lovelace', 'wrote', 'notes')]
+    [('Ada Lovelace', 'born in', 'London')]
     """
     file = Path(path)
     if file.suffix.lower() == ".nt":
@@ -108,7 +110,7 @@ def _n_triples(file: Path) -> list[Triple]:
         try:
             head = blank if subject is None else _local(subject)
             tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
-            found.append(_whole((head, _local(predicate), tail), where))
+            found.append(_whole((head, words_of(_local(predicate)), tail), where))
         except ValueError as error:
             raise InputError(f"{where}: {error}") from None
     return found

@@ -1,0 +1,55 @@
+"""Names that are letters with dots, and names that hold their own abbreviation."""
+
+from __future__ import annotations
+
+import pytest
+from hopfuse.extract import Extraction, abbreviations, build_memory, canonical_key
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("us", ("U.S.", "US", "u.s.", "U. S.", "the U.S", "U S")),
+        ("usa", ("U.S.A.", "USA", "U. S. A.")),
+        ("jrr tolkien", ("J.R.R. Tolkien", "J. R. R. Tolkien", "J R R Tolkien", "JRR Tolkien", "J.-R. R. Tolkien")),
+        ("washington dc", ("Washington, D.C.", "Washington DC", "Washington (D.C.)")),
+        ("ac milan", ("A.C. Milan", "A. C. Milan", "AC Milan")),
+        ("us led", ("U.S.-led", "US-led")),
+        ("abc", ("a.b. c", "A.B.C.", "ABC")),
+        ("éu", ("É.U.", "ÉU")),
+    ],
+)
+def test_letters_are_one_word_with_or_without_dots(key: str, names: tuple[str, ...]) -> None:
+    assert {canonical_key(name) for name in names} == {key}
+    assert canonical_key(key) == key
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("St. Louis", "st louis"),
+        ("3.5", "3.5"),
+        ("No. 3.5 b", "no 3.5 b"),
+        ("George W. Bush", "george w bush"),
+        ("A. Lovelace", "a lovelace"),
+        ("Hard Day's Night", "hard day s night"),
+        ("Ph.D.", "ph d"),
+        ("www.a.org", "www a org"),
+        ("R&B", "r&b"),
+        ("C. 1 2", "c 1 2"),
+    ],
+)
+def test_other_dots_part_words(name: str, key: str) -> None:
+    assert canonical_key(name) == key
+
+
+def test_a_country_is_one_entity_however_it_is_written() -> None:
+    memory = build_memory([Extraction("a", "", "", ("U.S.", "us")), Extraction("b", "", "", ("the U.S.", "U.S."))])
+    assert (memory.entities, memory.aliases) == (("U.S.",), (("us", "the U.S."),))
+
+
+def test_a_name_with_its_abbreviation_is_joined_with_both() -> None:
+    names = ("IMF", "International Monetary Fund", "International Monetary Fund (IMF)", "UN (United Nations)", "U.N.")
+    memory = build_memory([Extraction("a", "", "", (*names, "Alien (film)", "Alien"))])
+    assert memory.abbreviated(abbreviations(memory.entities)).tolist() == [[0, 1], [0, 2], [1, 2], [3, 4]]
+    assert memory.abbreviated([]).shape == (0, 2)
