@@ -54,6 +54,7 @@ class Question:
     text: str
     hops: int
     answers: tuple[str, ...]
+    topic: str
 
 
 def questions_of(folder: Path, most: int) -> list[Question]:
@@ -62,8 +63,13 @@ def questions_of(folder: Path, most: int) -> list[Question]:
     for hops in HOPS:
         rows = [(text, tuple(answers.split("|"))) for text, answers in _tsv(folder / f"qa_{hops}hop_dev.txt")]
         rows.sort(key=lambda row: hashlib.md5(row[0].encode(), usedforsecurity=False).digest())
-        chosen += [Question(re.sub(r"[\[\]]", "", text), hops, answers) for text, answers in rows[:most]]
+        chosen += [_question(text, hops, answers) for text, answers in rows[:most]]
     return chosen
+
+
+def _question(text: str, hops: int, answers: tuple[str, ...]) -> Question:
+    topic = re.search(r"\[(.+)\]", text)
+    return Question(re.sub(r"[\[\]]", "", text), hops, answers, topic[1] if topic else "")
 
 
 def triples_of(folder: Path) -> hf.Triples:

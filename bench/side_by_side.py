@@ -16,18 +16,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from . import metaqa
+from . import metaqa, metaqa_files
 from .markdown import table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-FOLDERS = ("hotpotqa", "musique-train", "musique-openie")
+FOLDERS = ("hotpotqa", "musique-train", "musique-openie", "metaqa")
 AGAINST = "last_hop@5"
 METRICS = ("recall@2", "recall@5", "recall@10", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
 
 
-def build_arguments(folder: Path) -> list[str]:
-    """Of ``hopfuse build``: the folder's own graph and vectors, or a memory of its triples."""
+def build_arguments(folder: Path, work: Path) -> list[str]:
+    """Of ``hopfuse build``: the folder's own graph and vectors, or a memory of its triples, or files made in work."""
+    if (folder / "kb.tsv").exists():
+        metaqa_files.write_files(folder, work)
+        return metaqa_files.build_arguments(work)
     passages = ["--passages", str(folder / "passages.jsonl"), "--lexical", "--metric", "cosine"]
     if (folder / "openie.jsonl").exists():
         return [*passages, "--from", str(folder / "openie.jsonl"), "--encoder", "wordllama", "--synonyms", "0.8"]
@@ -42,17 +45,21 @@ def build_arguments(folder: Path) -> list[str]:
 
 def compare_arguments(folder: Path, work: Path) -> list[str]:
     """Of ``hopfuse compare``: the folder's vectors and entities of the questions, where it has them."""
-    rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
-    asked = [{"id": row["id"], "text": row["question"]} for row in rows]
+    judged = (work if (folder / "kb.tsv").exists() else folder) / "queries.jsonl"
+    rows = [json.loads(line) for line in judged.read_text(encoding="utf-8").splitlines()]
+    asked = [
+        {"id": row["id"], "text": row["question"], **({"entities": [row["topic"]]} if "topic" in row else {})}
+        for row in rows
+    ]
     vectors = ["--encoder", "wordllama"]
     if (folder / "query_entities.jsonl").exists():
         lines = (folder / "query_entities.jsonl").read_text(encoding="utf-8").splitlines()
         for row, line in zip(asked, lines, strict=True):
             row["entities"] = [name for name, _ in json.loads(line)["entities"]]
         vectors = ["--vectors", str(folder / "query_emb.f16.npy")]
-    queries = work / "queries.jsonl"
+    queries = work / "asked.jsonl"
     queries.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
-    return ["--queries", str(queries), "--qrels", str(folder / "queries.jsonl"), *vectors, "--against", AGAINST]
+    return ["--queries", str(queries), "--qrels", str(judged), *vectors, "--against", AGAINST]
 
 
 def run(folder: Path, out: Path) -> None:
@@ -60,7 +67,7 @@ def run(folder: Path, out: Path) -> None:
     program = [sys.executable, "-m", "hopfuse.cli"]
     with TemporaryDirectory() as work:
         index = str(Path(work, "index"))
-        subprocess.run([*program, "build", *build_arguments(folder), "--out", index], check=True)
+        subprocess.run([*program, "build", *build_arguments(folder, Path(work)), "--out", index], check=True)
         asked = compare_arguments(folder, Path(work))
         done = [*program, "compare", "--index", index, *asked, "--json", str(out), "--overwrite"]
         subprocess.run(done, check=True)

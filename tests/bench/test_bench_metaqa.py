@@ -15,24 +15,10 @@ for module in ("bm25s", "Stemmer"):
     pytest.importorskip(module, reason="the lexical mode is BM25's (extra lexical)")
 
 DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "metaqa"
-FILES = {
-    "kb.tsv": ["Alien\tdirected by\tRidley Scott", "Alien\thas genre\tHorror", "Jaws\tdirected by\tSteven Spielberg"],
-    "entity2text.txt": ["0\tAlien", "1\tRidley Scott", "2\tHorror", "3\tJaws"],
-    "qa_1hop_dev.txt": ["who directed [Alien]\tRidley Scott", "what genre is [Alien]\tHorror"],
-    "qa_2hop_dev.txt": ["films of the director of [Alien]\tAlien|Jaws"],
-    "qa_3hop_dev.txt": [],
-}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name, lines in FILES.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path
-
-
-def test_the_collection_is_what_the_files_say(folder: Path) -> None:
-    made = metaqa.Collection.read(folder, metaqa.WordLlamaEncoder(64))
+def test_the_collection_is_what_the_files_say(metaqa_folder: Path) -> None:
+    made = metaqa.Collection.read(metaqa_folder, metaqa.WordLlamaEncoder(64))
     assert made.triples.entities == ("Alien", "Ridley Scott", "Horror", "Jaws", "Steven Spielberg")
     assert metaqa.entity_texts(made.triples)[:2] == [
         "Alien. Alien directed by Ridley Scott. Alien has genre Horror",
@@ -44,11 +30,11 @@ def test_the_collection_is_what_the_files_say(folder: Path) -> None:
     at = [q.text for q in made.questions].index("films of the director of Alien")
     assert made.qrels.gold[at] == (0, 3)
     assert made.qrels.num_hops.tolist() == [1, 1, 2]
-    assert len(metaqa.questions_of(folder, 1)) == 2
+    assert len(metaqa.questions_of(metaqa_folder, 1)) == 2
 
 
-def test_the_report_has_every_run_in_every_group(folder: Path) -> None:
-    text = metaqa.section(folder, metaqa.WordLlamaEncoder(64))
+def test_the_report_has_every_run_in_every_group(metaqa_folder: Path) -> None:
+    text = metaqa.section(metaqa_folder, metaqa.WordLlamaEncoder(64))
     for group in ("1 hop\n", "2 hops\n"):
         assert group in text
     for name in metaqa.RUNS:
@@ -56,10 +42,10 @@ def test_the_report_has_every_run_in_every_group(folder: Path) -> None:
     assert "| graph | 100.0 | 100.0 |" in text  # both answers are an end of one of Alien's triples
 
 
-def test_the_timings_are_of_batches_of_32(folder: Path) -> None:
+def test_the_timings_are_of_batches_of_32(metaqa_folder: Path) -> None:
     questions = [f"who directed [Alien] {at}\tRidley Scott" for at in range(3 * metaqa.BATCH + 5)]
-    (folder / "qa_1hop_dev.txt").write_text("\n".join(questions) + "\n", encoding="utf-8")
-    numbers = metaqa.speed(metaqa.Collection.read(folder, metaqa.WordLlamaEncoder(64)))
+    (metaqa_folder / "qa_1hop_dev.txt").write_text("\n".join(questions) + "\n", encoding="utf-8")
+    numbers = metaqa.speed(metaqa.Collection.read(metaqa_folder, metaqa.WordLlamaEncoder(64)))
     assert [taken["batches"] for taken in numbers["seconds"].values()] == [2] * len(
         metaqa.RUNS
     )  # the first is left out

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hopfuse.evaluate import Qrels, in_test_half
 
-from bench import side_by_side, tuned
+from bench import metaqa_files, side_by_side, tuned
 
 NAMES = ["Ada Lovelace", "Charles Babbage", "London", "Analytical Engine", "Luigi Menabrea", "Turin"]
 
@@ -50,6 +50,42 @@ def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) 
     row = next(row for row in rows if row[0] == "| policy-rag")
     assert row[2] == f"{100 * mean:.1f}"
     assert float(row[-2]) == pytest.approx(numbers["ms per query"]["policy-rag"]["12"], abs=0.01)
+
+
+def test_metaqa_is_compared_by_a_passage_about_each_entity(metaqa_folder: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    side_by_side.run(metaqa_folder, results / "compare-metaqa.json")
+    numbers = json.loads((results / "compare-metaqa.json").read_text(encoding="utf-8"))
+    assert {"dense", "words", "phase-graph", "hybrid-rrf", "policy-rag", "triple-hybrid"} <= set(numbers["runs"])
+    assert (numbers["left out"], numbers["groups"][0]["queries"]) == ({}, 3)
+    assert numbers["groups"][0]["estimates"]["graph"]["recall@5"]["mean"] == pytest.approx(
+        5 / 6
+    )  # no path leads to Jaws
+    assert "### metaqa\n" in side_by_side.section(results)
+
+
+def test_the_files_of_metaqa_are_an_index_of_it(metaqa_folder: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    metaqa_files.write_files(metaqa_folder, work)
+    index = hf.Index.build(
+        passages=work / "passages.jsonl",
+        entities=work / "entities.jsonl",
+        graph=work / "edges.tsv",
+        facts=work / "facts.tsv",
+        fact_ends="node",
+    )
+    assert index.titles[1] == index.entity_names[1] == "Ridley Scott"
+    assert index.texts[1] == "Ridley Scott. Alien directed by Ridley Scott"
+    assert index.graph is not None
+    mentions = hf.Incidence.from_graph(index.graph, index.num_passages)
+    assert mentions.indices[mentions.indptr[1] : mentions.indptr[2]].tolist() == [5, 6]  # Alien and himself
+    assert index.facts is not None
+    assert len(index.facts) == 3
+    rows = [json.loads(line) for line in (work / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    asked = {row["question"]: (row["topic"], row["gold"], row["hops"]) for row in rows}
+    assert asked["films of the director of Alien"] == ("Alien", [0, 3], [[], [0, 3]])
 
 
 def test_the_setting_is_chosen_on_one_half_and_reported_on_the_other() -> None:

@@ -1,0 +1,66 @@
+"""MetaQA in the files that ``hopfuse build`` and ``hopfuse compare`` read: a passage about each entity.
+
+A passage has the entity's name as its title, its name and the first facts about it as its text, and mentions the
+entities that these facts name. A question is answered by the passages about its answers; the entity in its brackets is
+given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hopfuse.encoders import WordLlamaEncoder
+
+from .metaqa import entity_texts, questions_of, triples_of
+
+QUESTIONS = 334  # of each hop count
+
+
+def write_files(folder: Path, work: Path) -> None:
+    """A MetaQA folder as passages, entities, edges, facts, vectors of the entities, and judged questions."""
+    triples = triples_of(folder)
+    names, texts = triples.entities, entity_texts(triples)
+    first = len(names)  # passages come first among the nodes
+    passages = ({"id": at, "title": name, "text": texts[at]} for at, name in enumerate(names))
+    _jsonl(work / "passages.jsonl", passages)
+    _jsonl(work / "entities.jsonl", ({"name": name} for name in names))
+    mentions = {(at, at) for at in range(first)}
+    edges, facts = [], []
+    for head, kind, tail in triples.rows.tolist():
+        relation = triples.relations[kind]
+        edges.append((first + head, first + tail, relation, 1.0))
+        facts.append((first + head, relation, first + tail, head))
+        sentence = f"{names[head]} {relation} {names[tail]}"
+        mentions |= {(at, other) for at, other in ((head, tail), (tail, head)) if sentence in texts[at]}
+    edges += [(passage, first + entity, "context", 1.0) for passage, entity in sorted(mentions)]
+    _tsv(work / "edges.tsv", ("src", "dst", "type", "weight"), edges)
+    _tsv(work / "facts.tsv", ("head", "relation", "tail", "passage"), facts)
+    np.save(work / "entity_vectors.npy", WordLlamaEncoder().encode_passages(texts))
+    number = {name: at for at, name in enumerate(names)}
+    rows = []
+    for at, question in enumerate(questions_of(folder, QUESTIONS)):
+        gold = sorted({number[answer] for answer in question.answers})
+        hops = [*([[]] * (question.hops - 1)), gold]
+        asked = {"id": f"m{at}", "question": question.text, "type": f"{question.hops} hops", "topic": question.topic}
+        rows.append({**asked, "gold": gold, "hops": hops, "last_hop": gold})
+    _jsonl(work / "queries.jsonl", rows)
+
+
+def build_arguments(work: Path) -> list[str]:
+    """Of ``hopfuse build``, for what :func:`write_files` wrote."""
+    files = {"passages": "passages.jsonl", "entities": "entities.jsonl", "edges": "edges.tsv", "facts": "facts.tsv"}
+    given = [word for option, name in files.items() for word in (f"--{option}", str(work / name))]
+    given += ["--fact-ends", "node", "--entity-vectors", str(work / "entity_vectors.npy")]
+    return [*given, "--encoder", "wordllama", "--lexical", "--metric", "cosine"]
+
+
+def _jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _tsv(path: Path, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in [names, *rows]), encoding="utf-8")
