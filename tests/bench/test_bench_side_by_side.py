@@ -50,6 +50,22 @@ def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) 
     row = next(row for row in rows if row[0] == "| policy-rag")
     assert row[2] == f"{100 * mean:.1f}"
     assert float(row[-2]) == pytest.approx(numbers["ms per query"]["policy-rag"]["12"], abs=0.01)
+    taken = 12 * numbers["ms per query"]["policy-rag"]["12"]
+    assert f"policy-rag {taken:.0f}" in text.split("A batch of 12 takes, in milliseconds: ")[1].split(".")[0]
+
+
+def test_recipes_that_take_longer_than_their_time_are_named() -> None:
+    numbers = {
+        "phase-graph": {"1": 5.0, "32": 0.7},
+        "policy-rag": {"1": 9.0, "32": 1.7},
+        "dense": {"1": 9.0, "32": 9.0},
+    }
+    said = side_by_side.times(numbers, "32")
+    assert said == (
+        "A batch of 32 takes, in milliseconds: phase-graph 22, policy-rag 54. "
+        "More than the 50 that are allowed: policy-rag."
+    )
+    assert side_by_side.times({"phase-graph": {"32": 1.0}}, "32").endswith("phase-graph 32. None takes the 50 allowed.")
 
 
 def test_metaqa_is_compared_by_a_passage_about_each_entity(metaqa_folder: Path, tmp_path: Path) -> None:
