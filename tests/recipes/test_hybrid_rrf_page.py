@@ -1,0 +1,49 @@
+"""The examples of docs/hybrid-rrf.md run, its defaults are the recipe's, and its verdict is that of docs/quality.md."""
+
+from __future__ import annotations
+
+import re
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+
+PAGE = Path(__file__).parents[2] / "docs" / "hybrid-rrf.md"
+
+
+def test_the_examples_run() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 8
+    known: dict[str, Any] = {}
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"{PAGE.name}, block {number}", "exec"), known)
+        assert isinstance(known["found"], hf.recipes.HybridRRFResult)
+    assert known["named"].hits.ids[0, 0] == 1
+    assert known["unseeded"].hits.counts.tolist() == [4]
+
+
+def test_it_names_every_option_and_the_defaults() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    options = signature(hf.recipes.HybridRRF).parameters
+    asked = set(signature(hf.recipes.HybridRRF.search).parameters) - {"self"}
+    for name in (set(options) - {"index"}) | asked:
+        assert f"`{name}" in text, name
+    assert options["weights"].default == (1.0, 1.0, 0.35)
+    assert "`rank_constant`, 60" in text
+    assert options["rank_constant"].default == 60.0
+    for pool in ("lexical_k", "dense_k", "graph_k"):
+        assert f"`{pool}`, {options[pool].default}" in text
+    assert options["exact_bonus"].default == 0.0
+    assert hf.fusion.Prior([0.0]).weight == 0.3
+
+
+def test_its_verdict_is_that_of_the_measured_page() -> None:
+    """Differences and p of convex against RRF, as docs/quality.md has them for both folders."""
+    text, measured = PAGE.read_text(encoding="utf-8"), (PAGE.parent / "quality.md").read_text(encoding="utf-8")
+    for metric in ("recall@5", "last_hop@10", "ndcg@10"):
+        (row,) = re.findall(rf"^\| {metric} \| (.*) \| (.*) \|$", text, re.MULTILINE)
+        for folder, cell in zip(("hotpotqa", "musique-train"), row, strict=True):
+            verdict = measured.split(f"\n## {folder}\n")[1].split("`hybrid convex` against `hybrid rrf`")[1]
+            (difference, p) = re.findall(rf"^\| {metric} \| (\S+) .*\| (\S+) \|$", verdict, re.MULTILINE)[0]
+            assert cell == f"{difference.replace('-', '−')}, p = {p}"
