@@ -2,9 +2,16 @@ import json
 
 import numpy as np
 import pytest
-from cli.cli_files import hopfuse, write_jsonl
+from cli.cli_files import EDGES, ENTITIES, TEXTS, hopfuse, read_jsonl, write_jsonl
 from hopfuse import Index, ppr_topk
-from hopfuse.evaluate import error_correlation
+from hopfuse.cli.inputs import QueryInputs
+from hopfuse.cli.queries import Query
+from hopfuse.cli.stability import rewritings
+from hopfuse.encoders import WordLlamaEncoder
+from hopfuse.errors import InputError
+from hopfuse.evaluate import Qrels, error_correlation, paraphrase, rank_stability, substitute_aliases
+from hopfuse.extract import Gazetteer
+from hopfuse.recipes import PhaseGraph
 
 # In the tiny index p4 has no edge, and so has Turing but for p5: components {p0, p1, p2, p3 and their entities},
 # {p4}, {p5, Turing}.
@@ -105,3 +112,90 @@ def test_no_questions(refused_here, index, tmp_path):
     np.save(tmp_path / "none.npy", np.zeros((0, 8), np.float32))
     inputs = ("--questions", tmp_path / "none.jsonl", "--vectors", tmp_path / "none.npy", "--k", 3)
     assert "has no questions" in refused_here("diagnose", index, *inputs)
+
+
+# ---- Stability ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory):
+    """An index of texts that have WordLlama's vectors, and questions without mentions; Ada has another name."""
+    pytest.importorskip("wordllama", reason="the texts' vectors are WordLlama's (extra demo)")
+    encoder, folder = WordLlamaEncoder(64), tmp_path_factory.mktemp("spoken")
+    first = len(TEXTS)
+    edges = [{"src": first + a, "dst": first + b, "type": "relation"} for a, b in ((0, 1), (1, 2), (3, 4))]
+    edges += [{"src": a, "dst": b, "type": "context"} for a, b in EDGES]
+    index = Index.build(
+        passages=[{"id": f"p{at}", "text": text} for at, text in enumerate(TEXTS)],
+        vectors=encoder.encode_passages(TEXTS),
+        entities=ENTITIES,
+        aliases={"Ada": ["Countess of Lovelace"]},
+        graph=edges,
+        facts=[{"head": "Babbage", "relation": "built", "tail": "Engine", "passage": 1}],
+    )
+    index.save(folder / "index")
+    rows = [{"id": "a", "text": "What is Ada?", "gold": ["p0"]}, {"id": "b", "text": "Babbage", "gold": ["p1"]}]
+    return index, write_jsonl(folder / "questions.jsonl", rows), encoder
+
+
+def stable(spoken, *recipes):
+    folder = spoken[1].parent
+    named = [part for recipe in recipes for part in ("--stability", recipe)]
+    asked = ("--questions", spoken[1], "--encoder", "wordllama:64", "--k", 3)
+    return ["diagnose", folder / "index", *asked, "--qrels", spoken[1], *named]
+
+
+def test_stability_is_rank_stability_of_the_recipe(spoken):
+    index, questions, encoder = spoken
+    rows = json.loads(hopfuse(*stable(spoken, "phase-graph", "policy-rag", "hybrid-rrf"), "--json").stdout)["stability"]
+    ways = [(row["recipe"], row["rewriting"]) for row in rows]
+    assert ways == [(r, w) for r in ("phase-graph", "policy-rag", "hybrid-rrf") for w in ("paraphrases", "other names")]
+    texts = [row["text"] for row in read_jsonl(questions)]
+    matcher = Gazetteer(list(index.entity_names), {0: ["Countess of Lovelace"]})
+    recipe = PhaseGraph(index, encoder=encoder, matcher=matcher)
+    qrels = Qrels(["a", "b"], [[0], [1]])
+    made = {"paraphrases": paraphrase(texts), "other names": substitute_aliases(texts, index)}
+    assert made["other names"].rewritten == ("What is Countess of Lovelace?", "Babbage")
+    for row, rewriting in zip(rows[:2], made.values(), strict=True):
+        found = rank_stability(lambda asked, _: recipe.search(asked, k=3).hits, rewriting, k=3, qrels=qrels)
+        assert row["questions"] == found.num_changed
+        means = {name: estimate.mean for name, estimate in found.summary().items()}
+        assert {name: row[name] for name in means} == pytest.approx(means)
+
+
+def test_mentions_that_are_given_follow_the_question(spoken):
+    index = spoken[0]
+    rows = [
+        {"id": "a", "text": "What is Ada?", "entities": [0]},
+        {"id": "b", "text": "Who is it?", "entities": ["London"]},
+    ]
+    asked = [Query(row["id"], row["text"], row["entities"]) for row in rows]
+    inputs = QueryInputs(index, None, "wordllama:64", 2, case_sensitive=False)
+    made = rewritings(index, inputs, asked)["other names"]
+    assert (made.rewritten[0], made.rewritten_entities) == (
+        "What is Countess of Lovelace?",
+        [["Countess of Lovelace"], ["London"]],
+    )
+    with pytest.raises(InputError, match=r"query 'c' has the entity 9; the index has 0 \.\. 5"):
+        rewritings(index, inputs, [Query("c", "Who?", [9])])
+
+
+def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_path):
+    folder = spoken[1].parent
+    questions = write_jsonl(tmp_path / "q.jsonl", [{"id": "a", "text": "5 men"}])
+    asked = ("--questions", questions, "--encoder", "wordllama:64", "--k", 3, "--stability", "phase-graph")
+    said = hopfuse("diagnose", folder / "index", *asked).stdout
+    lines = {line.split("│")[2].strip(): line for line in said.splitlines() if "phase-graph" in line}
+    assert [cell.strip() for cell in lines["other names"].split("│")[3:-1]] == ["0", "-", "-", "-"]
+    assert lines["paraphrases"].split("│")[3].strip() == "1"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--stability", "phase-graph"), "--stability asks questions in other words, which --vectors has no vectors"),
+        (("--policy", "policy.toml"), "--policy is given without --stability policy-rag, which reads it"),
+    ],
+)
+def test_what_stability_needs(refused_here, asked, more, said):
+    assert said in refused_here(*asked, *more)

@@ -125,7 +125,9 @@ def test_what_the_metric_cannot_be_taken_of():
             metric.per_query(run, ANSWERED.take([0]))
     with pytest.raises(InputError, match="the judgements accept no answers"):
         metric.per_query(Run(ranked([1]), texts=TEXTS), ANSWERED.take([2]))
-    with pytest.raises(InputError, match=r"allowed: recall@k.* answer_supported@k with k at least 1"):
+    with pytest.raises(
+        InputError, match=r"allowed: recall@k.* answer_supported@k, distractor_suppression@k with k at least 1"
+    ):
         parse_metric("answer_supported")
 
 
@@ -174,6 +176,35 @@ def test_the_baseline_suppresses_nothing_and_others_as_a_loop_says(ours, theirs,
         wrong = [p for p in theirs[row][:k] if p not in (0, 1)]
         gone = [p for p in wrong if p not in ours[row][:k]]
         assert math.isnan(value) if not wrong else value == len(gone) / len(wrong)
+
+
+def test_distractors_by_name_are_the_baselines():
+    qrels = Qrels(["a", "b"], [[1], [2]])
+    dense, fused = ranked([1, 5, 6], [2, 3, 4]), ranked([6, 1, 7], [3, 9, 4])
+    metric = parse_metric("distractor_suppression@3")
+    assert (metric.binary, metric.reads_baseline, metric.reads_texts) == (False, True, False)
+    result = evaluate({"dense": dense, "fused": Run(fused)}, qrels, ["distractor_suppression@3"], baseline="dense")
+    np.testing.assert_array_equal(result.per_query["fused"][metric.name], [0.5, 0])
+    np.testing.assert_array_equal(result.per_query["dense"][metric.name], [0, 0])
+    given = Run(fused, baseline=ranked([9, 8, 7], [9, 8, 7]))
+    np.testing.assert_array_equal(metric.per_query(given.take([1, 0]), qrels.take([1, 0])), [2 / 3, 2 / 3])
+    kept = evaluate({"dense": dense, "fused": given}, qrels, [metric.name], baseline="dense")
+    np.testing.assert_allclose(kept.per_query["fused"][metric.name], [2 / 3, 2 / 3])
+    for run in (fused, Run(fused)):
+        with pytest.raises(InputError, match="the run has no baseline, whose distractors are counted"):
+            metric.per_query(run, qrels)
+    with pytest.raises(InputError, match="the baseline has 1 rows and the run 2"):
+        Run(fused, baseline=ranked([1]))
+
+
+def test_fused_legs_keep_the_baseline():
+    hits = ranked([1, 2], [3, 4])
+    legs = {"a": Run(hits, baseline=hits), "b": Run(ranked([2, 9], [4, 3]), baseline=hits)}
+    fused, qrels = FusedLegs(legs, k=1), Qrels(["q", "r"], [[8], [8]])
+    for options, value in (({"leg": "b"}, 1.0), ({"leg": "a"}, 0.0)):
+        found = fused(options, np.array([1]))
+        assert parse_metric("distractor_suppression@1").per_query(found, qrels.take([1])).tolist() == [value]
+    assert np.array_equal(fused({"method": "rrf"}, np.array([1])).baseline.ids, [[3, 4]])
 
 
 # ---- Refusals -------------------------------------------------------------------------------------------------------

@@ -142,6 +142,89 @@ def test_a_name_is_put_in_letter_by_letter():
     assert made.rewritten_entities == [[r"C\1 \g<0>"]]
 
 
+# ---- Abbreviations and synonyms -------------------------------------------------------------------------------------
+
+PLACES = ["Keizer", "Keizer area", "Bubye River", "Bubi River", "1973", "1937", "IMF", "Germany", "Federal Republic"]
+JOINED = [(0, 1, 1.0), (2, 3, 0.96), (4, 5, 1.0), (7, 8, 0.9)]
+TEXTS = [
+    "The International Monetary Fund (IMF) met.",
+    "A Central Institute of India (India).",
+    "Pens (INK), inks (INK).",
+]
+
+
+def memory(*, names=PLACES, texts=TEXTS, joined=JOINED):
+    """Entities that synonym edges join, beside a passage that mentions them all, by an edge of another type."""
+    first = len(texts)
+    edges = [{"src": first + a, "dst": first + b, "type": "synonym", "weight": w} for a, b, w in joined]
+    edges += [{"src": 0, "dst": first + e, "type": "context", "weight": 1.0} for e in range(len(names))]
+    edges += [{"src": first, "dst": first + len(names) - 1, "type": "relation", "weight": 5.0}]
+    return hf.Index.build(passages=[{"text": text} for text in texts], entities=list(names), graph=edges)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected", "rule"),
+    [
+        ("Is Bubye River long?", "Is Bubi River long?", "synonym"),
+        ("Is the bubi river long?", "Is the Bubye River long?", "synonym"),
+        ("Where is Keizer?", "Where is Keizer?", ""),  # the other says more
+        ("Who won in 1973?", "Who won in 1973?", ""),  # another number
+        ("Where is Germany?", "Where is Germany?", ""),  # an edge of 0.9
+        ("What is IMF?", "What is International Monetary Fund?", "abbreviation"),
+        ("What is the imf?", "What is the imf?", ""),  # other letters
+        ("Does Bubye River join Bubi River?", "Does Bubye River join Bubi River?", ""),
+    ],
+)
+def test_what_stands_for_an_entity(question, expected, rule):
+    made = substitute_aliases([question], memory())
+    assert (made.rewritten, made.rules) == ((expected,), (rule,))
+
+
+def test_a_lower_weight_takes_more_and_none_takes_aliases_alone():
+    questions = ["Where is Germany?", "What is IMF?"]
+    assert substitute_aliases(questions, memory(), synonyms=0.9).rules == ("synonym", "abbreviation")
+    assert substitute_aliases(questions, memory(), synonyms=None).rules == ("", "")
+
+
+def test_synonyms_keep_aliases_and_mentions_follow():
+    asked = [f"{at}: is Bubye River long?" for at in range(40)]
+    aliased = hf.Index.build(
+        passages=[{"text": "-"}],
+        entities=["Bubye River", "Bubi River"],
+        aliases={0: ["Bubiana"]},
+        graph=[{"src": 1, "dst": 2, "type": "synonym"}],
+    )
+    made = substitute_aliases(asked, aliased, [["Bubye River"]] * 40)
+    assert set(made.rules) == {"alias", "synonym"}
+    assert {mentions[0] for mentions in made.rewritten_entities} == {"Bubiana", "Bubi River"}
+
+
+def test_an_abbreviation_back_and_those_left_out():
+    names = ["International Monetary Fund", "India", "Pens", "inks"]
+    made = substitute_aliases(["International Monetary Fund?", "India?", "Pens?"], memory(names=names, joined=[]))
+    assert made.rewritten == ("IMF?", "India?", "Pens?")
+    twice = [*TEXTS, "The Indian Mutual Fund (IMF) met."]
+    assert substitute_aliases(["IMF?"], memory(texts=twice)).rules == ("",)
+    assert substitute_aliases(["IMF?"], memory(names=[*PLACES, "International Monetary Fund"])).rules == (
+        "abbreviation",
+    )
+    several = [*PLACES, "International Monetary Fund", "International Monetary Fund"]
+    assert substitute_aliases(["IMF?"], memory(names=several)).rules == ("",)
+
+
+def test_edges_of_one_type_or_without_weights():
+    for joined in ([(2, 3, 1.0)], [(3, 2, 1.0), (2, 2, 1.0)]):
+        edges = [{"src": 1 + a, "dst": 1 + b, "type": "synonym", "weight": w} for a, b, w in joined]
+        alone = hf.Index.build(passages=[{"text": "-"}], entities=PLACES, graph=edges)
+        assert substitute_aliases(["Bubye River?"], alone).rewritten == ("Bubi River?",)
+
+
+@pytest.mark.parametrize("synonyms", [-0.1, float("nan"), True, "0.9"])
+def test_a_weight_is_a_number(synonyms):
+    with pytest.raises(InputError, match=r"synonyms is .*; it is the least weight of a synonym edge"):
+        substitute_aliases(["?"], memory(), synonyms=synonyms)
+
+
 # ---- Rewritings -----------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from .inputs import QueryInputs, check_one_source, chunks
 from .joining import joined
 from .options import DIRECTORY, FILE, case_option, encoder_option
 from .queries import Query, count_queries, read_queries
+from .stability import STABLE, stability_section
 
 CHUNK = 256
 
@@ -38,6 +39,14 @@ CHUNK = 256
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits that count as found.")
 @click.option("--pool", type=click.IntRange(min=1), default=200, show_default=True, help="Longest list of each leg.")
 @click.option("--damping", type=float, default=0.5, show_default=True, help="Probability of walking on.")
+@click.option(
+    "--stability",
+    "stable",
+    type=click.Choice(STABLE),
+    multiple=True,
+    help="Also how this recipe's ranking changes when questions are asked in other words; may be given several times.",
+)
+@click.option("--policy", type=FILE, help="What --stability policy-rag does; see hopfuse policy.  [default: its own]")
 @case_option
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -50,6 +59,8 @@ def diagnose(
     k: int,
     pool: int,
     damping: float,
+    stable: tuple[str, ...],
+    policy: Path | None,
     case_sensitive: bool,
     threads: int | None,
     as_json: bool,
@@ -58,8 +69,11 @@ def diagnose(
 
     Its components and names, the questions' seeds, how far their walks spread, and whether the dense
     and the graph leg find the same and fail together; with --qrels also what pools of each size lose.
+    With --stability each question is paraphrased, and an entity of it called by another name of the
+    index; the recipe's first K passages are compared with those of the question as it was.
     """
     check_one_source(vectors, encoder)
+    _check_stability(stable, vectors, policy)
     index = Index.open(directory)
     inputs = QueryInputs(index, vectors, encoder, count_queries(questions), case_sensitive=case_sensitive)
     length = min(pool, index.num_passages)
@@ -72,10 +86,24 @@ def diagnose(
     searched = search(recipe, inputs, rows)
     qrels = None if judgements is None else aligned(judgements, index, rows)
     found = diagnose_legs(index, searched, qrels, k=k, damping=damping, threads=threads)
+    if stable:
+        options = {"damping": damping, "threads": threads}
+        found["stability"] = stability_section(
+            dict.fromkeys(stable), index, inputs, rows, qrels, k=k, policy=policy, options=options
+        )
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         Console().print(*tables(found), sep="\n")
+
+
+def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None) -> None:
+    if stable and vectors is not None:
+        raise InputError(
+            "--stability asks questions in other words, which --vectors has no vectors of; give --encoder instead"
+        )
+    if policy is not None and "policy-rag" not in stable:
+        raise InputError("--policy is given without --stability policy-rag, which reads it")
 
 
 def search(recipe: PhaseGraph, inputs: QueryInputs, rows: Sequence[Query]) -> Searched:
@@ -98,9 +126,7 @@ def _by_node(seeds: Seeds) -> list[dict[int, float]]:
 
 def aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
     """Judgements by the index's passages, in the order of the questions; none where a question has none."""
-    names = PassageNames()
-    for passage in index.passage_ids:
-        names.number(passage)
+    names = PassageNames(index.passage_ids)
     qrels = read_qrels(path, names)
     strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
     if strangers:
@@ -117,16 +143,30 @@ def tables(found: Mapping[str, Any]) -> list[Table]:
     """A table for each section."""
     made = []
     for name, section in found.items():
-        table = Table(title=name, title_justify="left", show_header=name == "pools")
+        listed = isinstance(section, list)
+        table = Table(title=name, title_justify="left", show_header=listed)
         if name == "pools":
-            for column in section[0]:
-                table.add_column("gold lost, %: " + column if column == "dense" else column, justify="right")
-            for row in section:
-                table.add_row(str(row["size"]), *(f"{100 * row[leg]:.1f}" for leg in ("dense", "graph", "either")))
+            _pools(table, section)
+        elif listed:
+            _rows(table, section)
         else:
             _lines(table, section)
         made.append(table)
     return made
+
+
+def _pools(table: Table, section: list[Section]) -> None:
+    for column in section[0]:
+        table.add_column("gold lost, %: " + column if column == "dense" else column, justify="right")
+    for row in section:
+        table.add_row(str(row["size"]), *(f"{100 * row[leg]:.1f}" for leg in ("dense", "graph", "either")))
+
+
+def _rows(table: Table, section: list[Section]) -> None:
+    for column, value in section[0].items():
+        table.add_column(column, justify="left" if isinstance(value, str) else "right")
+    for row in section:
+        table.add_row(*(value if isinstance(value, str) else _written(value) for value in row.values()))
 
 
 def _lines(table: Table, section: Section) -> None:

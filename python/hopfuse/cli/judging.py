@@ -112,6 +112,14 @@ def with_texts(judged: Judged, metrics: Sequence[str], passages: Path | None) ->
     return judged._replace(runs={name: replace(run, texts=texts) for name, run in judged.runs.items()})
 
 
+def with_baseline(judged: Judged, metrics: Sequence[str], baseline: str) -> Judged:
+    """The runs with the hits of one of them, where a metric reads a baseline."""
+    if not any(parse_metric(name).reads_baseline for name in metrics):
+        return judged
+    hits = judged.runs[baseline].hits
+    return judged._replace(runs={name: replace(run, baseline=hits) for name, run in judged.runs.items()})
+
+
 def part(judged: Judged, split: str) -> Judged:
     """Those queries that a split has."""
     rows = split_rows(judged.qrels, split)

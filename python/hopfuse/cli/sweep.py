@@ -33,7 +33,7 @@ from ..evaluate import (
 )
 from ..evaluate.sweep import Options, written_options
 from ..fusion.calibration import CalibrationName
-from .judging import Judged, check_report, judging_options, notes, origin, part, read_judged, with_texts
+from .judging import Judged, check_report, judging_options, notes, origin, part, read_judged, with_baseline, with_texts
 from .outputs import strict_json, write_all
 from .sweep_options import option_grid, words
 
@@ -107,6 +107,7 @@ def sweep_runs(
     base = baseline or next(iter(whole.runs))
     if base not in whole.runs:
         raise InputError(f"--baseline is {base!r}; it must be one of the runs: {', '.join(whole.runs)}")
+    whole = with_baseline(whole, metrics, base)
     simple = {"alpha": alpha, "temperature": temperature, "consensus": consensus, "calibration": calibration}
     grid = option_grid(simple, pools, further, list(whole.runs))
     fused = FusedLegs(whole.runs, k=k)

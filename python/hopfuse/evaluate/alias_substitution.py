@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import InputError
+from ._other_names import OtherNames
 from .rewriting import Mentions, Rewriting, checked_questions, drawn
 
 if TYPE_CHECKING:
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
     from ..index import Index
 
 
-def substitute_aliases(questions: Sequence[str], index: Index, entities: Mentions | None = None) -> Rewriting:
+def substitute_aliases(
+    questions: Sequence[str], index: Index, entities: Mentions | None = None, *, synonyms: float | None = 0.95
+) -> Rewriting:
     """Each question with one of the entities that it mentions called by another of its names.
 
     Mentions are found as :class:`hopfuse.extract.Gazetteer` finds them: names and aliases of the index, the longest
@@ -22,24 +26,38 @@ def substitute_aliases(questions: Sequence[str], index: Index, entities: Mention
     (:func:`hopfuse.extract.canonical_key`), for that is no other name. The MD5 of the question decides which entity is
     renamed and how, not the others or their order. All its mentions become the same name.
 
+    ================ ==================================================================================================
+    rule             what the other name is
+    ================ ==================================================================================================
+    ``alias``        one of the entity's own in the index: its name or an alias
+    ``abbreviation`` the long form of a short one, written as the texts have it, or the short form of a long one, as
+                     the index's texts explain them (:func:`hopfuse.extract.abbreviations`). Two of its characters are
+                     capitals, and the texts explain neither form in another way
+    ``synonym``      the name of an entity that an edge of the type ``"synonym"`` joins to it. Names with other numbers
+                     (1973, 1937) are left out, and those of which one stands in the other (Keizer, Keizer area)
+    ================ ==================================================================================================
+
     Parameters
     ----------
     questions : sequence of str, B entries
     index : Index
-        With ``entity_names`` and ``entity_aliases``. A name is put in where the question has an alias.
+        With ``entity_names`` and ``entity_aliases``; ``texts`` and ``graph`` for abbreviations and synonyms.
     entities : sequence of sequences of str, B entries, optional
         The questions' mentions by another extractor. What was replaced in the question is replaced in them, and a
         mention that stood only inside what was replaced becomes the new name.
+    synonyms : float or None
+        The least weight of a synonym edge, for one by similarity its cosine: below 0.95 many of them join what is
+        merely alike. None for aliases alone.
 
     Returns
     -------
     Rewriting
-        With the rule ``"alias"`` where an entity was renamed, and the mentions of both where they are given.
+        With the rule by which an entity was renamed, and the mentions of both where they are given.
 
     Raises
     ------
     InputError
-        A question that is not a string, another number of mentions.
+        A question that is not a string, another number of mentions, a weight that is negative or no number.
     MissingExtraError
         ``pyahocorasick`` is not installed.
 
@@ -55,37 +73,46 @@ def substitute_aliases(questions: Sequence[str], index: Index, entities: Mention
     ['Ada', 'NYC']
     """
     asked = checked_questions(questions)
-    names = _Names(index)
-    texts, swaps = [], []
-    for question, found in zip(asked, names.mentions(asked), strict=True):
-        swap = names.swap(question, found)
-        swaps.append(swap)
-        texts.append(question if swap is None else _replaced(question, *swap))
-    rules = ["" if swap is None else "alias" for swap in swaps]
+    names = _Names(index, _checked_weight(synonyms))
+    swaps = [names.swap(question, found) for question, found in zip(asked, names.mentions(asked), strict=True)]
+    pairs = list(zip(asked, swaps, strict=True))
+    texts = [question if swap is None else _replaced(question, swap.matches, swap.name) for question, swap in pairs]
+    rules = ["" if swap is None else swap.rule for swap in swaps]
     plain = Rewriting(asked, texts, rules, entities)
     if entities is None:
         return plain
     renamed = [
-        list(mentions) if swap is None else _renamed(mentions, question, text, *swap)
+        list(mentions) if swap is None else _renamed(mentions, question, text, swap.matches, swap.name)
         for mentions, question, text, swap in zip(entities, asked, texts, swaps, strict=True)
     ]
     return Rewriting(asked, texts, rules, entities, renamed)
 
 
-class _Names:
-    """The names that only one entity has, and where they stand in texts."""
+def _checked_weight(synonyms: float | None) -> float | None:
+    if synonyms is None:
+        return None
+    if isinstance(synonyms, bool) or not isinstance(synonyms, int | float) or not synonyms >= 0:
+        raise InputError(f"synonyms is {synonyms!r}; it is the least weight of a synonym edge, at least 0, or None")
+    return float(synonyms)
 
-    def __init__(self, index: Index) -> None:
-        from ..extract import Gazetteer, canonical_key  # loads the kernels, which other evaluations do without
+
+class _Swap(NamedTuple):
+    """The mentions of one entity in a question, its new name, and the rule that gave it."""
+
+    matches: list[Match]
+    name: str
+    rule: str
+
+
+class _Names:
+    """The names of an index's entities, and where they stand in texts."""
+
+    def __init__(self, index: Index, synonyms: float | None) -> None:
+        from ..extract import Gazetteer, canonical_key
 
         self._key = canonical_key
-        rows = zip(index.entity_names, index.entity_aliases, strict=True)
-        self._of = [[name for name in (own, *others) if name.strip()] for own, others in rows]
-        self._owners: dict[str, set[int]] = {}
-        for entity, called in enumerate(self._of):
-            for name in called:
-                self._owners.setdefault(canonical_key(name), set()).add(entity)
-        named = {entity: called for entity, called in enumerate(self._of) if called}
+        self._others = OtherNames(index, synonyms)
+        named = {entity: called for entity, called in enumerate(self._others.called) if called}
         self._entity = list(named)
         first = [called[0] for called in named.values()]
         self._gazetteer = Gazetteer(first, {row: called[1:] for row, called in enumerate(named.values())})
@@ -93,26 +120,23 @@ class _Names:
     def mentions(self, texts: Sequence[str]) -> list[list[Match]]:
         return self._gazetteer.match(texts)
 
-    def swap(self, question: str, found: list[Match]) -> tuple[list[Match], str] | None:
-        """The mentions of one entity and its new name, where one of them has another name."""
+    def swap(self, question: str, found: list[Match]) -> _Swap | None:
+        """One of the question's entities that have another name, where there is one."""
         mentions: dict[int, list[Match]] = {}
         for match in found:
-            if self._is_own(match.surface):
+            if self._others.is_own(match.surface):
                 mentions.setdefault(self._entity[match.entity], []).append(match)
-        others = {entity: self._others(entity, matches) for entity, matches in mentions.items()}
+        taken = {self._key(match.surface) for match in found}
+        others = {
+            entity: self._others.of(entity, [match.surface for match in matches], taken)
+            for entity, matches in mentions.items()
+        }
         able = [entity for entity, names in others.items() if names]
         if not able:
             return None
         entity = able[drawn(question, "entity", len(able))]
-        return mentions[entity], others[entity][drawn(question, "alias", len(others[entity]))]
-
-    def _others(self, entity: int, matches: list[Match]) -> list[str]:
-        """The entity's own names that the question does not have already."""
-        taken = {self._key(match.surface) for match in matches}
-        return [name for name in self._of[entity] if self._is_own(name) and self._key(name) not in taken]
-
-    def _is_own(self, name: str) -> bool:
-        return len(self._owners.get(self._key(name), ())) == 1
+        chosen = others[entity][drawn(question, "alias", len(others[entity]))]
+        return _Swap(mentions[entity], chosen.name, chosen.rule)
 
 
 def _replaced(question: str, matches: list[Match], name: str) -> str:

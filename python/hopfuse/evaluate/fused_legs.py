@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from typing import Any
 
@@ -60,10 +60,10 @@ class FusedLegs:
         self.legs, self.k = dict(legs), k
 
     def __call__(self, options: Options, rows: NDArray[np.int64]) -> Hits | Run:
-        """What the queries at ``rows`` get with some options; a leg by itself keeps its answers, and texts stay."""
+        """What the queries at ``rows`` get with some options; a leg keeps its answers, texts and baseline stay."""
         if "leg" in options:
             alone = self._leg(options["leg"]).take(rows)
-            return Run(alone.hits.head(self.k), alone.answers, texts=alone.texts)
+            return replace(alone, hits=alone.hits.head(self.k), num_missing=0, num_unjudged=0)
         from ..ops.fusion import fuse  # loads the kernels, which other evaluations do without
 
         given = dict(options)
@@ -71,10 +71,11 @@ class FusedLegs:
         pools = [given.pop(f"pool {name}", whole) for name in self.legs]
         others = len(self.legs) - 1
         weights = None if alpha is None else [alpha, *[(1 - alpha) / others] * others]
-        lists = [run.take(rows).hits for run in self.legs.values()]
-        fused = fuse(lists, weights=weights, pool=pools, k=self.k, **given)
-        texts = next((run.texts for run in self.legs.values() if run.texts is not None), None)
-        return fused if texts is None else Run(fused, texts=texts)
+        legs = [run.take(rows) for run in self.legs.values()]
+        fused = fuse([run.hits for run in legs], weights=weights, pool=pools, k=self.k, **given)
+        texts = next((run.texts for run in legs if run.texts is not None), None)
+        baseline = next((run.baseline for run in legs if run.baseline is not None), None)
+        return fused if texts is None and baseline is None else Run(fused, texts=texts, baseline=baseline)
 
     def _leg(self, name: str) -> Run:
         if name not in self.legs:

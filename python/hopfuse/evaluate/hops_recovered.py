@@ -42,12 +42,11 @@ def hops_recovered(hits: Hits, qrels: Qrels, k: int) -> Values:
     >>> hops_recovered(hf.Hits([[2, 7, 8]], [[0.9, 0.5, 0.1]]), q, 2)
     array([0.5])
     """
-    relevant = relevance(hits, qrels.gold_pairs, k)
+    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
     values = np.full(len(qrels), np.nan)
     for row, hops in enumerate(qrels.hops):
         judged = [hop for hop in hops if hop]
         if judged:
-            first = hits.row(row)[:k]
-            found = {passage for (passage, _), gold in zip(first, relevant[row], strict=False) if gold}
+            found = {passage for passage, _ in hits.row(row)[:k]}
             values[row] = sum(not found.isdisjoint(hop) for hop in judged) / len(judged)
     return values

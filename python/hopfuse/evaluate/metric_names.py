@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..types import Hits
 from .answer_support import answer_supported
 from .answers import answer_values, exact_match, token_f1
+from .distractors import distractor_suppression
 from .hops_recovered import hops_recovered
 from .metrics import Values, average_precision, full_support, hit, last_hop, ndcg, recall, reciprocal_rank
 from .qrels import Qrels
@@ -29,14 +30,15 @@ class Metric:
         True where a query's value is 0 or 1: such metrics have a Wilson interval and are compared by
         McNemar's test.
     per_query : callable (Hits or Run, Qrels) -> ndarray of float64, shape (B,)
-    reads_texts : bool
-        True where it takes a :class:`Run` with the passages' texts alone.
+    reads_texts, reads_baseline : bool
+        True where it takes a :class:`Run` with the passages' texts, or with a baseline, alone.
     """
 
     name: str
     binary: bool
     per_query: Callable[[Hits | Run, Qrels], Values]
     reads_texts: bool = False
+    reads_baseline: bool = False
 
 
 _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
@@ -49,7 +51,8 @@ _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
     "map": (average_precision, False),
     "ndcg": (ndcg, False),
 }
-_SUPPORT = "answer_supported"
+_SUPPORT, _SUPPRESSION = "answer_supported", "distractor_suppression"
+_EVERY_AT_K = (*_AT_K, _SUPPORT, _SUPPRESSION)
 _WITHOUT_K = ("mrr", "map")
 _ANSWERS: dict[str, tuple[Callable[[str, Sequence[str]], float], bool]] = {
     "answer_em": (exact_match, True),
@@ -65,7 +68,8 @@ def parse_metric(name: str) -> Metric:
     name : str
         ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``hops_recovered@k``, ``ndcg@k``, ``mrr@k``,
         ``map@k`` with a positive integer k; ``mrr`` or ``map`` over all the hits; ``answer_supported@k`` of a
-        :class:`Run` with texts; ``answer_em`` or ``answer_f1`` of one with answers.
+        :class:`Run` with texts; ``distractor_suppression@k`` of one with a baseline; ``answer_em`` or ``answer_f1`` of
+        one with answers.
 
     Raises
     ------
@@ -84,12 +88,14 @@ def parse_metric(name: str) -> Metric:
     if name in _WITHOUT_K:
         return Metric(name, False, partial(_of_hits, _AT_K[name][0], None))
     match = re.fullmatch(r"([a-z_]+)@([1-9][0-9]*)", name)
-    if match is None or match[1] not in (*_AT_K, _SUPPORT):
-        allowed = ", ".join(f"{kind}@k" for kind in (*_AT_K, _SUPPORT))
+    if match is None or match[1] not in _EVERY_AT_K:
+        allowed = ", ".join(f"{kind}@k" for kind in _EVERY_AT_K)
         others = ", ".join((*_WITHOUT_K, *_ANSWERS))
         raise InputError(f"metric is {name!r}; allowed: {allowed} with k at least 1 (recall@5), or {others}")
     if match[1] == _SUPPORT:
         return Metric(name, True, partial(_of_texts, int(match[2])), reads_texts=True)
+    if match[1] == _SUPPRESSION:
+        return Metric(name, False, partial(_against_baseline, int(match[2])), reads_baseline=True)
     function, binary = _AT_K[match[1]]
     return Metric(name, binary, partial(_of_hits, function, int(match[2])))
 
@@ -103,6 +109,15 @@ def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:
         raise InputError("the run has no texts; give a Run with the passages' texts, or --passages a file with 'text'")
     _check_accepted(qrels)
     return answer_supported(run.hits, qrels, k, run.texts)
+
+
+def _against_baseline(k: int, run: Hits | Run, qrels: Qrels) -> Values:
+    if not isinstance(run, Run) or run.baseline is None:
+        raise InputError(
+            "the run has no baseline, whose distractors are counted; evaluate with a baseline (--baseline NAME), or "
+            "give a Run with the baseline's hits"
+        )
+    return distractor_suppression(run.hits, run.baseline, qrels, k)
 
 
 def _of_answers(score: Callable[[str, Sequence[str]], float], run: Hits | Run, qrels: Qrels) -> Values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import MappingProxyType
 
@@ -15,20 +15,27 @@ class PassageNames:
 
     Judgements and runs from files are comparable where they share one of these.
 
+    Parameters
+    ----------
+    names : iterable of str
+        The first names: those of an index's ``passage_ids`` get its passages' numbers.
+
     Examples
     --------
     >>> from hopfuse.evaluate import PassageNames
     >>> names = PassageNames()
     >>> names.number("doc7"), names.number("doc3"), names.number("doc7")
     (0, 1, 0)
-    >>> names.name(1)
-    'doc3'
+    >>> names.name(1), PassageNames(["a", "b"]).number("b")
+    ('doc3', 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._titles: dict[str, str] = {}
+        for name in names:
+            self.number(name)
 
     def number(self, name: str) -> int:
         """The passage's number; a new name gets the next one."""

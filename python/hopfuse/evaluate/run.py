@@ -26,11 +26,13 @@ class Run:
         The system's answer to each query; None where it gave none.
     texts : sequence of str, or mapping of int to str, optional
         The text of each passage, by its id, for ``answer_supported@k``.
+    baseline : Hits, B rows, optional
+        What the run is compared with, for ``distractor_suppression@k``; :func:`evaluate` gives its own.
 
     Raises
     ------
     InputError
-        Another number of answers than rows of hits.
+        Another number of answers, or of the baseline's rows, than rows of hits.
 
     Attributes
     ----------
@@ -52,11 +54,16 @@ class Run:
     num_missing: int = 0
     num_unjudged: int = 0
     texts: Texts | None = None
+    baseline: Hits | None = None
 
     def __post_init__(self) -> None:
         if self.answers is not None and len(self.answers) != len(self.hits):
             raise InputError(
                 f"{len(self.answers)} answers for {len(self.hits)} rows of hits; give one per query, or None"
+            )
+        if self.baseline is not None and len(self.baseline) != len(self.hits):
+            raise InputError(
+                f"the baseline has {len(self.baseline)} rows and the run {len(self.hits)}; give the same queries' rows"
             )
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
@@ -70,10 +77,9 @@ class Run:
         1
         """
         chosen = chosen_rows(rows, len(self))
-        hits = self.hits
-        part = Hits._trusted(hits.ids[chosen], hits.scores[chosen], hits.counts[chosen])
         answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
-        return Run(part, answers, self.num_missing, self.num_unjudged, self.texts)
+        baseline = None if self.baseline is None else _taken(self.baseline, chosen)
+        return Run(_taken(self.hits, chosen), answers, self.num_missing, self.num_unjudged, self.texts, baseline)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -81,3 +87,7 @@ class Run:
     def __repr__(self) -> str:
         answered = "" if self.answers is None else f", answers={sum(a is not None for a in self.answers)}"
         return f"Run(queries={len(self)}, k={self.hits.shape[1]}{answered})"
+
+
+def _taken(hits: Hits, rows: NDArray[np.int64]) -> Hits:
+    return Hits._trusted(hits.ids[rows], hits.scores[rows], hits.counts[rows])

@@ -48,6 +48,7 @@ def evaluate(
         One of the runs: every other run is compared with it under each metric: wins and losses, the mean
         difference with its paired bootstrap interval, and p of McNemar's exact test (values of 0 and 1)
         or of the paired randomisation test, by itself and corrected for the number of runs compared.
+        ``distractor_suppression@k`` counts its distractors, of every run that has no baseline of its own.
 
     Returns
     -------
@@ -75,7 +76,8 @@ def evaluate(
     ['all', '1 hop', '2 hops']
     """
     chosen = _checked(runs, metrics, baseline)
-    values = {name: _per_query(name, hits, qrels, chosen) for name, hits in runs.items()}
+    theirs = None if baseline is None else runs[baseline]
+    values = {name: _per_query(name, _beside(run, theirs), qrels, chosen) for name, run in runs.items()}
     groups = tuple(_group(label, rows, values, chosen, baseline) for label, rows in _split(qrels, by_hops))
     return Evaluation(
         tuple(runs),
@@ -97,6 +99,13 @@ def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: s
     if baseline is not None and baseline not in runs:
         raise InputError(f"baseline is {baseline!r}; it must be one of the runs: {', '.join(runs)}")
     return chosen
+
+
+def _beside(run: Hits | Run, baseline: Hits | Run | None) -> Hits | Run:
+    """The run with the baseline's hits, where it has none of its own and as many queries."""
+    made = run if isinstance(run, Run) else Run(run)
+    hits = baseline.hits if isinstance(baseline, Run) else baseline
+    return run if hits is None or made.baseline is not None or len(hits) != len(made) else replace(made, baseline=hits)
 
 
 def _per_query(run: str, hits: Hits | Run, qrels: Qrels, metrics: list[Metric]) -> Mapping[str, Values]:

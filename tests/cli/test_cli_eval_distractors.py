@@ -1,0 +1,46 @@
+"""``eval`` and ``sweep`` by what became of the baseline's wrong passages."""
+
+import json
+
+import pytest
+from cli.cli_files import hopfuse, write_jsonl
+
+FOUND = {"dense": ("wrong", "right", "worse"), "graph": ("right", "other", "wrong")}
+
+
+@pytest.fixture
+def judged(tmp_path):
+    ids = [f"q{at}" for at in range(20)]
+    write_jsonl(tmp_path / "gold.jsonl", [{"id": id, "gold": ["right"]} for id in ids])
+    for name, found in FOUND.items():
+        hits = [{"id": p, "score": 1 - at / 10} for at, p in enumerate(found)]
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"id": id, "hits": hits} for id in ids])
+    runs = [part for name in FOUND for part in ("--run", f"{name}={tmp_path / name}.jsonl")]
+    return ["--qrels", tmp_path / "gold.jsonl", *runs]
+
+
+def test_the_baseline_is_the_one_named(judged, tmp_path):
+    metrics = [part for k in (1, 2, 3) for part in ("--metric", f"distractor_suppression@{k}")]
+    hopfuse("eval", *judged, "--baseline", "dense", *metrics, "--json", tmp_path / "r.json")
+    values = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["per_query"]["values"]
+    # "wrong" is the distractor of one hit and of two, "worse" one of three.
+    assert {metric: row[0] for metric, row in values["graph"].items()} == {
+        "distractor_suppression@1": 1.0,
+        "distractor_suppression@2": 1.0,
+        "distractor_suppression@3": 0.5,
+    }
+    assert all(set(row) == {0.0} for row in values["dense"].values())
+
+
+def test_a_sweep_counts_its_baselines(judged, tmp_path):
+    out = ("--metric", "distractor_suppression@2", "--also", "distractor_suppression@3", "--json", tmp_path / "s.json")
+    hopfuse("sweep", *judged, "--method", "linear", "--alpha", "0.9", "--baseline", "dense", *out)
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    assert found["sweep"]["selected"] == {"leg": "graph"}
+    assert found["test"]["groups"][0]["estimates"]["graph"]["distractor_suppression@3"]["mean"] == 0.5
+
+
+def test_without_a_baseline_it_says_so(judged, refused_here):
+    said = refused_here("eval", *judged, "--metric", "distractor_suppression@2")
+    assert "run 'dense', distractor_suppression@2: the run has no baseline, whose distractors are counted" in said
+    assert "--baseline NAME" in said
