@@ -202,8 +202,9 @@ vectors are WordLlama's (256 dimensions), BM25 reads the same texts. `python -m 
 - `graph`: triples of the 10 nearest entities, by the mean Dice coefficient of the question's bigrams with those of
   head, relation and tail; the entity at the other end, by its best triple. `words`: the same over words; `multisets`:
   bigrams with their number, as APOC counts them; `2 hops`: also the triples of the entities reached.
-- `hybrid`: max(cosine, Dice + 1e-6) over both lists of 100, as the method has it. Most of these cosines are above a
-  question's best Dice coefficient, so the vectors decide; `min_max`: each list on [0, 1] before the maximum.
+- `hybrid`: the recipe `TripleHybrid` ([triple-hybrid.md](triple-hybrid.md)), max(cosine, Dice + 1e-6) over both lists
+  of 100, as the method has it. Most of these cosines are above a question's best Dice coefficient, so the vectors
+  decide; `min_max`: each list on [0, 1] before the maximum.
 - `hit@10`: at least one answer among ten hits, which the paper of the method calls Recall@10; `recall@10`: the share of
   a question's answers.
 """

@@ -217,9 +217,9 @@ passages the entity is in). Walk: damping 0.5, all edge types with weight 1. Poo
 - `+ bm25`: with BM25's list as a third, of weight 0.3 in `phasegraph`: as much as the graph's, not fitted to these
   questions.
 - `fts5`: SQLite's BM25, k1 = 1.2, b = 0.75, Porter stems.
-- `hybrid rrf`: the recipe `HybridRRF` with its defaults: BM25, dense and graph pools by RRF, weights 1, 1 and 0.35,
-  k = 60; `, fts5`: with SQLite's words; `, titles`: and, with weight 1, a list of the passages whose title the question
-  names; `hybrid convex`: TM2C2 instead of RRF, the same weights.
+- `hybrid rrf`: the recipe `HybridRRF` with its defaults ([hybrid-rrf.md](hybrid-rrf.md)): BM25, dense and graph pools
+  by RRF, weights 1, 1 and 0.35, k = 60; `, fts5`: with SQLite's words; `, titles`: and, with weight 1, a list of the
+  passages whose title the question names; `hybrid convex`: TM2C2 instead of RRF, the same weights.
 - `policy rag`: the recipe `PolicyRAG` with its default policy ([policy-rag.md](policy-rag.md)), facts by vectors of
   WordLlama. The policy was chosen on the tune halves of both folders.
 

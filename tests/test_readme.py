@@ -1,0 +1,40 @@
+"""README.md names every operation, every extra of pyproject.toml and each recipe's page, and links only what is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import hopfuse as hf
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_operations_has_every_function() -> None:
+    table = README.split("| operation | what it gives |")[1].split("\n\n")[0]
+    elsewhere = {"explain", "memory_estimate", "release", "selftest"}  # of the library itself, not of scores
+    functions = {
+        name
+        for name in hf.__all__
+        if callable(getattr(hf, name)) and not isinstance(getattr(hf, name), type) and name not in elsewhere
+    }
+    assert {"ppr", "project", "project_topk", "dice_scores", "ising_rerank"} <= functions
+    assert functions - set(re.findall(r"hf\.(\w+)\(", table)) == set()
+    for name in elsewhere:
+        assert f"hf.{name}(" in README or f"hopfuse {name}" in README, name
+
+
+def test_every_extra_is_named() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    listed = README.split("\nExtras: ")[1].split("\n\n")[0]
+    named = set(re.findall(r"`([a-z0-9]+)`", listed))
+    assert set(declared) == named
+
+
+def test_pages_that_it_links_are_there_and_each_recipe_has_one() -> None:
+    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)\)", README))
+    assert [page for page in sorted(linked) if not (ROOT / page).is_file()] == []
+    recipes = {"phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
+    assert {f"docs/{recipe}.md" for recipe in recipes} <= linked
