@@ -74,6 +74,14 @@ def write_metaqa(folder):
     return folder
 
 
+def write_types(folder):
+    """A typed graph without questions."""
+    folder.mkdir()
+    (folder / "train.txt").write_text("".join("\t".join(fact) + "\n" for fact in FACTS), encoding="utf-8")
+    (folder / "entity2types.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
 def small_atlas() -> Atlas:
     """The same facts; Alien is also asked for by an alternate name, an entity of its own, as in the world's atlas."""
     entities, first = (*ENTITIES, "Xenomorph"), len(FACTS)

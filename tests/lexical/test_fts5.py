@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from compare import assert_hits_equal, assert_hits_wellformed
 from hopfuse.errors import InputError
-from hopfuse.lexical import FTS5
+from hopfuse.lexical import FTS5, fts5
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +71,21 @@ def test_scores_are_the_formulas(k: int) -> None:
 )
 def test_scores_of_drawn_texts(texts: list[list[str]], questions: list[list[str]]) -> None:
     check([" ".join(row) for row in texts], [" ".join(row) for row in questions], 5)
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+@pytest.mark.parametrize("spare", [0, 1, 1000])
+def test_the_best_are_those_of_all(k: int, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many passages tie, exactly or once rounded, about where SQLite's list ends."""
+    draw = np.random.default_rng(k)
+    rows = draw.choice(["the", "the", "the", "of", "sea", "sky"], (60, 6))
+    texts = [" ".join(row[: 1 + at % 6]) for at, row in enumerate(rows)]
+    leg, asked = FTS5.build(texts), ["the sea", "of the", "the", "sky sea of the"]
+    every = leg.search(asked, len(texts))
+    monkeypatch.setattr(fts5, "SPARE", spare)
+    found = leg.search(asked, k)
+    assert found.ids.tolist() == every.ids[:, :k].tolist()
+    assert found.scores.tolist() == every.scores[:, :k].tolist()
 
 
 LEG = FTS5.build(TEXTS)

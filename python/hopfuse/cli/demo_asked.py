@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import Hits
 from ..encoders import Encoder
 from ..evaluate import Qrels
+from .mentioned import Mentioned
 from .names import NameFinder
 from .recipe_choice import Chosen
 
@@ -25,7 +27,7 @@ class Asked:
     ----------
     texts : sequence of str
     qrels : Qrels
-        By passage, or by entity where a recipe ranks entities.
+        By passage, or by entity where a recipe's hits are judged as entities.
     groups : mapping of str to ndarray of bool
         Questions whose numbers are shown by themselves; the first has all.
     needs : sequence of str
@@ -34,6 +36,8 @@ class Asked:
         Given with the data; else the encoder makes them.
     mentions : sequence of sequence of str, optional
         Likewise; else names are found in the texts.
+    answers : bool
+        Whether what is judged relevant are answers; else evidence, all of which is needed.
     """
 
     texts: Sequence[str]
@@ -42,6 +46,7 @@ class Asked:
     needs: Sequence[str]
     vectors: NDArray[Any] | None = None
     mentions: Sequence[Sequence[str]] | None = None
+    answers: bool = False
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -57,6 +62,7 @@ class Asked:
             [self.needs[row] for row in rows],
             None if self.vectors is None else self.vectors[rows],
             None if self.mentions is None else [self.mentions[row] for row in rows],
+            self.answers,
         )
 
 
@@ -75,18 +81,23 @@ def groups_by_hops(qrels: Qrels) -> dict[str, NDArray[np.bool_]]:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A recipe and what it is asked."""
+    """A recipe and what it is asked; ``mentioned`` where entities that it finds rank the passages that mention them."""
 
     chosen: Chosen
     asked: Asked
     encoder: Encoder
     names: NameFinder | None
+    mentioned: Mentioned | None = None
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the encoder makes the questions' vectors: none are given, or those given are of passages alone."""
+        return self.asked.vectors is None or self.mentioned is not None
 
     def arguments(self, rows: Rows) -> tuple[list[str], NDArray[Any], Sequence[Sequence[str]] | None]:
         """Texts, vectors and names of some questions; what is not given is made of the texts."""
         texts = [self.asked.texts[row] for row in rows]
-        given = self.asked.vectors
-        vectors = self.encoder.encode_queries(texts) if given is None else given[np.asarray(rows, np.int64)]
+        vectors = self.encoder.encode_queries(texts) if self.embeds else self.passage_vectors(rows)
         if not self.chosen.reads_entities:
             return texts, vectors, None
         if self.asked.mentions is not None:
@@ -94,6 +105,19 @@ class Contest:
         assert self.names is not None
         return texts, vectors, self.names.find(texts)
 
+    def passage_vectors(self, rows: Rows) -> NDArray[Any]:
+        """Vectors of some questions in the space of the passages'."""
+        if self.asked.vectors is None:
+            return self.encoder.encode_queries([self.asked.texts[row] for row in rows])
+        return self.asked.vectors[np.asarray(rows, np.int64)]
+
     def search(self, rows: Rows, k: int, **options: Any) -> Any:
         """The recipe's result."""
         return self.chosen.search(*self.arguments(rows), k, **options)
+
+    def answer(self, rows: Rows, k: int) -> Hits:
+        """The hits that are judged."""
+        if self.mentioned is not None:
+            return self.mentioned.passages(self.search(rows, self.mentioned.entities).hits, k)
+        hits: Hits = self.search(rows, k).hits
+        return hits

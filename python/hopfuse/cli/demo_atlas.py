@@ -65,6 +65,7 @@ def answered_by_entities(atlas: Atlas) -> Asked:
             [[*([()] * (q.num_hops - 1)), right] for q, right in kept],
             types=[q.type for q, _ in kept],
         ),
+        answers=True,
     )
 
 
@@ -79,9 +80,11 @@ def _called(atlas: Atlas) -> dict[tuple[int, str], list[int]]:
     return called
 
 
-def _asked(atlas: Atlas, questions: list[Question] | tuple[Question, ...], qrels: Qrels) -> Asked:
+def _asked(
+    atlas: Atlas, questions: list[Question] | tuple[Question, ...], qrels: Qrels, *, answers: bool = False
+) -> Asked:
     hops = np.array([q.num_hops for q in questions])
     alias = np.array([q.by_alias for q in questions])
     groups = {"all": np.ones(hops.size, bool), "2 hops": hops == 2, "3 hops": hops == 3, "by alias": alias}
     needs = [" → ".join(atlas.titles[row] for row in q.hops) + f"; the answer is {q.answer}" for q in questions]
-    return Asked([q.text for q in questions], qrels, groups, needs)
+    return Asked([q.text for q in questions], qrels, groups, needs, answers=answers)

@@ -15,13 +15,13 @@ from ..extract.atlas import build_atlas
 from ..recipes import TripleHybrid
 from .demo_asked import Asked, Contest
 from .demo_atlas import answered_by_entities, answered_by_passages, atlas_index, atlas_triples
-from .demo_folders import Folder, folder_index, folder_questions, metaqa_questions, metaqa_triples
+from .demo_folders import Folder, folder_index, folder_questions
+from .demo_metaqa import entity_texts, metaqa_questions, metaqa_triples
 from .demo_stages import Stages
+from .demo_words import SLOW, with_words
+from .mentioned import Mentioned
 from .names import NameFinder
 from .recipe_choice import Chosen, make_chosen
-
-#: Facts that an entity's text names at most: a language or a genre has thousands, and would say nothing else.
-FACTS_OF_A_TEXT = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +48,31 @@ def on_atlas(job: Job, console: Console, stages: Stages) -> Contest:
     with stages("Embedding with wordllama"):
         vectors = encoder.encode_passages(atlas.texts)
     with stages("Building and saving the index"):
-        atlas_index(atlas, vectors, job.chosen).save(job.directory)
+        _saved(job, atlas_index(atlas, vectors, job.chosen))
     console.print(str(atlas), highlight=False, soft_wrap=True)
     return _indexed(job, console, stages, lambda _: answered_by_passages(atlas), encoder)
 
 
 def on_folder(job: Job, folder: Folder, console: Console, stages: Stages) -> Contest:
     """The recipe over a folder of data."""
-    if folder.kind == "metaqa":
+    if folder.kind == "metaqa" and job.chosen == "triple-hybrid":
         with stages(f"Triples and questions of {folder.path}"):
             triples = metaqa_triples(folder.path)
-            asked = metaqa_questions(folder.path, triples)
+            asked = metaqa_questions(folder.path, triples.entities)
         return _triples(job, stages, triples, asked)
     encoder = WordLlamaEncoder()
     with stages(f"Building and saving the index of {folder.path}"):
-        folder_index(folder, encoder).save(job.directory)
+        _saved(job, folder_index(folder, encoder))
     return _indexed(job, console, stages, lambda index: folder_questions(folder, index), encoder)
+
+
+def makes_index(recipe: str, folder: Folder | None) -> bool:
+    """Whether there is an index to keep: triple-hybrid takes what are triples already as they are."""
+    return recipe != "triple-hybrid" or (folder is not None and folder.kind != "metaqa")
+
+
+def _saved(job: Job, index: Index) -> None:
+    (with_words(index) if job.chosen == "hybrid-rrf" else index).save(job.directory)
 
 
 def _indexed(
@@ -74,10 +83,13 @@ def _indexed(
         chosen = make_chosen(job.chosen, index, encoder, job.policy, job.options)
         names = NameFinder(index, case_sensitive=True)
         asked = questions(index).evenly(job.questions)
-        if asked.mentions is None:
+        if chosen.reads_entities and asked.mentions is None:
             names.find([""])
+        view = None if chosen.reads_entities else Mentioned(index, job.options["threads"])
     console.print(f"Index: {index}\nSaved in {job.directory}", highlight=False, soft_wrap=True, markup=False)
-    return Contest(chosen, asked, encoder, names)
+    if job.chosen == "hybrid-rrf" and index.lexical is None:
+        console.print(SLOW, highlight=False)
+    return Contest(chosen, asked, encoder, names, view)
 
 
 def _triples(job: Job, stages: Stages, triples: Triples, asked: Asked) -> Contest:
@@ -87,21 +99,3 @@ def _triples(job: Job, stages: Stages, triples: Triples, asked: Asked) -> Contes
     with stages(f"TripleHybrid over {len(triples):,} triples"):
         recipe = TripleHybrid(triples, vectors, encoder=encoder, threads=job.options["threads"])
     return Contest(Chosen(job.chosen, recipe, triples.entities), asked.evenly(job.questions), encoder, None)
-
-
-def entity_texts(triples: Triples) -> list[str]:
-    """Each entity's name and the first facts about it, as a passage of a text collection would have them.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> entity_texts(hf.Triples([("Alien", "directed by", "Ridley Scott")]))
-    ['Alien. Alien directed by Ridley Scott', 'Ridley Scott. Alien directed by Ridley Scott']
-    """
-    about: list[list[str]] = [[] for _ in triples.entities]
-    for head, relation, tail in triples.rows.tolist():
-        fact = f"{triples.entities[head]} {triples.relations[relation]} {triples.entities[tail]}"
-        for end in {head, tail}:
-            if len(about[end]) < FACTS_OF_A_TEXT:
-                about[end].append(fact)
-    return [". ".join([name, *facts]) for name, facts in zip(triples.entities, about, strict=True)]

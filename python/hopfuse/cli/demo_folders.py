@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import md5
 from pathlib import Path
 
 import numpy as np
 
-from .. import Index, Triples
+from .. import Index
 from ..encoders import Encoder
 from ..errors import InputError
-from ..evaluate import PassageNames, Qrels, read_qrels
+from ..evaluate import PassageNames, read_qrels
 from ..extract import build_memory, read_openie, similar_pairs
 from .demo_asked import Asked, groups_by_hops
+from .demo_files import tsv
+from .demo_metaqa import metaqa_index, metaqa_questions, metaqa_triples
 from .nodes import read_nodes
 from .queries import read_queries
 
@@ -30,9 +28,13 @@ KINDS = {
     "openie": ("passages.jsonl", "queries.jsonl", "openie.jsonl"),
     "metaqa": ("kb.tsv", "entity2text.txt", "qa_1hop_dev.txt", "qa_2hop_dev.txt", "qa_3hop_dev.txt"),
 }
+SAID = {
+    "graph": "passages with a graph and vectors",
+    "openie": "passages with facts that a model extracted",
+    "metaqa": "MetaQA's triples and questions",
+}
 #: Least similarity of entities that are joined as synonyms, where facts are extracted.
 SYNONYMS = 0.8
-QUESTIONS = 1000  # of metaqa, of each number of hops
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,22 @@ class Folder:
     kind: str
 
 
-def checked_folder(path: Path, recipe: str) -> Folder:
-    """The kind of a folder, where it has what is needed and the recipe can answer its questions."""
+def checked_folder(path: Path) -> Folder:
+    """The kind of a folder that has what is needed."""
     kind = next((kind for kind, files in KINDS.items() if all((path / file).is_file() for file in files)), None)
     if kind is None:
-        needed = "; or ".join(", ".join(files) for files in KINDS.values())
-        raise InputError(f"--data: {path} is no folder that the demo can read; it needs {needed}")
-    ranks = "entities" if recipe == "triple-hybrid" else "passages"
-    wanted = "entities" if kind == "metaqa" else "passages"
-    if ranks != wanted:
-        right = "triple-hybrid" if wanted == "entities" else "phase-graph, policy-rag or hybrid-rrf"
-        raise InputError(f"--data: {path} has questions that {wanted} answer, and {recipe} ranks {ranks}; use {right}")
+        needed = "; ".join(f"{SAID[kind]} ({', '.join(files)})" for kind, files in KINDS.items())
+        raise InputError(
+            f"--data: {path} is no folder that the demo can read, for it has not the files of any kind that it can: "
+            f"{needed}; give one of these, or leave --data out for the atlas"
+        )
     return Folder(path, kind)
 
 
 def folder_index(folder: Folder, encoder: Encoder) -> Index:
-    """The index of a folder with passages; names are embedded for mentions that match none."""
+    """The index of a folder; names are embedded for mentions that match none, which MetaQA's topics never are."""
+    if folder.kind == "metaqa":
+        return metaqa_index(metaqa_triples(folder.path), encoder)
     if folder.kind == "openie":
         memory = build_memory(read_openie(folder.path / "openie.jsonl", folder.path / "passages.jsonl"))
         names = np.asarray(encoder.encode_passages(list(memory.entities)))
@@ -73,11 +75,11 @@ def folder_index(folder: Folder, encoder: Encoder) -> Index:
         entity_vectors=encoder.encode_passages(entities),
         graph=[
             {"src": int(a), "dst": int(b), "type": kind, "weight": float(weight)}
-            for a, b, kind, weight in _tsv(folder.path / "graph" / "edges.tsv")
+            for a, b, kind, weight in tsv(folder.path / "graph" / "edges.tsv")
         ],
         facts=[
             {"head": int(head), "relation": relation, "tail": int(tail), "passage": int(passage)}
-            for head, relation, tail, passage in _tsv(folder.path / "graph" / "facts.tsv")
+            for head, relation, tail, passage in tsv(folder.path / "graph" / "facts.tsv")
         ],
         fact_ends="node",
         storage="float16",
@@ -86,9 +88,9 @@ def folder_index(folder: Folder, encoder: Encoder) -> Index:
 
 def folder_questions(folder: Folder, index: Index) -> Asked:
     """Its questions, judged by the index's passages; with their vectors and names where the folder has them."""
-    names = PassageNames()
-    for passage in index.passage_ids:
-        names.number(passage)
+    if folder.kind == "metaqa":
+        return metaqa_questions(folder.path, index.entity_names)
+    names = PassageNames(index.passage_ids)
     qrels = read_qrels(folder.path / "queries.jsonl", names)
     texts = [str(query.text) for query in read_queries(folder.path / "queries.jsonl")]
     titles = index.titles
@@ -99,32 +101,3 @@ def folder_questions(folder: Folder, index: Index) -> Asked:
     lines = (folder.path / "query_entities.jsonl").read_text(encoding="utf-8").splitlines()
     mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
     return Asked(texts, qrels, groups_by_hops(qrels), needs, vectors, mentions)
-
-
-def metaqa_triples(path: Path) -> Triples:
-    """All facts; entities in the order of entity2text.txt, some of which no fact has."""
-    facts = [(head, relation, tail) for head, relation, tail in _tsv(path / "kb.tsv")]
-    names = [row[1] for row in _tsv(path / "entity2text.txt")]
-    return Triples(facts, list(dict.fromkeys([*names, *(fact[end] for fact in facts for end in (0, 2))])))
-
-
-def metaqa_questions(path: Path, triples: Triples) -> Asked:
-    """Questions of each number of hops, those whose texts have the smallest MD5; brackets of topics are taken out."""
-    number = {name: at for at, name in enumerate(triples.entities)}
-    texts, gold, hops, needs = list[str](), list[list[int]](), list[list[tuple[int, ...]]](), list[str]()
-    for steps in (1, 2, 3):
-        rows = [(text, answers.split("|")) for text, answers in _tsv(path / f"qa_{steps}hop_dev.txt")]
-        rows.sort(key=lambda row: md5(row[0].encode(), usedforsecurity=False).digest())
-        for text, answers in rows[:QUESTIONS]:
-            texts.append(re.sub(r"[\[\]]", "", text))
-            gold.append(sorted({number[answer] for answer in answers}))
-            hops.append([*([()] * (steps - 1)), tuple(gold[-1])])
-            needs.append(", ".join(answers))
-    qrels = Qrels([str(at) for at in range(len(gold))], gold, hops)
-    return Asked(texts, qrels, groups_by_hops(qrels), needs)
-
-
-def _tsv(path: Path) -> Iterator[list[str]]:
-    """The rows of a file whose columns are separated by tabs, nothing quoted."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)

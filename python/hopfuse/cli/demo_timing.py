@@ -12,6 +12,8 @@ from .demo_asked import Contest
 from .demo_ways import DEPTH
 
 REPEATS = {1: 20, 8: 10, 32: 7, 128: 5, 256: 3}
+#: Seconds that the batches of one size may take, about.
+BUDGET = 5.0
 
 
 @dataclass(frozen=True)
@@ -26,25 +28,42 @@ class Timing:
 
 
 def measure(contest: Contest) -> list[Timing]:
-    """Time batches of every size, each batch with other questions, after one that is not counted."""
-    timings = []
+    """Time batches of every size, each batch with other questions, after one that is not counted.
+
+    What that one takes says how many there is time for; a size for which the one before it foretells too long a batch,
+    and all larger ones, are left out.
+    """
+    timings = list[Timing]()
     for size, repeats in REPEATS.items():
-        rows = [_batch(len(contest.asked), size, turn) for turn in range(repeats + 1)]
-        seconds = [_seconds(contest, some) for some in rows][1:]
+        if timings and timings[-1].low * size / timings[-1].size > BUDGET:
+            break
+        count = rounds(_seconds(contest, _batch(len(contest.asked), size, 0)), repeats)
+        seconds = [_seconds(contest, _batch(len(contest.asked), size, turn)) for turn in range(1, count + 1)]
         low, median, high = np.percentile(seconds, [25, 50, 75]).tolist()
-        timings.append(Timing(size, repeats, median, low, high))
+        timings.append(Timing(size, count, median, low, high))
     return timings
+
+
+def rounds(first: float, most: int) -> int:
+    """How many batches there is time for, at least one, where the first takes so many seconds.
+
+    Examples
+    --------
+    >>> [rounds(first, 20) for first in (0.001, 0.5, 60.0)]
+    [20, 10, 1]
+    """
+    return most if first * most <= BUDGET else max(1, int(BUDGET / first))
 
 
 def latency_table(timings: list[Timing], contest: Contest) -> Table:
     """A row per batch size."""
-    made = {"Embedding": contest.asked.vectors is None}
+    made = {"Embedding": contest.embeds}
     made["name matching"] = contest.chosen.reads_entities and contest.asked.mentions is None
     counted = [part for part, own in made.items() if own] + ["search"]
     said = " and ".join((", ".join(counted[:-1]), counted[-1])) if len(counted) > 1 else "Search alone"
     table = Table(
         title=f"Latency: to the {DEPTH} best",
-        caption=f"{said[0].upper()}{said[1:]}; the median of some batches.",
+        caption=f"{said[0].upper()}{said[1:]}; the median of some batches.{_left_out(timings)}",
         title_justify="left",
         caption_justify="left",
     )
@@ -57,6 +76,11 @@ def latency_table(timings: list[Timing], contest: Contest) -> Table:
     return table
 
 
+def _left_out(timings: list[Timing]) -> str:
+    sizes = list(REPEATS)[len(timings) :]
+    return f"\nNot timed, for they would take too long: batches of {', '.join(map(str, sizes))}." if sizes else ""
+
+
 def _batch(count: int, size: int, turn: int) -> list[int]:
     """Questions spread over all of them; the next turn's are others."""
     step = max(1, count // size)
@@ -65,5 +89,5 @@ def _batch(count: int, size: int, turn: int) -> list[int]:
 
 def _seconds(contest: Contest, rows: list[int]) -> float:
     start = time.perf_counter()
-    contest.search(rows, DEPTH)
+    contest.answer(rows, DEPTH)
     return time.perf_counter() - start

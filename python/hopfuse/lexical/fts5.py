@@ -23,6 +23,9 @@ from ..types.hits import PAD_ID, PAD_SCORE
 
 _WORD = re.compile(r"\w+")
 _NAME = "passages_fts5"
+_RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
+#: Passages beyond twice k that are asked for, among which a score below the k-th usually is.
+SPARE = 1000
 _THERE = "{0} is there already; name a new file, or open that one: FTS5({0!r})"
 
 
@@ -35,6 +38,11 @@ class FTS5:
     ln((N - df + ½)/(df + ½)), or 10⁻⁶ where that is not above 0. It depends on nothing but the question and the
     passages. Any word of the question will do, as in :class:`BM25`; there are no stop words, whose idf is near 0. A
     word that is asked twice counts once, whatever its case and accents; words of one stem count each.
+
+    SQLite scores every passage that has a word of the question before it knows the best, and "the" is in most, so a
+    question costs time in proportion to the passages: 63 ms for 43,614 of them, where :class:`BM25`, which scores at
+    build, takes 0.6. Only the best come back to Python, which is two fifths cheaper than all. Leaving the common words
+    out would cost less, and change scores.
 
     Parameters
     ----------
@@ -143,7 +151,7 @@ class FTS5:
         scores = np.full((len(asked), k), PAD_SCORE, np.float32)
         counts = np.zeros(len(asked), np.int64)
         for q, question in enumerate(asked):
-            best, found = self._best(question)
+            best, found = self._best(question, k)
             n = counts[q] = min(k, best.size)
             ids[q, :n], scores[q, :n] = best[:n], found[:n]
         return Hits(ids, scores, counts)
@@ -165,18 +173,20 @@ class FTS5:
             connection.close()
             raise InputError(f"not a database that FTS5.build wrote: {error}") from None
 
-    def _best(self, question: str) -> tuple[Any, Any]:
-        """All passages with a word of the question, best first."""
+    def _best(self, question: str, k: int) -> tuple[Any, Any]:
+        """The k best passages with a word of the question and what may follow, best first."""
         words = {_bare(word): word for word in _WORD.findall(_composed(question))}.values()
-        if not words:
-            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        ids, scores = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        if not words or not k:
+            return ids, scores
         matched = " OR ".join(f'"{word}"' for word in words)
-        with self._lock:
-            rows = self._connection.execute(
-                f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ?", (matched,)
-            ).fetchall()
-        ids = np.array([row[0] for row in rows], np.int64)
-        scores = np.array([row[1] for row in rows], np.float32)
+        for limit in (2 * k + SPARE, -1):
+            with self._lock:
+                rows = self._connection.execute(_RANKED, (matched, limit)).fetchall()
+            ids = np.array([row[0] for row in rows], np.int64)
+            scores = np.array([row[1] for row in rows], np.float32)
+            if len(rows) != limit or scores[-1] < scores[k - 1]:
+                break  # what is not here is behind the k-th also once rounded
         order = np.lexsort((ids, -scores))
         return ids[order], scores[order]
 
