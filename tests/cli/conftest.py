@@ -2,6 +2,7 @@ import subprocess
 
 import pytest
 from cli.cli_files import build_args, hopfuse, said_error, write_files
+from cli.recipe_files import write_memory
 from hopfuse.cli import main
 
 pytest.importorskip("click")
@@ -25,6 +26,26 @@ def index(files, tmp_path_factory):
 def scoring(files, index):
     """``score`` and the inputs that its tests share."""
     return ["score", "--index", index, "--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
+
+
+@pytest.fixture(scope="session")
+def memory(tmp_path_factory):
+    """A folder with an index of facts and entity vectors, queries and their vectors."""
+    return write_memory(tmp_path_factory.mktemp("recipes"))
+
+
+@pytest.fixture
+def said(capsys):
+    """What a command prints that works; in this process."""
+
+    def run(*args):
+        with pytest.raises(SystemExit) as left:
+            main([str(arg) for arg in args])
+        out = capsys.readouterr()
+        assert left.value.code == 0, out.err
+        return out.out
+
+    return run
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cli.cli_files import hopfuse, refused, write_jsonl
+from cli.recipe_files import words_here
 from hopfuse.evaluate import Qrels, evaluate
 from hopfuse.lexical import FTS5
 
@@ -68,7 +69,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     assert found["runs"] == RUNS
     index = hf.Index.open(folder / "index")
     asked = {"vectors": np.load(folder / "vectors.npy"), "entities": [row["entities"] for row in rows]}
-    words = FTS5.build([f"{row_title}\n{text}" for row_title, text in zip(index.titles, index.texts, strict=True)])
+    words = words_here([f"{row_title}\n{text}" for row_title, text in zip(index.titles, index.texts, strict=True)])
     texts = [row["question"] for row in rows]
     expected = {
         "dense": hf.dense_topk(asked["vectors"], index.corpus, 10),
@@ -92,6 +93,8 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     compared = by_hand.comparison("hybrid-rrf", "recall@5")
     assert whole["comparisons"]["hybrid-rrf"]["recall@5"]["wins"] == compared.wins
     assert all(ms > 0 for times in found["ms per query"].values() for ms in times.values())
+    assert found["words"] == type(words).__name__
+    assert f"Words: {found['words']}" in done.stdout
     memory = found["memory"]
     assert memory["process peak bytes"] > memory["index bytes"] > memory["index array bytes"] > 0
     assert set(memory["search peak bytes"]) == set(RUNS)
@@ -133,6 +136,19 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
         right.append(sum(f"p{p}" in row["gold"] for p in best[scores[best] > 0]) / 2)
     (whole,) = [group for group in found["groups"] if group["group"] == "all"]
     assert whole["estimates"]["triple-hybrid"]["recall@10"]["mean"] == pytest.approx(np.mean(right), abs=0.01)
+
+
+def test_sqlites_words_can_be_asked_for(work, tmp_path):
+    folder, rows = work
+    hopfuse(*command(folder, "--words", "fts5", "--metrics", "mrr", "--against", "mrr", "--json", tmp_path / "n.json"))
+    found, index = json.loads((tmp_path / "n.json").read_text()), hf.Index.open(folder / "index")
+    words = FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
+    number = {f"p{i}": i for i in range(PASSAGES)}
+    qrels = Qrels([row["id"] for row in rows], [[number[g] for g in row["gold"]] for row in rows])
+    expected = evaluate({"words": words.search([row["question"] for row in rows], 10)}, qrels, ["mrr"])
+    (whole,) = [group for group in found["groups"] if group["group"] == "all"]
+    assert found["words"] == "FTS5"
+    assert whole["estimates"]["words"]["mrr"]["mean"] == expected.estimate("words", "mrr").mean
 
 
 def test_questions_that_are_not_judged_are_left_out(work, tmp_path):

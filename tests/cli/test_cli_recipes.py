@@ -4,96 +4,20 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import Any
 
 import hopfuse as hf
-import numpy as np
 import pytest
-from cli.cli_files import read_jsonl, write_jsonl
-from hopfuse.cli import main
+from cli.cli_files import read_jsonl
+from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring
 from hopfuse.cli.recipe_choice import RECIPES
 from hopfuse.evaluate import policy_page
-from hopfuse.extract import Extraction, build_memory
-from hopfuse.lexical import FTS5
-from hopfuse.recipes import HybridRRF, Policy, PolicyRAG, TripleHybrid
-
-DIM = 6
-QUESTION = "Who directed Alien?"
-ASKED = [(QUESTION, ["Alien"]), ("Where was Ridley Scott born?", ["Ridley Scott"]), ("What of the sea?", [])]
-
-
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory):
-    """A folder with an index of facts and entity vectors, queries and their vectors."""
-    folder, draw = tmp_path_factory.mktemp("recipes"), np.random.default_rng(3)
-    made = build_memory(
-        [
-            Extraction("a", "Alien", "Ridley Scott directed Alien.", (), (("Ridley Scott", "directed", "Alien"),)),
-            Extraction("b", "Scott", "He was born.", (), (("Ridley Scott", "was born in", "South Shields"),)),
-            Extraction("c", "South Shields", "By the sea.", (), (("South Shields", "lies by", "North Sea"),)),
-        ]
-    )
-    index = made.index(
-        vectors=draw.standard_normal((3, DIM)).astype(np.float32),
-        entity_vectors=draw.standard_normal((len(made.entities), DIM)).astype(np.float32),
-        metric="cosine",
-    )
-    index.save(folder / "index")
-    write_jsonl(folder / "queries.jsonl", [{"text": text, "entities": names} for text, names in ASKED])
-    np.save(folder / "vectors.npy", draw.standard_normal((len(ASKED), DIM)).astype(np.float32))
-    return folder
-
-
-@pytest.fixture
-def said(capsys):
-    """What a command prints that works; in this process."""
-
-    def run(*args: Any) -> str:
-        with pytest.raises(SystemExit) as left:
-            main([str(arg) for arg in args])
-        out = capsys.readouterr()
-        assert left.value.code == 0, out.err
-        return out.out
-
-    return run
-
-
-def explaining(memory, recipe, *more):
-    given = ("--index", memory / "index", "--query", QUESTION, "--vector", memory / "vectors.npy")
-    return ("explain", *given, "--recipe", recipe, *more)
-
-
-def scoring(memory, recipe, out, *more):
-    files = ("--queries", memory / "queries.jsonl", "--vectors", memory / "vectors.npy", "--out", out)
-    return ("score", "--index", memory / "index", *files, "--recipe", recipe, *more)
-
-
-def by_hand(memory, recipe, policy=None):
-    """The recipe's own result for the three questions, and what its hits are called."""
-    index = hf.Index.open(memory / "index")
-    texts, names = [text for text, _ in ASKED], [names for _, names in ASKED]
-    vectors = np.load(memory / "vectors.npy")
-    if recipe == "triple-hybrid":
-        entities, facts = list(index.entity_names), index.facts
-        rows = [(entities[a], facts.relations[r], entities[b]) for a, r, b in facts.rows.tolist()]
-        own = TripleHybrid(hf.Triples(rows, entities), index.entity_vectors)
-        return own.search(texts, vectors=vectors, k=10, explain=True), entities
-    if recipe == "policy-rag":
-        made: Any = PolicyRAG(index, policy)
-    elif recipe == "hybrid-rrf":
-        words = FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
-        made = HybridRRF(index, lexical=words)
-    else:
-        made = hf.recipes.PhaseGraph(index)
-    return made.search(texts, vectors=vectors, entities=names, k=10, explain=True), index.passage_ids
+from hopfuse.recipes import Policy
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_scores_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
     said(*scoring(memory, recipe, tmp_path / "out.jsonl"))
-    found, names = by_hand(memory, recipe)
-    expected = [[{"id": names[hit], "score": score} for hit, score in found.hits.row(b)] for b in range(3)]
-    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(*by_hand(memory, recipe))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -116,7 +40,9 @@ def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
     assert "Ridley Scott — directed → Alien" in shown
     assert trace["facts"][0]["reason"] in shown
     assert "from: Alien" in shown
-    assert "—relation→" in shown
+    assert "—in→ this" in shown
+    assert "←directed—" in shown or "—directed→" in shown
+    assert "creation: Ridley Scott —directed→ Alien, fact 0, stated in Alien" in shown
 
 
 def test_the_tree_of_triples_says_what_leads_there(memory, said) -> None:
@@ -178,7 +104,10 @@ def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) 
         (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid does not"),
         (explaining(memory, "phase-graph", "--trace", html), "pages such as t.html are of policy-rag"),
         (explaining(memory, "policy-rag", "--trace", tmp_path / "t.txt"), "its suffix must be .json or .html"),
-        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "llm.toml"), "the command line has no model"),
+        (
+            scoring(memory, "policy-rag", out, "--policy", tmp_path / "llm.toml"),
+            "give --model and --endpoint, or set it to",
+        ),
         (scoring(memory, "policy-rag", out, "--policy", tmp_path / "all.toml"), "give --encoder"),
         (scoring(memory, "policy-rag", out, "--policy", tmp_path / "bad.toml"), "bad.toml: walk.damping is 2"),
         (scoring(memory, "policy-rag", out, "--policy", tmp_path / "no.toml"), "no.toml cannot be read"),

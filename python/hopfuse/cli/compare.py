@@ -24,6 +24,7 @@ from .machine import machine
 from .options import FILE, case_option, encoder_option, index_option
 from .outputs import check_outputs, strict_json, write_all
 from .queries import count_queries, read_queries
+from .words import words_of, words_option
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"
@@ -41,6 +42,7 @@ REPEATS = 5  # of each timing
 )
 @click.option("--metrics", default=METRICS, show_default=True, help="Separated by commas.")
 @click.option("--against", default=AGAINST, show_default=True, help="Metric of the comparison with dense.")
+@words_option
 @case_option
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
 @click.option("--json", "json_out", type=FILE, help="Write the numbers here too.")
@@ -53,6 +55,7 @@ def compare(
     judgements: Path | None,
     metrics: str,
     against: str,
+    words: str | None,
     case_sensitive: bool,
     threads: int | None,
     json_out: Path | None,
@@ -61,9 +64,9 @@ def compare(
     """Run every recipe and every leg that the index has on the same questions.
 
     Says how good each is, how surely it differs from dense retrieval, how long it takes by itself and in
-    batches of 32, questions' vectors and entities apart, and what memory it needs. The words are BM25's where
-    the index was built with --lexical, else SQLite's. TripleHybrid needs --facts and --entity-vectors of the
-    index; passages are then ranked by the entities that they mention.
+    batches of 32, questions' vectors and entities apart, and what memory it needs. PolicyRAG's facts have
+    vectors where there is --encoder, which then encodes all facts of the index at the start. TripleHybrid
+    needs --facts and --entity-vectors of the index; passages are then ranked by the entities that they mention.
     """
     check_one_source(vectors, encoder)
     check_outputs({"--json": json_out}, {"--queries": queries}, overwrite=overwrite)
@@ -75,7 +78,8 @@ def compare(
         raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
     inputs = QueryInputs(index, vectors, encoder, count_queries(queries), case_sensitive=case_sensitive)
     qrels, asked = _judged(index, queries, judgements or queries, inputs)
-    ways, left_out = searches(index, inputs.encoder, int(asked[1].shape[1]), threads)
+    leg = words_of(index, words)
+    ways, left_out = searches(index, leg, inputs.encoder, int(asked[1].shape[1]), threads)
     runs = {name: _in_batches(search, asked) for name, search in ways.items()}
     result = evaluate(runs, qrels, wanted, baseline=BASELINE)
     batch = min(BATCH, len(asked[0]))
@@ -91,18 +95,18 @@ def compare(
     console.print(_quality(result, wanted), _certainty(result, against, timings, peaks), sep="\n")
     sizes = (f"{memory[name] / 1e6:,.1f} MB" for name in ("index bytes", "index array bytes", "process peak bytes"))
     console.print("Index {}, its arrays {}, process {}".format(*sizes), MEASURED, sep="\n", highlight=False)
+    console.print(f"Words: {type(leg).__name__}", highlight=False)
     for name, why in left_out.items():
         console.print(f"Left out: {name}: {why}", highlight=False, markup=False)
     if json_out is not None:
-        numbers = {"machine": machine("numpy"), "memory": memory, "ms per query": timings, "left out": left_out}
+        numbers = {"machine": machine("numpy"), "words": type(leg).__name__, "memory": memory}
+        numbers |= {"ms per query": timings, "left out": left_out}
         write_all({json_out: strict_json({**numbers, **result.to_dict()})})
 
 
 def _judged(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Asked]:
     """The questions that are judged, by the index's passages, and what is asked for each."""
-    names = PassageNames()
-    for passage in index.passage_ids:
-        names.number(passage)
+    names = PassageNames(index.passage_ids)
     qrels = read_qrels(judgements, names)
     if len(names) > index.num_passages:
         stranger = names.name(index.num_passages)

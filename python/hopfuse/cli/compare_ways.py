@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from .. import Hits, Incidence, Index, dense_topk, project_topk
+from .. import Hits, Index, dense_topk
 from ..encoders import Encoder
 from ..errors import InputError
+from ..lexical import BM25, FTS5
 from ..recipes import HybridRRF, PhaseGraph, Policy, TripleHybrid
-from .recipe_choice import policy_rag, triple_hybrid, words_of
+from .mentioned import Mentioned
+from .recipe_choice import policy_rag, triple_hybrid
 
 BASELINE = "dense"
 DEPTH = 10
-#: Entities of TripleHybrid whose scores go to the passages that mention them.
-ENTITIES = 100
 Asked = tuple[list[str], NDArray[Any], list[Sequence[str | int]]]
 Search = Callable[[list[str], NDArray[Any], list[Sequence[str | int]]], Hits]
 
 
 def searches(
-    index: Index, encoder: Encoder | None, dim: int, threads: int | None
+    index: Index, words: BM25 | FTS5, encoder: Encoder | None, dim: int, threads: int | None
 ) -> tuple[dict[str, Search], dict[str, str]]:
     """The single legs and the recipes, each from texts, vectors and entities to hits; and why others are left out.
 
-    ``dim``: of the questions' vectors.
+    ``words``: the lexical leg; ``dim``: of the questions' vectors.
     """
-    words = words_of(index)
     common: dict[str, Any] = {"encoder": encoder, "threads": threads}
     corpus = index.corpus
     assert corpus is not None
@@ -75,16 +73,9 @@ def _triples(index: Index, encoder: Encoder | None, dim: int, threads: int | Non
 
 
 def _by_mention(index: Index, recipe: TripleHybrid, threads: int | None) -> Search:
-    """Passages by the sum of the scores of the entities that they mention, of the best ones."""
-    assert index.graph is not None
-    mentions = Incidence.from_graph(index.graph, index.num_passages)
+    view = Mentioned(index, threads)
 
     def search(texts: list[str], vectors: NDArray[Any], _: list[Sequence[str | int]]) -> Hits:
-        found = recipe.search(texts, vectors=vectors, k=min(ENTITIES, max(1, index.num_entities))).hits
-        scores = np.zeros((len(texts), mentions.num_columns), np.float32)
-        for b in range(len(texts)):
-            held = found.ids[b, : found.counts[b]]
-            scores[b, index.num_passages + held] = np.maximum(found.scores[b, : held.size], 0)
-        return project_topk(scores, mentions, DEPTH, threads=threads)
+        return view.passages(recipe.search(texts, vectors=vectors, k=view.entities).hits, DEPTH)
 
     return search

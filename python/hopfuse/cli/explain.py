@@ -14,6 +14,7 @@ from rich.console import Console
 from .. import Index
 from ..errors import InputError
 from ..evaluate import policy_page
+from .answering import answering_options, language_model
 from .names import NameFinder
 from .options import (
     FILE,
@@ -26,7 +27,9 @@ from .options import (
 )
 from .outputs import check_outputs, write_all
 from .recipe_choice import check_read, make_chosen, recipe_choice
+from .recipe_settings import setting_option
 from .recipe_trees import tree_of
+from .words import words_option
 
 
 @click.command()
@@ -38,8 +41,11 @@ from .recipe_trees import tree_of
 @click.option("--row", type=click.IntRange(min=0), default=0, show_default=True, help="Which row of --vector.")
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages.")
 @recipe_choice
-@recipe_options(alpha=0.7)
+@setting_option
+@recipe_options()
 @lexical_options
+@words_option
+@answering_options
 @case_option
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines of each list.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole trace as JSON.")
@@ -55,6 +61,13 @@ def explain(
     k: int,
     chosen: str,
     policy: Path | None,
+    settings: tuple[str, ...],
+    words: str | None,
+    answers: bool,
+    endpoint: str | None,
+    model: str | None,
+    cache: Path | None,
+    concurrency: int | None,
     case_sensitive: bool,
     show: int,
     as_json: bool,
@@ -67,15 +80,19 @@ def explain(
         raise InputError("give --vector or --encoder, and not both: the question needs a vector")
     check_read(chosen)
     _check_trace(trace_out, chosen, overwrite=overwrite)
+    asking = {"endpoint": endpoint, "model": model, "cache": cache, "concurrency": concurrency}
+    llm = language_model(chosen, policy, answers=answers, **asking)
     index = Index.open(directory)
     vectors = None if vector is None else _read_vector(vector, row)
     used = None if encoder is None else make_encoder(encoder)
-    asked = make_chosen(chosen, index, used, policy, recipe)
+    asked = make_chosen(chosen, index, used, policy, recipe, settings=settings, words=words, llm=llm)
     mentions = list(entities)
     if asked.reads_entities and not mentions:
         mentions = NameFinder(index, case_sensitive=case_sensitive).find([query])[0]
     found = asked.search([query], vectors, [mentions], k, explain=True)
     trace = {"question": query, **found.traces[0]}
+    if answers:
+        (trace["answer"],) = asked.answer([query], found)
     text = json.dumps(trace, indent=2, ensure_ascii=False)
     if trace_out is not None:
         write_all({trace_out: policy_page(trace) if trace_out.suffix == ".html" else text + "\n"})
@@ -83,6 +100,8 @@ def explain(
         click.echo(text)
     else:
         Console().print(tree_of(chosen, query, trace, show))
+        if answers:
+            Console().print(f"Answer: {trace['answer']}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _check_trace(out: Path | None, chosen: str, *, overwrite: bool) -> None:

@@ -11,7 +11,7 @@ import click
 from .. import Index
 from ..encoders import Encoder, SentenceTransformerEncoder, WordLlamaEncoder
 from ..errors import InputError
-from ..lexical import BM25
+from .words import words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,10 +29,11 @@ case_option = click.option(
 )
 
 
-def recipe_options(alpha: float) -> Callable[[F], F]:
-    """The parameters of PhaseGraph, as keyword arguments of the same names."""
+def recipe_options(alpha: float | None = None) -> Callable[[F], F]:
+    """The parameters of PhaseGraph, as keyword arguments of the same names; without ``alpha`` its own stays open."""
+    weight = "Weight of the dense list." + ("  [default: 0.7]" if alpha is None else "")
     options = (
-        click.option("--alpha", type=float, default=alpha, show_default=True, help="Weight of the dense list."),
+        click.option("--alpha", type=float, default=alpha, show_default=True, help=weight),
         click.option("--dense-k", type=int, default=100, show_default=True, help="Length of the dense list."),
         click.option("--graph-k", type=int, default=30, show_default=True, help="Length of the graph list."),
         click.option("--damping", type=float, default=0.5, show_default=True, help="Probability of walking on."),
@@ -66,17 +67,21 @@ def lexical_options(command: F) -> F:
     return command
 
 
-def recipe_arguments(index: Index, options: Mapping[str, Any]) -> dict[str, Any]:
-    """PhaseGraph's arguments from what the options above read: ``lexical`` becomes the index's own leg."""
+def recipe_arguments(index: Index, options: Mapping[str, Any], words: str | None = None) -> dict[str, Any]:
+    """PhaseGraph's arguments from what the options above read: ``lexical`` becomes the index's leg, or ``words``."""
     rest = {name: value for name, value in options.items() if not name.startswith("lexical")}
     detail = {name: options[name] for name in ("lexical_weight", "lexical_k") if options[name] is not None}
     if not options["lexical"]:
         if detail:
             raise InputError(f"--{next(iter(detail)).replace('_', '-')} is given without --lexical; add it")
+        if words is not None:
+            raise InputError("--words is given without --lexical; add it")
         return rest
-    if index.lexical is None:
-        raise InputError("--lexical: the index has no lexical part; build it with `hopfuse build --lexical`")
-    return {**rest, **detail, "lexical": BM25(index.lexical)}
+    if index.lexical is None and words is None:
+        raise InputError(
+            "--lexical: the index has no lexical part; build it with `hopfuse build --lexical`, or give --words"
+        )
+    return {**rest, **detail, "lexical": words_of(index, words)}
 
 
 def make_encoder(name: str) -> Encoder:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from ..connect import ChatEndpoint
 from ..errors import InputError
 from ..extract import EndpointReader, Extraction, SpacyReader
+from .endpoint import DETAILS, endpoint_options, make_endpoint
 from .options import DIRECTORY
 from .progress import progress_bar
 
@@ -20,22 +20,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def reader_options(command: F) -> F:
     """Those of plain passages; :func:`read_passages` takes them."""
-    for option in (
-        click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt."),
-        click.option("--concurrency", type=int, help="Requests to the endpoint at once.  [default: 8]"),
-        click.option("--cache", type=DIRECTORY, help="Answers of the endpoint, so that an interrupted build goes on."),
-        click.option("--model", metavar="NAME", help="A language model, as the endpoint names it."),
-        click.option(
-            "--endpoint", metavar="URL", help="Where --model answers, up to /v1; its key: OPENAI_API_KEY alone."
-        ),
-        click.option(
-            "--reader",
-            type=click.Choice(("spacy", "endpoint")),
-            help="With --from, rows of id, title, text (.jsonl, .tsv, .parquet): who finds their facts.",
-        ),
-    ):
-        command = option(command)
-    return command
+    prompts = click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt.")
+    command = endpoint_options("so that an interrupted build goes on")(prompts(command))
+    return click.option(
+        "--reader",
+        type=click.Choice(("spacy", "endpoint")),
+        help="With --from, rows of id, title, text (.jsonl, .tsv, .parquet): who finds their facts.",
+    )(command)
 
 
 def read_passages(source: Path, options: Mapping[str, Any]) -> list[Extraction]:
@@ -52,7 +43,7 @@ def read_passages(source: Path, options: Mapping[str, Any]) -> list[Extraction]:
 def check_reader(options: Mapping[str, Any]) -> None:
     """Refuse options of the endpoint where none reads, and an endpoint without a model."""
     if options["reader"] != "endpoint":
-        for name in ("endpoint", "model", "cache", "concurrency", "prompts"):
+        for name in ("model", *DETAILS, "prompts"):
             if options[name] is not None:
                 raise InputError(f"--{name} is given without --reader endpoint, whose option it is")
     elif options["model"] is None:
@@ -62,7 +53,4 @@ def check_reader(options: Mapping[str, Any]) -> None:
 def _reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
     if options["reader"] == "spacy":
         return SpacyReader()
-    given = {name: options[name] for name in ("cache", "concurrency") if options[name] is not None}
-    return EndpointReader(
-        ChatEndpoint(options["endpoint"], model=options["model"], **given), prompts=options["prompts"]
-    )
+    return EndpointReader(make_endpoint(options), prompts=options["prompts"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 from .. import Index, Triples
@@ -17,30 +18,34 @@ from ..lexical import BM25, FTS5
 from ..recipes import HybridRRF, PhaseGraph, Policy, PolicyRAG, TripleHybrid
 from .options import FILE, recipe_arguments
 from .policy import read_policy
+from .recipe_settings import MADE_BY, read_settings
+from .words import leg_of, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Recipe = PhaseGraph | PolicyRAG | HybridRRF | TripleHybrid
 
-RECIPES = ("phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid")
+RECIPES = tuple(MADE_BY)
 _PHASE = {"alpha", "dense_k", "graph_k", "damping", "consensus", "passage_seeds"}
 _NAMES = {"entities", "case_sensitive"}
+_POLICY = "What policy-rag does; see hopfuse policy.  [default: its own]"
+_RECIPE = "policy-rag encodes all facts of the index at the start where it has an encoder."
 #: What PhaseGraph is given where a command has no options of a lexical leg.
 _NO_WORDS = {"lexical": False, "lexical_k": None, "lexical_weight": None}
 #: Of the options that only some recipes read, those that each reads.
 READS = {
-    "phase-graph": _PHASE | _NAMES | {"lexical", "lexical_k", "lexical_weight"},
-    "policy-rag": {"policy"} | _NAMES,
-    "hybrid-rrf": {"dense_k", "graph_k", "damping", "lexical_k"} | _NAMES,
-    "triple-hybrid": set[str](),
+    "phase-graph": _PHASE | _NAMES | {"lexical", "lexical_k", "lexical_weight", "words"},
+    "policy-rag": {"policy", "answers", "model", "endpoint", "cache", "concurrency"} | _NAMES,
+    "hybrid-rrf": {"dense_k", "graph_k", "damping", "lexical_k", "words"} | _NAMES,
+    "triple-hybrid": {"words"},
 }
 
 
 def recipe_choice(command: F) -> F:
     """``--recipe`` and ``--policy``, as arguments ``chosen`` and ``policy``."""
-    option = click.option("--policy", type=FILE, help="What policy-rag does; see hopfuse policy.  [default: its own]")
+    option = click.option("--policy", type=FILE, help=_POLICY)
     command = option(command)
     names = click.Choice(RECIPES)
-    return click.option("--recipe", "chosen", type=names, default=RECIPES[0], show_default=True)(command)
+    return click.option("--recipe", "chosen", type=names, default=RECIPES[0], show_default=True, help=_RECIPE)(command)
 
 
 def check_read(chosen: str) -> None:
@@ -56,11 +61,15 @@ def check_read(chosen: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A recipe over an index: asked alike, whichever it is."""
+    """A recipe over an index: asked alike, whichever it is.
+
+    ``asked``: what every search is given beside its questions.
+    """
 
     name: str
     recipe: Recipe
     ids: Sequence[str]
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -68,6 +77,12 @@ class Chosen:
         if isinstance(self.recipe, PhaseGraph):
             return "" if self.recipe.lexical is None else "BM25's list"
         return self.name
+
+    @property
+    def leg(self) -> str | None:
+        """Whose words count: the name of the lexical leg's class."""
+        leg = getattr(self.recipe, "lexical", None)
+        return None if leg is None else type(leg).__name__
 
     @property
     def reads_entities(self) -> bool:
@@ -78,60 +93,88 @@ class Chosen:
         self, texts: list[str] | None, vectors: Any, entities: Sequence[Sequence[Any]] | None, k: int, **options: Any
     ) -> Any:
         """The recipe's own result."""
-        if isinstance(self.recipe, TripleHybrid):
-            return self.recipe.search(texts or [], vectors=vectors, k=k, **options)
         recipe: Any = self.recipe
-        return recipe.search(texts, vectors=vectors, entities=entities, k=k, **options)
+        named = {} if isinstance(self.recipe, TripleHybrid) else {"entities": entities}
+        return recipe.search(texts, vectors=vectors, k=k, **named, **self.asked, **options)
+
+    def answer(self, texts: list[str], found: Any) -> list[str]:
+        """Policy-rag's answers by its language model, from what a search found."""
+        assert isinstance(self.recipe, PolicyRAG)
+        return self.recipe.answer(texts, found)
+
+    def check(self) -> None:
+        """An empty search, which refuses what every search would be given."""
+        corpus = self.recipe.corpus if isinstance(self.recipe, TripleHybrid) else self.recipe.index.corpus
+        self.search([], None if corpus is None else np.zeros((0, corpus.dim), np.float32), [], 1)
 
 
 def make_chosen(
-    name: str, index: Index, encoder: Encoder | None, policy: Path | None, options: Mapping[str, Any]
+    name: str,
+    index: Index,
+    encoder: Encoder | None,
+    policy: Path | None,
+    options: Mapping[str, Any],
+    *,
+    settings: Sequence[str] = (),
+    words: str | None = None,
+    llm: Any = None,
 ) -> Chosen:
-    """The recipe of a name, with those of the command's options that it reads."""
+    """The recipe of a name, with those of the command's options that it reads.
+
+    ``settings``, ``words`` and ``llm``: what ``--option`` and ``--words`` are given, and policy-rag's language model.
+    """
+    made, asked = read_settings(name, settings, READS[name])
     threads = options["threads"]
     if name == "triple-hybrid":
-        return Chosen(name, triple_hybrid(index, encoder, threads), index.entity_names)
-    if name == "policy-rag":
-        recipe: Recipe = policy_rag(index, Policy() if policy is None else read_policy(policy), encoder, threads)
+        lexical = _entity_words(index, words, asked)
+        recipe: Recipe = triple_hybrid(index, encoder, threads, lexical=lexical, **made)
+    elif name == "policy-rag":
+        rules = Policy() if policy is None else read_policy(policy)
+        recipe = policy_rag(index, rules, encoder, threads, llm=llm, **made)
     elif name == "hybrid-rrf":
         read = {key: options[key] for key in READS[name] if options.get(key) is not None}
-        recipe = HybridRRF(index, lexical=words_of(index), encoder=encoder, threads=threads, **read)
+        recipe = HybridRRF(index, lexical=words_of(index, words), encoder=encoder, threads=threads, **read, **made)
     else:
-        recipe = PhaseGraph(index, encoder=encoder, **recipe_arguments(index, {**_NO_WORDS, **options}))
-    return Chosen(name, recipe, index.passage_ids)
+        arguments = recipe_arguments(index, {**_NO_WORDS, **options}, words)
+        recipe = PhaseGraph(index, encoder=encoder, **arguments, **made)
+    chosen = Chosen(name, recipe, index.entity_names if name == "triple-hybrid" else index.passage_ids, asked)
+    if asked:
+        chosen.check()
+    return chosen
 
 
-def words_of(index: Index) -> BM25 | FTS5:
-    """BM25 where the index was built with it, else SQLite's."""
-    if index.lexical is not None:
-        return BM25(index.lexical)
-    return FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
-
-
-def policy_rag(index: Index, policy: Policy, encoder: Encoder | None, threads: int | None) -> PolicyRAG:
-    """PolicyRAG by rules; where all facts are candidates, the encoder gives them their vectors."""
-    if policy.switches.gate and policy.facts.gate == "llm":
+def policy_rag(
+    index: Index, policy: Policy, encoder: Encoder | None, threads: int | None, *, llm: Any = None, **settings: Any
+) -> PolicyRAG:
+    """PolicyRAG; where there is an encoder, it gives all facts of the index their vectors."""
+    if policy.switches.gate and policy.facts.gate == "llm" and llm is None:
         raise InputError(
-            'the policy has facts.gate = "llm", and the command line has no model; set it to "rules", or use '
-            "hopfuse.recipes.PolicyRAG with llm="
+            'the policy has facts.gate = "llm", which needs a language model; set it to "rules", or use hopfuse score '
+            "or explain with --model"
         )
     vectors = None
-    if policy.facts.scope == "all":
-        if encoder is None or index.entity_corpus is None or index.facts is None:
-            raise InputError(
-                'the policy has facts.scope = "all": give --encoder, and an index with facts and --entity-vectors of it'
-            )
-        names, relations = index.entity_names, index.facts.relations
-        rows = index.facts.rows.tolist()
-        vectors = encoder.encode_passages([f"{names[a]} {relations[r]} {names[b]}" for a, r, b in rows])
-    return PolicyRAG(index, policy, encoder=encoder, fact_vectors=vectors, threads=threads)
+    if encoder is not None and index.facts is not None:
+        vectors = encoder.encode_passages(index.facts.texts(index.entity_names))
+    elif policy.facts.scope == "all":
+        raise InputError('the policy has facts.scope = "all": give --encoder, and an index with facts')
+    options = {"encoder": encoder, "fact_vectors": vectors, "llm": llm, "threads": threads}
+    return PolicyRAG(index, policy, **options, **settings)
 
 
-def triple_hybrid(index: Index, encoder: Encoder | None, threads: int | None) -> TripleHybrid:
+def _entity_words(index: Index, words: str | None, asked: Mapping[str, Any]) -> BM25 | FTS5 | None:
+    """TripleHybrid's lexical leg, over the entities' names: one mode reads it."""
+    if asked.get("mode") == "lexical":
+        return leg_of(list(index.entity_names), words)
+    if words is not None:
+        raise InputError("--words is given, and triple-hybrid reads words with --option mode=lexical alone")
+    return None
+
+
+def triple_hybrid(index: Index, encoder: Encoder | None, threads: int | None, **settings: Any) -> TripleHybrid:
     """TripleHybrid over an index's entities and facts: its hits are entities."""
     if index.facts is None or index.entity_corpus is None:
         lacks = "facts" if index.facts is None else "vectors of its entities"
         raise InputError(f"triple-hybrid: the index has no {lacks}; build it with --facts and --entity-vectors")
     names, relations = list(index.entity_names), index.facts.relations
     rows = [(names[head], relations[kind], names[tail]) for head, kind, tail in index.facts.rows.tolist()]
-    return TripleHybrid(Triples(rows, names), index.entity_corpus, encoder=encoder, threads=threads)
+    return TripleHybrid(Triples(rows, names), index.entity_corpus, encoder=encoder, threads=threads, **settings)

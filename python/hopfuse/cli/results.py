@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ..errors import InputError, MissingExtraError
 
-Row = dict[str, Any]  # {"id": str, "hits": [{"id": str, "score": float}, ...]}
+Row = dict[str, Any]  # {"id": str, "hits": [{"id": str, "score": float}, ...]}, and where asked for "answer": str
 
 
 class Writer(Protocol):
@@ -43,15 +43,16 @@ class JsonlWriter:
 
 
 class ParquetWriter:
-    """A row group a part: ``id`` and ``hits``, a list of structs of ``id`` and ``score``."""
+    """A row group a part: ``id`` and ``hits``, a list of structs of ``id`` and ``score``; and any ``answer``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answers: bool = False) -> None:
         try:
             self._arrow, self._parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ModuleNotFoundError as error:
             raise MissingExtraError("pyarrow", "arrow", "writing results to a Parquet file") from error
         hit = self._arrow.struct([("id", self._arrow.string()), ("score", self._arrow.float32())])
-        self._schema = self._arrow.schema([("id", self._arrow.string()), ("hits", self._arrow.list_(hit))])
+        columns = [("id", self._arrow.string()), ("hits", self._arrow.list_(hit))]
+        self._schema = self._arrow.schema([*columns, ("answer", self._arrow.string())] if answers else columns)
 
     def write(self, path: Path, rows: Sequence[Row]) -> None:
         """Write one part."""
@@ -64,10 +65,10 @@ class ParquetWriter:
                 whole.write_table(self._parquet.read_table(part, schema=self._schema))
 
 
-def writer_for(path: Path) -> Writer:
-    """The writer for a file's suffix."""
+def writer_for(path: Path, *, answers: bool = False) -> Writer:
+    """The writer for a file's suffix; ``answers``: of rows that have one."""
     if path.suffix == ".jsonl":
         return JsonlWriter()
     if path.suffix == ".parquet":
-        return ParquetWriter()
+        return ParquetWriter(answers=answers)
     raise InputError(f"--out is {str(path)!r}; its suffix must be one of .jsonl, .parquet")

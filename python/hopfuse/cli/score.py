@@ -10,6 +10,7 @@ from rich.console import Console
 
 from .. import Hits, Index, __version__
 from ..errors import InputError
+from .answering import answering_options, language_model
 from .inputs import QueryInputs, check_one_source, chunks, text_of
 from .job import Job
 from .options import (
@@ -23,7 +24,9 @@ from .options import (
 from .progress import progress_bar
 from .queries import Query, count_queries, file_digest, read_queries
 from .recipe_choice import Chosen, check_read, make_chosen, recipe_choice
+from .recipe_settings import setting_option
 from .results import Row, writer_for
+from .words import words_option
 
 
 @click.command()
@@ -35,8 +38,11 @@ from .results import Row, writer_for
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages per query.")
 @click.option("--chunk", type=click.IntRange(min=1), default=256, show_default=True, help="Queries at a time.")
 @recipe_choice
-@recipe_options(alpha=0.7)
+@setting_option
+@recipe_options()
 @lexical_options
+@words_option
+@answering_options
 @case_option
 @click.option("--overwrite", is_flag=True, help="Replace OUT where it exists.")
 @click.option("--restart", is_flag=True, help="Drop an unfinished run instead of going on with it.")
@@ -50,6 +56,13 @@ def score(
     chunk: int,
     chosen: str,
     policy: Path | None,
+    settings: tuple[str, ...],
+    words: str | None,
+    answers: bool,
+    endpoint: str | None,
+    model: str | None,
+    cache: Path | None,
+    concurrency: int | None,
     case_sensitive: bool,
     overwrite: bool,
     restart: bool,
@@ -60,23 +73,32 @@ def score(
     A query without entities takes the names of the index that stand in its text. A run that was
     killed goes on where it was when it is started again with the same options: the finished parts are
     in OUT.partial until OUT is there.
+
+    A policy with facts.gate = "llm" asks --model which facts count; with --answers it answers each question
+    from the first hits alone, answers.passages of the policy and at most --k, and OUT has it as "answer",
+    which hopfuse eval reads.
     """
     check_one_source(vectors, encoder)
     check_read(chosen)
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists; choose another --out, or replace it with --overwrite")
-    writer, index, total = writer_for(out), Index.open(directory), count_queries(queries)
+    asking = {"endpoint": endpoint, "model": model, "cache": cache, "concurrency": concurrency}
+    llm = language_model(chosen, policy, answers=answers, **asking)
+    writer, index, total = writer_for(out, answers=answers), Index.open(directory), count_queries(queries)
     inputs = QueryInputs(index, vectors, encoder, total, case_sensitive=case_sensitive)
+    made = make_chosen(chosen, index, inputs.encoder, policy, recipe, settings=settings, words=words, llm=llm)
     identity = {
         "hopfuse": __version__,
         "index": {"directory": str(directory.resolve()), **index.info()},
         "queries": file_digest(queries),
         "vectors": None if vectors is None else file_digest(vectors),
         "policy": None if policy is None else file_digest(policy),
+        "model": None if llm is None else repr(llm),
         "options": {"recipe": chosen, "encoder": encoder, "k": k, "chunk": chunk, "case_sensitive": case_sensitive}
+        | {"settings": settings, "words": made.leg, "answers": answers}
         | {name: value for name, value in recipe.items() if name != "threads"},
     }
-    scorer = Scorer(make_chosen(chosen, index, inputs.encoder, policy, recipe), inputs, k)
+    scorer = Scorer(made, inputs, k, answers=answers)
     job = Job(out, identity, writer)
     with job.started(restart=restart) as parts, progress_bar() as progress:
         done = min(parts * chunk, total)
@@ -94,8 +116,8 @@ def score(
 class Scorer:
     """Turns a chunk of queries into rows of the result."""
 
-    def __init__(self, chosen: Chosen, inputs: QueryInputs, k: int) -> None:
-        self._chosen, self._inputs, self._k = chosen, inputs, k
+    def __init__(self, chosen: Chosen, inputs: QueryInputs, k: int, *, answers: bool) -> None:
+        self._chosen, self._inputs, self._k, self._answers = chosen, inputs, k, answers
 
     def score(self, queries: list[Query], first: int) -> list[Row]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
@@ -104,7 +126,11 @@ class Scorer:
         vectors = self._inputs.vectors(queries, first)
         entities = self._inputs.entities(queries) if chosen.reads_entities else None
         found = chosen.search(texts, vectors, entities, self._k)
-        return [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]
+        rows = [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]
+        if not self._answers:
+            return rows
+        said = chosen.answer(texts or [], found)
+        return [row | {"answer": answer} for row, answer in zip(rows, said, strict=True)]
 
     def _hits(self, hits: Hits, row: int) -> list[dict[str, Any]]:
         return [{"id": self._chosen.ids[hit], "score": score} for hit, score in hits.row(row)]

@@ -29,9 +29,10 @@ def option_grid(
     {'alpha': [0.3, 0.7], 'pool': [3, 9], 'pool graph': [5], 'p': [2]}
     """
     grid: dict[str, list[Any]] = {}
-    given = [(name, _values(written, name)) for name, written in simple.items() if written is not None]
-    for name, values in (*given, *_pools(pools, legs), *_further(further)):
-        grid.setdefault(name, []).extend(values)
+    given = [(name, values(written, name)) for name, written in simple.items() if written is not None]
+    named = [(name, values(written, f"option {name}")) for name, written in assigned(further, "rank_constant=10,60")]
+    for name, found in (*given, *_pools(pools, legs), *named):
+        grid.setdefault(name, []).extend(found)
     alphas = grid.get("alpha", [])
     if not all(is_number(value) and 0 <= value <= 1 for value in alphas):
         raise InputError(f"--alpha is {','.join(map(str, alphas))!r}; it must be numbers from 0 to 1")
@@ -54,22 +55,35 @@ def words(given: str, name: str) -> list[str]:
 
 def _pools(given: Sequence[str], legs: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
     for one in given:
-        name, equals, values = one.rpartition("=")
+        name, equals, written = one.rpartition("=")
         if equals and name not in legs:
             raise InputError(f"--pool {one}: {name!r} is not a run; there are {', '.join(legs)}")
-        yield (f"pool {name}" if equals else "pool"), _values(values, "pool")
+        yield (f"pool {name}" if equals else "pool"), values(written, "pool")
 
 
-def _further(given: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+def assigned(given: Sequence[str], example: str) -> Iterator[tuple[str, str]]:
+    """Name and what stands behind it, of each that ``--option`` is given.
+
+    Examples
+    --------
+    >>> list(assigned(["p=2", "q=a=b"], "p=1"))
+    [('p', '2'), ('q', 'a=b')]
+    """
     for one in given:
-        name, equals, values = one.partition("=")
-        if not (name and equals and values):
-            raise InputError(f"--option is {one!r}; give a name and values, for instance --option rank_constant=10,60")
-        yield name, _values(values, name)
+        name, equals, written = one.partition("=")
+        if not (name and equals and written):
+            raise InputError(f"--option is {one!r}; give a name and values, for instance --option {example}")
+        yield name, written
 
 
-def _values(given: str, name: str) -> list[Any]:
-    """Numbers where they are written so, else words."""
+def values(given: str, name: str) -> list[Any]:
+    """Numbers where they are written so, else words.
+
+    Examples
+    --------
+    >>> values("10, 0.5,auto", "pool")
+    [10, 0.5, 'auto']
+    """
     return [_value(word) for word in words(given, name)]
 
 

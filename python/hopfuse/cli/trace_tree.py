@@ -8,6 +8,9 @@ from typing import Any
 from rich.markup import escape
 from rich.tree import Tree
 
+#: What a method may make of a list's scores, and how it is written.
+_SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "share": ".4f"}
+
 
 def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each.
@@ -29,10 +32,18 @@ def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         _leg(tree, leg, trace, show)
     hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
-        parts = " + ".join(f"{leg} {share:.4f}" for leg, share in hit["contributions"].items())
-        bonus = f" + consensus {hit['consensus']:.4f}" if hit["consensus"] else ""
-        hits.add(f"{rank}. [bold]{escape(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f} = {parts}{bonus}")
+        hits.add(f"{rank}. [bold]{escape(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_parts(hit)}")
     return tree
+
+
+def _parts(hit: Mapping[str, Any]) -> str:
+    """What a score is the sum of; where it is none, or was changed by reranking, the ranks that it comes of."""
+    if "fused" in hit:
+        return f" after reranking; fused {hit['fused']['score']:.4f}, rank {hit['fused']['rank']}"
+    if "contributions" not in hit:
+        return f" of {', '.join(f'{leg} (rank {rank})' for leg, rank in hit['ranks'].items())}"
+    bonus = f" + consensus {hit['consensus']:.4f}" if hit["consensus"] else ""
+    return " = " + " + ".join(f"{leg} {share:.4f}" for leg, share in hit["contributions"].items()) + bonus
 
 
 def seed_line(seed: Mapping[str, Any]) -> str:
@@ -47,7 +58,5 @@ def _leg(tree: Tree, leg: str, trace: Mapping[str, Any], show: int) -> None:
     heat = "" if temperature is None else f", temperature {temperature:.3f}"
     branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{heat}")
     for row in pool[:show]:
-        branch.add(
-            f"{row['rank']}. {escape(row['title'] or str(row['passage']))}  score {row['score']:.4g}, "
-            f"percentile {row['percentile']:.2f}, probability {row['probability']:.4f}"
-        )
+        scaled = "".join(f", {name} {row[name]:{form}}" for name, form in _SCALES.items() if name in row)
+        branch.add(f"{row['rank']}. {escape(row['title'] or str(row['passage']))}  score {row['score']:.4g}{scaled}")

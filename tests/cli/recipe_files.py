@@ -1,0 +1,82 @@
+"""A small index of facts with vectors of its entities, questions for it, and what the recipes themselves find."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from cli.cli_files import write_jsonl
+from hopfuse.extract import Extraction, build_memory
+from hopfuse.lexical import BM25, FTS5
+from hopfuse.recipes import HybridRRF, PolicyRAG, TripleHybrid
+
+DIM = 6
+QUESTION = "Who directed Alien?"
+ASKED = [(QUESTION, ["Alien"]), ("Where was Ridley Scott born?", ["Ridley Scott"]), ("What of the sea?", [])]
+ROWS = [
+    Extraction("a", "Alien", "Ridley Scott directed Alien.", (), (("Ridley Scott", "directed", "Alien"),)),
+    Extraction("b", "Scott", "He was born.", (), (("Ridley Scott", "was born in", "South Shields"),)),
+    Extraction("c", "South Shields", "By the sea.", (), (("South Shields", "lies by", "North Sea"),)),
+]
+
+
+def write_memory(folder: Path, encoder: Any = None) -> Path:
+    """A folder with an index, queries and their vectors: drawn, or an encoder's."""
+    draw, made = np.random.default_rng(3), build_memory(ROWS)
+
+    def vectors(texts: Any) -> Any:
+        if encoder is not None:
+            return encoder.encode_passages(list(texts))
+        return draw.standard_normal((len(texts), DIM)).astype(np.float32)
+
+    index = made.index(
+        vectors=vectors([row.text for row in ROWS]), entity_vectors=vectors(made.entities), metric="cosine"
+    )
+    index.save(folder / "index")
+    write_jsonl(folder / "queries.jsonl", [{"text": text, "entities": names} for text, names in ASKED])
+    np.save(folder / "vectors.npy", vectors([text for text, _ in ASKED]))
+    return folder
+
+
+def explaining(memory: Path, recipe: str, *more: Any) -> tuple[Any, ...]:
+    given = ("--index", memory / "index", "--query", QUESTION, "--vector", memory / "vectors.npy")
+    return ("explain", *given, "--recipe", recipe, *more)
+
+
+def scoring(memory: Path, recipe: str, out: Path, *more: Any) -> tuple[Any, ...]:
+    files = ("--queries", memory / "queries.jsonl", "--vectors", memory / "vectors.npy", "--out", out)
+    return ("score", "--index", memory / "index", *files, "--recipe", recipe, *more)
+
+
+def words_here(texts: list[str]) -> BM25 | FTS5:
+    """What counts words where an index has no lexical part, by the packages of this Python."""
+    return BM25.build(texts) if find_spec("bm25s") and find_spec("Stemmer") else FTS5.build(texts)
+
+
+def by_hand(memory: Path, recipe: str, policy: Any = None, asked: Any = (), **options: Any) -> tuple[Any, Any]:
+    """The recipe's own result for the three questions, and what its hits are called."""
+    index = hf.Index.open(memory / "index")
+    texts, names = [text for text, _ in ASKED], [names for _, names in ASKED]
+    vectors, further = np.load(memory / "vectors.npy"), dict(asked)
+    if recipe == "triple-hybrid":
+        entities, facts = list(index.entity_names), index.facts
+        rows = [(entities[a], facts.relations[r], entities[b]) for a, r, b in facts.rows.tolist()]
+        own = TripleHybrid(hf.Triples(rows, entities), index.entity_vectors, **options)
+        return own.search(texts, vectors=vectors, k=10, explain=True, **further), entities
+    if recipe == "policy-rag":
+        made: Any = PolicyRAG(index, policy, **options)
+    elif recipe == "hybrid-rrf":
+        words = words_here([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
+        made = HybridRRF(index, **{"lexical": words, **options})
+    else:
+        made = hf.recipes.PhaseGraph(index, **options)
+    found = made.search(texts, vectors=vectors, entities=names, k=10, explain=True, **further)
+    return found, index.passage_ids
+
+
+def rows_of(found: Any, names: Any) -> list[list[dict[str, Any]]]:
+    """A result as ``hopfuse score`` writes it."""
+    return [[{"id": names[hit], "score": score} for hit, score in found.hits.row(b)] for b in range(len(ASKED))]
