@@ -1,4 +1,4 @@
-"""README.md names every operation, every extra of pyproject.toml and each recipe's page, and links only what is there."""
+"""README.md names every operation, every extra of pyproject.toml and a page for each recipe; its links are good."""
 
 from __future__ import annotations
 
