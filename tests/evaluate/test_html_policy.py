@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from hopfuse.errors import InputError
 from hopfuse.evaluate import policy_page
 from hopfuse.evaluate.html_policy import _shares
+from hopfuse.evaluate.path_words import arrow
 from hopfuse.evaluate.subgraph import HIT, subgraph
 from hopfuse.evaluate.svg_bars import stacked_bars
 from hopfuse.evaluate.svg_subgraph import drawn_subgraph
@@ -135,11 +137,17 @@ def test_attributions_sum_to_a_hundred_percent(trace) -> None:
 
 def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
     laid = subgraph(trace["hits"])
+    links = {(link.start, link.end): link for link in laid.links}
+    assert len(links) == len(laid.links)
     for hit in trace["hits"]:
-        steps = [(step["kind"], step["number"]) for step in hit["path"]]
-        for start, end in pairwise(steps):
-            ends = {end, (HIT, hit["passage"])} if end == steps[-1] else {end}
-            assert any(link.start == start and link.end in ends for link in laid.links)
+        here = (HIT, hit["passage"], laid.columns - 1)
+        for path in hit["paths"]:
+            steps = [(step["kind"], step["number"], column) for column, step in enumerate(path)]
+            for at, (start, end) in enumerate(pairwise(steps), 1):
+                link = links.get((start, end)) or links[start, here]
+                assert link.strength >= path[at]["strength"]
+                assert (link.edge, link.words) == (path[at]["edge"], arrow(path[at]))
+            assert any(end == here for _, end in links)
     places = [(node.column, node.row) for node in laid.nodes.values()]
     for link in laid.links:
         between = range(laid.nodes[link.start].column + 1, laid.nodes[link.end].column)
@@ -160,19 +168,55 @@ def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
     assert [widths[said] for said in by_strength] == sorted(widths.values())
 
 
-def test_a_passage_that_others_are_reached_through_is_drawn_by_itself_too() -> None:
-    def step(kind: str, number: int, edge: str | None, strength: float) -> dict[str, Any]:
-        return {"kind": kind, "number": number, "name": f"{kind}{number}", "edge": edge, "strength": strength}
+def step(kind: str, number: int, edge: str | None, strength: float) -> dict[str, Any]:
+    made = {"kind": kind, "number": number, "name": f"{kind}{number}", "edge": edge, "strength": strength}
+    return made | ({"families": ["birth"], "facts": []} if edge == "relation" else {})
 
+
+def test_a_passage_that_others_are_reached_through_is_drawn_by_itself_too() -> None:
     there = [step("entity", 1, None, 1.0), step("passage", 0, "context", 0.5)]
     beyond = [*there, step("entity", 2, "context", 0.2)]
-    hits = [{"passage": p, "id": f"p{p}", "title": "", "path": path} for p, path in ((0, there), (7, beyond))]
+    hits = [{"passage": p, "id": f"p{p}", "title": "", "paths": [path]} for p, path in ((0, there), (7, beyond))]
     laid = subgraph(hits)
-    assert laid.nodes["passage", 0].column == 1
-    assert laid.nodes[HIT, 0].column == laid.nodes[HIT, 7].column == 3
+    assert laid.nodes["passage", 0, 1].column == 1
+    assert laid.nodes[HIT, 0, 3].column == laid.nodes[HIT, 7, 3].column == 3
     edges = [(link.start, link.end, link.edge) for link in laid.links]
-    assert (("passage", 0), (HIT, 0), "in") in edges
-    assert (("entity", 2), (HIT, 7), "in") in edges
+    assert (("passage", 0, 1), (HIT, 0, 3), "in") in edges
+    assert (("entity", 2, 2), (HIT, 7, 3), "in") in edges
+
+
+def test_paths_of_several_seeds_meet_where_they_are_as_far() -> None:
+    """Entity 3 is one step from both seeds, and seed 2 one step from seed 1: drawn at both distances."""
+    one = [step("entity", 1, None, 0.6), step("entity", 3, "relation", 0.2)]
+    two = [step("entity", 2, None, 0.4), step("entity", 3, "relation", 0.1)]
+    far = [step("entity", 1, None, 0.6), step("entity", 2, "relation", 0.1), step("entity", 3, "relation", 0.05)]
+    hits = [{"passage": p, "id": "p", "title": "", "paths": paths} for p, paths in ((0, [two, one]), (1, [one, far]))]
+    laid = subgraph(hits)
+    assert sorted(key for key in laid.nodes if key[1] == 2) == [("entity", 2, 0), ("entity", 2, 1)]
+    assert sorted(key for key in laid.nodes if key[1] == 3) == [("entity", 3, 1), ("entity", 3, 2)]
+    links = {(link.start, link.end): link for link in laid.links}
+    assert links[("entity", 3, 1), (HIT, 0, 3)].strength == 0.2, "of the stronger of the two"
+    drawn = drawn_subgraph(laid)
+    assert drawn.count(">—birth→<") == 4
+    labels = re.findall(r'class="halo" x="([\d.]+)" y="([\d.]+)"', drawn)
+    assert len(set(labels)) == 4, "the two that lead to one box stand one below the other"
+
+
+def test_the_paths_say_which_facts_they_are(trace) -> None:
+    page = policy_page(trace)
+    section = page[page.index("<caption>The strongest paths") :]
+    assert section.count("<tr>") == 1 + sum(len(hit["paths"]) for hit in trace["hits"])
+    stated = {f"{fact['head']} —{fact['relation']}→ {fact['tail']}, fact {fact['fact']}" for fact in _facts(trace)}
+    assert any("directed" in said for said in stated)
+    for said in stated:
+        assert escape(said) in section
+    assert "←directed—" in section or "—directed→" in section
+    assert "creation: Ridley Scott —directed→ Alien, fact 0, stated in Alien" in section
+
+
+def _facts(trace: dict[str, Any]) -> list[dict[str, Any]]:
+    steps = (step for hit in trace["hits"] for path in hit["paths"] for step in path)
+    return [fact for step in steps for fact in step.get("facts", [])]
 
 
 def test_a_question_without_a_seed_says_so(trace) -> None:

@@ -277,10 +277,12 @@ def test_a_trace_says_where_each_score_comes_from() -> None:
             assert hit["projected"] == pool[hit["passage"]]
             assert sum(part["score"] for part in hit["attribution"]) == pytest.approx(hit["projected"], rel=1e-5)
             assert sum(hit["terms"].values()) == pytest.approx(hit["score"], abs=1e-6)
-            start, end = hit["path"][0], hit["path"][-1]
-            names = shares | {(seed["kind"], seed["number"]): 1 for seed in trace["passage_seeds"]}
-            assert start["number"] in names or (start["kind"], start["number"]) in names
-            assert end["kind"] == "entity" or end["number"] == hit["passage"]
+            names = {("entity", entity) for entity in shares}
+            names |= {(seed["kind"], seed["number"]) for seed in trace["passage_seeds"]}
+            assert 1 <= len(hit["paths"]) <= 3
+            for path in hit["paths"]:
+                assert (path[0]["kind"], path[0]["number"]) in names
+                assert path[-1]["kind"] == "entity" or path[-1]["number"] == hit["passage"]
 
 
 @pytest.mark.parametrize("norm", ["per_type", "joint"])
@@ -388,7 +390,7 @@ def test_a_seed_that_no_passage_mentions_leaves_the_ranking_to_the_vectors() -> 
     found = recipe.search(["Orphan?", "Ada?"], vectors=np.eye(2), entities=[["Orphan"], ["Ada"]], k=2, explain=True)
     assert found.hits.ids[0].tolist() == [0, 1]
     assert [trace["ranked_by"] for trace in found.traces] == ["vectors", "policy"]
-    assert found.traces[1]["hits"][0]["path"][-1]["name"] == "Ada"  # without damping no walk leaves its seed
+    assert found.traces[1]["hits"][0]["paths"][0][-1]["name"] == "Ada"  # without damping no walk leaves its seed
 
 
 def test_facts_have_vectors_where_entities_have_none() -> None:

@@ -1,4 +1,4 @@
-"""The strongest paths against every simple path of small graphs."""
+"""The strongest paths of each seed against every simple path of small graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.recipes._strong_paths import Transitions
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 ETA = (0.5, 0.2, 0.3)
@@ -49,28 +49,36 @@ def strongest(p: np.ndarray, starts: dict[int, float], target: int) -> float:
     ),
     directed=st.booleans(),
     norm=st.sampled_from(["joint", "per_type"]),
-    starts=st.dictionaries(st.integers(0, 4), st.sampled_from([0.2, 0.5, 0.8]), min_size=1, max_size=3),
+    starts=st.dictionaries(st.integers(0, 4), st.sampled_from([0.2, 0.5, 0.8]), min_size=1, max_size=4),
+    few=st.integers(1, 4),
+    faintest=st.sampled_from([1e-9, 0.03, 0.4]),
 )
-def test_as_strong_as_the_best_of_all_simple_paths(edges, directed, norm, starts) -> None:
+def test_as_strong_as_the_best_of_all_simple_paths_of_each_seed(edges, directed, norm, starts, few, faintest) -> None:
     src, dst, weight, kind = zip(*edges, strict=True)
     names = ["relation", "synonym", "context"]
     graph = hf.Graph.from_edges(src, dst, weight, num_nodes=5, directed=directed, edge_type=kind, edge_type_names=names)
     p = 0.5 * dense_transitions(graph, norm)
     transitions = Transitions(graph, ETA, norm, 0.5)
     np.testing.assert_allclose(transitions.kept, 2 * p.sum(1), atol=1e-6)
-    paths = transitions.paths(starts, {t: np.array([t]) for t in range(5)})
-    for target in range(5):
-        best = strongest(p, starts, target)
-        if best == 0:
-            assert target not in paths
-            continue
-        steps = paths[target]
-        assert steps[-1].strength == pytest.approx(best, rel=1e-6)
-        assert steps[0].edge is None
-        assert steps[0].strength == pytest.approx(starts[steps[0].node])
-        for before, after in itertools.pairwise(steps):
-            kinds = {k for s, d, _, k in zip(*graph.edges(), strict=True) if {s, d} == {before.node, after.node}}
-            assert after.edge in kinds
+    rows = {t: np.array([t]) for t in range(5)} | {7: np.array([1, 3]), 8: np.array([0, 2, 4])}
+    paths = transitions.paths(starts, rows, few, faintest)
+    for target, nodes in rows.items():
+        each = {seed: max(strongest(p, {seed: mass}, int(t)) for t in nodes) for seed, mass in starts.items()}
+        best = sorted((s for s in each.values() if s > 0), reverse=True)[:few]
+        assume(not any(0.999 < s / (faintest * best[0]) < 1.001 for s in best))  # too near the limit for rounding
+        best = [s for s in best if s >= faintest * best[0]]
+        found = paths.get(target, [])
+        assert [steps[-1].strength for steps in found] == pytest.approx(best, rel=1e-6)
+        assert len({steps[0].node for steps in found}) == len(found), "a seed has one path"
+        for steps in found:
+            assert steps[-1].node in nodes
+            assert steps[-1].strength == pytest.approx(each[steps[0].node], rel=1e-6)
+            assert steps[0].edge is None
+            assert steps[0].strength == pytest.approx(starts[steps[0].node])
+            for before, after in itertools.pairwise(steps):
+                kinds = {k for s, d, _, k in zip(*graph.edges(), strict=True) if {s, d} == {before.node, after.node}}
+                assert after.edge in kinds
+                assert after.strength == pytest.approx(before.strength * p[before.node, after.node], rel=1e-6)
 
 
 def test_a_passage_ends_at_its_strongest_node_and_far_ones_are_left() -> None:
@@ -78,6 +86,16 @@ def test_a_passage_ends_at_its_strongest_node_and_far_ones_are_left() -> None:
     graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=5, edge_type=[0, 0, 0], edge_type_names=names)
     transitions = Transitions(graph, ETA, "per_type", 0.5)
     paths = transitions.paths({0: 1.0}, {7: np.array([3, 2]), 8: np.array([4])})
-    assert [step.node for step in paths[7]] == [0, 1, 2]
+    assert [[step.node for step in steps] for steps in paths[7]] == [[0, 1, 2]]
     assert 8 not in paths
     assert transitions.paths({0: 1.0}, {7: np.array([3])}, most=2) == {}
+    assert transitions.paths({}, {7: np.array([3])}) == transitions.paths({0: 1.0}, {}) == {}
+
+
+def test_equal_seeds_come_by_their_numbers() -> None:
+    """Four seeds about one node, as strong as each other."""
+    names = ["relation", "synonym", "context"]
+    graph = hf.Graph.from_edges([1, 2, 3, 4], [0] * 4, num_nodes=5, edge_type=[0] * 4, edge_type_names=names)
+    paths = Transitions(graph, ETA, "per_type", 0.5).paths(dict.fromkeys([4, 2, 3, 1], 0.25), {9: np.array([0])})
+    assert [[step.node for step in steps] for steps in paths[9]] == [[1, 0], [2, 0], [3, 0]]
+    assert [steps[-1].strength for steps in paths[9]] == pytest.approx([0.25 * 0.5 * 0.5] * 3)

@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.tree import Tree
 
+from ..evaluate.path_words import fact_words, path_words
 from .trace_tree import seed_line, trace_tree
 
 LEGS = ("lexical", "dense", "graph", "exact")
@@ -30,7 +31,7 @@ def tree_of(recipe: str, question: str, trace: Mapping[str, Any], show: int) -> 
 
 
 def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Seeds with their factors, the gate's verdicts, and hits with their terms, seeds and paths."""
+    """Seeds with their factors, the gate's verdicts, and hits with terms, paths, the facts behind them, and seeds."""
     tree = Tree(f"[bold]{escape(question)}[/bold]")
     seeds = tree.add("Seeds: align · specificity · aliasOK, shares sum to 1")
     for one in trace["seeds"]:
@@ -64,10 +65,11 @@ def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> Non
     terms = "".join(f" {value:+.4f} {name}" for name, value in hit.get("terms", {}).items())
     line = f"{rank}. [bold]{escape(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}"
     branch = hits.add(f"{line} ={terms}" if terms else line)
-    if hit.get("path"):
-        steps = (f"—{s['edge']}→ {s['name']}" if s["edge"] else str(s["name"]) for s in hit["path"])
-        here = " —in→ this" * (hit["path"][-1]["number"] != hit["passage"] or hit["path"][-1]["kind"] == "entity")
-        branch.add(f"path: {escape(' '.join(steps))}{here}")
+    for path in hit.get("paths", []):
+        line = f"path {path[-1]['strength']:.3g}: {path_words(path, hit['passage'])}"
+        way = branch.add(escape(line))
+        for said in fact_words(path):
+            way.add(escape(said))
     if hit.get("attribution"):
         largest = sorted(hit["attribution"], key=lambda one: -one["score"])[:show]
         whole = sum(one["score"] for one in hit["attribution"])

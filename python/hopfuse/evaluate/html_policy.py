@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import InputError
 from .html_parts import figure, table
 from .html_style import STYLE
+from .path_words import fact_words, path_words
 from .subgraph import subgraph
 from .svg_bars import stacked_bars
 from .svg_subgraph import drawn_subgraph, edge_legend
@@ -17,8 +18,9 @@ from .svg_subgraph import drawn_subgraph, edge_legend
 NAMED_SEEDS = 5
 OTHERS = "other seeds"
 _SEEDS = ("seed", "matched by", "in the question", "align", "names", "vectors", "specificity", "aliasOK", "share")
-_HITS = ("rank", "passage", "id", "score", "projected", "terms", "strongest path")
-_WORDS = ("passage", "terms", "strongest path", "head", "relation", "tail", "reason")
+_HITS = ("rank", "passage", "id", "score", "projected", "terms")
+_PATHS = ("hit", "strength", "path", "facts behind it")
+_WORDS = ("passage", "terms", "hit", "path", "facts behind it", "head", "relation", "tail", "reason")
 
 
 def policy_page(trace: Mapping[str, Any]) -> str:
@@ -114,12 +116,22 @@ def _hits(trace: Mapping[str, Any]) -> Iterator[str]:
     yield figure(stacked_bars(_attributed(named), "percent"), "Percent of each hit's projected score, by seed.")
     yield f"<h2>The paths</h2><p>{escape(_SAID_PATHS)}</p><figure>{edge_legend()}</figure>"
     yield f'<div class="wide graph">{drawn_subgraph(subgraph(hits))}</div>'
+    yield table(
+        "The strongest paths",
+        _PATHS,
+        [_path(name, hit, path) for name, hit in named for path in hit["paths"]],
+        words=_WORDS,
+    )
 
 
 def _row(at: int, hit: Mapping[str, Any]) -> list[str]:
     terms = ", ".join(f"{name} {value + 0.0:+.3f}" for name, value in hit["terms"].items())
-    path = "".join(f" —{step['edge']}→ " * (step["edge"] is not None) + step["name"] for step in hit["path"])
-    return [str(at), _name(hit), hit["id"], f"{hit['score']:.4f}", f"{hit['projected']:.3g}", terms, path or "-"]
+    return [str(at), _name(hit), hit["id"], f"{hit['score']:.4f}", f"{hit['projected']:.3g}", terms]
+
+
+def _path(name: str, hit: Mapping[str, Any], path: Sequence[Mapping[str, Any]]) -> list[str]:
+    facts = "; ".join(fact_words(path))
+    return [name, f"{path[-1]['strength']:.3g}", path_words(path, hit["passage"]), facts or "-"]
 
 
 def _attributed(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, dict[str, float]]]:
@@ -165,7 +177,8 @@ _SAID_SHARES = (
     "that give the hits most are named."
 )
 _SAID_PATHS = (
-    "The strongest path to each hit: the product of the seed's share and what the walk takes at each step. An edge is "
-    "wider the stronger the path is where it ends, by its logarithm over four decades. in: the entity is in the "
-    "passage."
+    "The strongest path of each seed that reaches a hit, of at most three seeds: the product of the seed's share and "
+    "what the walk takes at each step. An edge is wider the stronger the path is where it ends, by its logarithm over "
+    "four decades. A relation is named by the fact that most passages state, its arrow from head to tail; in: the "
+    "entity is in the passage."
 )

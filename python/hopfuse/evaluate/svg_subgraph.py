@@ -9,8 +9,8 @@ from math import log10
 from .subgraph import Link, Node, Subgraph
 from .svg_axes import CHARACTER, svg, text
 
-BOX, HEIGHT, GAP, SPACING = 172, 24, 84, 34
-TOP = 34
+BOX, HEIGHT, GAP, SPACING = 172, 24, 132, 34
+TOP, LINE = 34, 13
 #: Decades of strength between the thinnest and the widest edge.
 DECADES = 4.0
 #: A series' colour for each type of edge; ``in``: an entity is in the passage.
@@ -18,7 +18,7 @@ EDGES = {"relation": 0, "synonym": 3, "context": 2, "in": 5}
 
 
 def drawn_subgraph(laid: Subgraph) -> str:
-    """The picture: seeds left, hits right, nodes labelled, edges by type, wider the stronger the path is there.
+    """The picture: seeds left, hits right, edges by type, wider the stronger the path is there, relations named.
 
     Parameters
     ----------
@@ -33,18 +33,20 @@ def drawn_subgraph(laid: Subgraph) -> str:
     --------
     >>> from hopfuse.evaluate.subgraph import subgraph
     >>> step = {"kind": "entity", "number": 4, "name": "<Ada>", "edge": None, "strength": 1.0}
-    >>> picture = drawn_subgraph(subgraph([{"passage": 0, "id": "p0", "title": "Notes", "path": [step]}]))
+    >>> picture = drawn_subgraph(subgraph([{"passage": 0, "id": "p0", "title": "Notes", "paths": [[step]]}]))
     >>> picture.count("<rect"), picture.count('class="edge in'), "&lt;Ada&gt;" in picture
     (2, 1, True)
     """
     width = max(1, laid.columns) * (BOX + GAP) - GAP + 2
-    height = TOP + max(1, laid.rows) * SPACING
+    labels = _labels(laid)
+    height = max([TOP + max(1, laid.rows) * SPACING, *(y + LINE for _, y, _ in labels)])
     if not laid.links:
         return svg([text(0, 14, "No walk.")], "no walk", width, 20)
     strongest = max(link.strength for link in laid.links)
     parts = [_title(column, laid.columns) for column in range(laid.columns)]
     parts += [_edge(laid, link, strongest) for link in laid.links]
     parts += [_box(node) for node in laid.nodes.values()]
+    parts += [text(x, y + 4, words, "end", "halo") for x, y, words in labels]
     label = f"{len(laid.nodes)} nodes and {len(laid.links)} edges from the seeds to the hits"
     return svg(parts, label, width, height)
 
@@ -72,7 +74,7 @@ def _title(column: int, columns: int) -> str:
 
 def _edge(laid: Subgraph, link: Link, strongest: float) -> str:
     start, end = laid.nodes[link.start], laid.nodes[link.end]
-    said = f"{start.name} → {end.name}: {link.edge}, strength {link.strength:.3g}"
+    said = f"{start.name} {link.words} {end.name}, strength {link.strength:.3g}"
     return (
         f'<path class="edge {link.edge} series{EDGES.get(link.edge, 4)}" '
         f'stroke-width="{_width(link.strength, strongest):.2f}" d="{_line(start, end, link.through)}">'
@@ -91,6 +93,16 @@ def _line(start: Node, end: Node, through: Sequence[int]) -> str:
         if column < end.column:
             parts.append(f"H{x:.1f}")
     return " ".join(parts)
+
+
+def _labels(laid: Subgraph) -> list[tuple[float, float, str]]:
+    """What the relations say, beside the boxes that they lead to; those of one box one below the other."""
+    ends = sorted((*laid.nodes[link.end][:2], link.words) for link in laid.links if link.edge == "relation")
+    labels, lowest = [], dict[int, float]()
+    for column, row, words in ends:
+        lowest[column] = max(_middle(row), lowest.get(column, 0.0) + LINE)
+        labels.append((_left(column) - 4, lowest[column], shortened(words, int(GAP / CHARACTER))))
+    return labels
 
 
 def _width(strength: float, strongest: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..ops.ppr import ppr
 from ..ops.projection import project
 from ..types import Seeds
+from ._path_evidence import PathEvidence, named_node, named_passage
 from ._phrase_seeds import Candidates
-from ._policy_graph import TYPES
 from ._policy_rerank import Reranked
 from ._strong_paths import Step, Transitions
 
@@ -31,20 +31,39 @@ def trace_policy(
     eta: NDArray[Any],
 ) -> PolicyRAGResult:
     """The result with its traces; ``starts``: the restarts of the questions that have seeds, in their order."""
-    walked = iter(range(len(starts)))
-    made: dict[tuple[float, ...], Transitions] = {}
+    walks = _walks(recipe, found, ranked, starts, eta)
+    paths = [
+        {} if walk is None else walk.paths([passage for passage, _ in found.hits.row(b)])
+        for b, walk in enumerate(walks)
+    ]
+    evidence = PathEvidence(recipe, (path for row in paths for ways in row.values() for path in ways))
     traces = []
-    for b, query in enumerate(queries):
-        walk = None
-        if found.seeds[b]:
-            row = next(walked)
-            weights = tuple((eta if eta.ndim == 1 else eta[row]).tolist())
-            if weights not in made:
-                made[weights] = _transitions(recipe, weights)
-            if ranked.hits.counts[b] > 0:
-                walk = _Walk(recipe, starts.nodes[row], starts.weights[row], weights, made[weights])
-        traces.append(_trace(recipe, query, b, found, candidates[b], ranked, walk))
+    for b, (query, walk) in enumerate(zip(queries, walks, strict=True)):
+        hits = found.hits.row(b)
+        plain = [{**named_passage(recipe, passage), "score": score} for passage, score in hits]
+        if walk is not None:
+            given = walk.attributions([passage for passage, _ in hits])
+            shown = {p: [evidence.steps(path) for path in ways] for p, ways in paths[b].items()}
+            plain = _hits(recipe, plain, ranked, b, _attributed(recipe, walk, given), shown)
+        traces.append(_trace(recipe, query, found, b, candidates[b], walk, plain))
     return replace(found, traces=traces)
+
+
+def _walks(
+    recipe: PolicyRAG, found: PolicyRAGResult, ranked: Reranked, starts: Seeds, eta: NDArray[Any]
+) -> list[_Walk | None]:
+    """The walk of each question, None where it has no seed or reaches no passage."""
+    row, made, walks = -1, dict[tuple[float, ...], Transitions](), list[_Walk | None]()
+    for b, seeds in enumerate(found.seeds):
+        row += bool(seeds)
+        if not seeds or ranked.hits.counts[b] == 0:
+            walks.append(None)
+            continue
+        weights = tuple((eta if eta.ndim == 1 else eta[row]).tolist())
+        if weights not in made:
+            made[weights] = _transitions(recipe, weights)
+        walks.append(_Walk(recipe, starts.nodes[row], starts.weights[row], weights, made[weights]))
+    return walks
 
 
 def _transitions(recipe: PolicyRAG, eta: tuple[float, ...]) -> Transitions:
@@ -93,8 +112,8 @@ class _Walk:
         lost = x.astype(np.float64) @ (1.0 - self._transitions.kept)
         return np.asarray((1.0 - damping) / (1.0 - damping + damping * lost), np.float64)
 
-    def paths(self, passages: Sequence[int]) -> dict[int, list[Step]]:
-        """The strongest path to each of the passages."""
+    def paths(self, passages: Sequence[int]) -> dict[int, list[list[Step]]]:
+        """The strongest paths to each of the passages, from a few seeds."""
         incidence = self._recipe.prepared.incidence
         rows = {p: incidence.indices[incidence.indptr[p] : incidence.indptr[p + 1]].astype(np.int64) for p in passages}
         return self._transitions.paths(dict(zip(self.nodes.tolist(), self.mass.tolist(), strict=True)), rows)
@@ -103,14 +122,13 @@ class _Walk:
 def _trace(
     recipe: PolicyRAG,
     query: str,
-    b: int,
     found: PolicyRAGResult,
+    b: int,
     candidates: Candidates,
-    ranked: Reranked,
     walk: _Walk | None,
+    hits: list[dict[str, Any]],
 ) -> dict[str, Any]:
     names, seeds = recipe.names, found.seeds[b]
-    hits = found.hits.row(b)
     return {
         "query": query,
         "ranked_by": "policy" if walk is not None else "vectors",
@@ -120,60 +138,40 @@ def _trace(
         ],
         "facts": [{**one._asdict(), "head": names[one.head], "tail": names[one.tail]} for one in found.facts[b]],
         "passage_seeds": [] if walk is None else _passage_seeds(recipe, walk),
-        "hits": [_plain(recipe, *hit) for hit in hits] if walk is None else _hits(recipe, b, hits, ranked, walk),
+        "hits": hits,
     }
 
 
 def _passage_seeds(recipe: PolicyRAG, walk: _Walk) -> list[dict[str, Any]]:
     pairs = zip(walk.nodes.tolist(), walk.mass.tolist(), strict=True)
-    return [{**_named(recipe, node), "mass": mass} for node, mass in pairs if node < recipe.index.num_passages]
+    return [{**named_node(recipe, node), "mass": mass} for node, mass in pairs if node < recipe.index.num_passages]
 
 
-def _plain(recipe: PolicyRAG, passage: int, score: float) -> dict[str, Any]:
-    index = recipe.index
-    return {"passage": passage, "id": index.passage_ids[passage], "title": index.titles[passage], "score": score}
+def _attributed(recipe: PolicyRAG, walk: _Walk, given: NDArray[np.float64]) -> list[list[dict[str, Any]]]:
+    """For each hit the seeds that give it something, and how much."""
+    names = [named_node(recipe, node) for node in walk.nodes.tolist()]
+    return [
+        [{**name, "score": share} for name, share in zip(names, shares, strict=True) if share > 0]
+        for shares in given.T.tolist()
+    ]
 
 
 def _hits(
-    recipe: PolicyRAG, b: int, hits: Sequence[tuple[int, float]], ranked: Reranked, walk: _Walk
+    recipe: PolicyRAG,
+    hits: Sequence[dict[str, Any]],
+    ranked: Reranked,
+    b: int,
+    attributed: Sequence[list[dict[str, Any]]],
+    paths: Mapping[int, list[list[dict[str, Any]]]],
 ) -> list[dict[str, Any]]:
-    passages = [passage for passage, _ in hits]
+    """The hits with what their scores are made of, where they come from, and what leads there."""
     place = {passage: at for at, (passage, _) in enumerate(ranked.pool.row(b))}
-    given, paths = walk.attributions(passages), walk.paths(passages)
-    largest = float(ranked.pool.scores[b, 0])
-    traced = []
-    for at, (passage, score) in enumerate(hits):
-        pooled = float(ranked.pool.scores[b, place[passage]])
-        phis = {name: float(phi[b, place[passage]]) for name, phi in ranked.terms.items()}
-        weights = recipe.term_weights
-        traced.append(
-            {
-                **_plain(recipe, passage, score),
-                "projected": pooled,
-                "terms": {
-                    "projected": pooled / largest,
-                    **{name: weights[name] * phi for name, phi in phis.items() if weights[name]},
-                },
-                "attribution": [
-                    {**_named(recipe, node), "score": float(share)}
-                    for node, share in zip(walk.nodes.tolist(), given[:, at], strict=True)
-                    if share > 0
-                ],
-                "path": [
-                    {
-                        **_named(recipe, step.node),
-                        "edge": None if step.edge is None else TYPES[step.edge],
-                        "strength": step.strength,
-                    }
-                    for step in paths.get(passage, [])
-                ],
-            }
-        )
+    largest, weights, traced = float(ranked.pool.scores[b, 0]), recipe.term_weights, []
+    for hit, shares in zip(hits, attributed, strict=True):
+        at = place[hit["passage"]]
+        pooled = float(ranked.pool.scores[b, at])
+        added = {name: weights[name] * float(phi[b, at]) for name, phi in ranked.terms.items() if weights[name]}
+        terms = {"projected": pooled / largest, **added}
+        ways = paths.get(hit["passage"], [])
+        traced.append({**hit, "projected": pooled, "terms": terms, "attribution": shares, "paths": ways})
     return traced
-
-
-def _named(recipe: PolicyRAG, node: int) -> dict[str, Any]:
-    first = recipe.index.num_passages
-    if node < first:
-        return {"kind": "passage", "number": node, "name": recipe.index.titles[node] or recipe.index.passage_ids[node]}
-    return {"kind": "entity", "number": node - first, "name": recipe.names[node - first]}

@@ -1,4 +1,4 @@
-"""The strongest path from a walk's seeds to each of some passages."""
+"""The strongest paths from a walk's seeds to each of some passages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from ..types import Graph
 
+FEW = 3
+#: Of a passage's strongest path: what is weaker is no evidence. As many decades as a drawing shows.
+FAINTEST = 1e-4
 MOST_VISITED = 100_000
+NONE = -float("inf")
+
+Visit = tuple[int, int, float]
+"""Of a seed at a node: the node before, the type of the edge from there, and -log of the path's strength."""
 
 
 class Step(NamedTuple):
@@ -50,40 +57,80 @@ class Transitions:
         self.kept = (degree > 0) @ eta if norm == "per_type" else ((degree @ eta) > 0).astype(np.float64)
 
     def paths(
-        self, starts: Mapping[int, float], rows: Mapping[int, NDArray[np.int64]], most: int = MOST_VISITED
-    ) -> dict[int, list[Step]]:
-        """For each passage the path whose product of restart mass and d * P is largest, to one of its nodes.
+        self,
+        starts: Mapping[int, float],
+        rows: Mapping[int, NDArray[np.int64]],
+        few: int = FEW,
+        faintest: float = FAINTEST,
+        most: int = MOST_VISITED,
+    ) -> dict[int, list[list[Step]]]:
+        """For each passage the strongest path of each seed to one of its nodes: of the ``few`` best seeds, best first.
 
-        Dijkstra's algorithm over -log: nodes are reached from the strongest on, so the first of a passage's is its
-        best. Of equal ones the node with the lower number. A passage that ``most`` nodes do not reach has no path.
+        A path's strength is its product of restart mass and d * P. Dijkstra's algorithm over -log: nodes are reached
+        from the strongest on, each by at most ``few`` seeds. A seed that is among a passage's best is among the best of
+        every node on its way there, since those before it there would be before it at the passage. Of equal ones the
+        node with the lower number, then the seed. Left out are paths weaker than ``faintest`` of the passage's
+        strongest, and what ``most`` visits do not reach.
         """
-        wanted: dict[int, list[int]] = {}
-        for passage, nodes in rows.items():
-            for node in nodes.tolist():
-                wanted.setdefault(node, []).append(passage)
-        heap = [(-float(np.log(mass)), node, -1, -1) for node, mass in starts.items() if mass > 0]
+        heap = [(-float(np.log(mass)), node, node, -1, -1) for node, mass in starts.items() if mass > 0]
+        ends = _Ends(rows, min(few, len(heap)), -float(np.log(faintest)))
         heapq.heapify(heap)
-        came: dict[int, tuple[int, int, float]] = {}
-        ends: dict[int, int] = {}
-        while heap and len(ends) < len(rows) and len(came) < most:
-            cost, node, before, kind = heapq.heappop(heap)
-            if node in came:
-                continue
-            came[node] = (before, kind, cost)
-            for passage in wanted.get(node, ()):
-                ends.setdefault(passage, node)
+        came: dict[int, dict[int, Visit]] = {}
+        for _ in range(most):
+            while heap and _known(came, heap[0][1], heap[0][2], ends.few):
+                heapq.heappop(heap)
+            if not heap or heap[0][0] > ends.horizon:
+                break
+            cost, node, seed, before, kind = heapq.heappop(heap)
+            came.setdefault(node, {})[seed] = (before, kind, cost)
+            ends.reach(node, seed, cost)
             out = slice(self._bounds[node], self._bounds[node + 1])
             columns = (self._to[out].tolist(), self._kind[out].tolist(), self._cost[out].tolist())
             for to, edge, price in zip(*columns, strict=True):
-                if to not in came:
-                    heapq.heappush(heap, (cost + price, to, node, edge))
-        return {passage: _back(came, node) for passage, node in ends.items()}
+                if cost + price <= ends.horizon and not _known(came, to, seed, ends.few):
+                    heapq.heappush(heap, (cost + price, to, seed, node, edge))
+        return {
+            p: [_back(came, node, seed) for seed, node in found.items()] for p, found in ends.found.items() if found
+        }
 
 
-def _back(came: Mapping[int, tuple[int, int, float]], node: int) -> list[Step]:
+class _Ends:
+    """Where seeds have reached each passage, best first, and how far it is still worth to look."""
+
+    def __init__(self, rows: Mapping[int, NDArray[np.int64]], few: int, decay: float) -> None:
+        self.found: dict[int, dict[int, int]] = {passage: {} for passage in rows}
+        self.few, self._decay = few, decay
+        self._limit = dict.fromkeys(rows, float("inf"))  # of the passages that may have more
+        self._holders: dict[int, list[int]] = {}
+        for passage, nodes in rows.items():
+            for node in nodes.tolist():
+                self._holders.setdefault(node, []).append(passage)
+        self.horizon = max(self._limit.values(), default=NONE) if few else NONE
+
+    def reach(self, node: int, seed: int, cost: float) -> None:
+        """A seed is at a node."""
+        for passage in self._holders.get(node, ()):
+            found = self.found[passage]
+            if seed in found or cost > self._limit.get(passage, NONE):
+                continue
+            found[seed] = node
+            if len(found) == 1:
+                self._limit[passage] = cost + self._decay
+            if len(found) == self.few:
+                del self._limit[passage]
+            self.horizon = max(self._limit.values(), default=NONE)
+
+
+def _known(came: Mapping[int, Mapping[int, Visit]], node: int, seed: int, few: int) -> bool:
+    """Whether a node needs no visit of the seed: it had one, or was reached by enough seeds."""
+    seen = came.get(node)
+    return seen is not None and (seed in seen or len(seen) == few)
+
+
+def _back(came: Mapping[int, Mapping[int, Visit]], node: int, seed: int) -> list[Step]:
     steps = []
     while node >= 0:
-        before, kind, cost = came[node]
+        before, kind, cost = came[node][seed]
         steps.append(Step(node, None if kind < 0 else kind, float(np.exp(-cost))))
         node = before
     return steps[::-1]

@@ -173,7 +173,7 @@ class PolicyRAG:
         explain : bool
             Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
             for each hit the re-ranking ``terms``, the exact ``attribution`` of its projected score to the seeds (PPR is
-            linear in its restart) and the strongest ``path`` that leads to it.
+            linear in its restart) and the strongest ``paths`` that lead to it, with the facts behind their steps.
 
         Returns
         -------
