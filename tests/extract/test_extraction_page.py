@@ -36,17 +36,23 @@ def shell(script: str, folder: Path) -> str:
 
 
 def test_what_the_page_says_runs(tmp_path, monkeypatch):
-    by_spacy, by_model = blocks("sh")
+    by_spacy, by_model, by_label = blocks("sh")
     said = shell(by_spacy, tmp_path)
     assert "3 facts" in said
     assert "Ridley Scott" in said
 
     monkeypatch.chdir(tmp_path)
-    spacy_code, model_code = blocks("python")
+    spacy_code, model_code, label_code = blocks("python")
     code, shown, expected = re.split(r"^(?=\[\(memory)|^# ", spacy_code, maxsplit=2, flags=re.MULTILINE)
     names: dict[str, Any] = {}
     exec(code, names)
     assert eval(shown, names) == eval(expected.replace("\n# ", "\n"))
+
+    assert "0 disagreements settled by majority" in shell(by_label, tmp_path)
+    assert (tmp_path / "settled.jsonl").read_text(encoding="utf-8") == ""
+    exec(label_code, names)
+    assert names["memory"].labels[2:] == ("GPE", "GPE")
+    assert names["graph"].num_nodes == 3 + 4
 
     with ChatServer(Reads()) as server:
         said = shell(by_model.replace(ADDRESS, server.url), tmp_path)

@@ -16,8 +16,11 @@ from .build_checks import check_language, check_out, check_vectors, with_bm25
 from .info import index_table
 from .nodes import read_nodes
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
+from .outputs import write_all
 from .reading import check_reader, reader_options
 from .remember import remembered
+from .settled_file import check_settled, settled_lines
+from .synonym_bounds import read_bounds
 
 
 @click.command()
@@ -32,10 +35,14 @@ from .remember import remembered
 @reader_options
 @click.option(
     "--synonyms",
-    type=float,
     metavar="SIMILARITY",
-    help="With --from: join entities that --encoder finds so similar, and abbreviations with what they stand for.",
+    help="With --from: join entities that --encoder finds so similar, and abbreviations with what they stand for. With "
+    "--reader spacy also one for each label: PERSON=0.85,ORG=0.8,*=0.9.",
 )
+@click.option(
+    "--settled", type=FILE, help="With --from: write what was kept where passages disagree, and dropped: .jsonl."
+)
+@click.option("--overwrite", is_flag=True, help="Replace the file of --settled where it exists.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
 @click.option("--edges", type=FILE, help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet.")
@@ -62,7 +69,9 @@ from .remember import remembered
 def build(
     passages: Path | None,
     source: Path | None,
-    synonyms: float | None,
+    synonyms: str | None,
+    settled: Path | None,
+    overwrite: bool,
     vectors: Path | None,
     encoder: str | None,
     edges: Path | None,
@@ -89,6 +98,8 @@ def build(
     if fact_ends is not None and facts is None:
         raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
     check_reader(reading)
+    bounds = None if synonyms is None else read_bounds(synonyms)
+    check_settled(settled, {"--from": source, "--passages": passages, "--vectors": vectors}, overwrite=overwrite)
     check_language(lexical)
     check_out(out)
     made = None if encoder is None else make_encoder(encoder)
@@ -98,7 +109,7 @@ def build(
             if value is not None:
                 raise InputError(f"{name} is given beside --from, which makes its own; leave one of them out")
         options = {"vectors": vectors, "metric": metric, "storage": storage}
-        index = remembered(source, passages, made, synonyms, reading, **options)
+        memory, index = remembered(source, passages, made, bounds, reading, **options)
     elif passages is None:
         raise InputError("there is nothing to build from: give --passages, or --from")
     elif reading["reader"] is not None:
@@ -125,6 +136,8 @@ def build(
     if lexical is not None:
         index = with_bm25(index, lexical)
     generation = index.save(out)
+    if settled is not None:
+        write_all({settled: settled_lines(memory)})
     Console(stderr=True).print(f"Saved generation {generation} in {out}", soft_wrap=True, highlight=False)
     Console().print(index_table(index.info() | {"generation": generation}))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from .. import Index
@@ -15,15 +16,16 @@ from ..errors import InputError
 from ..extract import (
     Extraction,
     Memory,
+    SpacyReader,
     abbreviations,
     build_memory,
     described,
     read_openie,
     read_triples,
-    similar_pairs,
 )
 from .build_checks import check_fit
 from .reading import read_passages
+from .synonym_bounds import Bounds, check_labels, joined_pairs
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 
@@ -32,10 +34,10 @@ def remembered(
     source: Path,
     passages: Path | None,
     encoder: Encoder | None,
-    synonyms: float | None,
+    synonyms: Bounds | None,
     reading: Mapping[str, Any],
     **options: Any,
-) -> Index:
+) -> tuple[Memory, Index]:
     """Read the facts, say what was made of them, and put the index together.
 
     Parameters
@@ -46,8 +48,9 @@ def remembered(
         Those that a ``.jsonl`` is of.
     encoder : Encoder, optional
         Gives entities their vectors, and passages theirs.
-    synonyms : float, optional
-        The least similarity of entities that are joined; abbreviations that a passage explains are joined, too.
+    synonyms : float, or mapping of str to float, optional
+        The least similarity of entities that are joined, or one for each label; abbreviations that a passage or a name
+        explains are joined, too.
     reading : mapping
         The options of :func:`hopfuse.cli.reading.reader_options`.
     **options
@@ -55,21 +58,28 @@ def remembered(
     """
     if synonyms is not None and encoder is None:
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
-    if synonyms is not None and not 0 <= synonyms <= 1:
-        raise InputError(f"--synonyms is {synonyms}; it must be a similarity in [0, 1]")
+    if isinstance(synonyms, Mapping):
+        # A model that loads twice costs a second; a label that is found wrong after the reading costs all of that.
+        check_labels(synonyms, SpacyReader().labels if reading["reader"] == "spacy" else ())
     memory = build_memory(_read(source, passages, reading, options))
     if encoder is None:
-        return _told(memory, memory.index(**options), {"abbreviated": 0, "similar": 0})
+        _tell(memory, {"abbreviated": 0, "similar": 0})
+        return memory, memory.index(**options)
     names = np.asarray(encoder.encode_passages(list(memory.entities)))
-    short = memory.abbreviated(abbreviations(memory.texts)) if synonyms is not None else np.zeros((0, 2), np.int64)
-    similar, similarities = similar_pairs(names, synonyms) if synonyms is not None else (short, np.zeros(0, np.float32))
+    short: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+    similar, similarities = short, np.zeros(0, np.float32)
+    if synonyms is not None:
+        explained = [*memory.texts, *memory.entities, *(alias for row in memory.aliases for alias in row)]
+        short = memory.abbreviated(abbreviations(explained))
+        similar, similarities = joined_pairs(names, memory.labels, synonyms)
     fresh = ~np.isin(similar @ [len(names), 1], short @ [len(names), 1])
     graph = memory.graph(
         np.concatenate([short, similar[fresh]]), np.concatenate([np.ones(len(short)), similarities[fresh]]).tolist()
     )
     options["vectors"] = encoder.encode_passages(list(memory.texts))
     index = memory.index(graph, entity_vectors=names, **options)
-    return _told(memory, index, {"abbreviated": len(short), "similar": int(fresh.sum())})
+    _tell(memory, {"abbreviated": len(short), "similar": int(fresh.sum())})
+    return memory, index
 
 
 def _read(
@@ -91,7 +101,7 @@ def _read(
     return described(read_triples(source))
 
 
-def _told(memory: Memory, index: Index, joined: dict[str, int]) -> Index:
+def _tell(memory: Memory, joined: dict[str, int]) -> None:
     out = ", ".join(f"{number:,} {reason}" for reason, number in memory.left_out.items())
     lines = (
         f"{len(memory.facts):,} facts; left out: {out}",
@@ -99,4 +109,3 @@ def _told(memory: Memory, index: Index, joined: dict[str, int]) -> Index:
         f"Synonyms: {joined['abbreviated']:,} by abbreviation, {joined['similar']:,} by similarity",
     )
     Console(stderr=True).print("\n".join(lines), soft_wrap=True, highlight=False)
-    return index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 # On the shape of a name: U for a capital, l for a small letter, s for "s", 9 for a digit, . for the rest.
 _BEGINS = re.compile(r"(?<=[ls])(?=U)|(?<=9)(?=U[ls])|(?<=U)(?=U[ls])")
@@ -19,7 +20,7 @@ def words_of(name: str) -> str:
     """
     shape = _PLURAL.sub("UU", "".join(map(_kind, name)))
     cuts = [0, *(match.start() for match in _BEGINS.finditer(shape)), len(name)]
-    first, *others = (name[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False))
+    first, *others = (name[begin:end] for begin, end in pairwise(cuts))
     return " ".join(" ".join((first, *map(_small, others))).split())
 
 

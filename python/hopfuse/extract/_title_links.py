@@ -14,11 +14,12 @@ _IN_PARENTHESES = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 class Mention(NamedTuple):
-    """A name's place in a text."""
+    """A name's place in a text, and what kind of thing it names, where that is known."""
 
     start: int
     end: int
     name: str
+    label: str = ""
 
 
 def bare(title: str) -> str:

