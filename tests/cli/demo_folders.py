@@ -74,6 +74,12 @@ def write_metaqa(folder):
     return folder
 
 
+def write_all(work):
+    """A folder of each kind, by its kind."""
+    made = {"graph": write_graph, "openie": write_openie, "metaqa": write_metaqa}
+    return {kind: write(work / kind) for kind, write in made.items()}
+
+
 def write_types(folder):
     """A typed graph without questions."""
     folder.mkdir()
