@@ -8,7 +8,7 @@ import tomllib
 import hopfuse as hf
 import pytest
 from cli.cli_files import read_jsonl
-from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring
+from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring, write_memory
 from hopfuse.cli.recipe_choice import RECIPES
 from hopfuse.evaluate import policy_page
 from hopfuse.recipes import Policy
@@ -70,26 +70,30 @@ def test_a_policy_is_read(memory, said, tmp_path) -> None:
     assert [hit["score"] for hit in rows[0]["hits"]] != [score for _, score in plain], "it changes something"
 
 
-def test_all_facts_are_candidates_where_an_encoder_gives_them_vectors(memory, said, tmp_path) -> None:
+def test_facts_have_vectors_where_there_is_an_encoder(said, tmp_path) -> None:
     pytest.importorskip("wordllama")
-    index = hf.Index.open(memory / "index")
     encoder = hf.encoders.WordLlamaEncoder(64)
-    names = list(index.entity_names)
-    graph = index.graph
-    rows = [
-        {"id": i, "title": t, "text": x} for i, t, x in zip(index.passage_ids, index.titles, index.texts, strict=True)
-    ]
-    vectors = encoder.encode_passages([row["text"] for row in rows])
-    made = {"graph": graph, "facts": index.facts, "entity_vectors": encoder.encode_passages(names)}
-    hf.Index.build(passages=rows, vectors=vectors, entities=names, **made).save(tmp_path / "index")
-    (tmp_path / "p.toml").write_text('version = 1\n[facts]\nscope = "all"\n')
-    given = ("--index", tmp_path / "index", "--query", QUESTION, "--encoder", "wordllama:64")
-    more = ("--recipe", "policy-rag", "--policy", tmp_path / "p.toml", "--json")
-    found = json.loads(said("explain", *given, *more))
-    relations = {fact["relation"] for fact in found["facts"]}
-    assert {"directed", "lies by"} <= relations, "facts away from the candidates are seen, too"
-    near = json.loads(said("explain", *given, "--recipe", "policy-rag", "--json"))
-    assert "lies by" not in {fact["relation"] for fact in near["facts"]}
+    folder = write_memory(tmp_path, encoder)
+    index = hf.Index.open(folder / "index")
+    vectors = encoder.encode_passages(index.facts.texts(index.entity_names))
+    assert vectors.shape == (len(index.facts), 64) == (3, 64)
+    (folder / "p.toml").write_text('version = 1\n[facts]\nscope = "all"\n')
+    files = ("--index", folder / "index", "--encoder", "wordllama:64", "--recipe", "policy-rag")
+    found = {}
+    for scope, more in (("seeds", ()), ("all", ("--policy", folder / "p.toml"))):
+        policy = Policy.from_toml(f'version = 1\n[facts]\nscope = "{scope}"\n')
+        own, names = by_hand(folder, "policy-rag", policy, encoder=encoder, fact_vectors=vectors)
+        out = folder / f"{scope}.jsonl"
+        said("score", *files, "--queries", folder / "queries.jsonl", "--out", out, *more)
+        assert [row["hits"] for row in read_jsonl(out)] == rows_of(own, names)
+        found[scope] = json.loads(said("explain", *files, "--query", QUESTION, "--entity", "Alien", *more, "--json"))
+        assert found[scope]["facts"] == json.loads(json.dumps(own.traces[0]["facts"]))
+        nearest = vectors @ encoder.encode_queries([QUESTION])[0]
+        scores = [fact["score"] for fact in found[scope]["facts"]]
+        assert all(min(abs(nearest - score)) < 1e-5 for score in scores), "cosines, not Dice coefficients"
+    relations = {scope: {fact["relation"] for fact in trace["facts"]} for scope, trace in found.items()}
+    assert {"directed", "lies by"} <= relations["all"], "facts away from the candidates are seen, too"
+    assert "lies by" not in relations["seeds"]
 
 
 def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) -> None:

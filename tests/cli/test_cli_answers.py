@@ -1,0 +1,164 @@
+"""``--model`` of ``score`` and ``explain``: the gate and the grounded answers, over HTTP, as the recipe has them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import command, hopfuse, killed, read_jsonl, said_error, write_jsonl
+from cli.recipe_files import ASKED, QUESTION, by_hand, explaining, rows_of, scoring
+from connect.chat_server import ChatServer, failure
+from hopfuse.recipes import Policy, PolicyRAG
+
+pytest.importorskip("openai", reason="openai is not installed: pip install 'hopfuse[llm]'")
+from hopfuse.connect import ChatEndpoint
+
+KEY = "sk-secret-2"
+GATED = '[facts]\ngate = "llm"\n'
+NOT_FOUND = Policy().answers.not_found
+
+
+def reader(request: dict[str, Any]) -> dict[str, Any]:
+    """Keeps the facts that share a verb with the question; answers with who directed, or where one was born."""
+    prompt = request["messages"][0]["content"]
+    asked = re.search(r"Question: (.*)", prompt)
+    assert asked is not None
+    verb = next((word for word in ("directed", "born") if word in asked[1]), "?")
+    facts = re.findall(r"^(\d+)\. (.*)$", prompt, re.M)
+    if facts:
+        return {"keep": [int(number) for number, text in facts if verb in text]}
+    told = re.search(r"(\w+ \w+) directed", prompt.split("Question:")[0])
+    return {"answer": told[1] if told is not None and verb == "directed" else NOT_FOUND}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def answered(memory: Any, url: str, text: str = "version = 1\n") -> tuple[Any, Any, list[str]]:
+    """The recipe's result with this model, what its hits are called, and its answers."""
+    index = hf.Index.open(memory / "index")
+    recipe = PolicyRAG(index, Policy.from_toml(text), llm=ChatEndpoint(url, model="m"))
+    texts = [text for text, _ in ASKED]
+    asked = {"vectors": np.load(memory / "vectors.npy"), "entities": [names for _, names in ASKED]}
+    found = recipe.search(texts, **asked, k=10)
+    return found, index.passage_ids, recipe.answer(texts, found)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_answers_are_the_recipes_and_eval_reads_them(memory, said, tmp_path, suffix) -> None:
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    out, gold = tmp_path / f"out.{suffix}", tmp_path / "gold.jsonl"
+    with ChatServer(reader) as server:
+        asking = ("--endpoint", server.url, "--model", "m", "--answers", "--cache", tmp_path / "cache")
+        said(*scoring(memory, "policy-rag", out, *asking, "--concurrency", 1, "--chunk", 2))
+        first = len(server.requests)
+        assert (set(server.keys), server.most_at_once) == ({KEY}, 1)
+        said(*scoring(memory, "policy-rag", out, *asking, "--overwrite"))
+        assert len(server.requests) == first == 3, "a question each, and none twice"
+        found, names, answers = answered(memory, server.url)
+    assert answers == ["Ridley Scott", NOT_FOUND, NOT_FOUND]
+    if suffix == "jsonl":
+        rows = read_jsonl(out)
+        assert [row["hits"] for row in rows] == rows_of(found, names)
+        assert [row["answer"] for row in rows] == answers
+    write_jsonl(gold, [{"id": str(at), "gold": ["a"], "answer": "Scott"} for at in range(3)])
+    said("eval", "--qrels", gold, "--run", f"llm={out}", "--metric", "answer_f1", "--json", tmp_path / "e.json")
+    values = json.loads((tmp_path / "e.json").read_text())["per_query"]["values"]["llm"]["answer_f1"]
+    assert values == pytest.approx([2 / 3, 0, 0])
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+def test_the_gate_is_the_models(memory, said, tmp_path) -> None:
+    (tmp_path / "p.toml").write_text(f"version = 1\n{GATED}")
+    with ChatServer(reader) as server:
+        asking = ("--endpoint", server.url, "--model", "m", "--policy", tmp_path / "p.toml")
+        said(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", *asking))
+        assert 1 <= len(server.requests) <= 3
+        found, names, answers = answered(memory, server.url, f"version = 1\n{GATED}")
+        rows = read_jsonl(tmp_path / "out.jsonl")
+        assert [row["hits"] for row in rows] == rows_of(found, names)
+        assert not any("answer" in row for row in rows)
+        trace = json.loads(said(*explaining(memory, "policy-rag", *asking, "--answers", "--json")))
+        shown = said(*explaining(memory, "policy-rag", *asking, "--answers"))
+    assert {fact["reason"] for fact in trace["facts"]} <= {"kept by the model", "dropped by the model"}
+    assert [fact["relation"] for fact in trace["facts"] if fact["kept"]] == ["directed"]
+    assert (trace["question"], trace["answer"]) == (QUESTION, answers[0])
+    assert "kept by the model" in shown
+    assert shown.rstrip().endswith(f"Answer: {answers[0]}")
+
+
+def test_a_killed_run_asks_only_what_is_left(memory, tmp_path) -> None:
+    out, whole = tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
+    with ChatServer(reader) as server:
+        asking = ("--endpoint", server.url, "--model", "m", "--answers", "--chunk", 1)
+        killed(("os", "replace", 3), *scoring(memory, "policy-rag", out, *asking))
+        asked = len(server.requests)
+        hopfuse(*scoring(memory, "policy-rag", out, *asking))
+        assert len(server.requests) - asked < 3
+        hopfuse(*scoring(memory, "policy-rag", whole, *asking))
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_another_model_does_not_go_on_with_the_run(memory, refused_here, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    with ChatServer(reader) as server:
+        asking = ("--endpoint", server.url, "--answers", "--chunk", 1)
+        killed(("os", "replace", 3), *scoring(memory, "policy-rag", out, *asking, "--model", "m"))
+        asked = len(server.requests)
+        assert "other model" in refused_here(*scoring(memory, "policy-rag", out, *asking, "--model", "n"))
+        assert "other model, options" in refused_here(*scoring(memory, "policy-rag", out))
+        assert len(server.requests) == asked
+
+
+def test_a_wrong_key_is_one_line(memory, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    with ChatServer(lambda request: failure(401, f"Incorrect API key provided: {KEY}")) as server:
+        asking = ("--endpoint", server.url, "--model", "m", "--answers", "--concurrency", 1)
+        args = command(*scoring(memory, "policy-rag", out, *asking))
+        done = subprocess.run(args, capture_output=True, text=True, check=False)
+        assert len(server.requests) == 1
+    assert "set OPENAI_API_KEY" in said_error(done)
+    assert KEY not in done.stderr
+    assert not out.exists()
+
+
+def test_what_does_not_belong_together_is_refused_before_a_request(memory, refused_here, tmp_path, monkeypatch) -> None:
+    out, gated = tmp_path / "out.jsonl", tmp_path / "p.toml"
+    gated.write_text(f"version = 1\n{GATED}")
+    off = tmp_path / "off.toml"
+    off.write_text(f"version = 1\n{GATED}[switches]\ngate = false\n")
+    with ChatServer(reader) as server:
+        model = ("--endpoint", server.url, "--model", "m")
+        for recipe, args, why in (
+            ("policy-rag", model, "nothing would be asked of --model: add --answers"),
+            ("policy-rag", (*model, "--policy", off), "nothing would be asked of --model"),
+            ("policy-rag", ("--answers",), "--answers needs --model"),
+            ("policy-rag", ("--policy", gated), 'facts.gate = "llm": give --model'),
+            ("policy-rag", ("--endpoint", server.url, "--answers"), "--endpoint is given without --model"),
+            ("policy-rag", ("--cache", tmp_path / "c"), "--cache is given without --model"),
+            ("policy-rag", ("--concurrency", 2), "--concurrency is given without --model"),
+            ("policy-rag", (*model, "--answers", "--concurrency", 0), "concurrency is 0"),
+            ("policy-rag", ("--endpoint", "localhost", "--model", "m", "--answers"), "must begin with http://"),
+            ("policy-rag", (*model, "--answers", "--option", "hops=2"), "policy-rag has no such option"),
+            ("policy-rag", (*model, "--answers", "--k", 10**6), "ask for fewer, or raise reranking.pool"),
+            ("phase-graph", (*model, "--answers"), "is given, and phase-graph does not read it; policy-rag does"),
+            ("hybrid-rrf", ("--cache", tmp_path / "c"), "--cache is given, and hybrid-rrf does not read it"),
+        ):
+            assert why in refused_here(*scoring(memory, recipe, out, *args)), args
+            assert why in refused_here(*explaining(memory, recipe, *args)), args
+        monkeypatch.delenv("OPENAI_API_KEY")
+        keyless = scoring(memory, "policy-rag", out, "--model", "m", "--answers")
+        assert "OpenAI's endpoint needs a key: set OPENAI_API_KEY" in refused_here(*keyless)
+        assert server.requests == []
+    assert not out.exists()
+    assert rows_of(*by_hand(memory, "policy-rag"))[0], "without a model there are passages all the same"

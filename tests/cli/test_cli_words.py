@@ -1,0 +1,73 @@
+"""``--words``: BM25 of the index or counted at the start, SQLite's where it is asked for or there is nothing else."""
+
+from __future__ import annotations
+
+import sys
+
+import hopfuse as hf
+import pytest
+from cli.cli_files import read_jsonl
+from cli.recipe_files import by_hand, rows_of, scoring
+from hopfuse.cli.words import words_of
+from hopfuse.errors import MissingExtraError
+from hopfuse.lexical import BM25, FTS5
+
+for package in ("bm25s", "Stemmer"):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[lexical]'")
+
+PASSAGES = [("Alien", "a film of the sea"), ("Scott", "films, filmed"), ("Sea", "by the river")]
+TEXTS = [f"{title}\n{text}" for title, text in PASSAGES]
+ASKED = ["Which film is by the sea?", "Who is Scott?", "?"]
+
+
+@pytest.fixture
+def plain():
+    return hf.Index.build(passages=[{"title": title, "text": text} for title, text in PASSAGES])
+
+
+def same(leg, other) -> bool:
+    mine, theirs = leg.search(ASKED, 3), other.search(ASKED, 3)
+    return type(leg) is type(other) and (mine.ids == theirs.ids).all() and (mine.scores == theirs.scores).all()
+
+
+def test_the_indexs_own_words_come_first(plain) -> None:
+    own = plain.with_lexical(BM25.build(TEXTS, k1=0.5, stemmer=None).matrix)
+    for kind in (None, "bm25"):
+        assert same(words_of(own, kind), BM25(own.lexical))
+        assert not same(words_of(own, kind), BM25.build(TEXTS))
+    assert same(words_of(own, "fts5"), FTS5.build(TEXTS))
+
+
+def test_an_index_without_words_has_them_counted(plain) -> None:
+    assert same(words_of(plain), BM25.build(TEXTS))
+    assert same(words_of(plain, "bm25"), BM25.build(TEXTS))
+    assert same(words_of(plain, "fts5"), FTS5.build(TEXTS))
+
+
+@pytest.mark.parametrize("package", ["bm25s", "Stemmer"])
+def test_without_its_packages_sqlite_counts(plain, monkeypatch, package) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert same(words_of(plain), FTS5.build(TEXTS))
+    with pytest.raises(MissingExtraError, match="lexical"):
+        words_of(plain, "bm25")
+
+
+@pytest.mark.parametrize(("recipe", "more"), [("hybrid-rrf", ()), ("phase-graph", ("--lexical",))])
+@pytest.mark.parametrize("kind", ["bm25", "fts5"])
+def test_a_recipe_has_the_words_that_are_asked_for(memory, said, tmp_path, recipe, more, kind) -> None:
+    said(*scoring(memory, recipe, tmp_path / "out.jsonl", "--words", kind, *more))
+    index = hf.Index.open(memory / "index")
+    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
+    leg = BM25.build(texts) if kind == "bm25" else FTS5.build(texts)
+    found, names = by_hand(memory, recipe, lexical=leg)
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(found, names)
+
+
+def test_words_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    line = refused_here(*scoring(memory, "phase-graph", out, "--words", "fts5"))
+    assert "--words is given without --lexical" in line
+    line = refused_here(*scoring(memory, "policy-rag", out, "--words", "fts5"))
+    assert "--words is given, and policy-rag does not read it; phase-graph, hybrid-rrf, triple-hybrid does" in line
+    line = refused_here(*scoring(memory, "phase-graph", out, "--lexical"))
+    assert "the index has no lexical part; build it with `hopfuse build --lexical`, or give --words" in line
