@@ -196,6 +196,7 @@ def test_paths_of_several_seeds_meet_where_they_are_as_far() -> None:
     assert sorted(key for key in laid.nodes if key[1] == 3) == [("entity", 3, 1), ("entity", 3, 2)]
     links = {(link.start, link.end): link for link in laid.links}
     assert links[("entity", 3, 1), (HIT, 0, 3)].strength == 0.2, "of the stronger of the two"
+    assert laid.rows == 3, "a link that two paths have takes its places between once"
     drawn = drawn_subgraph(laid)
     assert drawn.count(">—birth→<") == 4
     labels = re.findall(r'class="halo" x="([\d.]+)" y="([\d.]+)"', drawn)
