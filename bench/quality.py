@@ -72,11 +72,16 @@ def texts_of(index: hf.Index) -> list[str]:
 
 def tuned_section(index: hf.Index, folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
     """PhaseGraph's pools, as long as any setting takes them."""
+    return tuned.section(*long_pools(index, folder, encoder), qrels)
+
+
+def long_pools(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Hits, hf.Hits]:
+    """The dense and the graph pool of each question, 100 long."""
     ask = asked(folder)
     found = hf.recipes.PhaseGraph(index, encoder=encoder, graph_k=100).search(
         vectors=ask["vectors"], entities=ask["entities"]
     )
-    return tuned.section(found.dense, found.graph, qrels)
+    return found.dense, found.graph
 
 
 def asked(folder: Path) -> dict[str, Any]:
@@ -243,7 +248,9 @@ def main() -> None:
         index, qrels = load_index(folder, encoder), Qrels.read_jsonl(folder / "queries.jsonl")
         results[name] = evaluate(runs_of(index, folder, encoder), qrels, METRICS, baseline="dense")
         tuned_parts[name] = tuned_section(index, folder, encoder, qrels)
-    text = report(results, tuned_parts)
+    from . import ablations
+
+    text = report(results, tuned_parts) + "\n" + ablations.section(args.data, encoder)
     if (args.data / "metaqa").is_dir():
         from . import metaqa
 

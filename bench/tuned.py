@@ -32,14 +32,7 @@ def section(dense: hf.Hits, graph: hf.Hits, qrels: Qrels) -> str:
     ``dense`` and ``graph``: pools of 100 of each question.
     """
     test = in_test_half(qrels.ids)
-    best, score = None, -1.0
-    for values in product(ALPHAS, GRAPH_KS, TIES):
-        setting = Setting(*values)
-        run = evaluate({"it": fused(dense, graph, setting)}, qrels, (CHOSEN_BY,))
-        value = float(np.nanmean(np.asarray(run.per_query["it"][CHOSEN_BY])[~test]))
-        if value > score:  # of equal ones the first
-            best, score = setting, value
-    assert best is not None
+    best, score = chosen(dense, graph, qrels)
     runs = {"dense": dense.head(10), "phasegraph, tuned": fused(dense, graph, best)}
     result = evaluate(runs, qrels, METRICS)
     rows = []
@@ -63,6 +56,20 @@ def section(dense: hf.Hits, graph: hf.Hits, qrels: Qrels) -> str:
         f"ties = {best.ties} ({100 * score:.1f} there). On the other {int(test.sum())}:\n\n"
     )
     return title + table(["metric", "dense", "tuned", "difference", "wins", "losses", "p"], rows)
+
+
+def chosen(dense: hf.Hits, graph: hf.Hits, qrels: Qrels) -> tuple[Setting, float]:
+    """The setting that is best on the tune half, and its mean there."""
+    test = in_test_half(qrels.ids)
+    best, score = None, -1.0
+    for values in product(ALPHAS, GRAPH_KS, TIES):
+        setting = Setting(*values)
+        run = evaluate({"it": fused(dense, graph, setting)}, qrels, (CHOSEN_BY,))
+        value = float(np.nanmean(np.asarray(run.per_query["it"][CHOSEN_BY])[~test]))
+        if value > score:  # of equal ones the first
+            best, score = setting, value
+    assert best is not None
+    return best, score
 
 
 def fused(dense: hf.Hits, graph: hf.Hits, setting: Setting) -> hf.Hits:
