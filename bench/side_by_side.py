@@ -16,6 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+from hopfuse.encoders import WordLlamaEncoder
+
 from . import metaqa, metaqa_files
 from .markdown import table
 
@@ -40,8 +43,13 @@ def build_arguments(folder: Path, work: Path) -> list[str]:
     given = ["--vectors", str(folder / "passage_emb.f16.npy"), "--storage", "float16"]
     given += ["--nodes", str(graph / "nodes.tsv"), "--edges", str(graph / "edges.tsv")]
     given += ["--facts", str(graph / "facts.tsv"), "--fact-ends", "node"]
-    if (graph / "entity_emb.f16.npy").exists():
-        given += ["--entity-vectors", str(graph / "entity_emb.f16.npy")]
+    vectors = graph / "entity_emb.f16.npy"
+    if not vectors.exists():
+        vectors = work / "entity_vectors.npy"
+        nodes = (graph / "nodes.tsv").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        names = [name for _, kind, name in (line.split("\t") for line in nodes) if kind == "entity"]
+        np.save(vectors, WordLlamaEncoder().encode_passages(names))
+    given += ["--entity-vectors", str(vectors)]
     return [*passages, *given]
 
 
@@ -58,7 +66,8 @@ def compare_arguments(folder: Path, work: Path) -> list[str]:
         lines = (folder / "query_entities.jsonl").read_text(encoding="utf-8").splitlines()
         for row, line in zip(asked, lines, strict=True):
             row["entities"] = [name for name, _ in json.loads(line)["entities"]]
-        vectors = ["--vectors", str(folder / "query_emb.f16.npy")]
+        own = (folder / "graph" / "entity_emb.f16.npy").exists()  # of the entities, in the space of the questions'
+        vectors = ["--vectors", str(folder / "query_emb.f16.npy"), *([] if own else vectors)]
     queries = work / "asked.jsonl"
     queries.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
     return ["--queries", str(queries), "--qrels", str(judged), *vectors, "--against", AGAINST]
@@ -135,10 +144,11 @@ compare` on it, every recipe and leg with its defaults. Percentages; *won*, *los
 by last_hop@5 (exact two-sided McNemar, not corrected for the number of runs); milliseconds per question, one by one and
 in batches of 32, vectors and entities of the questions given; *peak*: what Python and NumPy allocate at most while a
 batch is searched. hotpotqa and musique-train: the folder's own graph, facts, vectors and entities of the questions.
-PolicyRAG has no encoder there: names alone align entities, and facts count by their labels' Dice coefficient; in the
-tables above it has WordLlama's vectors for both. musique-openie: the memory that `hopfuse build --from openie.jsonl
---synonyms 0.8` makes, WordLlama's vectors, entities by their names in the question. `triple-hybrid` ranks passages by
-the entities that they mention.
+On hotpotqa names of entities and facts have WordLlama's vectors; on musique-train PolicyRAG has no encoder: names alone
+align entities, and facts count by their labels' Dice coefficient. musique-openie: the memory that `hopfuse build --from
+openie.jsonl --synonyms 0.8` makes, WordLlama's vectors, entities by their names in the question. metaqa: a passage
+about each entity, with the first facts that name it; the entity in a question's brackets is given, and the passages
+about the answers are right. `triple-hybrid` ranks passages by the entities that they mention.
 """
 
 

@@ -18,7 +18,8 @@ from ..errors import InputError
 from ..evaluate import Evaluation, PassageNames, Qrels, evaluate, read_qrels
 from .compare_memory import MEASURED, array_bytes, process_peak, search_peak
 from .compare_ways import BASELINE, Asked, Search, searches
-from .inputs import QueryInputs, check_one_source, text_of
+from .encoded_once import EncodedOnce
+from .inputs import QueryInputs, text_of
 from .joining import joined
 from .machine import machine
 from .options import FILE, case_option, encoder_option, index_option
@@ -35,7 +36,7 @@ REPEATS = 5  # of each timing
 @click.command()
 @index_option
 @click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
-@click.option("--vectors", type=FILE, help="One vector per query: .npy; else --encoder makes them from the texts.")
+@click.option("--vectors", type=FILE, help="One vector per query: .npy; else --encoder's.")
 @encoder_option
 @click.option(
     "--qrels", "judgements", type=click.Path(path_type=Path), help="Judgements, as eval reads them; by default QUERIES."
@@ -67,8 +68,10 @@ def compare(
     batches of 32, questions' vectors and entities apart, and what memory it needs. PolicyRAG's facts have
     vectors where there is --encoder, which then encodes all facts of the index at the start. TripleHybrid
     needs --facts and --entity-vectors of the index; passages are then ranked by the entities that they mention.
+    With --vectors and --encoder, passages are searched by the vectors, and entities and facts by the encoder's.
     """
-    check_one_source(vectors, encoder)
+    if vectors is None and encoder is None:
+        raise InputError("give --vectors, --encoder or both: the queries need one vector each")
     check_outputs({"--json": json_out}, {"--queries": queries}, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:
@@ -79,7 +82,8 @@ def compare(
     inputs = QueryInputs(index, vectors, encoder, count_queries(queries), case_sensitive=case_sensitive)
     qrels, asked = _judged(index, queries, judgements or queries, inputs)
     leg = words_of(index, words)
-    ways, left_out = searches(index, leg, inputs.encoder, int(asked[1].shape[1]), threads)
+    once = None if inputs.encoder is None else EncodedOnce(inputs.encoder)
+    ways, left_out = searches(index, leg, once, int(asked[1].shape[1]), threads)
     runs = {name: _in_batches(search, asked) for name, search in ways.items()}
     result = evaluate(runs, qrels, wanted, baseline=BASELINE)
     batch = min(BATCH, len(asked[0]))

@@ -26,7 +26,7 @@ def searches(
 ) -> tuple[dict[str, Search], dict[str, str]]:
     """The single legs and the recipes, each from texts, vectors and entities to hits; and why others are left out.
 
-    ``words``: the lexical leg; ``dim``: of the questions' vectors.
+    ``words``: the lexical leg; ``encoder``: of the entities' space; ``dim``: of the questions' vectors.
     """
     common: dict[str, Any] = {"encoder": encoder, "threads": threads}
     corpus = index.corpus
@@ -47,7 +47,7 @@ def searches(
     left_out: dict[str, str] = {}
     others: dict[str, Callable[[], Search]] = {
         "policy-rag": lambda: _of(policy_rag(index, Policy(), encoder, threads)),
-        "triple-hybrid": lambda: _by_mention(index, _triples(index, encoder, dim, threads), threads),
+        "triple-hybrid": lambda: _by_mention(index, triple_hybrid(index, encoder, threads), dim, threads),
     }
     for name, make in others.items():
         try:
@@ -65,17 +65,14 @@ def _of(recipe: Any) -> Search:
     return search
 
 
-def _triples(index: Index, encoder: Encoder | None, dim: int, threads: int | None) -> TripleHybrid:
-    made = triple_hybrid(index, encoder, threads)
-    if made.corpus.dim != dim:
-        raise InputError(f"the entities' vectors have {made.corpus.dim} dimensions, the questions' {dim}")
-    return made
-
-
-def _by_mention(index: Index, recipe: TripleHybrid, threads: int | None) -> Search:
-    view = Mentioned(index, threads)
+def _by_mention(index: Index, recipe: TripleHybrid, dim: int, threads: int | None) -> Search:
+    """By the encoder's vectors of the questions, else by theirs, where these can be of the entities' space."""
+    view, encoder, space = Mentioned(index, threads), recipe.encoder, recipe.corpus.dim
+    if encoder is None and space != dim:
+        raise InputError(f"the entities' vectors have {space} dimensions, the questions' {dim}; give --encoder too")
 
     def search(texts: list[str], vectors: NDArray[Any], _: list[Sequence[str | int]]) -> Hits:
-        return view.passages(recipe.search(texts, vectors=vectors, k=view.entities).hits, DEPTH)
+        asked = vectors if encoder is None else encoder.encode_queries(texts)
+        return view.passages(recipe.search(texts, vectors=asked, k=view.entities).hits, DEPTH)
 
     return search

@@ -25,9 +25,9 @@ class QueryInputs:
     ----------
     index : Index
     vectors : Path or None
-        An .npy file with a row per query, or
+        An .npy file with a row per query; by default the encoder's.
     encoder : str or None
-        what ``--encoder`` names; one of the two.
+        What ``--encoder`` names.
     total : int
         Queries in the file.
     case_sensitive : bool
@@ -42,9 +42,9 @@ class QueryInputs:
 
     def vectors(self, queries: list[Query], first: int) -> NDArray[Any]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
-        if self.encoder is None:
-            assert self._vectors is not None
+        if self._vectors is not None:
             return np.asarray(self._vectors[first : first + len(queries)])
+        assert self.encoder is not None
         return self.encoder.encode_queries([text_of(q, "to be encoded") for q in queries])
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int]]:

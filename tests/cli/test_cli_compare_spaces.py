@@ -1,0 +1,78 @@
+"""``hopfuse compare`` where passages and entities have vectors of two spaces."""
+
+import json
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, refused, write_jsonl
+from hopfuse.cli.encoded_once import EncodedOnce
+
+pytest.importorskip("wordllama", reason="the entities' vectors are WordLlama's (extra demo)")
+
+NAMES = ["Ada Lovelace", "Charles Babbage", "London", "Turin"]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """Passages in a space of 5 dimensions, entities in WordLlama's 64."""
+    folder, draw = tmp_path_factory.mktemp("spaces"), np.random.default_rng(3)
+    from hopfuse.encoders import WordLlamaEncoder
+
+    rows = [(NAMES[i % 4], "wrote to", NAMES[(i + 1) % 4], i) for i in range(8)]
+    index = hf.Index.build(
+        passages=[{"id": f"p{i}", "title": a, "text": f"{a} {relation} {b}"} for a, relation, b, i in rows],
+        vectors=draw.standard_normal((8, 5)).astype(np.float32),
+        entities=NAMES,
+        entity_vectors=WordLlamaEncoder(64).encode_passages(NAMES),
+        graph=[{"src": i, "dst": 8 + NAMES.index(name)} for a, _, b, i in rows for name in (a, b)],
+        facts=hf.Facts.from_names(rows, NAMES, 8),
+        metric="cosine",
+    )
+    index.save(folder / "index")
+    asked = [{"id": f"q{i}", "text": f"To whom did {a} write?", "gold": [f"p{i}"]} for a, _, _, i in rows]
+    write_jsonl(folder / "queries.jsonl", asked)
+    np.save(folder / "vectors.npy", draw.standard_normal((8, 5)).astype(np.float32))
+    return folder
+
+
+def command(folder, *more):
+    return ("compare", "--index", folder / "index", "--queries", folder / "queries.jsonl", *more)
+
+
+def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
+    vectors = ("--vectors", work / "vectors.npy")
+    metric = ("--metrics", "mrr", "--against", "mrr", "--json")
+    hopfuse(*command(work, *vectors, "--encoder", "wordllama:64", *metric, tmp_path / "both.json"))
+    hopfuse(*command(work, *vectors, *metric, tmp_path / "one.json"))
+    both, one = (json.loads((tmp_path / name).read_text()) for name in ("both.json", "one.json"))
+    assert both["left out"] == {}
+    assert "5; give --encoder too" in one["left out"]["triple-hybrid"]
+    means = [{run: by["mrr"]["mean"] for run, by in found["groups"][0]["estimates"].items()} for found in (both, one)]
+    assert means[0]["dense"] == means[1]["dense"]
+    assert means[0]["triple-hybrid"] > 0
+
+
+def test_one_of_the_two_is_needed(work):
+    assert "give --vectors, --encoder or both" in refused(*command(work))
+
+
+def test_a_text_is_encoded_once():
+    asked = []
+
+    class Lengths:
+        dim = 1
+
+        def encode_queries(self, texts):
+            asked.append(list(texts))
+            return np.array([[len(text)] for text in texts], np.float32).reshape(-1, 1)
+
+        encode_passages = encode_queries
+
+    once = EncodedOnce(Lengths())
+    assert once.encode_queries(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
+    assert once.encode_queries(["ccc", "bb"]).tolist() == [[3], [2]]
+    assert once.encode_queries([]).shape == (0, 1)
+    assert asked == [["a", "bb"], ["ccc"]]
+    assert once.encode_passages(["dd"]).tolist() == [[2]]
+    assert once.dim == 1
