@@ -26,7 +26,7 @@ class LexicalLeg(Protocol):
 
 def checked_leg(leg: Any, weight: Any, name: str = "lexical_weight") -> tuple[LexicalLeg | None, float]:
     """The leg and its weight, or why they cannot be."""
-    if not is_real(weight) or not (np.isfinite(weight) and weight >= 0):
+    if not is_real(weight) or not 0 <= weight < np.inf:
         raise InputError(f"{name} is {weight!r}; it must be a finite number, at least 0")
     if leg is not None and not callable(getattr(leg, "search", None)):
         raise InputError(f"lexical is a {type(leg).__name__}; it must have search(questions, k), as BM25 has")
