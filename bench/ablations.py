@@ -21,7 +21,6 @@ import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import Qrels, Rewriting, Run, evaluate, paraphrase, rank_stability, substitute_aliases
 from hopfuse.extract import Gazetteer
-from hopfuse.recipes import PhaseGraph, Policy, PolicyRAG
 
 from . import quality, side_by_side
 from .markdown import table
@@ -53,9 +52,9 @@ class Asked:
     mentions: list[list[str]] | None = None
 
 
-def policies() -> dict[str, Policy]:
+def policies() -> dict[str, hf.recipes.Policy]:
     """The default policy, without each of its switches, and with other sources of seeds."""
-    whole = Policy()
+    whole = hf.recipes.Policy()
     without = {f"without {one.name}": whole.without(one.name) for one in fields(whole.switches)}
     others = {f"seeds: {s}": replace(whole, seeds=replace(whole.seeds, source=s)) for s in ("question", "both")}
     return {WHOLE: whole, **without, **others}
@@ -108,15 +107,16 @@ def searches(index: hf.Index, encoder: WordLlamaEncoder, vectors: np.ndarray | N
     matcher = Gazetteer(list(index.entity_names), dict(enumerate(index.entity_aliases)))
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
 
-    def of(recipe: PhaseGraph | PolicyRAG) -> Search:
+    def of(recipe: hf.recipes.PhaseGraph | hf.recipes.PolicyRAG) -> Search:
         return lambda texts, names: recipe.search(list(texts), vectors=vectors, entities=names, k=K).hits
 
     def dense(texts: Sequence[str], names: Sequence[Sequence[str]] | None) -> hf.Hits:
         return hf.dense_topk(encoder.encode_queries(list(texts)) if vectors is None else vectors, index.corpus, K)
 
     given = {"encoder": encoder, "matcher": matcher}
-    made = {name: of(PolicyRAG(index, one, fact_vectors=facts, **given)) for name, one in policies().items()}
-    return {DENSE: dense, "phasegraph": of(PhaseGraph(index, **given)), **made}
+    rag = hf.recipes.PolicyRAG
+    made = {name: of(rag(index, one, fact_vectors=facts, **given)) for name, one in policies().items()}
+    return {DENSE: dense, "phasegraph": of(hf.recipes.PhaseGraph(index, **given)), **made}
 
 
 def quality_table(index: hf.Index, asked: Asked, encoder: WordLlamaEncoder) -> str:
