@@ -109,6 +109,7 @@ class Absent(NumpyMatmul):
         ("fusion-rrf", LostDocument, "rank"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:unsafe cast")  # in what numba compiles of ranx
 def test_a_wrong_peer_stops_its_case_untimed(
     case: str, wrong: type, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
