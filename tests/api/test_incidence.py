@@ -138,4 +138,5 @@ def test_of_a_graph_it_has_each_first_nodes_later_neighbours_once(
 def test_a_graph_has_as_many_rows_as_nodes_at_most() -> None:
     graph = hf.Graph.from_edges([0], [2])
     assert hf.Incidence.from_graph(graph, 3).indices.size == 0
-    refused(lambda: hf.Incidence.from_graph(graph, 4), ["num_rows is 4", "0 to 3"])
+    refused(lambda: hf.Incidence.from_graph(graph, 4), ["num_rows is 4", "has 3 nodes"])
+    refused(lambda: hf.Incidence.from_graph(np.eye(3), 2), ["graph is a ndarray", "a Graph"])  # type: ignore[arg-type]

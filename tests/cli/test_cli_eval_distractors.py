@@ -33,11 +33,18 @@ def test_the_baseline_is_the_one_named(judged, tmp_path):
 
 
 def test_a_sweep_counts_its_baselines(judged, tmp_path):
-    out = ("--metric", "distractor_suppression@2", "--also", "distractor_suppression@3", "--json", tmp_path / "s.json")
+    out = ("--metric", "recall@1", "--also", "distractor_suppression@3", "--json", tmp_path / "s.json")
     hopfuse("sweep", *judged, "--method", "linear", "--alpha", "0.9", "--baseline", "dense", *out)
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert found["sweep"]["selected"] == {"leg": "graph"}
     assert found["test"]["groups"][0]["estimates"]["graph"]["distractor_suppression@3"]["mean"] == 0.5
+
+
+def test_nothing_is_chosen_by_what_the_baseline_cannot_win(judged, tmp_path, refused_here):
+    out = ("--metric", "distractor_suppression@2", "--json", tmp_path / "s.json")
+    said = refused_here("sweep", *judged, "--method", "linear", "--alpha", "0.9", "--baseline", "dense", *out)
+    assert "select by recall@k or mrr" in said
+    assert not (tmp_path / "s.json").exists()
 
 
 def test_without_a_baseline_it_says_so(judged, refused_here):

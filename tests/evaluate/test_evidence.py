@@ -186,6 +186,9 @@ def test_distractors_by_name_are_the_baselines():
     result = evaluate({"dense": dense, "fused": Run(fused)}, qrels, ["distractor_suppression@3"], baseline="dense")
     np.testing.assert_array_equal(result.per_query["fused"][metric.name], [0.5, 0])
     np.testing.assert_array_equal(result.per_query["dense"][metric.name], [0, 0])
+    with pytest.raises(InputError, match="distractor_suppression@3"):  # a certain win would say nothing
+        result.comparison("fused", metric.name)
+    assert dict(result.groups[0].comparisons["fused"]) == {}
     given = Run(fused, baseline=ranked([9, 8, 7], [9, 8, 7]))
     np.testing.assert_array_equal(metric.per_query(given.take([1, 0]), qrels.take([1, 0])), [2 / 3, 2 / 3])
     kept = evaluate({"dense": dense, "fused": given}, qrels, [metric.name], baseline="dense")
@@ -195,6 +198,8 @@ def test_distractors_by_name_are_the_baselines():
             metric.per_query(run, qrels)
     with pytest.raises(InputError, match="the baseline has 1 rows and the run 2"):
         Run(fused, baseline=ranked([1]))
+    with pytest.raises(InputError, match="the baseline is a list; give Hits"):
+        Run(fused, baseline=[1, 2])
 
 
 def test_fused_legs_keep_the_baseline():

@@ -258,3 +258,11 @@ def test_a_parquet_file_that_is_none(tmp_path):
     pytest.importorskip("pyarrow")
     with pytest.raises(FormatError, match="cannot be read as Parquet"):
         read_run(written(tmp_path, "run.parquet", "no"), ["a"], PassageNames())
+
+
+@pytest.mark.parametrize(
+    ("names", "says"), [("abc", "names is 'abc'"), (None, "names is None"), (["a", 1], "names\\[1\\] is 1")]
+)
+def test_names_are_a_list_of_strings(names, says):
+    with pytest.raises(InputError, match=says):
+        PassageNames(names)

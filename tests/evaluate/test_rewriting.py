@@ -1,6 +1,7 @@
 """Questions asked in another way: paraphrases, aliases, and what a rewriting may be."""
 
 import hopfuse as hf
+import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Rewriting, paraphrase, substitute_aliases
@@ -219,10 +220,15 @@ def test_edges_of_one_type_or_without_weights():
         assert substitute_aliases(["Bubye River?"], alone).rewritten == ("Bubi River?",)
 
 
-@pytest.mark.parametrize("synonyms", [-0.1, float("nan"), True, "0.9"])
+@pytest.mark.parametrize("synonyms", [-0.1, float("nan"), float("inf"), True, "0.9", 10**400])
 def test_a_weight_is_a_number(synonyms):
     with pytest.raises(InputError, match=r"synonyms is .*; it is the least weight of a synonym edge"):
         substitute_aliases(["?"], memory(), synonyms=synonyms)
+
+
+@pytest.mark.parametrize("synonyms", [np.float32(0.9), np.int64(1), 0])
+def test_a_weight_may_be_numpys(synonyms):
+    assert substitute_aliases(["?"], memory(), synonyms=synonyms).rewritten == ("?",)
 
 
 # ---- Rewritings -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ..errors import InputError
+from ..ops._checks import is_real
 from ._other_names import OtherNames
 from .rewriting import Mentions, Rewriting, checked_questions, drawn
 
@@ -91,8 +94,10 @@ def substitute_aliases(
 def _checked_weight(synonyms: float | None) -> float | None:
     if synonyms is None:
         return None
-    if isinstance(synonyms, bool) or not isinstance(synonyms, int | float) or not synonyms >= 0:
-        raise InputError(f"synonyms is {synonyms!r}; it is the least weight of a synonym edge, at least 0, or None")
+    if not is_real(synonyms) or not 0 <= synonyms < np.inf:
+        raise InputError(
+            f"synonyms is {synonyms!r}; it is the least weight of a synonym edge, finite and at least 0, or None"
+        )
     return float(synonyms)
 
 

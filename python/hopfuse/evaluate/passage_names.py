@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import MappingProxyType
 
-from ..errors import FormatError
+from ..errors import FormatError, InputError
 from .json_lines import json_objects
 
 
@@ -19,6 +19,11 @@ class PassageNames:
     ----------
     names : iterable of str
         The first names: those of an index's ``passage_ids`` get its passages' numbers.
+
+    Raises
+    ------
+    InputError
+        ``names`` is one string, or holds what is none.
 
     Examples
     --------
@@ -34,7 +39,11 @@ class PassageNames:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._titles: dict[str, str] = {}
-        for name in names:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise InputError(f"names is {names!r}; give a list of names")
+        for at, name in enumerate(names):
+            if not isinstance(name, str):
+                raise InputError(f"names[{at}] is {name!r}; it must be a str")
             self.number(name)
 
     def number(self, name: str) -> int:

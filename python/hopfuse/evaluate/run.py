@@ -61,6 +61,8 @@ class Run:
             raise InputError(
                 f"{len(self.answers)} answers for {len(self.hits)} rows of hits; give one per query, or None"
             )
+        if self.baseline is not None and not isinstance(self.baseline, Hits):
+            raise InputError(f"the baseline is a {type(self.baseline).__name__}; give Hits, of a Run its hits")
         if self.baseline is not None and len(self.baseline) != len(self.hits):
             raise InputError(
                 f"the baseline has {len(self.baseline)} rows and the run {len(self.hits)}; give the same queries' rows"

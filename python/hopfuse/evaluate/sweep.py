@@ -150,6 +150,8 @@ def sweep(
     {'good': 8}
     """
     judge = parse_metric(metric)
+    if judge.reads_baseline:
+        raise InputError(f"{metric} is measured from the baseline, which can only win by it; select by recall@k or mrr")
     base = plain_options(baseline)
     options = [base, *(one for one in _combinations(grid) if one != base)]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))

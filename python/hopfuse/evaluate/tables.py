@@ -145,6 +145,8 @@ def _compared(
         return {}
     found: dict[str, dict[str, Comparison]] = {run: {} for run in runs}
     for metric in metrics:
+        if metric.reads_baseline:  # the baseline's own value is what it is measured from: no other can be lower
+            continue
         theirs = values[baseline][metric.name][rows]
         compared = [compare(row[metric.name][rows], theirs, binary=metric.binary) for row in runs.values()]
         for run, one, p in zip(runs, compared, holm([c.p_value for c in compared]), strict=True):

@@ -28,8 +28,14 @@ def check_whole(value: Any, name: str, most: int = MAX_K) -> int:
 
 
 def is_real(number: Any) -> bool:
-    """Whether something is one number, of Python's or NumPy's types; a truth value is none."""
-    return isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
+    """Whether something is one number that a float can hold, of Python's or NumPy's types; a truth value is none."""
+    if not isinstance(number, int | float | np.integer | np.floating) or isinstance(number, bool):
+        return False
+    try:
+        float(number)
+    except OverflowError:
+        return False
+    return True
 
 
 def check_real(array: NDArray[Any], name: str) -> None:

@@ -124,7 +124,13 @@ class Incidence:
         >>> hf.Incidence.from_graph(hf.Graph.from_edges([0, 3, 2, 0], [2, 1, 3, 1]), 2).indices
         array([2, 3], dtype=int32)
         """
-        rows = checked_count(num_rows, "num_rows", graph.num_nodes)
+        if not isinstance(graph, Graph):
+            raise InputError(f"graph is a {type(graph).__name__}; it must be a Graph")
+        rows = checked_count(num_rows, "num_rows", MOST)
+        if rows > graph.num_nodes:
+            raise InputError(
+                f"num_rows is {rows}; the graph has {graph.num_nodes} nodes, of which the first are the rows"
+            )
         src, dst, _, _ = graph.edges()
         low, high = np.minimum(src, dst), np.maximum(src, dst)
         between = (low < rows) & (high >= rows)
