@@ -61,3 +61,7 @@ def test_types_without_a_bound_have_that_of_the_star() -> None:
         similar_pairs(vectors, {"*": 2.0}, types=types)
     with pytest.raises(InputError, match="no bound for type ''"):
         similar_pairs(vectors, {"ORG": 0.9, "DATE": 0.9}, types=types)
+    rows = [0, 2]
+    assert similar_pairs(vectors[rows], {"ORG": 0.9}, types=[types[row] for row in rows])[0].tolist() == [[0, 1]]
+    with pytest.raises(InputError, match="give it one, or '\\*' for all types without one; it has none"):
+        similar_pairs(vectors, {}, types=types)

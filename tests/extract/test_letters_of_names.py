@@ -17,6 +17,10 @@ from hopfuse.extract import Extraction, abbreviations, build_memory, canonical_k
         ("us led", ("U.S.-led", "US-led")),
         ("abc", ("a.b. c", "A.B.C.", "ABC")),
         ("éu", ("É.U.", "ÉU")),
+        ("aa milne", ("A A Milne", "A. A. Milne", "A.A. Milne", "AA Milne", "the A. A. Milne")),
+        ("apj abdul kalam", ("A P J Abdul Kalam", "A. P. J. Abdul Kalam", "A.P.J. Abdul Kalam", "APJ Abdul Kalam")),
+        ("abc", ("A B C", "A. B. C.", "the ABC")),
+        ("us company", ("A U.S. company", "a US company", "the U. S. company")),
     ],
 )
 def test_letters_are_one_word_with_or_without_dots(key: str, names: tuple[str, ...]) -> None:
@@ -37,15 +41,41 @@ def test_letters_are_one_word_with_or_without_dots(key: str, names: tuple[str, .
         ("www.a.org", "www a org"),
         ("R&B", "r&b"),
         ("C. 1 2", "c 1 2"),
+        ("f(x)", "f x"),
+        ("I/O", "i o"),
+        ("Group A/B", "group a b"),
+        ("hepatitis A, B", "hepatitis a b"),
+        ("X; Y", "x y"),
+        ("B-C", "b c"),
+        ("John Paul I, I. Newton", "john paul i i newton"),
+        ("the A's", "a s"),
+        ("U.S.'s", "us s"),
+        ("U.S.’s", "us s"),
+        ("the 'U.S.'", "us"),
+        ("Bob's A. Team", "bob s a team"),
+        ("Don't B", "don t b"),
+        ("J. O'Hara", "j o hara"),
+        ("R. D’Arcy", "r d arcy"),
+        ("l'A.C. Milan", "l ac milan"),
+        ("A. Milne", "a milne"),
+        ("A Milne", "milne"),
+        ("A T-shirt", "t shirt"),
+        ("A D'Oyly", "d oyly"),
+        ("A C# program", "c# program"),
     ],
 )
-def test_other_dots_part_words(name: str, key: str) -> None:
+def test_what_else_stands_between_letters_parts_words(name: str, key: str) -> None:
     assert canonical_key(name) == key
 
 
 def test_a_country_is_one_entity_however_it_is_written() -> None:
     memory = build_memory([Extraction("a", "", "", ("U.S.", "us")), Extraction("b", "", "", ("the U.S.", "U.S."))])
     assert (memory.entities, memory.aliases) == (("U.S.",), (("us", "the U.S."),))
+
+
+def test_names_that_differ_by_more_than_dots_are_different_entities() -> None:
+    names = ("f(x)", "FX", "I/O", "Io", "Group A/B", "Group AB", "the A's", "AS", "U.S.'s", "USS")
+    assert build_memory([Extraction("a", "", "", names)]).entities == names
 
 
 def test_a_name_with_its_abbreviation_is_joined_with_both() -> None:

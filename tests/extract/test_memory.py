@@ -295,7 +295,13 @@ def test_similar_pairs_refuse_what_has_no_bound() -> None:
     for options, message in (
         ({"min_similarity": 1.5}, "min_similarity is 1.5"),
         ({"min_similarity": {"a": 0.5}}, "give types="),
-        ({"min_similarity": {"a": 0.5}, "types": ["a", "b"]}, "no bound for type 'b'"),
+        ({"min_similarity": {"a": 0.5}, "types": ["a", "b"]}, r"no bound for type 'b'; give it one, or '\*' for all"),
+        ({"min_similarity": {"a": 0.5}, "types": ["a", None]}, r"types\[1\] is None; it must be a str"),
+        ({"min_similarity": {"a": 0.5, "*": 0.5}, "types": [3, "a"]}, r"types\[0\] is 3; it must be a str"),
+        ({"min_similarity": {"*": 0.5}, "types": ["a", ["b"]]}, r"types\[1\] is \['b'\]; it must be a str"),
+        ({"types": ["a", 0.5]}, r"types\[1\] is 0.5; it must be a str"),
+        ({"types": "ab"}, "types is one text, 'ab'; give a list of them"),
+        ({"types": 2}, "types is 2; give a list of them"),
         ({"min_similarity": {"a": True}, "types": ["a", "a"]}, "must be a cosine"),
         ({"types": ["a"]}, "1 types for 2 vectors"),
     ):

@@ -17,6 +17,8 @@ def words_of(name: str) -> str:
     --------
     >>> [words_of(name) for name in ("placeOfBirth", "hasISBN", "hasISBNs", "inHTMLFormat", "top10Songs", "wrote")]
     ['place of birth', 'has ISBN', 'has ISBNs', 'in HTML format', 'top10 songs', 'wrote']
+    >>> [words_of(name) for name in ("isA", "isAPartOf", "hasXCoordinate")]
+    ['is a', 'is a part of', 'has X coordinate']
     """
     shape = _PLURAL.sub("UU", "".join(map(_kind, name)))
     cuts = [0, *(match.start() for match in _BEGINS.finditer(shape)), len(name)]
@@ -33,5 +35,6 @@ def _kind(character: str) -> str:
 
 
 def _small(word: str) -> str:
-    """A word without its capital; what is all capitals is an acronym."""
-    return word[0].lower() + word[1:] if word[1:2].islower() else word
+    """A word without its capital; what is all capitals is an acronym, but for the article of "isA"."""
+    article = word[0] == "A" and not word[1:2].isalnum()
+    return word[0].lower() + word[1:] if article or word[1:2].islower() else word

@@ -10,8 +10,12 @@ from functools import lru_cache
 
 from ._folding import fold
 
-_ARTICLE = re.compile(r"^\s*(?:the|a|an)\s+(?=\S)")  # before a space: in "A. Lovelace" it is an initial
-_LETTERS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_])+(?!\S)")  # "u s a", of "U.S.A."
+_INITIAL = r"[^\W\d_](?:[\s,]|\.(?!\w)|$)"  # not the "U" of "U.S.", nor the "T" of "T-shirt"
+# Before a space: in "A. Lovelace" it is an initial, and so it is in "A A Milne".
+_ARTICLE = re.compile(rf"^\s*(?:the|an|a(?!\s+{_INITIAL}))\s+(?=\S)")
+_BETWEEN_LETTERS = re.compile(r"(?<=(?<!\S)[^\W\d_])\s+(?=[^\W\d_](?!\S))")  # in "u s a ", of "U.S.A."
+# Dots and spaces, but not after the "s" of "Bob's" or the "t" of "don't", nor before the "O" of "O'Hara".
+_JOINT = re.compile(r"(?<![\w.]['’][sdmt])(?:\s*\.[-‐]?\s*|\s+)(?=\w)(?!\w['’](?!s\b)\w)")
 _TELLING = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
 _WITHIN_NUMBERS = frozenset(".,:/")
 _MINUS = frozenset("-−")
@@ -24,9 +28,10 @@ def canonical_key(name: str) -> str:
     -------
     str
         Folded (NFKC, case), without a leading "the", "a" or "an"; punctuation and spaces are single spaces, but for
-        ``# % & @ * + $``, for ``. , : /`` between digits and for a minus before a number. Single letters that only
-        these stand between are one word: "U.S." and "U. S." are "us". What is nothing but punctuation stays as it is
-        folded.
+        ``# % & @ * + $``, for ``. , : /`` between digits and for a minus before a number. Single letters are one
+        word where a dot, a space or both stand between them: "U.S.", "U. S." and "U S" are "us", "I/O" is "i o". An
+        "a" before another initial is one, too: "A A Milne" is "aa milne", "A Milne" is "milne". What is nothing but
+        punctuation stays as it is folded.
 
     Examples
     --------
@@ -37,8 +42,8 @@ def canonical_key(name: str) -> str:
     folded = fold(name, case_sensitive=False)
     begin = next((i for i, character in enumerate(folded) if not _separates(character) or character in _MINUS), 0)
     bare = _ARTICLE.sub("", folded[begin:])
-    words = " ".join(_spaced(bare).split()) or " ".join(folded.split())
-    return _LETTERS.sub(lambda letters: letters[0].replace(" ", ""), words)
+    joined = _BETWEEN_LETTERS.sub(lambda gap: "" if _JOINT.match(bare, gap.start()) else " ", _spaced(bare))
+    return " ".join(joined.split()) or " ".join(folded.split())
 
 
 class NameTable:
@@ -74,7 +79,7 @@ def _by_frequency(counts: Counter[str]) -> Iterable[str]:
 
 
 def _spaced(folded: str) -> str:
-    """Spaces for what separates words."""
+    """A space for each character that separates words."""
     return "".join(" " if _is_separator(folded, at) else character for at, character in enumerate(folded))
 
 

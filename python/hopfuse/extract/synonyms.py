@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ def similar_pairs(
         theirs.
     types : sequence of str, E entries, optional
         Such as :attr:`Memory.labels`. Needed where the bounds are a mapping, which must have each of them, or ``"*"``.
+        To join some types alone, give the vectors of those.
     threads : int, optional
 
     Returns
@@ -48,7 +49,7 @@ def similar_pairs(
     Raises
     ------
     InputError
-        A bound outside [-1, 1], types of another number, a type without a bound.
+        A bound outside [-1, 1], types that are not strings or of another number, a type without a bound.
 
     Examples
     --------
@@ -94,8 +95,8 @@ def _neighbours(
 
 
 def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.float64]:
-    if types is not None and len(types) != count:
-        raise InputError(f"{len(types)} types for {count} vectors; give one for each")
+    if types is not None:
+        _check_types(types, count)
     if not isinstance(given, Mapping):
         _check_bound(given, "min_similarity")
         return np.full(count, float(given))
@@ -103,10 +104,25 @@ def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.f
         raise InputError("min_similarity has a bound for each type, and there are no types; give types=")
     for name, bound in given.items():
         _check_bound(bound, f"min_similarity[{name!r}]")
-    absent = sorted(set(types) - set(given))
-    if absent and ANY not in given:
-        raise InputError(f"min_similarity has no bound for type {absent[0]!r}; it has {', '.join(map(repr, given))}")
+    absent = () if ANY in given else sorted(set(types) - set(given))
+    if absent:
+        raise InputError(
+            f"min_similarity has no bound for type {absent[0]!r}; give it one, or {ANY!r} for all types without one; "
+            f"it has {', '.join(map(repr, given)) or 'none'}"
+        )
     return np.array([float(given[name if name in given else ANY]) for name in types])
+
+
+def _check_types(types: Any, count: int) -> None:
+    if isinstance(types, str):
+        raise InputError(f"types is one text, {types!r}; give a list of them, one for each vector")
+    if not isinstance(types, Collection):
+        raise InputError(f"types is {types!r}; give a list of them, one for each vector")
+    if len(types) != count:
+        raise InputError(f"{len(types)} types for {count} vectors; give one for each")
+    for at, name in enumerate(types):
+        if not isinstance(name, str):
+            raise InputError(f'types[{at}] is {name!r}; it must be a str, "" where there is none')
 
 
 def _check_bound(bound: Any, name: str) -> None:
