@@ -170,7 +170,7 @@ def test_the_drawing_has_each_path_once_and_leads_right(trace) -> None:
 
 def step(kind: str, number: int, edge: str | None, strength: float) -> dict[str, Any]:
     made = {"kind": kind, "number": number, "name": f"{kind}{number}", "edge": edge, "strength": strength}
-    return made | ({"families": ["birth"], "facts": []} if edge == "relation" else {})
+    return made | ({"families": ["birth"], "walked": True, "facts": []} if edge == "relation" else {})
 
 
 def test_a_passage_that_others_are_reached_through_is_drawn_by_itself_too() -> None:
@@ -212,7 +212,7 @@ def test_the_paths_say_which_facts_they_are(trace) -> None:
     for said in stated:
         assert escape(said) in section
     assert "←directed—" in section or "—directed→" in section
-    assert "creation: Ridley Scott —directed→ Alien, fact 0, stated in Alien" in section
+    assert "Alien and Ridley Scott by creation; Ridley Scott —directed→ Alien, fact 0, stated in Alien" in section
 
 
 def _facts(trace: dict[str, Any]) -> list[dict[str, Any]]:
@@ -236,6 +236,16 @@ def test_nothing_to_draw_is_said() -> None:
 def test_another_recipes_trace_is_refused() -> None:
     with pytest.raises(InputError, match="no 'ranked_by'; give one of PolicyRAG's"):
         policy_page({"query": "Who?", "seeds": [], "temperatures": {}})
+
+
+@pytest.mark.parametrize(
+    "hit",
+    [{"path": [step("entity", 1, None, 1.0)]}, {"paths": [[{"edge": "relation", "families": ["birth"], "facts": []}]]}],
+)
+def test_a_trace_of_an_older_version_is_refused(trace, hit) -> None:
+    older = {**{key: value for key, value in trace["hits"][0].items() if key != "paths"}, **hit}
+    with pytest.raises(InputError, match="made by an older version: search again with explain=True"):
+        policy_page({**trace, "hits": [older]})
 
 
 def test_an_entity_that_is_called_as_the_other_seeds_are_keeps_its_share() -> None:

@@ -7,9 +7,12 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
+from hopfuse.evaluate.path_words import arrow, fact_words
 from hopfuse.extract import Extraction, build_memory
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes._path_evidence import facts_between, families
+from hopfuse.recipes._path_evidence import MOST_PASSAGES, PathEvidence, facts_between, families
+from hopfuse.recipes._policy_graph import TYPES
+from hopfuse.recipes._strong_paths import Step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,16 +68,76 @@ def test_relations_name_their_facts(found) -> None:
     ]
     directed = dict(zip(("head", "relation", "tail"), DIRECTED, strict=True))
     won = {"fact": 1, "head": "Alien", "relation": "won for", "tail": "Ridley Scott", "forward": True}
-    assert (
-        scott["facts"]
-        == [
-            {"fact": 0, **directed, "forward": False, "passages": passages},  # two passages state it
-            {**won, "passages": passages[1:]},
-        ]
-    )
+    assert scott["facts"] == [
+        {"fact": 0, **directed, "forward": False, "passages": passages, "num_passages": 2},
+        {**won, "passages": passages[1:], "num_passages": 1},
+    ]
+    assert arrow(scott) == "←directed—", "by the fact that two passages state"
+    assert fact_words(path)[:3] == [
+        "Alien and Ridley Scott by award, creation",
+        "Ridley Scott —directed→ Alien, fact 0, stated in Alien, Prizes",
+        "Alien —won for→ Ridley Scott, fact 1, stated in Prizes",
+    ]
+    assert scott["walked"]
     assert shields["families"] == ["birth"]
     (born,) = shields["facts"]
     assert (born["relation"], born["forward"], born["passages"][0]["id"]) == ("was born in", True, "c")
+
+
+@pytest.mark.parametrize(
+    ("factor", "families_", "said"),
+    [(0.0, ["creation"], "—creation→"), (0.1, ["creation", "award"], "—won award for→")],
+)
+def test_an_arrow_names_no_fact_of_a_family_that_is_not_walked(factor, families_, said) -> None:
+    """Two passages state the award, and one who directed."""
+    won = ("Alien", "won award for", "Ridley Scott")
+    memory = build_memory(
+        [
+            Extraction("a", "Alien", "...", (), (won, DIRECTED)),
+            Extraction("b", "Prizes", "...", (), (won,)),
+            Extraction("c", "Scott", "...", ("Ridley Scott",), ()),
+        ]
+    )
+    recipe = PolicyRAG(memory.index(), Policy.from_toml(f"version = 1\n{WALK}{ALONE}[families]\naward = {factor}"))
+    (trace,) = recipe.search(["?"], entities=[["Alien"]], k=3, explain=True).traces or []
+    _, scott = from_alien(trace, "c")
+    assert [fact["relation"] for fact in scott["facts"]] == ["won award for", "directed"]
+    assert scott["families"] == families_
+    assert scott["walked"] == (factor > 0)
+    assert arrow(scott) == said
+
+
+def test_an_arrow_names_no_fact_against_a_directed_edge() -> None:
+    """The walk goes on from Ada to Babbage, and all that is stated leads back."""
+    arrows = []
+    for ends in ("Ada", "Babbage"), ("Babbage", "Ada"):
+        index = hf.Index.build(
+            passages=[{"text": "one"}, {"text": "two"}],
+            entities=["Ada", "Babbage"],
+            graph=hf.Graph.from_edges(
+                [0, 2, 1, 3, 2],
+                [2, 0, 3, 1, 3],
+                num_nodes=4,
+                edge_type=[0, 0, 0, 0, 1],
+                edge_type_names=["context", "knows"],
+                directed=True,
+            ),
+            facts=[{"head": ends[0], "relation": "wrote to", "tail": ends[1], "passage": 0}],
+        )
+        recipe = PolicyRAG(index, Policy.from_toml(f"version = 1\n{WALK}{ALONE}"))
+        (trace,) = recipe.search(["?"], entities=[[0]], k=2, explain=True).traces or []
+        (path,) = paths_to(trace, "1")
+        arrows.append(arrow(path[1]))
+    assert arrows == ["—wrote to→", "—knows→"]
+
+
+def test_of_the_passages_that_state_a_fact_a_few_are_listed_and_all_are_counted() -> None:
+    memory = build_memory([Extraction(f"p{at}", "", "...", (), (DIRECTED,)) for at in range(40)])
+    recipe = PolicyRAG(memory.index(), Policy.from_toml(f"version = 1\n{WALK}{ALONE}"))
+    path = [Step(40, None, 1.0), Step(41, TYPES.index("relation"), 0.5)]
+    (fact,) = PathEvidence(recipe, [path]).steps(path)[1]["facts"]
+    assert [one["passage"] for one in fact["passages"]] == list(range(MOST_PASSAGES)) == [0, 1, 2, 3, 4]
+    assert fact["num_passages"] == 40
 
 
 def test_context_steps_name_the_passage(found) -> None:

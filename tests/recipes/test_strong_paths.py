@@ -7,11 +7,12 @@ import itertools
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.recipes._strong_paths import Transitions
+from hopfuse.recipes._strong_paths import FEW, FURTHER, Transitions, _Ends
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 ETA = (0.5, 0.2, 0.3)
+NAMES = ["relation", "synonym", "context"]
 
 
 def dense_transitions(graph: hf.Graph, norm: str) -> np.ndarray:
@@ -55,8 +56,7 @@ def strongest(p: np.ndarray, starts: dict[int, float], target: int) -> float:
 )
 def test_as_strong_as_the_best_of_all_simple_paths_of_each_seed(edges, directed, norm, starts, few, faintest) -> None:
     src, dst, weight, kind = zip(*edges, strict=True)
-    names = ["relation", "synonym", "context"]
-    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=5, directed=directed, edge_type=kind, edge_type_names=names)
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=5, directed=directed, edge_type=kind, edge_type_names=NAMES)
     p = 0.5 * dense_transitions(graph, norm)
     transitions = Transitions(graph, ETA, norm, 0.5)
     np.testing.assert_allclose(transitions.kept, 2 * p.sum(1), atol=1e-6)
@@ -81,9 +81,78 @@ def test_as_strong_as_the_best_of_all_simple_paths_of_each_seed(edges, directed,
                 assert after.strength == pytest.approx(before.strength * p[before.node, after.node], rel=1e-6)
 
 
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), min_size=20, max_size=60),
+    starts=st.sets(st.integers(0, 19), min_size=2, max_size=5),
+    further=st.integers(0, 30),
+)
+def test_within_the_bound_is_found_what_comes_first_without_it(edges, starts, further) -> None:
+    src, dst = zip(*edges, strict=True)
+    graph = hf.Graph.from_edges(src, dst, num_nodes=20, edge_type=[0] * len(edges), edge_type_names=NAMES)
+    transitions = Transitions(graph, ETA, "per_type", 0.5)
+    mass, rows = {node: 1 / (2 + node) for node in starts}, {p: np.array([p, 19 - p]) for p in range(6)}
+    whole, bounded = transitions.paths(mass, rows), transitions.paths(mass, rows, further=further)
+    assert bounded.keys() == whole.keys(), "each passage has its strongest path"
+    for passage, found in bounded.items():
+        assert len(found) >= 1
+        assert found == whole[passage][: len(found)]
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[Transitions, dict[int, float]]:
+    """A graph of 100,000 nodes about three seeds."""
+    n, rng = 100_000, np.random.default_rng(7)
+    src, dst = rng.integers(0, n, (2, 300_000))
+    kind, weight = rng.integers(0, 3, src.size), rng.random(src.size) + 0.1
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=n, edge_type=kind, edge_type_names=NAMES)
+    return Transitions(graph, ETA, "per_type", 0.5), {0: 0.5, 1: 0.3, 2: 0.2}
+
+
+@pytest.mark.parametrize("last", [100, 3000])
+def test_paths_of_further_seeds_cost_about_as_much_as_the_first(large, monkeypatch, last) -> None:
+    """A hundred passages at the nodes that are reached first, but for the last; by visits."""
+    transitions, mass = large
+    visited, reach = list[int](), _Ends.reach
+
+    def counted(ends: _Ends, node: int, seed: int, cost: float) -> None:
+        visited.append(node)
+        reach(ends, node, seed, cost)
+
+    monkeypatch.setattr(_Ends, "reach", counted)
+    transitions.paths(mass, {0: np.array([-1])}, few=1, most=last)
+    assert len(visited) == last
+    rows = {p: np.array([node]) for p, node in enumerate([*visited[:99], visited[-1]])}
+    visited.clear()
+    alone = transitions.paths(mass, rows, few=1)
+    first = len(visited)
+    assert first == last
+    visited.clear()
+    found = transitions.paths(mass, rows)
+    assert first < len(visited) <= FEW * first + max(FURTHER, FEW * first)
+    assert {p: paths[:1] for p, paths in found.items()} == alone
+    assert transitions.paths(mass, rows) == found
+
+
+def test_what_is_reached_is_counted_in_nodes() -> None:
+    """A chain of six, the first three of them seeds."""
+    graph = hf.Graph.from_edges(range(5), range(1, 6), num_nodes=6, edge_type=[0] * 5, edge_type_names=NAMES)
+    transitions = Transitions(graph, ETA, "per_type", 0.5)
+    mass, rows = {0: 0.5, 1: 0.3, 2: 0.2}, {9: np.array([5])}
+    (path,) = transitions.paths(mass, rows, few=1, most=6)[9]
+    assert transitions.paths(mass, rows, most=6)[9][0] == path
+    assert [step.node for step in path] == [2, 3, 4, 5]
+    assert transitions.paths(mass, rows, most=5) == {}
+
+
+def test_a_passage_without_a_node_is_not_waited_for() -> None:
+    graph = hf.Graph.from_edges([0], [1], num_nodes=2, edge_type=[0], edge_type_names=NAMES)
+    transitions = Transitions(graph, ETA, "per_type", 0.5)
+    one = {7: np.array([1])}
+    assert transitions.paths({0: 1.0}, one | {8: np.array([], np.int64)}) == transitions.paths({0: 1.0}, one)
+
+
 def test_a_passage_ends_at_its_strongest_node_and_far_ones_are_left() -> None:
-    names = ["relation", "synonym", "context"]
-    graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=5, edge_type=[0, 0, 0], edge_type_names=names)
+    graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=5, edge_type=[0, 0, 0], edge_type_names=NAMES)
     transitions = Transitions(graph, ETA, "per_type", 0.5)
     paths = transitions.paths({0: 1.0}, {7: np.array([3, 2]), 8: np.array([4])})
     assert [[step.node for step in steps] for steps in paths[7]] == [[0, 1, 2]]
@@ -94,8 +163,7 @@ def test_a_passage_ends_at_its_strongest_node_and_far_ones_are_left() -> None:
 
 def test_equal_seeds_come_by_their_numbers() -> None:
     """Four seeds about one node, as strong as each other."""
-    names = ["relation", "synonym", "context"]
-    graph = hf.Graph.from_edges([1, 2, 3, 4], [0] * 4, num_nodes=5, edge_type=[0] * 4, edge_type_names=names)
+    graph = hf.Graph.from_edges([1, 2, 3, 4], [0] * 4, num_nodes=5, edge_type=[0] * 4, edge_type_names=NAMES)
     paths = Transitions(graph, ETA, "per_type", 0.5).paths(dict.fromkeys([4, 2, 3, 1], 0.25), {9: np.array([0])})
     assert [[step.node for step in steps] for steps in paths[9]] == [[1, 0], [2, 0], [3, 0]]
     assert [steps[-1].strength for steps in paths[9]] == pytest.approx([0.25 * 0.5 * 0.5] * 3)

@@ -39,7 +39,7 @@ def policy_page(trace: Mapping[str, Any]) -> str:
     Raises
     ------
     InputError
-        A trace of something else.
+        A trace of something else, or one that an older version made.
 
     Examples
     --------
@@ -53,6 +53,8 @@ def policy_page(trace: Mapping[str, Any]) -> str:
     missing = [name for name in ("query", "ranked_by", "seeds", "facts", "passage_seeds", "hits") if name not in trace]
     if missing:
         raise InputError(f"the trace has no {missing[0]!r}; give one of PolicyRAG's: search(..., explain=True).traces")
+    if trace["ranked_by"] == "policy" and not all(map(_has_paths, trace["hits"])):
+        raise InputError("the trace was made by an older version: search again with explain=True")
     question = str(trace["query"])
     sections = [f"<h1>{escape(question)}</h1>", *_seeds(trace), *_facts(trace["facts"]), *_hits(trace)]
     head = (
@@ -60,6 +62,12 @@ def policy_page(trace: Mapping[str, Any]) -> str:
         f"<title>{escape(question)}</title><style>{STYLE}</style>"
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(sections) + "\n</body></html>\n"
+
+
+def _has_paths(hit: Mapping[str, Any]) -> bool:
+    """Whether a hit has its paths, and their relations say whether all of their edges were walked."""
+    steps = (step for path in hit.get("paths", ()) for step in path)
+    return "paths" in hit and all("walked" in step for step in steps if step.get("edge") == "relation")
 
 
 def _seeds(trace: Mapping[str, Any]) -> Iterator[str]:
@@ -177,8 +185,9 @@ _SAID_SHARES = (
     "that give the hits most are named."
 )
 _SAID_PATHS = (
-    "The strongest path of each seed that reaches a hit, of at most three seeds: the product of the seed's share and "
-    "what the walk takes at each step. An edge is wider the stronger the path is where it ends, by its logarithm over "
-    "four decades. A relation is named by the fact that most passages state, its arrow from head to tail; in: the "
-    "entity is in the passage."
+    "The strongest path of each seed that is found to reach a hit, of at most three seeds: the product of the seed's "
+    "share and what the walk takes at each step. An edge is wider the stronger the path is where it ends, by its "
+    "logarithm over four decades. A relation is named by the fact that most passages state, its arrow from head to "
+    "tail, or by its families where there is no fact or the walk leaves one of them out; in: the entity is in the "
+    "passage."
 )

@@ -11,7 +11,10 @@ NAMED_PASSAGES = 3
 
 
 def arrow(step: Mapping[str, Any]) -> str:
-    """How a path goes on to a step: by its best stated fact, from head to tail; without one by the type of the edge.
+    """How a path goes on to a step: by the fact that most passages state, from head to tail, or the type of the edge.
+
+    An index does not keep which family a fact is of. So where there is no fact, or the walk leaves out an edge between
+    the two, a relation is called by the families that the walk takes.
 
     Parameters
     ----------
@@ -21,16 +24,17 @@ def arrow(step: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> fact = {"relation": "directed", "forward": False}
-    >>> arrow({"kind": "entity", "edge": "relation", "families": ["creation"], "facts": [fact]})
+    >>> step = {"kind": "entity", "edge": "relation", "families": ["creation"], "walked": True, "facts": [fact]}
+    >>> arrow(step)
     '←directed—'
-    >>> arrow({"kind": "entity", "edge": "relation", "families": ["creation"], "facts": []})
+    >>> arrow({**step, "walked": False})
     '—creation→'
     >>> arrow({"kind": "entity", "name": "Ada King", "edge": "synonym", "alias": "Ada"})
     '—synonym “Ada”→'
     >>> arrow({"kind": "passage", "edge": "context"})
     '—in→'
     """
-    if step.get("facts"):
+    if step.get("facts") and step["walked"]:
         said = step["facts"][0]["relation"]
         return f"—{said}→" if step["facts"][0]["forward"] else f"←{said}—"
     if step["edge"] == "synonym" and step["alias"] != step["name"]:
@@ -67,9 +71,9 @@ def path_words(path: Sequence[Mapping[str, Any]], passage: int) -> str:
 
 
 def fact_words(path: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the relations of a path rest on: each fact with its families, its number and who states it.
+    """What the relations of a path rest on: the families of each step, then its facts with number and who states them.
 
-    A step without a fact has a line that says so.
+    The families are those that the walk takes between the two, not those of one fact. A step without a fact says so.
 
     Parameters
     ----------
@@ -79,28 +83,26 @@ def fact_words(path: Sequence[Mapping[str, Any]]) -> list[str]:
     Examples
     --------
     >>> fact = {"fact": 7, "head": "Scott", "relation": "directed", "tail": "Alien", "forward": False}
-    >>> fact["passages"] = [{"passage": 0, "id": "a", "title": "Alien"}]
+    >>> fact |= {"passages": [{"passage": 0, "id": "a", "title": "Alien"}], "num_passages": 1}
     >>> step = {"kind": "entity", "name": "Scott", "edge": "relation", "families": ["creation"], "facts": [fact]}
     >>> fact_words([{"kind": "entity", "name": "Alien", "edge": None}, step])
-    ['creation: Scott —directed→ Alien, fact 7, stated in Alien']
+    ['Alien and Scott by creation', 'Scott —directed→ Alien, fact 7, stated in Alien']
     >>> fact_words([{"name": "Alien", "edge": None}, {**step, "facts": []}])
-    ['creation: Alien and Scott, no fact']
+    ['Alien and Scott by creation, no fact']
     """
     lines = []
     for before, step in pairwise(path):
         if step["edge"] != "relation":
             continue
-        kinds = ", ".join(step["families"])
-        lines += [f"{kinds}: {_fact(fact)}" for fact in step["facts"]]
-        if not step["facts"]:
-            lines.append(f"{kinds}: {before['name']} and {step['name']}, no fact")
+        ends = f"{before['name']} and {step['name']} by {', '.join(step['families'])}"
+        lines += [ends, *map(_fact, step["facts"])] if step["facts"] else [f"{ends}, no fact"]
     return lines
 
 
 def _fact(fact: Mapping[str, Any]) -> str:
-    titles = [one["title"] or one["id"] for one in fact["passages"]]
-    more = len(titles) - NAMED_PASSAGES
-    stated = ", ".join(titles[:NAMED_PASSAGES]) + (f" and {more} more" if more > 0 else "")
+    titles = [one["title"] or one["id"] for one in fact["passages"][:NAMED_PASSAGES]]
+    more = fact["num_passages"] - len(titles)
+    stated = ", ".join(titles) + (f" and {more} more" if more else "")
     return f"{fact['head']} —{fact['relation']}→ {fact['tail']}, fact {fact['fact']}, stated in {stated}"
 
 

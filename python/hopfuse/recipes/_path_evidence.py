@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .policy_rag import PolicyRAG
 
 MOST_FACTS = 3
+#: As many of a fact's passages are listed.
+MOST_PASSAGES = 5
 
 Pair = tuple[int, int]
 """Nodes in the order of the walk, or two entities."""
@@ -39,7 +41,9 @@ class PathEvidence:
         pairs, graph = sorted(walked), recipe.index.graph
         assert graph is not None
         between = np.array(pairs, np.int64).reshape(-1, 2)
-        self._families = dict(zip(pairs, families(graph, between, _factors(recipe)), strict=True))
+        some, every = (families(graph, between, _factors(graph, given)) for given in (recipe.policy.families, {}))
+        self._families = dict(zip(pairs, some, strict=True))
+        self._whole = {pair for pair, a, b in zip(pairs, some, every, strict=True) if len(a) == len(b)}
         facts = recipe.index.facts
         found = [[] for _ in pairs] if facts is None else facts_between(facts, between - self._first)
         self._facts = dict(zip(pairs, found, strict=True))
@@ -58,8 +62,17 @@ class PathEvidence:
             return {**plain, "passage": named_passage(self._recipe, min(before, one.node))}
         if edge == "synonym":
             return {**plain, "alias": self._alias(before - self._first, one.node - self._first)}
-        pair = before, one.node
-        return {**plain, "families": self._families[pair], "facts": [self._fact(at, pair) for at in self._facts[pair]]}
+        return {**plain, **self._relation((before, one.node))}
+
+    def _relation(self, pair: Pair) -> dict[str, Any]:
+        """Its families and facts, and whether the walk took the edges of all facts between the two.
+
+        The edge of a directed graph is one way: a fact the other way round may not be what it stands for.
+        """
+        graph, facts = self._recipe.index.graph, [self._fact(at, pair) for at in self._facts[pair]]
+        assert graph is not None
+        walked = pair in self._whole and (not graph.directed or all(fact["forward"] for fact in facts))
+        return {"families": self._families[pair], "walked": walked, "facts": facts}
 
     def _alias(self, entity: int, other: int) -> str:
         """The name that both have, as the other writes it; else the other's own."""
@@ -71,14 +84,15 @@ class PathEvidence:
         facts, names = self._recipe.index.facts, self._recipe.names
         assert facts is not None
         head, relation, tail = facts.rows[fact].tolist()
-        stated = facts.passages[facts.indptr[fact] : facts.indptr[fact + 1]].tolist()
+        stated = facts.passages[facts.indptr[fact] : facts.indptr[fact + 1]]
         return {
             "fact": fact,
             "head": names[head],
             "relation": facts.relations[relation],
             "tail": names[tail],
             "forward": head == pair[0] - self._first,
-            "passages": [named_passage(self._recipe, passage) for passage in stated],
+            "passages": [named_passage(self._recipe, passage) for passage in stated[:MOST_PASSAGES].tolist()],
+            "num_passages": stated.size,
         }
 
 
@@ -132,10 +146,8 @@ def named_passage(recipe: PolicyRAG, passage: int) -> dict[str, Any]:
     return {"passage": passage, "id": recipe.index.passage_ids[passage], "title": recipe.index.titles[passage]}
 
 
-def _factors(recipe: PolicyRAG) -> NDArray[np.float32]:
-    """What each of the index's edge types counts as a relation: synonyms nothing."""
-    graph, given = recipe.index.graph, recipe.policy.families
-    assert graph is not None
+def _factors(graph: Graph, given: Mapping[str, float]) -> NDArray[np.float32]:
+    """What each of the index's edge types counts as a relation: 1 where none is given, synonyms nothing."""
     return np.array([0.0 if name == "synonym" else given.get(name, 1.0) for name in graph.edge_type_names], np.float32)
 
 

@@ -14,7 +14,9 @@ from ..types import Graph
 FEW = 3
 #: Of a passage's strongest path: what is weaker is no evidence. As many decades as a drawing shows.
 FAINTEST = 1e-4
-MOST_VISITED = 100_000
+MOST_REACHED = 100_000
+#: Visits for paths of further seeds once each passage has one, where it took fewer until then.
+FURTHER = 1_000
 NONE = -float("inf")
 
 Visit = tuple[int, int, float]
@@ -62,7 +64,8 @@ class Transitions:
         rows: Mapping[int, NDArray[np.int64]],
         few: int = FEW,
         faintest: float = FAINTEST,
-        most: int = MOST_VISITED,
+        most: int = MOST_REACHED,
+        further: int = FURTHER,
     ) -> dict[int, list[list[Step]]]:
         """For each passage the strongest path of each seed to one of its nodes: of the ``few`` best seeds, best first.
 
@@ -70,16 +73,20 @@ class Transitions:
         from the strongest on, each by at most ``few`` seeds. A seed that is among a passage's best is among the best of
         every node on its way there, since those before it there would be before it at the passage. Of equal ones the
         node with the lower number, then the seed. Left out are paths weaker than ``faintest`` of the passage's
-        strongest, and what ``most`` visits do not reach.
+        strongest, and those to nodes beyond the first ``most``.
+
+        A passage that is hardly reached would have the search go on to ``faintest`` of its path, which may be the whole
+        graph: once each passage has a path, those of further seeds are looked for in as many visits as were made until
+        then, or in ``further`` where these are fewer. What is found is what comes first without that bound.
         """
         heap = [(-float(np.log(mass)), node, node, -1, -1) for node, mass in starts.items() if mass > 0]
-        ends = _Ends(rows, min(few, len(heap)), -float(np.log(faintest)))
+        ends = _Ends(rows, min(few, len(heap)), -float(np.log(faintest)), further)
         heapq.heapify(heap)
         came: dict[int, dict[int, Visit]] = {}
-        for _ in range(most):
+        while True:
             while heap and _known(came, heap[0][1], heap[0][2], ends.few):
                 heapq.heappop(heap)
-            if not heap or heap[0][0] > ends.horizon:
+            if not heap or heap[0][0] > ends.horizon or (len(came) >= most and heap[0][1] not in came):
                 break
             cost, node, seed, before, kind = heapq.heappop(heap)
             came.setdefault(node, {})[seed] = (before, kind, cost)
@@ -97,10 +104,11 @@ class Transitions:
 class _Ends:
     """Where seeds have reached each passage, best first, and how far it is still worth to look."""
 
-    def __init__(self, rows: Mapping[int, NDArray[np.int64]], few: int, decay: float) -> None:
+    def __init__(self, rows: Mapping[int, NDArray[np.int64]], few: int, decay: float, further: int) -> None:
         self.found: dict[int, dict[int, int]] = {passage: {} for passage in rows}
-        self.few, self._decay = few, decay
-        self._limit = dict.fromkeys(rows, float("inf"))  # of the passages that may have more
+        self.few, self._decay, self._further = few, decay, further
+        self._limit = {passage: float("inf") for passage, nodes in rows.items() if nodes.size}  # that may have more
+        self._without, self._visits, self._last = len(self._limit), 0, float("inf")
         self._holders: dict[int, list[int]] = {}
         for passage, nodes in rows.items():
             for node in nodes.tolist():
@@ -108,7 +116,8 @@ class _Ends:
         self.horizon = max(self._limit.values(), default=NONE) if few else NONE
 
     def reach(self, node: int, seed: int, cost: float) -> None:
-        """A seed is at a node."""
+        """A seed is at a node: one visit."""
+        self._visits += 1
         for passage in self._holders.get(node, ()):
             found = self.found[passage]
             if seed in found or cost > self._limit.get(passage, NONE):
@@ -116,9 +125,14 @@ class _Ends:
             found[seed] = node
             if len(found) == 1:
                 self._limit[passage] = cost + self._decay
+                self._without -= 1
             if len(found) == self.few:
                 del self._limit[passage]
             self.horizon = max(self._limit.values(), default=NONE)
+            if self._without == 0 and self._last == float("inf"):
+                self._last = self._visits + max(self._further, self._visits)
+        if self._visits >= self._last:
+            self.horizon = NONE
 
 
 def _known(came: Mapping[int, Mapping[int, Visit]], node: int, seed: int, few: int) -> bool:
