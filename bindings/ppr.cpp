@@ -16,20 +16,20 @@ struct GraphView {
 };
 
 GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int64_t> indptr, In<int32_t> indices,
-                     std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type, In<double> degree,
-                     In<int32_t> node_of, In<int32_t> row_of, std::optional<In<int32_t>> place,
-                     std::optional<In<int32_t>> internal, const GraphView* by_length, In<double> scale64,
-                     In<float> scale32, std::optional<In<double>> unscale64, std::optional<In<float>> unscale32,
-                     double volume, int64_t longest_row, std::optional<In<int64_t>> out_indptr,
-                     std::optional<In<int32_t>> out_indices, std::optional<In<float>> out_weight,
-                     std::optional<In<uint8_t>> out_edge_type) {
+                     std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type,
+                     std::optional<In<float>> share32, In<double> degree, In<int32_t> node_of, In<int32_t> row_of,
+                     std::optional<In<int32_t>> place, std::optional<In<int32_t>> internal, const GraphView* by_length,
+                     In<double> scale64, In<float> scale32, std::optional<In<double>> unscale64,
+                     std::optional<In<float>> unscale32, double volume, int64_t longest_row,
+                     std::optional<In<int64_t>> out_indptr, std::optional<In<int32_t>> out_indices,
+                     std::optional<In<float>> out_weight, std::optional<In<uint8_t>> out_edge_type) {
     PprGraph g{};
     g.num_nodes = static_cast<int64_t>(node_of.shape(0));
     g.num_stored = static_cast<int64_t>(indices.shape(0));
     g.num_types = num_types;
     g.directed = directed;
     g.indptr = indptr.data(), g.indices = indices.data();
-    g.weight = pointer(weight), g.edge_type = pointer(edge_type);
+    g.weight = pointer(weight), g.edge_type = pointer(edge_type), g.share32 = pointer(share32);
     g.degree = degree.data(), g.node_of = node_of.data(), g.row_of = row_of.data();
     g.place = pointer(place), g.internal = pointer(internal);
     g.by_length = by_length == nullptr ? nullptr : &by_length->view;
@@ -112,11 +112,11 @@ void bind_ppr(nb::module_& m) {
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
                     nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),
-                    nb::arg("degree"), nb::arg("node_of"), nb::arg("row_of"), nb::arg("place").none(),
-                    nb::arg("internal").none(), nb::arg("by_length").none(), nb::arg("scale64"), nb::arg("scale32"),
-                    nb::arg("unscale64").none(), nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"),
-                    nb::arg("out_indptr").none(), nb::arg("out_indices").none(), nb::arg("out_weight").none(),
-                    nb::arg("out_edge_type").none());
+                    nb::arg("share32").none(), nb::arg("degree"), nb::arg("node_of"), nb::arg("row_of"),
+                    nb::arg("place").none(), nb::arg("internal").none(), nb::arg("by_length").none(),
+                    nb::arg("scale64"), nb::arg("scale32"), nb::arg("unscale64").none(), nb::arg("unscale32").none(),
+                    nb::arg("volume"), nb::arg("longest_row"), nb::arg("out_indptr").none(),
+                    nb::arg("out_indices").none(), nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),

@@ -40,18 +40,31 @@ struct TypedEdges {
 };
 
 template <int L>
-struct PerTypeEdges {
-    const float *weight, *scale, *eta;
+struct PerTypeEdges {  // read as they stand: what an entry's source gives by the entry's type
+    const float *weight, *share, *eta;
+    const uint8_t* edge_type;
+    explicit PerTypeEdges(const PprBlock<L>& block)
+        : weight(block.graph.weight), share(block.graph.share32), eta(block.eta32), edge_type(block.graph.edge_type) {}
+    [[gnu::always_inline]] F<L> operator()(int64_t e, const float* x, int32_t, F<L> acc) const {
+        const int type = edge_type == nullptr ? 0 : edge_type[e];
+        F<L> factor = F<L>::all(share[e]);
+        if (eta != nullptr) factor = F<L>::mul(factor, F<L>::load(eta + type * L));
+        const F<L> moved = F<L>::mul(F<L>::load(x), factor);
+        return F<L>::fma(F<L>::all(weight == nullptr ? 1.0f : weight[e]), moved, acc);
+    }
+};
+
+template <int L>
+struct MaskedTypeEdges {  // the same where each lane has scales of its own, eta in them
+    const float *weight, *scale;
     const uint8_t* edge_type;
     int64_t num_types;
-    bool per_lane;
-    explicit PerTypeEdges(const PprBlock<L>& block)
-        : weight(block.graph.weight), scale(block.scale32), eta(block.eta32), edge_type(block.graph.edge_type),
-          num_types(block.graph.num_types), per_lane(block.per_lane) {}
+    explicit MaskedTypeEdges(const PprBlock<L>& block)
+        : weight(block.graph.weight), scale(block.scale32), edge_type(block.graph.edge_type),
+          num_types(block.graph.num_types) {}
     [[gnu::always_inline]] F<L> operator()(int64_t e, const float* x, int32_t u, F<L> acc) const {
         const int type = edge_type == nullptr ? 0 : edge_type[e];
-        F<L> factor = lanes32<L>(scale, u * num_types + type, per_lane);
-        if (!per_lane && eta != nullptr) factor = F<L>::mul(factor, F<L>::load(eta + type * L));
+        const F<L> factor = F<L>::load(scale + (u * num_types + type) * L);
         const F<L> moved = F<L>::mul(F<L>::load(x), factor);
         return F<L>::fma(F<L>::all(weight == nullptr ? 1.0f : weight[e]), moved, acc);
     }
@@ -278,6 +291,8 @@ void pass_with(const PprBlock<L>& block, const float* damping, const float* omeg
 
 template <int L>
 void ppr_pass(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
+    if (block.queries.per_type && block.per_lane)
+        return pass_with<L, MaskedTypeEdges<L>>(block, damping, omega, measure);
     if (block.queries.per_type) return pass_with<L, PerTypeEdges<L>>(block, damping, omega, measure);
     if (block.eta32 != nullptr) return pass_with<L, TypedEdges<L>>(block, damping, omega, measure);
     if (block.graph.weight != nullptr) return pass_with<L, WeightedEdges<L>>(block, damping, omega, measure);

@@ -142,6 +142,7 @@ struct Replay {
         g.node_of = c.array<int32_t>("node_of"), g.row_of = c.array<int32_t>("row_of");
         g.place = c.optional<int32_t>("place"), g.internal = c.optional<int32_t>("internal");
         if (c.has("by_length")) g.by_length = &graph(c.whole("by_length"));
+        g.share32 = c.optional<float>("share32");
         g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
         g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
         g.volume = c.real("volume"), g.longest_row = c.whole("longest_row");

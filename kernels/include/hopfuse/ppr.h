@@ -84,6 +84,7 @@ struct PprGraph {
     const int32_t* indices;    // (nnz,) the stored row of each entry's source
     const float* weight;       // (nnz,) or null: all 1
     const uint8_t* edge_type;  // (nnz,) or null: one type
+    const float* share32;      // (nnz,) per_type: scale32 of each entry's source and type; joint: null. A GPU has none
     const double* degree;      // (N, T) weight out of each node, by type
     const int32_t* node_of;    // (N,) the caller's id of each stored row
     const int32_t* row_of;     // (N,) the stored row of each of the caller's ids

@@ -98,21 +98,29 @@ def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> 
     return made
 
 
-ROWS = ("indptr", "indices", "weight", "edge_type")
-OUT_ROWS = tuple(f"out_{name}" for name in ROWS)
+ROWS = ("indptr", "indices", "weight", "edge_type", "share32")
+OUT_ROWS = ("out_indptr", "out_indices", "out_weight", "out_edge_type")
 NODES = ("degree", "node_of", "scale64", "scale32", "unscale64", "unscale32")
 
 
 def _arrays(graph: Graph, derived: Degrees, with_rows: bool) -> Arrays:
     """What the kernels read, by internal node."""
     return {
-        **{name: getattr(graph, name) for name in (*ROWS, "degree", "node_of")},
+        **{name: getattr(graph, name) for name in (*ROWS[:-1], "degree", "node_of")},
+        "share32": _shares(graph, derived) if derived.unscale64 is None else None,
         **{name: getattr(derived, name) for name in NODES[2:]},
         **(out_rows(graph) if with_rows else dict.fromkeys(OUT_ROWS)),
         "row_of": graph.internal_of,
         "place": None,
         "internal": None,
     }
+
+
+def _shares(graph: Graph, derived: Degrees) -> NDArray[np.float32]:
+    """1 / degree of each entry's source, of the entry's type: read in the entries' order, not here and there."""
+    types = graph.num_edge_types
+    source = graph.indices.astype(np.int64) * types
+    return derived.scale32.reshape(-1)[source if graph.edge_type is None else source + graph.edge_type]
 
 
 def _laid_out(graph: Graph, arrays: Arrays) -> Arrays:
