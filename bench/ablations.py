@@ -83,7 +83,7 @@ def loaded(folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Index, Asked]:
         out = str(Path(work, "index"))
         program = [sys.executable, "-m", "hopfuse.cli", "build"]
         files = side_by_side.build_arguments(folder, Path(work))
-        subprocess.run([*program, *files, "--out", out], check=True, capture_output=True)
+        subprocess.run([*program, *files, "--out", out], check=True, stdout=subprocess.DEVNULL)
         return hf.Index.open(out), Asked(texts, qrels)
 
 
@@ -96,6 +96,7 @@ def with_vectors_of(index: hf.Index, encoder: WordLlamaEncoder) -> hf.Index:
         vectors=encoder.encode_passages(list(index.texts)),
         entities=names,
         entity_vectors=encoder.encode_passages(names),
+        aliases={entity: list(others) for entity, others in enumerate(index.entity_aliases) if others},
         graph=index.graph,
         facts=index.facts,
         metric="cosine",

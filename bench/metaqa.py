@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,15 +78,24 @@ def triples_of(folder: Path) -> hf.Triples:
     return hf.Triples(facts, list(dict.fromkeys([*names, *(fact[end] for fact in facts for end in (0, 2))])))
 
 
-def entity_texts(triples: hf.Triples) -> list[str]:
-    """A name and the first facts about it, as a passage of a text collection would have them."""
-    about: dict[int, list[str]] = defaultdict(list)
-    for head, relation, tail in triples.rows.tolist():
-        fact = f"{triples.entities[head]} {triples.relations[relation]} {triples.entities[tail]}"
+def facts_about(triples: hf.Triples) -> list[list[int]]:
+    """The first facts with each entity at an end, by their rows."""
+    about: list[list[int]] = [[] for _ in triples.entities]
+    for fact, (head, _, tail) in enumerate(triples.rows.tolist()):
         for end in {head, tail}:
             if len(about[end]) < FACTS_OF_A_TEXT:
                 about[end].append(fact)
-    return [". ".join([name, *about[at]]) for at, name in enumerate(triples.entities)]
+    return about
+
+
+def entity_texts(triples: hf.Triples) -> list[str]:
+    """A name and the first facts about it, as a passage of a text collection would have them."""
+    entities, relations, rows = triples.entities, triples.relations, triples.rows.tolist()
+    said = [f"{entities[head]} {relations[relation]} {entities[tail]}" for head, relation, tail in rows]
+    return [
+        ". ".join([name, *(said[fact] for fact in facts)])
+        for name, facts in zip(entities, facts_about(triples), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

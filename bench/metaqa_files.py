@@ -1,8 +1,8 @@
 """MetaQA in the files that ``hopfuse build`` and ``hopfuse compare`` read: a passage about each entity.
 
-A passage has the entity's name as its title, its name and the first facts about it as its text, and mentions the
-entities that these facts name. A question is answered by the passages about its answers; the entity in its brackets is
-given.
+A passage has the entity's name as its title, its name and the first facts about it as its text, which it states, and
+mentions the entities that they name. A question is answered by the passages about its answers; the entity in its
+brackets is given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 
-from .metaqa import entity_texts, questions_of, triples_of
+from .metaqa import entity_texts, facts_about, questions_of, triples_of
 
 QUESTIONS = 334  # of each hop count
 
@@ -28,15 +28,14 @@ def write_files(folder: Path, work: Path) -> None:
     passages = ({"id": at, "title": name, "text": texts[at]} for at, name in enumerate(names))
     _jsonl(work / "passages.jsonl", passages)
     _jsonl(work / "entities.jsonl", ({"name": name} for name in names))
-    mentions = {(at, at) for at in range(first)}
-    edges, facts = [], []
-    for head, kind, tail in triples.rows.tolist():
-        relation = triples.relations[kind]
-        edges.append((first + head, first + tail, relation, 1.0))
-        facts.append((first + head, relation, first + tail, head))
-        sentence = f"{names[head]} {relation} {names[tail]}"
-        mentions |= {(at, other) for at, other in ((head, tail), (tail, head)) if sentence in texts[at]}
-    edges += [(passage, first + entity, "context", 1.0) for passage, entity in sorted(mentions)]
+    triple = [(head, triples.relations[kind], tail) for head, kind, tail in triples.rows.tolist()]
+    edges = [(first + head, first + tail, relation, 1.0) for head, relation, tail in triple]
+    facts = []
+    for passage, told in enumerate(facts_about(triples)):
+        stated = [triple[fact] for fact in told]
+        facts += [(first + head, relation, first + tail, passage) for head, relation, tail in stated]
+        mentioned = {passage, *(end for head, _, tail in stated for end in (head, tail))}
+        edges += [(passage, first + entity, "context", 1.0) for entity in sorted(mentioned)]
     _tsv(work / "edges.tsv", ("src", "dst", "type", "weight"), edges)
     _tsv(work / "facts.tsv", ("head", "relation", "tail", "passage"), facts)
     np.save(work / "entity_vectors.npy", WordLlamaEncoder().encode_passages(texts))

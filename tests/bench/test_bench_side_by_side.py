@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hopfuse.evaluate import Qrels, in_test_half
 
-from bench import metaqa_files, side_by_side, tuned
+from bench import metaqa, metaqa_files, side_by_side, tuned
 
 NAMES = ["Ada Lovelace", "Charles Babbage", "London", "Analytical Engine", "Luigi Menabrea", "Turin"]
 
@@ -99,9 +99,27 @@ def test_the_files_of_metaqa_are_an_index_of_it(metaqa_folder: Path, tmp_path: P
     assert mentions.indices[mentions.indptr[1] : mentions.indptr[2]].tolist() == [5, 6]  # Alien and himself
     assert index.facts is not None
     assert len(index.facts) == 3
+    stated = np.split(index.facts.passages, index.facts.indptr[1:-1])
+    assert [told.tolist() for told in stated] == [[0, 1], [0, 2], [3, 4]]
     rows = [json.loads(line) for line in (work / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
     asked = {row["question"]: (row["topic"], row["gold"], row["hops"]) for row in rows}
     assert asked["films of the director of Alien"] == ("Alien", [0, 3], [[], [0, 3]])
+
+
+def test_a_passage_states_and_mentions_what_its_text_has_room_for(
+    metaqa_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metaqa, "FACTS_OF_A_TEXT", 1)
+    work = tmp_path / "work"
+    work.mkdir()
+    metaqa_files.write_files(metaqa_folder, work)
+    first = json.loads((work / "passages.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert first["text"] == "Alien. Alien directed by Ridley Scott"
+    facts = (work / "facts.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line for line in facts if line.startswith("5\thas genre")] == ["5\thas genre\t7\t2"]
+    edges = (work / "edges.tsv").read_text(encoding="utf-8").splitlines()
+    mentioned = [line for line in edges if line.startswith("0\t")]
+    assert mentioned == ["0\t5\tcontext\t1.0", "0\t6\tcontext\t1.0"]
 
 
 def test_the_setting_is_chosen_on_one_half_and_reported_on_the_other() -> None:
