@@ -26,6 +26,7 @@ from . import quality, side_by_side
 from .markdown import table
 
 FOLDERS = ("hotpotqa", "musique-openie")
+CANDIDATES = (10, 20)  # facts that the gate sees
 WHOLE, DENSE = "policy rag", "dense"
 METRICS = (
     "recall@5",
@@ -53,11 +54,12 @@ class Asked:
 
 
 def policies() -> dict[str, hf.recipes.Policy]:
-    """The default policy, without each of its switches, and with other sources of seeds."""
+    """The default policy, without each of its switches, with other sources of seeds, and with more facts to choose from."""
     whole = hf.recipes.Policy()
     without = {f"without {one.name}": whole.without(one.name) for one in fields(whole.switches)}
     others = {f"seeds: {s}": replace(whole, seeds=replace(whole.seeds, source=s)) for s in ("question", "both")}
-    return {WHOLE: whole, **without, **others}
+    facts = {f"facts: {n}": replace(whole, facts=replace(whole.facts, candidates=n)) for n in CANDIDATES}
+    return {WHOLE: whole, **without, **others, **facts}
 
 
 def section(data: Path, encoder: WordLlamaEncoder) -> str:
@@ -168,7 +170,8 @@ def _percent(mean: float) -> str:
 _HEAD = """## PolicyRAG, taken apart
 
 Written by `python -m bench.ablations`: the default policy whole, without each of its switches, and with seeds by the
-question's vector (`seeds: question`) or by both instead of the question's names; `dense` and `phasegraph` beside it.
+question's vector (`seeds: question`) or by both instead of the question's names, and with 10 or 20 facts for the gate
+to choose from (`facts: 10`) instead of 5; `dense` and `phasegraph` beside it.
 Facts by vectors of WordLlama. *won*, *lost* and *p* are questions against the whole policy by ndcg@10 (paired
 randomisation test, after Holm's correction over the table's runs). `distractor_suppression@5` counts the distractors
 of `dense`, whose own is 0. The defaults were chosen on the tune halves of hotpotqa and musique-train; musique-openie

@@ -49,7 +49,16 @@ def rows_of(text: str) -> dict[str, list[str]]:
 
 def test_every_switch_and_source_has_a_row_in_both_tables(data: Path) -> None:
     switches = [f"without {one.name}" for one in fields(Policy().switches)]
-    runs = ["dense", "phasegraph", ablations.WHOLE, *switches, "seeds: question", "seeds: both"]
+    runs = [
+        "dense",
+        "phasegraph",
+        ablations.WHOLE,
+        *switches,
+        "seeds: question",
+        "seeds: both",
+        "facts: 10",
+        "facts: 20",
+    ]
     about, text = ablations.section(data, WordLlamaEncoder()).split("### musique-openie, PolicyRAG")
     assert about.startswith("## PolicyRAG, taken apart")
     first, second = text.split("Rewritten: ")
@@ -74,5 +83,7 @@ def test_each_policy_differs_from_the_whole_by_what_it_is_named_after() -> None:
         kind, _, part = name.partition(" ")
         if kind == "without":
             assert policy == whole.without(part)
+        elif kind == "facts:":
+            assert (policy.facts.candidates, policy.seeds) == (int(part), whole.seeds)
         else:
             assert (policy.seeds.source, policy.switches) == (part, whole.switches)

@@ -81,7 +81,7 @@ class FactRules(_Section):
         "Facts to choose from: those around the candidates, or all (which needs vectors of the facts).",
         choices=("seeds", "all"),
     )
-    candidates: int = key(10, "The facts most like the question that the gate sees.", low=1)
+    candidates: int = key(5, "The facts most like the question that the gate sees.", low=1)
     gate: str = key("rules", "Who decides: the rules of the recipe, or a language model.", choices=("rules", "llm"))
     keep: int = key(4, "The facts that the gate keeps at most.", low=1)
     duplicate: float = key(0.8, "Facts of the same two ends are one where their relations are so alike.", low=0, high=1)
