@@ -54,7 +54,7 @@ class Asked:
 
 
 def policies() -> dict[str, hf.recipes.Policy]:
-    """The default policy, without each of its switches, with other sources of seeds, and with more facts to choose from."""
+    """The default policy, without each of its switches, from other seeds, and with more facts to choose from."""
     whole = hf.recipes.Policy()
     without = {f"without {one.name}": whole.without(one.name) for one in fields(whole.switches)}
     others = {f"seeds: {s}": replace(whole, seeds=replace(whole.seeds, source=s)) for s in ("question", "both")}
