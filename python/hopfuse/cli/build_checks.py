@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import Index
 from ..errors import InputError
-from ..lexical import BM25
+from ..lexical import BM25, searched_texts
 
 
 def check_vectors(
@@ -58,8 +58,7 @@ def check_fit(passages: Path, **options: Any) -> None:
 
 def with_bm25(index: Index, lexical: str) -> Index:
     """The index with BM25 over each passage's title and text."""
-    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
-    return index.with_lexical(_bm25(texts, lexical).matrix)
+    return index.with_lexical(_bm25(searched_texts(index), lexical).matrix)
 
 
 def _bm25(texts: list[str], lexical: str) -> BM25:

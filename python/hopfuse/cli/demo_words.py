@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from .. import Index
 from ..errors import MissingExtraError
-from ..lexical import BM25
+from ..lexical import BM25, searched_texts
 
 SLOW = "BM25's packages are not installed (extra lexical): SQLite ranks by words, for many times as long"
 
 
 def with_words(index: Index) -> Index:
     """The index with BM25 of titles and texts; without its packages the index as it is, and SQLite counts the words."""
-    texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
     try:
-        return index.with_lexical(BM25.build(texts).matrix)
+        return index.with_lexical(BM25.build(searched_texts(index)).matrix)
     except MissingExtraError:
         return index

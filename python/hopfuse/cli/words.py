@@ -9,7 +9,7 @@ import click
 
 from .. import Index
 from ..errors import MissingExtraError
-from ..lexical import BM25, FTS5
+from ..lexical import BM25, FTS5, searched_texts
 
 F = TypeVar("F", bound=Callable[..., Any])
 WORDS = ("bm25", "fts5")
@@ -48,7 +48,7 @@ def words_of(index: Index, kind: str | None = None) -> BM25 | FTS5:
     """
     if index.lexical is not None and kind != "fts5":
         return BM25(index.lexical)
-    return leg_of([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)], kind)
+    return leg_of(searched_texts(index), kind)
 
 
 def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
