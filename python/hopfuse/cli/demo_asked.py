@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import Hits
-from ..encoders import Encoder
 from ..evaluate import Qrels
+from .demo_encoder import BatchEncoder
 from .mentioned import Mentioned
 from .names import NameFinder
 from .recipe_choice import Chosen
@@ -85,7 +85,7 @@ class Contest:
 
     chosen: Chosen
     asked: Asked
-    encoder: Encoder
+    encoder: BatchEncoder
     names: NameFinder | None
     mentioned: Mentioned | None = None
 

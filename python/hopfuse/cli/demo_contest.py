@@ -10,11 +10,12 @@ from typing import Any
 from rich.console import Console
 
 from .. import Index, Triples
-from ..encoders import Encoder, WordLlamaEncoder
+from ..encoders import WordLlamaEncoder
 from ..extract.atlas import build_atlas
 from ..recipes import TripleHybrid
 from .demo_asked import Asked, Contest
 from .demo_atlas import answered_by_entities, answered_by_passages, atlas_index, atlas_triples
+from .demo_encoder import BatchEncoder
 from .demo_folders import Folder, folder_index, folder_questions
 from .demo_metaqa import entity_texts, metaqa_questions, metaqa_triples
 from .demo_stages import Stages
@@ -44,7 +45,7 @@ def on_atlas(job: Job, console: Console, stages: Stages) -> Contest:
         left = len(atlas.questions) - len(asked)
         console.print(f"{atlas}\n{left:,} questions are left out: their answers are no entities", highlight=False)
         return _triples(job, stages, atlas_triples(atlas), asked)
-    encoder = WordLlamaEncoder()
+    encoder = BatchEncoder(WordLlamaEncoder())
     with stages("Embedding with wordllama"):
         vectors = encoder.encode_passages(atlas.texts)
     with stages("Building and saving the index"):
@@ -60,7 +61,7 @@ def on_folder(job: Job, folder: Folder, console: Console, stages: Stages) -> Con
             triples = metaqa_triples(folder.path)
             asked = metaqa_questions(folder.path, triples.entities)
         return _triples(job, stages, triples, asked)
-    encoder = WordLlamaEncoder()
+    encoder = BatchEncoder(WordLlamaEncoder())
     with stages(f"Building and saving the index of {folder.path}"):
         _saved(job, folder_index(folder, encoder))
     return _indexed(job, console, stages, lambda index: folder_questions(folder, index), encoder)
@@ -76,7 +77,7 @@ def _saved(job: Job, index: Index) -> None:
 
 
 def _indexed(
-    job: Job, console: Console, stages: Stages, questions: Callable[[Index], Asked], encoder: Encoder
+    job: Job, console: Console, stages: Stages, questions: Callable[[Index], Asked], encoder: BatchEncoder
 ) -> Contest:
     with stages("Opening it, names and aliases into the matcher"):
         index = Index.open(job.directory)
@@ -93,7 +94,7 @@ def _indexed(
 
 
 def _triples(job: Job, stages: Stages, triples: Triples, asked: Asked) -> Contest:
-    encoder = WordLlamaEncoder()
+    encoder = BatchEncoder(WordLlamaEncoder())
     with stages(f"Embedding {len(triples.entities):,} entities with wordllama"):
         vectors = encoder.encode_passages(entity_texts(triples))
     with stages(f"TripleHybrid over {len(triples):,} triples"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +10,12 @@ import numpy as np
 from .. import Index
 from ..encoders import Encoder
 from ..errors import InputError
-from ..evaluate import PassageNames, read_qrels
+from ..evaluate import PassageNames, Qrels, read_qrels
 from ..extract import build_memory, read_openie, similar_pairs
 from .demo_asked import Asked, groups_by_hops
-from .demo_files import tsv
+from .demo_files import question_entities, question_vectors
 from .demo_metaqa import metaqa_index, metaqa_questions, metaqa_triples
+from .inputs import text_of
 from .nodes import read_nodes
 from .queries import read_queries
 
@@ -67,37 +67,49 @@ def folder_index(folder: Folder, encoder: Encoder) -> Index:
         pairs, similarities = similar_pairs(names, SYNONYMS)
         vectors = encoder.encode_passages(list(memory.texts))
         return memory.index(memory.graph(pairs, similarities.tolist()), vectors=vectors, entity_vectors=names)
-    entities = read_nodes(folder.path / "graph" / "nodes.tsv").entities
-    return Index.build(
+    nodes = folder.path / "graph" / "nodes.tsv"
+    named = read_nodes(nodes)
+    index = Index.build(
         passages=folder.path / "passages.jsonl",
         vectors=folder.path / "passage_emb.f16.npy",
-        entities=entities,
-        entity_vectors=encoder.encode_passages(entities),
-        graph=[
-            {"src": int(a), "dst": int(b), "type": kind, "weight": float(weight)}
-            for a, b, kind, weight in tsv(folder.path / "graph" / "edges.tsv")
-        ],
-        facts=[
-            {"head": int(head), "relation": relation, "tail": int(tail), "passage": int(passage)}
-            for head, relation, tail, passage in tsv(folder.path / "graph" / "facts.tsv")
-        ],
+        entities=named.entities,
+        entity_vectors=encoder.encode_passages(named.entities),
+        graph=folder.path / "graph" / "edges.tsv",
+        facts=folder.path / "graph" / "facts.tsv",
         fact_ends="node",
         storage="float16",
     )
+    if named.passages != index.num_passages:
+        raise InputError(f"{nodes} has {named.passages} passages, passages.jsonl {index.num_passages}; they must agree")
+    return index
 
 
 def folder_questions(folder: Folder, index: Index) -> Asked:
     """Its questions, judged by the index's passages; with their vectors and names where the folder has them."""
     if folder.kind == "metaqa":
         return metaqa_questions(folder.path, index.entity_names)
-    names = PassageNames(index.passage_ids)
-    qrels = read_qrels(folder.path / "queries.jsonl", names)
-    texts = [str(query.text) for query in read_queries(folder.path / "queries.jsonl")]
+    queries = folder.path / "queries.jsonl"
+    qrels = _judged(queries, index)
+    texts = [text_of(query, "to ask") for query in read_queries(queries)]
     titles = index.titles
     needs = [" and ".join(titles[p] for p in gold) for gold in qrels.gold]
     if folder.kind == "openie":
         return Asked(texts, qrels, groups_by_hops(qrels), needs)
-    vectors = np.load(folder.path / "query_emb.f16.npy", allow_pickle=False)
-    lines = (folder.path / "query_entities.jsonl").read_text(encoding="utf-8").splitlines()
-    mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
+    assert index.corpus is not None
+    vectors = question_vectors(folder.path / "query_emb.f16.npy", len(texts), index.corpus.dim)
+    mentions = question_entities(folder.path / "query_entities.jsonl", qrels.ids)
     return Asked(texts, qrels, groups_by_hops(qrels), needs, vectors, mentions)
+
+
+def _judged(queries: Path, index: Index) -> Qrels:
+    """Its judgements, all of passages that the index has."""
+    names = PassageNames(index.passage_ids)
+    qrels = read_qrels(queries, names)
+    if not len(qrels):
+        raise InputError(f"{queries} has no questions; give it a line with id, question and gold for each")
+    if len(names) > index.num_passages:
+        raise InputError(
+            f"{queries} has {len(names) - index.num_passages} gold passages that passages.jsonl lacks: "
+            f"{names.name(index.num_passages)!r}; gold are ids of passages"
+        )
+    return qrels

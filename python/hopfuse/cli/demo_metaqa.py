@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import md5
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import Facts, Graph, Index, Triples
 from ..encoders import Encoder
+from ..errors import InputError
 from ..evaluate import Qrels
 from .demo_asked import Asked, groups_by_hops
 from .demo_files import tsv
@@ -22,8 +23,11 @@ QUESTIONS = 1000  # of each number of hops
 
 def metaqa_triples(path: Path) -> Triples:
     """All facts; entities in the order of entity2text.txt, some of which no fact has."""
-    facts = [(head, relation, tail) for head, relation, tail in tsv(path / "kb.tsv")]
-    names = [row[1] for row in tsv(path / "entity2text.txt")]
+    rows = tsv(path / "kb.tsv", ("head", "relation", "tail"))
+    facts = [(head, relation, tail) for _, (head, relation, tail) in rows]
+    if not facts:
+        raise InputError(f"{path / 'kb.tsv'} has no facts; give it a line of head, relation and tail for each")
+    names = [name for _, (_, name) in tsv(path / "entity2text.txt", ("number", "entity"))]
     return Triples(facts, list(dict.fromkeys([*names, *(fact[end] for fact in facts for end in (0, 2))])))
 
 
@@ -36,7 +40,7 @@ def metaqa_questions(path: Path, entities: Sequence[str]) -> Asked:
     texts, gold, hops, needs = list[str](), list[list[int]](), list[list[tuple[int, ...]]](), list[str]()
     topics = list[list[str]]()
     for steps in (1, 2, 3):
-        rows = [(text, answers.split("|")) for text, answers in tsv(path / f"qa_{steps}hop_dev.txt")]
+        rows = _questions(path / f"qa_{steps}hop_dev.txt", number)
         rows.sort(key=lambda row: md5(row[0].encode(), usedforsecurity=False).digest())
         for text, answers in rows[:QUESTIONS]:
             texts.append(re.sub(r"[\[\]]", "", text))
@@ -44,8 +48,25 @@ def metaqa_questions(path: Path, entities: Sequence[str]) -> Asked:
             gold.append(sorted({number[answer] for answer in answers}))
             hops.append([*([()] * (steps - 1)), tuple(gold[-1])])
             needs.append(", ".join(answers))
+    if not texts:
+        raise InputError(f"{path} has no questions: its files qa_*hop_dev.txt are empty; give one of them some")
     qrels = Qrels([str(at) for at in range(len(gold))], gold, hops)
     return Asked(texts, qrels, groups_by_hops(qrels), needs, mentions=topics, answers=True)
+
+
+def _questions(path: Path, number: Mapping[str, int]) -> list[tuple[str, list[str]]]:
+    """Texts and their answers, all of which are entities."""
+    rows = list[tuple[str, list[str]]]()
+    for where, (text, said) in tsv(path, ("question", "answers")):
+        answers = said.split("|")
+        for answer in answers:
+            if answer not in number:
+                raise InputError(
+                    f"{where} has the answer {answer!r}, which is no entity of kb.tsv or entity2text.txt; answers are "
+                    "names as they stand there, | between them"
+                )
+        rows.append((text, answers))
+    return rows
 
 
 def metaqa_index(triples: Triples, encoder: Encoder) -> Index:

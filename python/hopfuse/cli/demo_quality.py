@@ -34,6 +34,7 @@ def score_questions(contest: Contest, batch: int) -> Scored:
     """Rank for all questions in batches."""
     ways, parts = ways_of(contest), dict[str, list[Hits]]()
     for start in range(0, len(contest.asked), batch):
+        contest.encoder.start()
         rows = range(start, min(start + batch, len(contest.asked)))
         for name, hits in ways.ranked(contest, rows).items():
             parts.setdefault(name, []).append(hits)

@@ -18,13 +18,17 @@ BUDGET = 5.0
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds for a batch of ``size`` questions: median, and the spread of the middle half."""
+    """Seconds for a batch of ``size`` questions: median, and the spread of the middle half.
+
+    ``embeds``: whether texts were encoded in that time.
+    """
 
     size: int
     repeats: int
     median: float
     low: float
     high: float
+    embeds: bool
 
 
 def measure(contest: Contest) -> list[Timing]:
@@ -37,10 +41,10 @@ def measure(contest: Contest) -> list[Timing]:
     for size, repeats in REPEATS.items():
         if timings and timings[-1].low * size / timings[-1].size > BUDGET:
             break
-        count = rounds(_seconds(contest, _batch(len(contest.asked), size, 0)), repeats)
-        seconds = [_seconds(contest, _batch(len(contest.asked), size, turn)) for turn in range(1, count + 1)]
-        low, median, high = np.percentile(seconds, [25, 50, 75]).tolist()
-        timings.append(Timing(size, count, median, low, high))
+        count = rounds(_timed(contest, _batch(len(contest.asked), size, 0))[0], repeats)
+        timed = [_timed(contest, _batch(len(contest.asked), size, turn)) for turn in range(1, count + 1)]
+        low, median, high = np.percentile([seconds for seconds, _ in timed], [25, 50, 75]).tolist()
+        timings.append(Timing(size, count, median, low, high, any(embeds for _, embeds in timed)))
     return timings
 
 
@@ -56,8 +60,8 @@ def rounds(first: float, most: int) -> int:
 
 
 def latency_table(timings: list[Timing], contest: Contest) -> Table:
-    """A row per batch size."""
-    made = {"Embedding": contest.embeds}
+    """A row per batch size; what was timed is said below."""
+    made = {"Embedding": any(t.embeds for t in timings)}
     made["name matching"] = contest.chosen.reads_entities and contest.asked.mentions is None
     counted = [part for part, own in made.items() if own] + ["search"]
     said = " and ".join((", ".join(counted[:-1]), counted[-1])) if len(counted) > 1 else "Search alone"
@@ -87,7 +91,9 @@ def _batch(count: int, size: int, turn: int) -> list[int]:
     return [(i * step + turn) % count for i in range(size)]
 
 
-def _seconds(contest: Contest, rows: list[int]) -> float:
+def _timed(contest: Contest, rows: list[int]) -> tuple[float, bool]:
+    """Seconds, and whether they are of embedding too: a recipe may embed what the data has no vectors of."""
+    contest.encoder.start()
     start = time.perf_counter()
     contest.answer(rows, DEPTH)
-    return time.perf_counter() - start
+    return time.perf_counter() - start, contest.encoder.used
