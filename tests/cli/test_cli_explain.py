@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 from cli.cli_files import hopfuse
+from cli.recipe_files import explaining as recipe_explaining
 from hopfuse import Index
 from hopfuse.recipes import PhaseGraph
 
@@ -45,6 +46,20 @@ def test_a_question_that_names_nothing(index, files):
     said = hopfuse("explain", "--index", index, "--query", "Which [b]river[/b]?", "--vector", vector).stdout
     assert "none: the graph list is empty" in said
     assert "Which [b]river[/b]?" in said
+
+
+def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory, tmp_path):
+    policy, known = tmp_path / "policy.json", tmp_path / "known.json"
+    policy.write_text("version = 1\n", encoding="utf-8")
+    with open(known, "wb") as file:
+        np.save(file, np.ones(3))
+    for option, path, args in (
+        ("--policy", policy, recipe_explaining(memory, "policy-rag", "--policy", policy)),
+        ("--option importance", known, recipe_explaining(memory, "hybrid-rrf", "--option", f"importance={known}")),
+    ):
+        before = path.read_bytes()
+        assert f"{path} is what {option} reads" in refused_here(*args, "--trace", path, "--overwrite")
+        assert path.read_bytes() == before
 
 
 def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files):

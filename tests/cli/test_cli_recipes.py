@@ -105,7 +105,15 @@ def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) 
     for args, why in (
         (scoring(memory, "policy-rag", out, "--alpha", 0.5), "--alpha is given, and policy-rag does not read it"),
         (scoring(memory, "phase-graph", out, "--policy", html), "--policy is given, and phase-graph does not read it"),
-        (scoring(memory, "hybrid-rrf", out, "--lexical"), "--lexical is given, and hybrid-rrf does not read it"),
+        (
+            scoring(memory, "hybrid-rrf", out, "--lexical"),
+            "--lexical is given, and hybrid-rrf does not read it; phase-graph does: leave it out",
+        ),
+        (
+            scoring(memory, "triple-hybrid", out, "--graph-k", 5),
+            "and triple-hybrid does not read it; phase-graph, hybrid-rrf do: give --option graph_k=5",
+        ),
+        (scoring(memory, "policy-rag", out, "--graph-k", 5), "phase-graph, hybrid-rrf do: leave it out"),
         (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid does not"),
         (explaining(memory, "phase-graph", "--trace", html), "pages such as t.html are of policy-rag"),
         (explaining(memory, "policy-rag", "--trace", tmp_path / "t.txt"), "its suffix must be .json or .html"),

@@ -156,6 +156,27 @@ def test_a_result_is_not_overwritten_unasked(scoring, tmp_path):
     assert len(read_jsonl(out)) == QUERIES
 
 
+def test_what_is_read_is_not_replaced(memory, refused_here, tmp_path):
+    copies = {name: tmp_path / f"{name}.jsonl" for name in ("queries", "vectors", "policy", "importance")}
+    copies["queries"].write_bytes((memory / "queries.jsonl").read_bytes())
+    copies["vectors"].write_bytes((memory / "vectors.npy").read_bytes())
+    copies["policy"].write_text("version = 1\n", encoding="utf-8")
+    with open(copies["importance"], "wb") as file:
+        np.save(file, np.ones(3))
+    before = {path: path.read_bytes() for path in copies.values()}
+    asked = ["score", "--index", memory / "index", "--queries", copies["queries"], "--vectors", copies["vectors"]]
+    more = {
+        "policy": ("--recipe", "policy-rag", "--policy", copies["policy"]),
+        "importance": ("--recipe", "hybrid-rrf", "--option", f"importance={copies['importance']}"),
+    }
+    for name, path in copies.items():
+        option = "--option importance" if name == "importance" else f"--{name}"
+        line = refused_here(*asked, *more.get(name, ()), "--out", path, "--overwrite")
+        assert f"--out: {path} is what {option} reads; choose another name" in line
+    assert {path: path.read_bytes() for path in before} == before
+    assert sorted(tmp_path.iterdir()) == sorted(before), "no parts were begun"
+
+
 def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_path):
     text = (files / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     text[200] = '{"id": "broken"\n'
@@ -227,7 +248,17 @@ def test_a_query_without_text_needs_its_entities(refused_here, index, files, tmp
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare"}])
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
     inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
-    assert "query 'bare' has no text" in refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
+    line = refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
+    assert line.endswith("query 'bare' has no text to find names in; give it 'text', or 'entities' and --vectors")
+
+
+@pytest.mark.parametrize("recipe", ["policy-rag", "hybrid-rrf", "triple-hybrid"])
+def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_path, recipe):
+    write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare", "entities": ["Alien"]}])
+    np.save(tmp_path / "vectors.npy", np.load(memory / "vectors.npy")[:1])
+    given = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy", "--recipe", recipe]
+    line = refused_here("score", "--index", memory / "index", *given, "--out", tmp_path / "out.jsonl")
+    assert line.endswith(f"query 'bare' has no text for {recipe}; give it 'text'")
 
 
 def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):

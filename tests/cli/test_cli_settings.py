@@ -6,14 +6,16 @@ import json
 from inspect import signature
 from typing import Any
 
+import hopfuse as hf
 import numpy as np
 import pytest
 from cli.cli_files import hopfuse, killed, read_jsonl, refused
 from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring
 from hopfuse.cli.recipe_choice import READS
-from hopfuse.cli.recipe_settings import MADE_BY, read_settings
+from hopfuse.cli.recipe_settings import MADE_BY, option_names, read_settings
 from hopfuse.errors import InputError
 from hopfuse.fusion import RRF, Tsallis
+from hopfuse.lexical import FTS5
 from hopfuse.recipes import Ising
 
 #: For each recipe: what --option is given, the recipe's own arguments, and its search's.
@@ -63,9 +65,22 @@ def test_importance_is_read_from_a_file(memory, said, tmp_path) -> None:
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
 
 
+def test_a_run_with_another_importance_is_not_taken_up(memory, tmp_path) -> None:
+    known, out = tmp_path / "known.npy", tmp_path / "out.jsonl"
+    args = scoring(memory, "hybrid-rrf", out, "--chunk", 1, "--option", f"importance={known}")
+    np.save(known, [1.0, 0.2, 0.5])
+    killed(("os", "replace", 3), *args)
+    np.save(known, [0.0, 1.0, 0.5])
+    assert "holds an unfinished run with other importance; repeat that run, or drop it with --restart" in refused(*args)
+    hopfuse(*args, "--restart")
+    known = np.array([0.0, 1.0, 0.5])
+    assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
+
+
 def test_entities_by_words(memory, said, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
-    said(*scoring(memory, "triple-hybrid", out, "--option", "mode=lexical", "--words", "fts5"))
+    files = ("--index", memory / "index", "--queries", memory / "queries.jsonl", "--out", out)
+    said("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--words", "fts5")
     assert [[hit["id"] for hit in row["hits"]] for row in read_jsonl(out)] == [
         ["Alien"],
         ["Ridley Scott"],
@@ -110,6 +125,26 @@ def test_every_argument_can_be_said_or_is_the_commands(recipe) -> None:
         ("phase-graph", ["ising=0.1", "ising.blend=0.2"], "is given twice"),
         ("phase-graph", ["ising.heat=1"], "there is no such option; allowed: blend, coupling, temperature,"),
         ("phase-graph", ["method=rrf", "method.p=1"], "fusion method 'rrf' has no option 'p'; its options: rank_const"),
+        (
+            "triple-hybrid",
+            ["graph_k=5", "mode=graph"],
+            "graph_k: triple-hybrid does not read it with mode=graph; leave",
+        ),
+        ("triple-hybrid", ["mode=graph", "vector_k=5"], "vector_k: triple-hybrid does not read it with mode=graph"),
+        (
+            "triple-hybrid",
+            ["mode=graph", "calibration=max"],
+            "calibration: triple-hybrid does not read it with mode=graph",
+        ),
+        ("triple-hybrid", ["mode=vector", "hops=2"], "it out, or choose another mode"),
+        ("triple-hybrid", ["mode=vector", "unit=words"], "unit: triple-hybrid does not read it with mode=vector"),
+        ("triple-hybrid", ["mode=vector", "repeats=true"], "repeats: triple-hybrid does not read it with mode=vector"),
+        ("triple-hybrid", ["mode=lexical", "seeds=2"], "seeds: triple-hybrid does not read it with mode=lexical"),
+        (
+            "hybrid-rrf",
+            ["rank_constant=5", "fusion=convex"],
+            "does not read it with fusion=convex; leave it out, or choose",
+        ),
         ("policy-rag", ["llm=x"], "policy-rag has no such option; allowed: edge_weights, entity_threshold"),
     ],
 )
@@ -122,6 +157,28 @@ def test_what_cannot_be_said_is_refused(recipe, given, why) -> None:
 def test_a_method_has_its_temperature_and_tuples() -> None:
     given = ["temperature=0.5", "method=tsallis", "method.q=0.5,1.5"]
     assert read_settings("phase-graph", given).made == {"method": Tsallis(q=(0.5, 1.5), temperature=0.5)}
+
+
+#: TripleHybrid's options, each with a value that is not its default.
+OTHERWISE = {"seeds": 1, "hops": 2, "unit": "words", "repeats": True, "vector_k": 1, "graph_k": 1, "calibration": "max"}
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "graph", "vector", "lexical"])
+def test_what_a_mode_does_not_read_changes_nothing(memory, mode) -> None:
+    """Options that are refused beside a mode leave what it finds, with its lists and traces, as it is."""
+    names = hf.Index.open(memory / "index").entity_names
+    same: dict[str, Any] = {"asked": {"mode": mode}, "lexical": FTS5.build(list(names))}
+    plain, _ = by_hand(memory, "triple-hybrid", **same)
+    for name, value in OTHERWISE.items():
+        try:
+            read_settings("triple-hybrid", [f"mode={mode}", f"{name}={str(value).lower()}"])
+        except InputError:
+            found, _ = by_hand(memory, "triple-hybrid", **same, **{name: value})
+            assert found.traces == plain.traces, name
+            assert found.lists.keys() == plain.lists.keys()
+        else:
+            assert mode in ("hybrid", "graph"), name
+    assert set(OTHERWISE) == option_names("triple-hybrid", READS["triple-hybrid"]) - {"mode"}
 
 
 def test_values_that_the_recipe_refuses_are_said_before_the_work(memory, refused_here, tmp_path) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import hopfuse as hf
 import pytest
-from cli.cli_files import read_jsonl
+from cli.cli_files import read_jsonl, write_jsonl
 from cli.recipe_files import by_hand, rows_of, scoring
 from hopfuse.cli.words import words_of
 from hopfuse.errors import MissingExtraError
@@ -63,11 +63,21 @@ def test_a_recipe_has_the_words_that_are_asked_for(memory, said, tmp_path, recip
     assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(found, names)
 
 
+@pytest.mark.parametrize("kind", ["bm25", "fts5"])
+def test_a_query_without_text_is_told_whose_words_it_lacks(memory, refused_here, tmp_path, kind) -> None:
+    write_jsonl(tmp_path / "q.jsonl", [{"id": "q", "entities": ["Alien"]}, {"text": "a"}, {"text": "b"}])
+    args = [
+        tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in scoring(memory, "phase-graph", "o")
+    ]
+    line = refused_here(*args[:-4], "--out", tmp_path / "o.jsonl", "--lexical", "--words", kind)
+    assert line.endswith(f"query 'q' has no text for {kind.upper()}'s list; give it 'text'")
+
+
 def test_words_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     line = refused_here(*scoring(memory, "phase-graph", out, "--words", "fts5"))
     assert "--words is given without --lexical" in line
     line = refused_here(*scoring(memory, "policy-rag", out, "--words", "fts5"))
-    assert "--words is given, and policy-rag does not read it; phase-graph, hybrid-rrf, triple-hybrid does" in line
+    assert "--words is given, and policy-rag does not read it; phase-graph, hybrid-rrf, triple-hybrid do: leave" in line
     line = refused_here(*scoring(memory, "phase-graph", out, "--lexical"))
     assert "the index has no lexical part; build it with `hopfuse build --lexical`, or give --words" in line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from .options import (
 )
 from .outputs import check_outputs, write_all
 from .recipe_choice import check_read, make_chosen, recipe_choice
-from .recipe_settings import setting_option
+from .recipe_settings import setting_files, setting_option
 from .recipe_trees import tree_of
+from .vector_needs import check_source, encodes_more, why_unread
 from .words import words_option
 
 
@@ -76,20 +78,22 @@ def explain(
     **recipe: Any,
 ) -> None:
     """Show what one question finds, and why."""
-    if (vector is None) == (encoder is None):
-        raise InputError("give --vector or --encoder, and not both: the question needs a vector")
     check_read(chosen)
-    _check_trace(trace_out, chosen, overwrite=overwrite)
+    files = {"--vector": vector, "--policy": policy, **setting_files(settings)}
+    read = {option: path for option, path in files.items() if path is not None}
+    _check_trace(trace_out, chosen, read, overwrite=overwrite)
     asking = {"endpoint": endpoint, "model": model, "cache": cache, "concurrency": concurrency}
     llm = language_model(chosen, policy, answers=answers, **asking)
     index = Index.open(directory)
+    unread = why_unread(chosen, index, policy, settings)
+    check_source("--vector", vector, encoder, unread, encodes=encodes_more(chosen, index))
     vectors = None if vector is None else _read_vector(vector, row)
     used = None if encoder is None else make_encoder(encoder)
     asked = make_chosen(chosen, index, used, policy, recipe, settings=settings, words=words, llm=llm)
     mentions = list(entities)
     if asked.reads_entities and not mentions:
         mentions = NameFinder(index, case_sensitive=case_sensitive).find([query])[0]
-    found = asked.search([query], vectors, [mentions], k, explain=True)
+    found = asked.search([query], vectors, [mentions] if asked.reads_entities else None, k, explain=True)
     trace = {"question": query, **found.traces[0]}
     if answers:
         (trace["answer"],) = asked.answer([query], found)
@@ -104,14 +108,14 @@ def explain(
             Console().print(f"Answer: {trace['answer']}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _check_trace(out: Path | None, chosen: str, *, overwrite: bool) -> None:
+def _check_trace(out: Path | None, chosen: str, read: Mapping[str, Path], *, overwrite: bool) -> None:
     if out is None:
         return
     if out.suffix not in (".json", ".html"):
         raise InputError(f"--trace is {out.name!r}; its suffix must be .json or .html")
     if out.suffix == ".html" and chosen != "policy-rag":
         raise InputError(f"--trace: pages such as {out.name} are of policy-rag, and --recipe is {chosen}; give a .json")
-    check_outputs({"--trace": out}, {}, overwrite=overwrite)
+    check_outputs({"--trace": out}, read, overwrite=overwrite)
 
 
 def _read_vector(path: Path, row: int) -> NDArray[Any]:

@@ -17,6 +17,9 @@ from .names import NameFinder
 from .options import make_encoder
 from .queries import Query
 
+#: What does without a query's text, where its words are not needed.
+_INSTEAD = ", or 'entities' and --vectors"
+
 
 class QueryInputs:
     """Vectors from a file or an encoder, entities as given or as they stand in the text.
@@ -45,19 +48,19 @@ class QueryInputs:
         if self._vectors is not None:
             return np.asarray(self._vectors[first : first + len(queries)])
         assert self.encoder is not None
-        return self.encoder.encode_queries([text_of(q, "to be encoded") for q in queries])
+        return self.encoder.encode_queries([text_of(q, "to be encoded", _INSTEAD) for q in queries])
 
     def entities(self, queries: list[Query]) -> list[Sequence[str | int]]:
         """Names or numbers of entities for each query."""
-        without = [text_of(q, "to find names in") for q in queries if q.entities is None]
+        without = [text_of(q, "to find names in", _INSTEAD) for q in queries if q.entities is None]
         names = iter(self._names.find(without) if without else [])
         return [next(names) if q.entities is None else q.entities for q in queries]
 
 
-def check_one_source(vectors: Path | None, encoder: str | None) -> None:
-    """Refuse both or neither of ``--vectors`` and ``--encoder``."""
+def check_one_source(vectors: Path | None, encoder: str | None, option: str = "--vectors") -> None:
+    """Refuse both or neither of ``--vectors``, or what else gives them, and ``--encoder``."""
     if (vectors is None) == (encoder is None):
-        raise InputError("give --vectors or --encoder, and not both: the queries need one vector each")
+        raise InputError(f"give {option} or --encoder, and not both: each query needs one vector")
 
 
 def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
@@ -66,10 +69,10 @@ def chunks(queries: Iterator[Query], size: int) -> Iterator[list[Query]]:
         yield chunk
 
 
-def text_of(query: Query, purpose: str) -> str:
-    """A query's text, or an error that says what it is needed for."""
+def text_of(query: Query, purpose: str, instead: str = "") -> str:
+    """A query's text, or an error that says what it is needed for, and what else would do."""
     if query.text is None:
-        raise InputError(f"query {query.id!r} has no text {purpose}; give it 'text', or 'entities' and --vectors")
+        raise InputError(f"query {query.id!r} has no text {purpose}; give it 'text'{instead}")
     return query.text
 
 

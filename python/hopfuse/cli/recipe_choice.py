@@ -18,7 +18,7 @@ from ..lexical import BM25, FTS5
 from ..recipes import HybridRRF, PhaseGraph, Policy, PolicyRAG, TripleHybrid
 from .options import FILE, recipe_arguments
 from .policy import read_policy
-from .recipe_settings import MADE_BY, read_settings
+from .recipe_settings import MADE_BY, option_names, read_settings
 from .words import leg_of, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,7 +56,15 @@ def check_read(chosen: str) -> None:
         owners = [recipe for recipe, read in READS.items() if name in read]
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if owners and chosen not in owners and given:
-            raise InputError(f"{parameter.opts[0]} is given, and {chosen} does not read it; {', '.join(owners)} does")
+            does = f"{', '.join(owners)} {'does' if len(owners) == 1 else 'do'}"
+            fix = _instead(chosen, name, context)
+            raise InputError(f"{parameter.opts[0]} is given, and {chosen} does not read it; {does}: {fix}")
+
+
+def _instead(chosen: str, name: str, context: click.Context) -> str:
+    """What to do about an option that is not read: the recipe may have the same argument by ``--option``."""
+    by_option = "settings" in context.params and name in option_names(chosen, READS[chosen])
+    return f"give --option {name}={context.params[name]}" if by_option else "leave it out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +83,7 @@ class Chosen:
     def words(self) -> str:
         """What needs the questions' words, besides their vectors and entities; nothing, where that is empty."""
         if isinstance(self.recipe, PhaseGraph):
-            return "" if self.recipe.lexical is None else "BM25's list"
+            return "" if self.leg is None else f"{self.leg}'s list"
         return self.name
 
     @property
@@ -87,6 +95,8 @@ class Chosen:
     @property
     def reads_entities(self) -> bool:
         """Whether it needs the names in the questions."""
+        if isinstance(self.recipe, HybridRRF):
+            return self.recipe.index.graph is not None
         return not isinstance(self.recipe, TripleHybrid)
 
     def search(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -28,6 +29,13 @@ _GIVEN = {"self", "index", "triples", "vectors", "fact_vectors", "encoder", "mat
 _GIVEN |= {"threads", "queries", "entities", "k", "explain", "allowed", "shared_graph"}
 #: Options that have options of their own, written with a dot, and how one is called in errors.
 _PARTS = {"phase-graph": {"edge_weights": "TYPE", "ising": "NAME", "method": "NAME"}}
+_FACTS = {"seeds", "hops", "unit", "repeats"}
+_UNION = {"vector_k", "graph_k", "calibration"}
+#: What is not read where an option has a value other than its default.
+_UNREAD: dict[str, tuple[str, dict[str, set[str]]]] = {
+    "triple-hybrid": ("mode", {"graph": _UNION, "vector": _FACTS | _UNION, "lexical": _FACTS | _UNION}),
+    "hybrid-rrf": ("fusion", {"convex": {"rank_constant"}}),
+}
 #: Options that take several values.
 _SEVERAL = {("hybrid-rrf", "weights"), ("policy-rag", "edge_weights")}
 
@@ -68,7 +76,8 @@ def read_settings(recipe: str, given: Sequence[str], own: Collection[str] = ()) 
     Raises
     ------
     InputError
-        A name that the recipe does not have, or that is given twice; a value that cannot be read.
+        A name that the recipe does not have, or that is given twice; a value that cannot be read; what the mode or
+        the fusion that is given does not read.
 
     Examples
     --------
@@ -92,8 +101,37 @@ def read_settings(recipe: str, given: Sequence[str], own: Collection[str] = ()) 
         if name in found:
             raise InputError(f"--option {written} is given twice; give one value")
         found[name] = _value(recipe, name, text, None if dot else {**made, **asked}[name])
+    _check_read(recipe, found)
     plain = _joined(found, parts)
     return Settings({n: v for n, v in plain.items() if n in made}, {n: v for n, v in plain.items() if n not in made})
+
+
+def option_names(recipe: str, own: Collection[str]) -> set[str]:
+    """What ``--option`` may name, parts apart; ``own``: arguments that the command has options for."""
+    return {*_arguments(MADE_BY[recipe], own), *_arguments(MADE_BY[recipe].search, own)}  # type: ignore[attr-defined]
+
+
+def setting_files(given: Sequence[str]) -> dict[str, Path]:
+    """The files that ``--option`` names.
+
+    Examples
+    --------
+    >>> [(option, path.name) for option, path in setting_files(["importance=a.npy", "graph_k=5"]).items()]
+    [('--option importance', 'a.npy')]
+    """
+    return {f"--option {name}": Path(text) for name, text in assigned(given, "mode=graph") if name == "importance"}
+
+
+def _check_read(recipe: str, found: Mapping[str, Any]) -> None:
+    """Refuse what is given and plays no part."""
+    choice, unread = _UNREAD.get(recipe, ("", {}))
+    chosen = found.get(choice)
+    for name in found:
+        if isinstance(chosen, str) and name in unread.get(chosen, ()):
+            raise InputError(
+                f"--option {name}: {recipe} does not read it with {choice}={chosen}; leave it out, or choose another "
+                f"{choice}"
+            )
 
 
 def _arguments(call: Any, own: Collection[str]) -> dict[str, Parameter]:

@@ -106,9 +106,10 @@ def rank_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
 def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """The nearest entities, and hits with the list that counts and the triple that leads there."""
     tree = Tree(f"[bold]{escape(question)}[/bold]")
-    seeds = tree.add("Seeds: the nearest entities by vector")
-    for seed in trace["seeds"][:show]:
-        seeds.add(f"{escape(seed['name'])}  {seed['score']:.4f}")
+    if trace["seeds"]:  # a mode that starts at none has none
+        seeds = tree.add("Seeds: the nearest entities by vector")
+        for seed in trace["seeds"][:show]:
+            seeds.add(f"{escape(seed['name'])}  {seed['score']:.4f}")
     hits = tree.add(f"Entities: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         own = ", ".join(f"{name} {score:.4f}" for name, score in hit["scores"].items())

@@ -9,9 +9,8 @@ import click
 from rich.console import Console
 
 from .. import Hits, Index, __version__
-from ..errors import InputError
 from .answering import answering_options, language_model
-from .inputs import QueryInputs, check_one_source, chunks, text_of
+from .inputs import QueryInputs, chunks, text_of
 from .job import Job
 from .options import (
     FILE,
@@ -21,11 +20,13 @@ from .options import (
     lexical_options,
     recipe_options,
 )
+from .outputs import check_outputs
 from .progress import progress_bar
 from .queries import Query, count_queries, file_digest, read_queries
 from .recipe_choice import Chosen, check_read, make_chosen, recipe_choice
-from .recipe_settings import setting_option
+from .recipe_settings import setting_files, setting_option
 from .results import Row, writer_for
+from .vector_needs import check_source, encodes_more, why_unread
 from .words import words_option
 
 
@@ -74,31 +75,35 @@ def score(
     killed goes on where it was when it is started again with the same options: the finished parts are
     in OUT.partial until OUT is there.
 
+    Queries need --vectors or --encoder where the recipe reads vectors: triple-hybrid's mode=lexical does not, nor
+    hybrid-rrf over an index without any.
+
     A policy with facts.gate = "llm" asks --model which facts count; with --answers it answers each question
     from the first hits alone, answers.passages of the policy and at most --k, and OUT has it as "answer",
     which hopfuse eval reads.
     """
-    check_one_source(vectors, encoder)
     check_read(chosen)
-    if out.exists() and not overwrite:
-        raise InputError(f"{out} exists; choose another --out, or replace it with --overwrite")
+    files = {"--queries": queries, "--vectors": vectors, "--policy": policy, **setting_files(settings)}
+    read = {option: path for option, path in files.items() if path is not None}
+    check_outputs({"--out": out}, read, overwrite=overwrite)
     asking = {"endpoint": endpoint, "model": model, "cache": cache, "concurrency": concurrency}
     llm = language_model(chosen, policy, answers=answers, **asking)
-    writer, index, total = writer_for(out, answers=answers), Index.open(directory), count_queries(queries)
+    writer, index = writer_for(out, answers=answers), Index.open(directory)
+    unread = why_unread(chosen, index, policy, settings)
+    check_source("--vectors", vectors, encoder, unread, encodes=encodes_more(chosen, index))
+    total = count_queries(queries)
     inputs = QueryInputs(index, vectors, encoder, total, case_sensitive=case_sensitive)
     made = make_chosen(chosen, index, inputs.encoder, policy, recipe, settings=settings, words=words, llm=llm)
     identity = {
         "hopfuse": __version__,
         "index": {"directory": str(directory.resolve()), **index.info()},
-        "queries": file_digest(queries),
-        "vectors": None if vectors is None else file_digest(vectors),
-        "policy": None if policy is None else file_digest(policy),
+        **{option.split()[-1].lstrip("-"): file_digest(path) for option, path in read.items()},
         "model": None if llm is None else repr(llm),
         "options": {"recipe": chosen, "encoder": encoder, "k": k, "chunk": chunk, "case_sensitive": case_sensitive}
         | {"settings": settings, "words": made.leg, "answers": answers}
         | {name: value for name, value in recipe.items() if name != "threads"},
     }
-    scorer = Scorer(made, inputs, k, answers=answers)
+    scorer = Scorer(made, inputs, k, answers=answers, reads_vectors=not unread)
     job = Job(out, identity, writer)
     with job.started(restart=restart) as parts, progress_bar() as progress:
         done = min(parts * chunk, total)
@@ -116,14 +121,15 @@ def score(
 class Scorer:
     """Turns a chunk of queries into rows of the result."""
 
-    def __init__(self, chosen: Chosen, inputs: QueryInputs, k: int, *, answers: bool) -> None:
+    def __init__(self, chosen: Chosen, inputs: QueryInputs, k: int, *, answers: bool, reads_vectors: bool) -> None:
         self._chosen, self._inputs, self._k, self._answers = chosen, inputs, k, answers
+        self._reads_vectors = reads_vectors
 
     def score(self, queries: list[Query], first: int) -> list[Row]:
         """Rows for the queries ``first``, ``first + 1``, ... of the file."""
         chosen = self._chosen
         texts = [text_of(q, f"for {chosen.words}") for q in queries] if chosen.words else None
-        vectors = self._inputs.vectors(queries, first)
+        vectors = self._inputs.vectors(queries, first) if self._reads_vectors else None
         entities = self._inputs.entities(queries) if chosen.reads_entities else None
         found = chosen.search(texts, vectors, entities, self._k)
         rows = [{"id": q.id, "hits": self._hits(found.hits, row)} for row, q in enumerate(queries)]

@@ -1,0 +1,83 @@
+"""``score`` and ``explain`` need vectors of the questions where the recipe, its mode or its policy reads them."""
+
+from __future__ import annotations
+
+import json
+
+import hopfuse as hf
+import pytest
+from cli.cli_files import read_jsonl, write_jsonl
+from cli.recipe_files import ASKED, QUESTION, explaining, scoring
+from hopfuse.lexical import FTS5
+from hopfuse.recipes import HybridRRF, Policy, PolicyRAG
+
+BY_WORDS = ("--recipe", "triple-hybrid", "--option", "mode=lexical", "--words", "fts5")
+TEXTS = ["Alien is a film.", "The sea is cold.", "Who was born by the sea?"]
+NO_PASSAGES = "version = 1\n[seeds]\npassages = 0.0\n[switches]\ndense_fallback = false\n"
+
+
+@pytest.fixture
+def texts_alone(tmp_path):
+    """An index of passages, with neither vectors nor a graph, and questions for it that name entities."""
+    hf.Index.build(passages=[{"text": text} for text in TEXTS]).save(tmp_path / "texts")
+    rows = [{"text": text, "entities": names} for text, names in ASKED]
+    return tmp_path / "texts", write_jsonl(tmp_path / "asked.jsonl", rows)
+
+
+def test_words_need_no_vector(memory, said, refused_here) -> None:
+    asked = ("explain", "--index", memory / "index", "--query", QUESTION, *BY_WORDS)
+    shown = said(*asked)
+    assert "1. Alien" in shown
+    assert "Seeds" not in shown, "nothing was near by vector"
+    assert json.loads(said(*asked, "--json"))["hits"][0]["name"] == "Alien"
+    why = "and triple-hybrid with mode=lexical reads no vectors"
+    assert f"--vector is given, {why} of questions; leave it out" in refused_here(*explaining(memory, *BY_WORDS[1:]))
+    assert f"--encoder is given, {why}; leave it out" in refused_here(*asked, "--encoder", "wordllama")
+
+
+def test_vectors_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
+    args = scoring(memory, "triple-hybrid", tmp_path / "out.jsonl", *BY_WORDS[2:])
+    assert "--vectors is given, and triple-hybrid with mode=lexical reads no vectors" in refused_here(*args)
+    (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
+    args = scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
+    assert "--vectors is given, and policy-rag by this policy reads no vectors" in refused_here(*args)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "graph", "vector"])
+def test_other_modes_need_one(memory, refused_here, tmp_path, mode) -> None:
+    more = ("--recipe", "triple-hybrid", "--option", f"mode={mode}")
+    files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl")
+    line = refused_here("score", "--index", memory / "index", *files, *more)
+    assert "give --vectors or --encoder, and not both: each query needs one vector" in line
+    line = refused_here("explain", "--index", memory / "index", "--query", QUESTION, *more)
+    assert "give --vector or --encoder, and not both: each query needs one vector" in line
+
+
+def test_texts_alone_need_none(texts_alone, said, refused_here, memory, tmp_path) -> None:
+    index, queries = texts_alone
+    more = ("--recipe", "hybrid-rrf", "--words", "fts5")
+    files = ("--index", index, "--queries", queries, "--out", tmp_path / "out.jsonl")
+    said("score", *files, *more)
+    opened = hf.Index.open(index)
+    own = HybridRRF(opened, lexical=FTS5.build([f"\n{text}" for text in TEXTS])).search([text for text, _ in ASKED])
+    expected = [[{"id": opened.passage_ids[p], "score": s} for p, s in own.hits.row(b)] for b in range(len(ASKED))]
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
+    assert any(expected)
+    assert "Lexical list of" in said("explain", "--index", index, "--query", "The cold sea", *more)
+    why = "hybrid-rrf over an index without vectors reads no vectors"
+    given = ("--vectors", memory / "vectors.npy")
+    assert f"--vectors is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
+    given = ("--encoder", "wordllama")
+    assert f"--encoder is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
+
+
+def test_a_policy_that_reads_no_passages_vectors_needs_none(memory, said, tmp_path) -> None:
+    (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
+    files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
+    said("score", "--index", memory / "index", *files, "--recipe", "policy-rag")
+    index = hf.Index.open(memory / "index")
+    recipe = PolicyRAG(index, Policy.from_toml(NO_PASSAGES))
+    own = recipe.search([text for text, _ in ASKED], entities=[names for _, names in ASKED], k=10)
+    expected = [[{"id": index.passage_ids[p], "score": s} for p, s in own.hits.row(b)] for b in range(len(ASKED))]
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
