@@ -29,6 +29,21 @@ def disagreeing(tmp_path):
     return "build", "--from", facts, "--passages", passages
 
 
+@pytest.fixture
+def failed(capsys):
+    """The error of a command that fails after it said what was made of the facts; in this process."""
+
+    def run(*args):
+        with pytest.raises(SystemExit, match="2"):
+            main([str(arg) for arg in args])
+        err = capsys.readouterr().err
+        assert "2 disagreements settled by majority" in err
+        assert "Saved generation" not in err
+        return err.splitlines()[-1]
+
+    return run
+
+
 EXPECTED = [
     {
         "head": "Ada",
@@ -92,6 +107,56 @@ def test_a_file_that_cannot_be_is_refused_before_any_work(disagreeing, tmp_path,
     assert "--overwrite is given without --settled" in refused_here(*disagreeing, "--overwrite", *out)
     assert not (tmp_path / "index").exists()
     assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("settled", "out"),
+    [("same.jsonl", "same.jsonl"), ("index/s.jsonl", "index"), ("s.jsonl", "s.jsonl/index"), ("link/s.jsonl", "index")],
+)
+def test_a_record_where_the_index_goes_is_refused_before_any_work(disagreeing, tmp_path, refused_here, settled, out):
+    if not settled.startswith("s"):
+        (tmp_path / "index").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "index")
+    before = sorted(tmp_path.rglob("*"))
+    said = refused_here(*disagreeing, "--settled", tmp_path / settled, "--out", tmp_path / out)
+    assert "is the directory of the index; name a file outside it" in said
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_no_index_is_saved_where_its_record_cannot_be_written(disagreeing, tmp_path, failed):
+    file = tmp_path / "settled.jsonl"
+    (tmp_path / "settled.jsonl.unfinished").mkdir()
+    said = failed(*disagreeing, "--settled", file, "--out", tmp_path / "index")
+    assert "settled.jsonl.unfinished cannot be written: Is a directory; nothing is saved" in said
+    assert not (tmp_path / "index").exists()
+
+
+def test_no_record_is_left_where_the_index_cannot_be_saved(disagreeing, tmp_path, failed, monkeypatch):
+    file = tmp_path / "settled.jsonl"
+    file.write_text("mine", encoding="utf-8")
+
+    def full(index, directory):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Index, "save", full)
+    said = failed(*disagreeing, "--settled", file, "--overwrite", "--out", tmp_path / "index")
+    assert "No space left on device" in said
+    assert file.read_text(encoding="utf-8") == "mine"
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_a_record_that_loses_its_name_is_kept(disagreeing, tmp_path, failed, monkeypatch):
+    file, save = tmp_path / "settled.jsonl", Index.save
+
+    def taken(index, directory):
+        file.mkdir()
+        return save(index, directory)
+
+    monkeypatch.setattr(Index, "save", taken)
+    said = failed(*disagreeing, "--settled", file, "--out", tmp_path / "index")
+    assert f"the index is saved, and its record is {file}.unfinished" in said
+    assert read_jsonl(f"{file}.unfinished") == EXPECTED
+    assert len(Index.open(tmp_path / "index").facts.rows) == 3
 
 
 def test_a_kill_while_it_is_written_leaves_the_old_file(disagreeing, tmp_path):

@@ -160,6 +160,18 @@ def test_questions_that_are_not_judged_are_left_out(work, tmp_path):
     assert whole["queries"] == 2
 
 
+@pytest.mark.parametrize("option", ["--queries", "--vectors", "--qrels"])
+def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
+    folder, rows = work
+    files = {"--queries": folder / "queries.jsonl", "--vectors": folder / "vectors.npy"}
+    files |= {"--qrels": write_jsonl(tmp_path / "gold.jsonl", rows[:3])}
+    before = files[option].read_bytes()
+    given = (part for pair in files.items() for part in pair)
+    said = refused_here("compare", "--index", folder / "index", *given, "--json", files[option], "--overwrite")
+    assert f"is what {option} reads; choose another name" in said
+    assert files[option].read_bytes() == before
+
+
 def test_what_cannot_be_compared_is_refused(work, tmp_path):
     folder, rows = work
     out = tmp_path / "n.json"
@@ -172,6 +184,10 @@ def test_what_cannot_be_compared_is_refused(work, tmp_path):
     hf.Index.build(passages=[{"text": "a"}]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
     assert "no vectors or no graph" in refused("compare", "--index", texts, *files)
+    np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
+    short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
+    said = refused("compare", "--index", folder / "index", *short)
+    assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the passages' space" in said
     assert not out.exists()
     out.write_text("kept")
     assert "exists" in refused(*command(folder, "--json", out))

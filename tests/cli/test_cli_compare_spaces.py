@@ -57,6 +57,35 @@ def test_one_of_the_two_is_needed(work):
     assert "give --vectors, --encoder or both" in refused(*command(work))
 
 
+def test_an_encoder_of_another_space_is_refused(work, refused_here, tmp_path):
+    more = ("--json", tmp_path / "numbers.json")
+    said = refused_here(*command(work, "--vectors", work / "vectors.npy", "--encoder", "wordllama:128", *more))
+    assert "--encoder wordllama:128 has 128 dimensions, the entities' vectors 64" in said
+    assert "name the encoder that made them, or leave --encoder out" in said
+    said = refused_here(*command(work, "--encoder", "wordllama:64", *more))
+    assert "--encoder wordllama:64 has 64 dimensions, the passages' vectors 5" in said
+    assert "give the questions' vectors of their space with --vectors" in said
+    assert not (tmp_path / "numbers.json").exists()
+
+
+def test_an_encoder_of_the_passages_alone_is_refused(work, refused_here, tmp_path):
+    from hopfuse.encoders import WordLlamaEncoder
+
+    index = hf.Index.open(work / "index")
+    built = hf.Index.build(
+        passages=[{"id": id, "text": text} for id, text in zip(index.passage_ids, index.texts, strict=True)],
+        vectors=WordLlamaEncoder(128).encode_passages(list(index.texts)),
+        entities=NAMES,
+        entity_vectors=WordLlamaEncoder(64).encode_passages(NAMES),
+        graph=index.graph,
+    )
+    built.save(tmp_path / "index")
+    asked = ("--queries", work / "queries.jsonl", "--encoder", "wordllama:128")
+    said = refused_here("compare", "--index", tmp_path / "index", *asked)
+    assert "the entities' vectors 64: these are of another space" in said
+    assert "or give --vectors instead: entities are found by names alone then" in said
+
+
 def test_a_text_is_encoded_once():
     asked = []
 

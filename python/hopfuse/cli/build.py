@@ -16,10 +16,9 @@ from .build_checks import check_language, check_out, check_vectors, with_bm25
 from .info import index_table
 from .nodes import read_nodes
 from .options import DIRECTORY, FILE, encoder_option, make_encoder
-from .outputs import write_all
 from .reading import check_reader, reader_options
 from .remember import remembered
-from .settled_file import check_settled, settled_lines
+from .settled_file import check_settled, save_recorded
 from .synonym_bounds import read_bounds
 
 
@@ -99,7 +98,7 @@ def build(
         raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
     check_reader(reading)
     bounds = None if synonyms is None else read_bounds(synonyms)
-    check_settled(settled, {"--from": source, "--passages": passages, "--vectors": vectors}, overwrite=overwrite)
+    check_settled(settled, {"--from": source, "--passages": passages, "--vectors": vectors}, out, overwrite=overwrite)
     check_language(lexical)
     check_out(out)
     made = None if encoder is None else make_encoder(encoder)
@@ -135,9 +134,7 @@ def build(
             raise InputError(f"--nodes has {named.passages} passages, --passages {index.num_passages}; they must agree")
     if lexical is not None:
         index = with_bm25(index, lexical)
-    generation = index.save(out)
-    if settled is not None:
-        write_all({settled: settled_lines(memory)})
+    generation = index.save(out) if settled is None else save_recorded(settled, memory, lambda: index.save(out))
     Console(stderr=True).print(f"Saved generation {generation} in {out}", soft_wrap=True, highlight=False)
     Console().print(index_table(index.info() | {"generation": generation}))
 

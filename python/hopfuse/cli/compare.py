@@ -17,7 +17,7 @@ from .. import Hits, Index
 from ..errors import InputError
 from ..evaluate import Evaluation, PassageNames, Qrels, evaluate, read_qrels
 from .compare_memory import MEASURED, array_bytes, process_peak, search_peak
-from .compare_ways import BASELINE, Asked, Search, searches
+from .compare_ways import BASELINE, Asked, Search, check_spaces, searches
 from .encoded_once import EncodedOnce
 from .inputs import QueryInputs, text_of
 from .joining import joined
@@ -72,7 +72,9 @@ def compare(
     """
     if vectors is None and encoder is None:
         raise InputError("give --vectors, --encoder or both: the queries need one vector each")
-    check_outputs({"--json": json_out}, {"--queries": queries}, overwrite=overwrite)
+    given = {"--queries": queries, "--vectors": vectors, "--qrels": judgements}
+    read = {option: path for option, path in given.items() if path is not None}
+    check_outputs({"--json": json_out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:
         raise InputError(f"--against is {against!r}; it must be one of --metrics: {', '.join(wanted)}")
@@ -80,6 +82,7 @@ def compare(
     if index.corpus is None or index.graph is None:
         raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
     inputs = QueryInputs(index, vectors, encoder, count_queries(queries), case_sensitive=case_sensitive)
+    check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), encoder, inputs.encoder)
     qrels, asked = _judged(index, queries, judgements or queries, inputs)
     leg = words_of(index, words)
     once = None if inputs.encoder is None else EncodedOnce(inputs.encoder)

@@ -21,6 +21,33 @@ Asked = tuple[list[str], NDArray[Any], list[Sequence[str | int]]]
 Search = Callable[[list[str], NDArray[Any], list[Sequence[str | int]]], Hits]
 
 
+def check_spaces(index: Index, vectors: int | None, name: str | None, encoder: Encoder | None) -> None:
+    """Refuse vectors and an encoder that are of another number of dimensions than what they search.
+
+    ``vectors``: dimensions of those of ``--vectors``, which search the passages; ``name``: what ``--encoder`` names,
+    which searches the entities, and the passages too where there is no ``--vectors``.
+    """
+    assert index.corpus is not None
+    passages, entities = index.corpus.dim, index.entity_corpus
+    if vectors is not None and vectors != passages:
+        raise InputError(
+            f"--vectors has {vectors} dimensions, the passages' vectors {passages}; give vectors of the passages' space"
+        )
+    if encoder is None:
+        return
+    if vectors is None and encoder.dim != passages:
+        raise InputError(
+            f"--encoder {name} has {encoder.dim} dimensions, the passages' vectors {passages}; name the encoder that "
+            "made these, or give the questions' vectors of their space with --vectors"
+        )
+    if entities is not None and encoder.dim != entities.dim:
+        without = "leave --encoder out" if vectors is not None else "give --vectors instead"
+        raise InputError(
+            f"--encoder {name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}: these are of "
+            f"another space; name the encoder that made them, or {without}: entities are found by names alone then"
+        )
+
+
 def searches(
     index: Index, words: BM25 | FTS5, encoder: Encoder | None, dim: int, threads: int | None
 ) -> tuple[dict[str, Search], dict[str, str]]:

@@ -21,7 +21,7 @@ from .demo_timing import latency_table, measure
 from .demo_ways import DEPTH
 from .machine import machine
 from .options import DIRECTORY, recipe_options
-from .policy import read_policy
+from .policy_checks import check_policy
 from .recipe_choice import check_read, recipe_choice
 from .recipe_trees import tree_of
 
@@ -56,9 +56,11 @@ def demo(
     those that mention the entities.
     """
     check_read(chosen)
-    if policy is not None:
-        read_policy(policy)
     folder = None if data is None else checked_folder(data)
+    if chosen == "policy-rag":
+        # The indexes of the atlas and of MetaQA have no vectors of their entities.
+        named = folder is not None and folder.kind != "metaqa"
+        check_policy(policy, DEPTH, f"the demo shows {DEPTH} passages", entity_vectors=named)
     indexed = makes_index(chosen, folder)
     if not indexed and (out is not None or keep):
         raise InputError("--out or --keep is given, and triple-hybrid makes no index of triples; leave them out")

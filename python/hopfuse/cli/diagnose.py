@@ -19,7 +19,9 @@ from .diagnosis import Searched, Section, diagnose_legs
 from .inputs import QueryInputs, check_one_source, chunks
 from .joining import joined
 from .options import DIRECTORY, FILE, case_option, encoder_option
+from .policy_checks import check_policy
 from .queries import Query, count_queries, read_queries
+from .recipe_choice import make_chosen
 from .stability import STABLE, stability_section
 
 CHUNK = 256
@@ -73,7 +75,7 @@ def diagnose(
     index; the recipe's first K passages are compared with those of the question as it was.
     """
     check_one_source(vectors, encoder)
-    _check_stability(stable, vectors, policy)
+    _check_stability(stable, vectors, policy, k)
     index = Index.open(directory)
     inputs = QueryInputs(index, vectors, encoder, count_queries(questions), case_sensitive=case_sensitive)
     length = min(pool, index.num_passages)
@@ -83,27 +85,28 @@ def diagnose(
     rows = list(read_queries(questions))
     if not rows:
         raise InputError(f"{questions} has no questions")
-    searched = search(recipe, inputs, rows)
     qrels = None if judgements is None else aligned(judgements, index, rows)
+    options = {"damping": damping, "threads": threads}
+    chosen = [make_chosen(name, index, inputs.encoder, policy, options) for name in dict.fromkeys(stable)]
+    searched = search(recipe, inputs, rows)
     found = diagnose_legs(index, searched, qrels, k=k, damping=damping, threads=threads)
-    if stable:
-        options = {"damping": damping, "threads": threads}
-        found["stability"] = stability_section(
-            dict.fromkeys(stable), index, inputs, rows, qrels, k=k, policy=policy, options=options
-        )
+    if chosen:
+        found["stability"] = stability_section(chosen, index, inputs, rows, qrels, k=k)
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         Console().print(*tables(found), sep="\n")
 
 
-def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None) -> None:
+def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None, k: int) -> None:
     if stable and vectors is not None:
         raise InputError(
             "--stability asks questions in other words, which --vectors has no vectors of; give --encoder instead"
         )
     if policy is not None and "policy-rag" not in stable:
         raise InputError("--policy is given without --stability policy-rag, which reads it")
+    if "policy-rag" in stable:
+        check_policy(policy, k, f"--k is {k}")
 
 
 def search(recipe: PhaseGraph, inputs: QueryInputs, rows: Sequence[Query]) -> Searched:

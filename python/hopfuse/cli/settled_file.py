@@ -3,36 +3,101 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..extract import Memory
+from .files import sync_directory
 from .outputs import check_outputs
 
 
-def check_settled(out: Path | None, inputs: Mapping[str, Path | None], *, overwrite: bool) -> None:
+def check_settled(settled: Path | None, inputs: Mapping[str, Path | None], out: Path, *, overwrite: bool) -> None:
     """Refuse a file that cannot be written, or has nothing to record.
 
     Parameters
     ----------
-    out : Path, optional
+    settled : Path, optional
     inputs : mapping of str to Path or None
         What is read, by the option that names it, ``--from`` among them.
+    out : Path
+        The directory of the index.
     overwrite : bool
         A file that exists is replaced.
     """
-    if out is None:
+    if settled is None:
         if overwrite:
             raise InputError("--overwrite is given without --settled; there is no file to replace")
         return
     if inputs["--from"] is None:
         raise InputError("--settled is given without --from; facts of --facts are taken as they are")
-    if out.suffix != ".jsonl":
-        raise InputError(f"--settled is {out.name!r}; its suffix must be .jsonl")
+    if settled.suffix != ".jsonl":
+        raise InputError(f"--settled is {settled.name!r}; its suffix must be .jsonl")
+    place, index = settled.resolve(), out.resolve()
+    if place == index or index in place.parents or place in index.parents:
+        raise InputError(
+            f"--settled is {str(settled)!r}, and --out {str(out)!r} is the directory of the index; name a file outside "
+            "it"
+        )
     read = {option: path for option, path in inputs.items() if path is not None}
-    check_outputs({"--settled": out}, read, overwrite=overwrite)
+    check_outputs({"--settled": settled}, read, overwrite=overwrite)
+
+
+def save_recorded(settled: Path, memory: Memory, save: Callable[[], int]) -> int:
+    """Save the index between the writing of its record and the giving of the record's name.
+
+    So an index is saved only where its record is on the disk; where ``save`` fails, no record is left, and what was
+    there before stays.
+
+    Parameters
+    ----------
+    settled : Path
+        The record's name.
+    memory : Memory
+        What the index is made of.
+    save : callable
+        Saves it, and gives its generation.
+
+    Returns
+    -------
+    int
+        What ``save`` gives.
+
+    Raises
+    ------
+    InputError
+        The record cannot be written, and nothing is saved; or it cannot be given its name: the error says where it is.
+    """
+    waiting = settled.with_name(f"{settled.name}.unfinished")
+    try:
+        _write(waiting, settled_lines(memory).encode())
+        generation = save()
+    except BaseException:
+        with suppress(OSError):  # what is told is why it failed, not that there is a rest of it
+            waiting.unlink()
+        raise
+    try:
+        os.replace(waiting, settled)
+    except OSError as error:
+        raise InputError(
+            f"--settled: {settled} cannot be written: {error.strerror}; the index is saved, and its record is {waiting}"
+        ) from None
+    sync_directory(settled.parent)
+    return generation
+
+
+def _write(path: Path, content: bytes) -> None:
+    """On the disk, not only on its way there."""
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(f"--settled: {path} cannot be written: {error.strerror}; nothing is saved") from None
 
 
 def settled_lines(memory: Memory) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import Hits, Index
@@ -12,7 +11,7 @@ from ..evaluate import Qrels, Rewriting, paraphrase, rank_stability, substitute_
 from .inputs import QueryInputs, chunks, text_of
 from .joining import joined
 from .queries import Query
-from .recipe_choice import RECIPES, Chosen, make_chosen
+from .recipe_choice import RECIPES, Chosen
 
 CHUNK = 256
 #: Recipes whose hits are passages.
@@ -21,21 +20,19 @@ VALUES = ("rbo", "jaccard", "first_gold_kept")
 
 
 def stability_section(
-    names: Iterable[str],
+    recipes: Iterable[Chosen],
     index: Index,
     inputs: QueryInputs,
     rows: Sequence[Query],
     qrels: Qrels | None,
     *,
     k: int,
-    policy: Path | None,
-    options: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """A row for each recipe and each way to rewrite the questions.
 
     Parameters
     ----------
-    names : iterable of str
+    recipes : iterable of Chosen
         Some of ``STABLE``.
     index : Index
     inputs : QueryInputs
@@ -46,10 +43,6 @@ def stability_section(
         Of the same questions.
     k : int
         Hits that are asked for, and compared.
-    policy : Path or None
-        For policy-rag.
-    options : mapping
-        Of :func:`hopfuse.cli.recipe_choice.make_chosen`.
 
     Returns
     -------
@@ -59,10 +52,9 @@ def stability_section(
     """
     made = rewritings(index, inputs, rows)
     section = []
-    for name in names:
-        chosen = make_chosen(name, index, inputs.encoder, policy, options)
+    for chosen in recipes:
         for kind, rewriting in made.items():
-            row: dict[str, Any] = {"recipe": name, "rewriting": kind, "questions": int(rewriting.changed.sum())}
+            row: dict[str, Any] = {"recipe": chosen.name, "rewriting": kind, "questions": int(rewriting.changed.sum())}
             section.append(row | _means(chosen, inputs, rewriting, qrels, k))
     return section
 
