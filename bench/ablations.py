@@ -21,6 +21,7 @@ import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import Qrels, Rewriting, Run, evaluate, paraphrase, rank_stability, substitute_aliases
 from hopfuse.extract import Gazetteer
+from hopfuse.lexical import searched_texts
 
 from . import quality, side_by_side
 from .markdown import table
@@ -126,7 +127,7 @@ def quality_table(index: hf.Index, asked: Asked, encoder: WordLlamaEncoder) -> s
     """Every metric of every run; questions won and lost against the whole policy."""
     ways = searches(index, encoder, asked.vectors)
     found = {name: search(asked.texts, asked.mentions) for name, search in ways.items()}
-    texts = quality.texts_of(index)
+    texts = searched_texts(index)
     runs = {name: Run(hits, texts=texts, baseline=found[DENSE]) for name, hits in found.items()}
     result = evaluate(runs, asked.qrels, METRICS, by_hops=False, baseline=WHOLE)
     rows = []

@@ -16,7 +16,7 @@ import hopfuse as hf
 import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import Evaluation, Qrels, compare, evaluate, holm, parse_metric
-from hopfuse.lexical import BM25, FTS5
+from hopfuse.lexical import BM25, FTS5, searched_texts
 
 from . import side_by_side, tuned
 from .markdown import table
@@ -62,12 +62,7 @@ def load_index(folder: Path, encoder: WordLlamaEncoder) -> hf.Index:
         fact_ends="node",
         storage="float16",
     )
-    return index.with_lexical(BM25.build(texts_of(index)).matrix)
-
-
-def texts_of(index: hf.Index) -> list[str]:
-    """Title and text of each passage: what is searched by words."""
-    return [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
+    return index.with_lexical(BM25.build(searched_texts(index)).matrix)
 
 
 def tuned_section(index: hf.Index, folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
@@ -96,7 +91,7 @@ def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[st
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder)
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
     policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=facts)
-    words, sqlite = BM25(index.lexical), FTS5.build(texts_of(index))
+    words, sqlite = BM25(index.lexical), FTS5.build(searched_texts(index))
     with_words = hf.recipes.PhaseGraph(index, encoder=encoder, lexical=words)
     hybrids = {
         HYBRID: {"lexical": words},
