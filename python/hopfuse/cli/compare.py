@@ -126,8 +126,8 @@ def _judged(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) 
     if not kept:
         raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
     asked = [rows[number] for number in kept]
-    vectors = inputs.vectors(rows, 0)[kept]
     texts = [text_of(query, "for the words") for query in asked]
+    vectors = inputs.vectors(rows, 0)[kept]
     return qrels.take(np.array([at[row.id] for row in asked])), (texts, vectors, inputs.entities(asked))
 
 
