@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 from inspect import signature
-from pathlib import Path
-from typing import Any
 
 import hopfuse as hf
+from recipes.doc_pages import DOCS, run_examples
 
-PAGE = Path(__file__).parents[2] / "docs" / "hybrid-rrf.md"
+PAGE = DOCS / "hybrid-rrf.md"
 
 
 def test_the_examples_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 8
-    known: dict[str, Any] = {}
-    for number, block in enumerate(blocks):
-        exec(compile(block, f"{PAGE.name}, block {number}", "exec"), known)
-        assert isinstance(known["found"], hf.recipes.HybridRRFResult)
+    known = run_examples(PAGE, 8, hf.recipes.HybridRRFResult)
     assert known["named"].hits.ids[0, 0] == 1
     assert known["unseeded"].hits.counts.tolist() == [4]
 

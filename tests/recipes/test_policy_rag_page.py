@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Any
-
 import hopfuse as hf
 from hopfuse.recipes import Policy
+from recipes.doc_pages import DOCS, run_examples
 
-PAGE = Path(__file__).parents[2] / "docs" / "policy-rag.md"
+PAGE = DOCS / "policy-rag.md"
 
 
 def test_the_example_runs() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    known: dict[str, Any] = {}
-    exec(compile(block, PAGE.name, "exec"), known)
-    assert isinstance(known["found"], hf.recipes.PolicyRAGResult)
+    run_examples(PAGE, 1, hf.recipes.PolicyRAGResult)
 
 
 def test_the_defaults_that_it_states() -> None:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import re
 from inspect import signature
-from pathlib import Path
-from typing import Any
 
 import hopfuse as hf
 import numpy as np
 from hopfuse.recipes.triple_hybrid import MODES, SCALES
+from recipes.doc_pages import DOCS, run_examples
 
-PAGE = Path(__file__).parents[2] / "docs" / "triple-hybrid.md"
+PAGE = DOCS / "triple-hybrid.md"
 
 
 def test_the_examples_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 8
-    known: dict[str, Any] = {}
-    for number, block in enumerate(blocks):
-        exec(compile(block, f"{PAGE.name}, block {number}", "exec"), known)
-        assert isinstance(known["found"], hf.recipes.TripleHybridResult)
+    known = run_examples(PAGE, 8, hf.recipes.TripleHybridResult)
     assert known["found"].lists.keys() == {"vector", "graph"}
     assert known["tied"].hits.scores[0, 0] > known["tied"].hits.scores[0, 1] == 1.0
 

@@ -10,7 +10,6 @@ import click
 
 from ..connect import ChatEndpoint
 from ..errors import InputError
-from ..recipes import Policy
 from .endpoint import DETAILS, endpoint_options, make_endpoint
 from .policy import read_policy
 
@@ -41,7 +40,7 @@ def language_model(chosen: str, policy: Path | None, *, answers: bool, **options
     """
     if chosen != "policy-rag":
         return None
-    rules = Policy() if policy is None else read_policy(policy)
+    rules = read_policy(policy)
     gated = rules.switches.gate and rules.facts.gate == "llm"
     if options["model"] is not None:
         if not (gated or answers):

@@ -42,8 +42,10 @@ def policy(out: Path | None, checked: Path | None, overwrite: bool) -> None:
     click.echo(f"{checked} is a policy; {len(rows)} of its values differ from the defaults.")
 
 
-def read_policy(path: Path) -> Policy:
-    """The policy of a file; errors name it."""
+def read_policy(path: Path | None) -> Policy:
+    """The policy of a file, by default policy-rag's own; errors name the file."""
+    if path is None:
+        return Policy()
     try:
         return Policy.from_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import InputError
-from ..recipes import Policy
 from .policy import read_policy
 
 
@@ -38,7 +37,7 @@ def check_policy(path: Path | None, depth: int, said: str, *, entity_vectors: bo
     ...     print(error)
     --k is 150, and the default policy ranks 100 passages; ask for fewer, or raise its reranking.pool
     """
-    policy, name = (Policy(), "the default policy") if path is None else (read_policy(path), str(path))
+    policy, name = read_policy(path), "the default policy" if path is None else str(path)
     if policy.switches.gate and policy.facts.gate == "llm":
         raise InputError(
             f'{name} has facts.gate = "llm", which needs a language model, and this command asks none; set it to '

@@ -139,7 +139,7 @@ def make_chosen(
         lexical = _entity_words(index, words, asked)
         recipe: Recipe = triple_hybrid(index, encoder, threads, lexical=lexical, **made)
     elif name == "policy-rag":
-        rules = Policy() if policy is None else read_policy(policy)
+        rules = read_policy(policy)
         recipe = policy_rag(index, rules, encoder, threads, llm=llm, **made)
     elif name == "hybrid-rrf":
         read = {key: options[key] for key in READS[name] if options.get(key) is not None}

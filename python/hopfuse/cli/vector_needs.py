@@ -7,7 +7,6 @@ from pathlib import Path
 
 from .. import Index
 from ..errors import InputError
-from ..recipes import Policy
 from ..recipes._policy_needs import reads_vectors
 from .inputs import check_one_source
 from .policy import read_policy
@@ -61,7 +60,7 @@ def why_unread(recipe: str, index: Index, policy: Path | None, settings: Sequenc
     if recipe == "triple-hybrid":
         mode = read_settings(recipe, settings, READS[recipe]).asked.get("mode")
         return "triple-hybrid with mode=lexical" if mode == "lexical" else ""
-    if recipe == "policy-rag" and not reads_vectors(Policy() if policy is None else read_policy(policy)):
+    if recipe == "policy-rag" and not reads_vectors(read_policy(policy)):
         return "policy-rag by this policy"
     if recipe == "hybrid-rrf" and index.corpus is None:
         return "hybrid-rrf over an index without vectors"
