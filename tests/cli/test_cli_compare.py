@@ -172,6 +172,17 @@ def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
     assert files[option].read_bytes() == before
 
 
+@pytest.mark.parametrize("part", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part):
+    folder, _ = work
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    read = tmp_path / "beir" / part
+    read.write_text("kept", encoding="utf-8")
+    said = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--json", read, "--overwrite"))
+    assert f"{read} is what --qrels ({part}) reads; choose another name" in said
+    assert read.read_text(encoding="utf-8") == "kept"
+
+
 def test_what_cannot_be_compared_is_refused(work, tmp_path):
     folder, rows = work
     out = tmp_path / "n.json"

@@ -64,6 +64,8 @@ def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory,
 
 def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files):
     assert "has the rows 0 .. 299" in refused_here(*explaining, "--row", 300)
+    no_rows = ("explain", "--index", index, "--query", QUESTION, "--encoder", "wordllama", "--row", 0)
+    assert "--row is 0, and there is no --vector; give the file of rows, or leave it out" in refused_here(*no_rows)
     assert "not both" in refused_here(*explaining, "--encoder", "wordllama")
     assert "not both" in refused_here("explain", "--index", index, "--query", QUESTION)
     bad = ["explain", "--index", index, "--query", QUESTION, "--vector", files / "queries.jsonl"]

@@ -21,6 +21,7 @@ from .compare_ways import BASELINE, Asked, Search, check_spaces, searches
 from .encoded_once import EncodedOnce
 from .inputs import QueryInputs, text_of
 from .joining import joined
+from .judging import judged_files
 from .machine import machine
 from .options import FILE, case_option, encoder_option, index_option
 from .outputs import check_outputs, strict_json, write_all
@@ -72,8 +73,8 @@ def compare(
     """
     if vectors is None and encoder is None:
         raise InputError("give --vectors, --encoder or both: the queries need one vector each")
-    given = {"--queries": queries, "--vectors": vectors, "--qrels": judgements}
-    read = {option: path for option, path in given.items() if path is not None}
+    read = {"--queries": queries} | ({} if judgements is None else judged_files(judgements))
+    read |= {} if vectors is None else {"--vectors": vectors}
     check_outputs({"--json": json_out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:

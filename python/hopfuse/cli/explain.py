@@ -40,7 +40,7 @@ from .words import words_option
 @click.option("--entity", "entities", multiple=True, help="A name in the question; by default those that are found.")
 @encoder_option
 @click.option("--vector", type=FILE, help="The question's vector, or rows of vectors: .npy.")
-@click.option("--row", type=click.IntRange(min=0), default=0, show_default=True, help="Which row of --vector.")
+@click.option("--row", type=click.IntRange(min=0), help="Which row of --vector; by default 0.")
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Passages.")
 @recipe_choice
 @setting_option
@@ -59,7 +59,7 @@ def explain(
     entities: tuple[str, ...],
     encoder: str | None,
     vector: Path | None,
-    row: int,
+    row: int | None,
     k: int,
     chosen: str,
     policy: Path | None,
@@ -79,6 +79,8 @@ def explain(
 ) -> None:
     """Show what one question finds, and why."""
     check_read(chosen)
+    if row is not None and vector is None:
+        raise InputError(f"--row is {row}, and there is no --vector; give the file of rows, or leave it out")
     files = {"--vector": vector, "--policy": policy, **setting_files(settings)}
     read = {option: path for option, path in files.items() if path is not None}
     _check_trace(trace_out, chosen, read, overwrite=overwrite)
@@ -87,7 +89,7 @@ def explain(
     index = Index.open(directory)
     unread = why_unread(chosen, index, policy, settings)
     check_source("--vector", vector, encoder, unread, encodes=encodes_more(chosen, index))
-    vectors = None if vector is None else _read_vector(vector, row)
+    vectors = None if vector is None else _read_vector(vector, row or 0)
     used = None if encoder is None else make_encoder(encoder)
     asked = make_chosen(chosen, index, used, policy, recipe, settings=settings, words=words, llm=llm)
     mentions = list(entities)

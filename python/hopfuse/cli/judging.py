@@ -157,6 +157,14 @@ def origin(judged: Judged, judgements: Path) -> dict[str, Any]:
     return {"hopfuse": __version__, "qrels": str(judgements), "files": files}
 
 
+def judged_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
+    """The files that ``--qrels`` reads, by how they are called: one, or those of a BEIR folder."""
+    if not judgements.is_dir():
+        return {"--qrels": judgements}
+    parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{beir_split}.tsv")
+    return {f"--qrels ({part})": judgements / part for part in parts}
+
+
 def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, Any]) -> None:
     """Refuse, before any work, where ``--json`` and ``--html`` cannot or must not be written.
 
@@ -170,11 +178,7 @@ def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, A
     inputs = {f"--run {name}": path for name, path in _named_files(named).items()}
     if options["passages"] is not None:
         inputs["--passages"] = options["passages"]
-    if judgements.is_dir():
-        parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{options['beir_split']}.tsv")
-        inputs |= {f"--qrels ({part})": judgements / part for part in parts}
-    else:
-        inputs["--qrels"] = judgements
+    inputs |= judged_files(judgements, options["beir_split"])
     outputs = {"--json": options["json_out"], "--html": options["html_out"]}
     check_outputs(outputs, inputs, overwrite=options["overwrite"])
 
