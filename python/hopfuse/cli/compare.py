@@ -73,8 +73,8 @@ def compare(
     """
     if vectors is None and encoder is None:
         raise InputError("give --vectors, --encoder or both: the queries need one vector each")
-    read = {"--queries": queries} | ({} if judgements is None else judged_files(judgements))
-    read |= {} if vectors is None else {"--vectors": vectors}
+    judged = {} if judgements is None else judged_files(judgements)
+    read = {"--queries": queries, "--vectors": vectors, **judged}
     check_outputs({"--json": json_out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:

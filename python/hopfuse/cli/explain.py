@@ -81,8 +81,7 @@ def explain(
     check_read(chosen)
     if row is not None and vector is None:
         raise InputError(f"--row is {row}, and there is no --vector; give the file of rows, or leave it out")
-    files = {"--vector": vector, "--policy": policy, **setting_files(settings)}
-    read = {option: path for option, path in files.items() if path is not None}
+    read = {"--vector": vector, "--policy": policy, **setting_files(settings)}
     _check_trace(trace_out, chosen, read, overwrite=overwrite)
     asking = {"endpoint": endpoint, "model": model, "cache": cache, "concurrency": concurrency}
     llm = language_model(chosen, policy, answers=answers, **asking)
@@ -110,7 +109,7 @@ def explain(
             Console().print(f"Answer: {trace['answer']}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _check_trace(out: Path | None, chosen: str, read: Mapping[str, Path], *, overwrite: bool) -> None:
+def _check_trace(out: Path | None, chosen: str, read: Mapping[str, Path | None], *, overwrite: bool) -> None:
     if out is None:
         return
     if out.suffix not in (".json", ".html"):

@@ -175,10 +175,8 @@ def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, A
     options : mapping
         json_out, html_out, overwrite, passages and beir_split.
     """
-    inputs = {f"--run {name}": path for name, path in _named_files(named).items()}
-    if options["passages"] is not None:
-        inputs["--passages"] = options["passages"]
-    inputs |= judged_files(judgements, options["beir_split"])
+    runs = {f"--run {name}": path for name, path in _named_files(named).items()}
+    inputs = {**runs, "--passages": options["passages"], **judged_files(judgements, options["beir_split"])}
     outputs = {"--json": options["json_out"], "--html": options["html_out"]}
     check_outputs(outputs, inputs, overwrite=options["overwrite"])
 

@@ -12,18 +12,18 @@ from ..errors import InputError
 from .files import write_whole
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path], *, overwrite: bool) -> None:
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, overwrite: bool) -> None:
     """Refuse, before any work, what cannot be written, or would overwrite what is read or a file unasked.
 
     Parameters
     ----------
-    outputs, inputs : mapping of str to Path
-        By the option that names them.
+    outputs, inputs : mapping of str to Path or None
+        By the option that names them; None where it is not given.
     overwrite : bool
         Files that exist and are no inputs are replaced.
     """
     written: dict[Path, str] = {}
-    read = {path.resolve(): option for option, path in inputs.items()}
+    read = {path.resolve(): option for option, path in inputs.items() if path is not None}
     for option, out in outputs.items():
         if out is None:
             continue

@@ -42,8 +42,7 @@ def check_settled(settled: Path | None, inputs: Mapping[str, Path | None], out: 
             f"--settled is {str(settled)!r}, and --out {str(out)!r} is the directory of the index; name a file outside "
             "it"
         )
-    read = {option: path for option, path in inputs.items() if path is not None}
-    check_outputs({"--settled": settled}, read, overwrite=overwrite)
+    check_outputs({"--settled": settled}, inputs, overwrite=overwrite)
 
 
 def save_recorded(settled: Path, memory: Memory, save: Callable[[], int]) -> int:
