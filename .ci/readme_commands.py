@@ -1,6 +1,6 @@
-"""Prints the README's command of a kind ("demo" or "tests"), one step a line, so that CI runs what users read.
+"""Print the README's command of a kind ("atlas" or "tests"), one step a line, so that CI runs what users read.
 
-A command is a line of a fenced block that makes a virtual environment and ends in ``hopfuse demo`` or
+A command is a line of a fenced block that makes a virtual environment and ends in ``python examples/atlas`` or
 ``pytest -n auto --dist loadfile``; its steps are joined by ``&&``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-ENDINGS = {"demo": "/hopfuse demo", "tests": "/pytest -n auto --dist loadfile"}
+ENDINGS = {"atlas": "/python examples/atlas", "tests": "/pytest -n auto --dist loadfile"}
 
 
 def fenced_lines(text: str) -> list[str]:

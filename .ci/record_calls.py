@@ -152,19 +152,19 @@ def ppr_calls(rng: np.random.Generator) -> None:
             allowed = rng.random((9, g.num_nodes)) < 0.6
             common = np.flatnonzero(allowed[0])
             own = [seeds(rng, g, 1, np.flatnonzero(mask))[0] for mask in allowed]
-            hf.ppr(g, seeds(rng, g, 9, common), allowed_nodes=allowed[0], threads=1)
-            hf.ppr(g, own, allowed_nodes=allowed, threads=1)
+            hf.ppr(g, seeds(rng, g, 9, common), allow=allowed[0], threads=1)
+            hf.ppr(g, own, allow=allowed, threads=1)
             for k in (1, 10, g.num_nodes):
                 hf.ppr_topk(g, rows, k, threads=1)
                 hf.ppr_topk(g, rows, k, stop="tol", threads=1)
-            hf.ppr_topk(g, rows, 5, among=np.arange(0, g.num_nodes, 3), threads=1)
-            hf.ppr_topk(g, own, 5, allowed_nodes=allowed, threads=1)
+            hf.ppr_topk(g, rows, 5, candidates=np.arange(0, g.num_nodes, 3), threads=1)
+            hf.ppr_topk(g, own, 5, allow=allowed, threads=1)
             if types > 1:
                 eta = rng.random((9, types)) / types
                 hf.ppr(g, rows, edge_type_weights=eta, threads=1)
                 hf.ppr(g, rows, edge_type_weights=eta, edge_type_norm="per_type", threads=1)
-                hf.ppr(g, own, edge_type_weights=eta, edge_type_norm="per_type", allowed_nodes=allowed, threads=1)
-                hf.ppr(g, own, edge_type_weights=eta[0], allowed_nodes=allowed, threads=1)
+                hf.ppr(g, own, edge_type_weights=eta, edge_type_norm="per_type", allow=allowed, threads=1)
+                hf.ppr(g, own, edge_type_weights=eta[0], allow=allowed, threads=1)
                 hf.ppr_topk(g, rows, 7, edge_type_weights=eta, edge_type_norm="per_type", threads=1)
 
 

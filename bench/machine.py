@@ -38,7 +38,7 @@ def machine() -> dict[str, Any]:
 
 def versions(*packages: str) -> dict[str, str | None]:
     """Versions of Python, the compiler of the kernels (None where it is not recorded), and of packages."""
-    engine = hf.explain()["backends"][hf.explain()["auto"]]
+    engine = hf.backend_info()["backends"][hf.backend_info()["auto"]]
     named = dict.fromkeys(("hopfuse", "numpy", *packages))
     return {"python": platform.python_version(), "compiler": engine.get("compiler"), **{p: _version(p) for p in named}}
 
@@ -54,7 +54,7 @@ def commit() -> dict[str, Any]:
 
 def kernels(ops: tuple[str, ...]) -> list[str]:
     """The kernel variants that the last calls of these operations ran."""
-    last = hf.explain()["backends"][hf.explain()["auto"]]["last_calls"]
+    last = hf.backend_info()["backends"][hf.backend_info()["auto"]]["last_calls"]
     return [last[op]["kernel"] for op in ops]
 
 
@@ -62,7 +62,7 @@ def require_backend(name: str) -> None:
     """Raise UnavailableError, with the reason that hopfuse gives, where its backend cannot be used."""
     if name == "cpu":
         return
-    about = hf.explain()
+    about = hf.backend_info()
     reason = about["error"] or about["backends"][about["auto"] if name == "auto" else name]["error"]
     if reason:
         raise UnavailableError(reason)
@@ -70,8 +70,8 @@ def require_backend(name: str) -> None:
 
 def backend() -> dict[str, Any]:
     """The backend that calls get, and its device with driver and CuPy; None for the CPU's."""
-    name = hf.explain()["auto"]
-    about = hf.explain()["backends"][name]
+    name = hf.backend_info()["auto"]
+    about = hf.backend_info()["backends"][name]
     return {"backend": name, "device": {key: about[key] for key in DEVICE if key in about} or None}
 
 

@@ -84,8 +84,7 @@ def render(rows: Sequence[Row], *names: str) -> str:
     if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
     parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
-    for setting in _distinct(_setting(row) for row in measured):
-        parts.append(f"## Measured on\n\n{setting}\n")
+    parts.append("## Measured on\n\n" + "\n".join(_machines(measured)))
     for name, heading, said in PROBED:
         columns, shown, of_section = SECTIONS[name]
         found = [row for row in ok if of_section(row)]
@@ -99,19 +98,34 @@ def render(rows: Sequence[Row], *names: str) -> str:
     return "\n".join(parts)
 
 
-def _setting(row: Row) -> str:
-    machine, versions = row["machine"], row["versions"]
-    known = {name: versions.get(name) or "not recorded" for name in ("hopfuse", "python", "numpy", "compiler")}
+def _machines(rows: Sequence[Row]) -> list[str]:
+    """A paragraph for each machine, and below it the commits that were measured there, with their cases."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        cases = found.setdefault(_machine(row), {}).setdefault(_build(row), [])
+        if row["case"] not in cases:
+            cases.append(row["case"])
+    return [
+        "\n".join([machine, "", *(f"- {build}: {', '.join(cases)}." for build, cases in builds.items()), ""])
+        for machine, builds in found.items()
+    ]
+
+
+def _machine(row: Row) -> str:
+    machine = row["machine"]
     model = f" (family/model {machine['family_model']})" if machine["family_model"] else ""
-    changed = ", with uncommitted changes to the library" if row["modified"] else ""
     return (
         f"{machine['cpu']}{model}, {machine['cores']} cores, {machine['system']}; {row['threads']} threads.\n"
-        f"Vector instructions: {' '.join(machine['flags']) or 'not recorded'}.\n"
-        f"Commit {row['commit'] or 'not recorded'}{changed}; "
-        + ", ".join(f"{name} {version}" for name, version in known.items())
-        + "."
-        + _device(row.get("device"))
+        f"Vector instructions: {' '.join(machine['flags']) or 'not recorded'}." + _device(row.get("device"))
     )
+
+
+def _build(row: Row) -> str:
+    versions = row["versions"]
+    known = {name: versions.get(name) or "not recorded" for name in ("hopfuse", "python", "numpy", "compiler")}
+    changed = ", with uncommitted changes to the library" if row["modified"] else ""
+    named = ", ".join(f"{name} {version}" for name, version in known.items())
+    return f"commit {row['commit'] or 'not recorded'}{changed} ({named})"
 
 
 def _device(device: dict[str, str] | None) -> str:

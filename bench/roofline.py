@@ -1,13 +1,9 @@
-"""``python -m bench.roofline``: writes docs/gpu.md. Times by formula from published bandwidths, and the emulator's
-counts; nothing is measured.
-"""
+"""``python -m bench.roofline``: writes docs/gpu.md: times by formula from published bandwidths; nothing is measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-from .counted_text import read, section
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gpu.md"
 BATCHES = (1, 32, 256)
@@ -123,14 +119,14 @@ def cards() -> str:
     return "\n".join(lines)
 
 
-INTRODUCTION = """# The GPU, computed and counted
+INTRODUCTION = """# The GPU, computed
 
 Written by `python -m bench.roofline`; do not edit it here. **Nothing on this page was measured on a GPU**: none was
 available. `backend="cuda"` runs on one through CuPy (`pip install 'hopfuse[cuda13]'`, or `cuda12` for a driver of
 CUDA 12). On your machine `hopfuse selftest` compares every kernel's bits with the CPU's and times it, and
 `python -m bench --backend cuda` measures the ops beside what is installed there of faiss, cuVS, PyTorch, CuPy and
-cuGraph. Here the kernels of `kernels/cuda` run in the tests on an emulator, which says what they compute and what they
-ask of memory, not how long they take.
+cuGraph. Here the kernels of `kernels/cuda` run in the tests on an emulator, which says what they compute, not how long
+they take.
 
 - *computed* (the tables by card): bytes of device memory by formula, divided by a published bandwidth, and float32
   arithmetic for the matrix product. A pass of L lanes moves nnz (4 + 4) + n (16 + 4) bytes of graph, 8 n L of streams
@@ -139,7 +135,6 @@ ask of memory, not how long they take.
   *between* that it does not. {passes} passes (damping 0.5, tol 1e-6), {measured} of them with residuals, and a
   certificate of one more. Launches (3 a pass at most, replayed as one graph) and the copies to and from the device are
   not in them.
-- *counted* (the last section): bytes that the kernels ask for on the emulator, for a small graph.
 - *measured*: nothing.
 
 ## The cards
@@ -155,7 +150,7 @@ def render() -> str:
             f"\n## PhaseGraph, {size.name} size, computed\n\n{size.nodes:,} nodes, {size.stored:,} stored entries with "
             f"weights{size.remark};\n{size.vectors:,} vectors of {size.dim:,} dimensions in float32.\n\n{table(size)}"
         )
-    return "\n".join([*parts, "", section(read())])
+    return "\n".join([*parts, ""])
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "../kernels/cpu/threads.h"
 #include "../kernels/cpu/workspace.h"
 #include "common.h"
 
@@ -43,6 +44,7 @@ NB_MODULE(_native, m) {
     m.def("isa", [] { return std::string(kernels().isa); }, "The variant that calls use.");
     m.def("use_isa", &use_isa, nb::arg("isa"), "Choose the variant; False where it cannot run here.");
     m.def("idle_workspace_bytes", &hopfuse::idle_workspace_bytes, "Bytes held for reuse by later calls.");
+    m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
     bind_ppr(m);
     bind_dense(m);

@@ -43,22 +43,22 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
 
 PprQueries make_queries(In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
                         In<double> damping, std::optional<In<double>> eta, bool per_type,
-                        std::optional<In<uint8_t>> allowed, double tol, int64_t max_iter, int32_t threads) {
+                        std::optional<In<uint8_t>> allow, double tol, int64_t max_iter, int32_t threads) {
     PprQueries q{};
     q.batch = static_cast<int64_t>(damping.shape(0));
     q.restart_indptr = restart_indptr.data(), q.restart_node = restart_node.data();
     q.restart_value = restart_value.data(), q.damping = damping.data();
     q.eta = pointer(eta), q.per_type = per_type;
-    q.allowed = pointer(allowed), q.allowed_shared = allowed.has_value() && allowed->shape(0) == 1;
+    q.allow = pointer(allow), q.allow_shared = allow.has_value() && allow->shape(0) == 1;
     q.tol = tol, q.max_iter = max_iter, q.threads = threads;
     return q;
 }
 
 void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
-         In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allowed,
-         double tol, int64_t max_iter, int32_t threads, Out<float> scores, Out<int64_t> iterations,
-         Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
-    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allowed, tol,
+         In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow, double tol,
+         int64_t max_iter, int32_t threads, Out<float> scores, Out<int64_t> iterations, Out<double> residual,
+         Out<double> bound, Out<uint8_t> converged) {
+    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, tol,
                                       max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     hopfuse::Status status;
@@ -70,18 +70,20 @@ void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart
 }
 
 void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
-              In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allowed,
-              double tol, int64_t max_iter, int32_t threads, std::optional<In<int32_t>> among, bool stop_when_proven,
-              Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
-              Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
-    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allowed, tol,
+              In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow,
+              double tol, int64_t max_iter, int32_t threads, std::optional<In<int32_t>> candidates,
+              bool stop_when_proven, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<float> score_bounds,
+              Out<uint8_t> proven, Out<int64_t> iterations, Out<double> residual, Out<double> bound,
+              Out<uint8_t> converged) {
+    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, tol,
                                       max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     PprTopk top{};
     top.width = static_cast<int64_t>(ids.shape(1));
-    top.among = pointer(among), top.num_among = among.has_value() ? static_cast<int64_t>(among->shape(0)) : 0;
-    const int64_t candidates = among.has_value() ? top.num_among : graph.view.num_nodes;
-    top.k = top.width < candidates ? top.width : candidates;
+    top.candidates = pointer(candidates),
+    top.num_candidates = candidates.has_value() ? static_cast<int64_t>(candidates->shape(0)) : 0;
+    const int64_t most = candidates.has_value() ? top.num_candidates : graph.view.num_nodes;
+    top.k = top.width < most ? top.width : most;
     top.stop_when_proven = stop_when_proven;
     top.ids = ids.data(), top.scores = scores.data(), top.counts = counts.data();
     top.score_bounds = score_bounds.data(), top.proven = proven.data();
@@ -119,11 +121,12 @@ void bind_ppr(nb::module_& m) {
                     nb::arg("out_indices").none(), nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
-          nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),
+          nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),
           nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
     m.def("ppr_topk", &ppr_topk, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
-          nb::arg("allowed").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("among").none(),
-          nb::arg("stop_when_proven"), nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::arg("score_bounds"),
-          nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
+          nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"),
+          nb::arg("candidates").none(), nb::arg("stop_when_proven"), nb::arg("ids"), nb::arg("scores"),
+          nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"),
+          nb::arg("bound"), nb::arg("converged"));
 }

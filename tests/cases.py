@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,7 +145,7 @@ def ppr_cases(draw: st.DrawFn, batches: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 9, 
         allowed = rng.random((batch, n)) < draw(st.sampled_from([0.3, 0.8, 1.0]))
         allowed[np.arange(batch), rng.integers(0, n, batch)] = True
         allowed = allowed if masking == "query" else allowed[0]
-        options["allowed_nodes"] = allowed
+        options["allow"] = allowed
     return PprCase(graph, random_restart(rng, n, batch, allowed), options)
 
 
@@ -161,16 +162,24 @@ def random_incidence(
 
 
 def random_lists(
-    rng: np.random.Generator, batch: int, lists: int, *, width: int = 12, ids: int = 20, grid: int | None = None
+    rng: np.random.Generator,
+    batch: int,
+    lists: int,
+    *,
+    width: int = 12,
+    ids: int = 20,
+    grid: int | Sequence[int | None] | None = None,
 ) -> list[hf.Hits]:
-    """Lists of 0 .. width hits; ``grid`` draws scores from so many values, which makes ties."""
+    """Lists of 0 .. width hits; ``grid`` draws scores from so many values, which makes ties; of several, row by row."""
+    grids = grid if isinstance(grid, Sequence) else [grid]
     out = []
     for _ in range(lists):
         rows = []
-        for _ in range(batch):
+        for b in range(batch):
             count = int(rng.integers(0, width + 1))
             chosen = rng.choice(ids, min(count, ids), replace=False)
-            scores = rng.random(chosen.size) if grid is None else rng.integers(0, grid, chosen.size) / grid
+            levels = grids[b % len(grids)]
+            scores = rng.random(chosen.size) if levels is None else rng.integers(0, levels, chosen.size) / levels
             rows.append([(int(i), float(s)) for i, s in zip(chosen, scores, strict=True)])
         out.append(hf.Hits.from_lists(rows))
     return out

@@ -36,6 +36,21 @@ def assert_hits_wellformed(hits: Any) -> None:
         _check_row(b, ids[b], scores[b], int(n))
 
 
+def assert_rows_equal(actual: Any, expected: Any) -> None:
+    """Both well-formed, and the same hits in each row, bit for bit; one may have more room for padding."""
+    width = max(actual.ids.shape[1], expected.ids.shape[1])
+    assert_hits_equal(*(_Widened(hits, width) for hits in (actual, expected)))
+
+
+class _Widened:
+    def __init__(self, hits: Any, width: int) -> None:
+        assert_hits_wellformed(hits)
+        room = ((0, 0), (0, width - hits.ids.shape[1]))
+        self.ids = np.pad(hits.ids, room, constant_values=PAD_ID)
+        self.scores = np.pad(hits.scores, room, constant_values=-np.inf)
+        self.counts = hits.counts
+
+
 def assert_hits_equal(actual: Any, expected: Any) -> None:
     """Both well-formed, and the same bits in ids, scores and counts, padding included."""
     for name in ("counts", "ids", "scores"):

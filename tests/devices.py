@@ -16,7 +16,7 @@ def on_device(value: Any) -> Any:
     simt_runtime()
     if isinstance(value, hf.Hits):
         parts = {field.name: on_device(getattr(value, field.name)) for field in fields(value)}
-        return type(value)._trusted(**parts)
+        return type(value).unchecked(**parts)
     if isinstance(value, hf.Seeds):
         return hf.Seeds(on_device(value.nodes), on_device(value.weights))
     return SimtArray(np.array(value, order="C"))
@@ -33,7 +33,7 @@ def on_host(value: Any) -> Any:
     """The same back."""
     if isinstance(value, hf.Hits):
         parts = {field.name: on_host(getattr(value, field.name)) for field in fields(value)}
-        return type(value)._trusted(**parts)
+        return type(value).unchecked(**parts)
     if isinstance(value, dict):
         return {name: on_host(part) for name, part in value.items()}
     if isinstance(value, tuple):

@@ -1,4 +1,6 @@
-"""Which room may import which: docs/design.md's table, kept by reading the imports. Planted violations are caught."""
+"""Keep docs/design.md's table of which room may import which, by reading imports; no private name of another room, no
+circle, no helper that takes a recipe. Planted violations are caught.
+"""
 
 from __future__ import annotations
 
@@ -17,40 +19,35 @@ KERNELS = ROOT / "kernels"
 
 # ---- The table ------------------------------------------------------------------------------------------------------
 
-PUBLIC = {
-    "",
-    "errors",
-    "types",
-    "ops",
-    "fusion",
-    "index",
-    "recipes",
-    "encoders",
-    "extract",
-    "lexical",
-    "connect",
-    "evaluate",
-    "adapters",
-    "reference",
-}
+#: What every room may see: the checks and arrays that all share.
+SHARED = {"errors", "_arrays", "_validation"}
+#: Rooms whose public names make up the public API.
+API = {"", "types", "ops", "fusion", "encoders", "index", "recipes", "io"} | SHARED
+#: Rooms around the API, each with third-party libraries of its own.
+AROUND = ("extract", "lexical", "llm", "adapters", "evaluate", "diagnose", "report", "stores")
 #: Rooms of the package that a room may import, beside itself. "" is the package's own __init__.
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
-    "types": {"errors"},
-    "fusion": {"errors"},
-    "reference": {"errors", "types"},
-    "backends": {"_native", "errors", "types"},
-    "ops": {"backends", "fusion", "errors", "types"},
-    "index": {"errors", "types"},
-    "recipes": {"ops", "fusion", "index", "errors", "types"},
-    **dict.fromkeys(["encoders", "extract", "lexical", "connect", "adapters", "evaluate"], PUBLIC - {"reference"}),
-    **dict.fromkeys(["cli", "server", "distributed"], PUBLIC - {"reference"}),
-    "": PUBLIC | {"backends"},
+    "_validation": {"errors"},
+    "_arrays": {"errors"},
+    "types": SHARED,
+    "fusion": SHARED,
+    "reference": {"types"} | SHARED,
+    "backends": {"_native", "types"} | SHARED,
+    "ops": {"backends", "fusion", "types"} | SHARED,
+    "io": {"types"} | SHARED,
+    "encoders": {"types"} | SHARED,
+    "index": {"encoders", "io", "types"} | SHARED,
+    "recipes": {"encoders", "ops", "fusion", "index", "types"} | SHARED,
+    **dict.fromkeys(AROUND, API | set(AROUND)),
+    **dict.fromkeys(["cli", "server", "offline"], API | set(AROUND)),
+    "": API | set(AROUND) | {"backends", "reference"},
+    "__main__": {"cli"},
 }
 #: Third-party modules that a room may import at its top, beside numpy.
 EAGER: dict[str, set[str]] = {"cli": {"click", "rich"}}
 #: Rooms that may import other third-party modules inside functions.
-LAZY = {"index", "encoders", "extract", "lexical", "connect", "adapters", "evaluate", "cli", "server", "distributed"}
+LAZY = {"encoders", "index", "io", "cli", "server", "offline", *AROUND}
 #: Modules that no room may import: they run what they read.
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 #: A recipe sees no files and no network.
@@ -68,12 +65,17 @@ OUTSIDE = {
     "subprocess",
     "mmap",
 }
-#: Headers of kernels/cpu that the bindings read: the table of kernels and the pool of workspaces.
-BOUND = {"kernels.h", "workspace.h"}
+#: Classes of recipes; what uses a recipe takes the protocol, and what it is made of takes values.
+RECIPES = {"PhaseGraph", "PolicyRAG", "HybridRRF", "TripleHybrid"}
+#: Public methods of a named tuple, whatever their names begin with.
+NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
+#: Headers of kernels/cpu that the bindings read: the table of kernels, the pools of threads and of workspaces.
+BOUND = {"kernels.h", "threads.h", "workspace.h"}
 
 
 class Import(NamedTuple):
     module: str  # absolute; names imported from a package are part of it
+    name: str  # that it is bound to
     line: int
     lazy: bool  # inside a function, or for types only
     typing_only: bool
@@ -95,16 +97,17 @@ def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
 def _walk(node: ast.AST, package: list[str], lazy: bool, typing_only: bool) -> Iterator[Import]:
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield Import(alias.name, node.lineno, lazy, typing_only)
+            bound = alias.asname or alias.name.split(".")[0]
+            yield Import(alias.name, bound, node.lineno, lazy, typing_only)
     elif isinstance(node, ast.ImportFrom):
         base = package[: len(package) - node.level + 1] if node.level else []
         stem = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
-            yield Import(f"{stem}.{alias.name}", node.lineno, lazy, typing_only)
+            yield Import(f"{stem}.{alias.name}", alias.asname or alias.name, node.lineno, lazy, typing_only)
     elif isinstance(node, ast.Call) and _called(node) == "import_module" and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            yield Import(name.value, node.lineno, lazy, typing_only)
+            yield Import(name.value, "", node.lineno, lazy, typing_only)
     for child in ast.iter_child_nodes(node):
         inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and child in node.body
@@ -130,9 +133,9 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
             other = room_of(one.module)
             if other != room and other not in ROOMS[room]:
                 found.append(f"{module}:{one.line} imports {one.module}: {room or 'hopfuse'} may not see {other}")
-            if room == other == "recipes" and not is_package and not one.typing_only:
-                stem = one.module.split(".")[2]
-                if not stem.startswith("_") and stem != module.split(".")[2]:
+            if room == other == "recipes" and module.count(".") >= 3:
+                mine, theirs = module.split(".")[2], [*one.module.split("."), ""][2]
+                if (PACKAGE / "recipes" / theirs).is_dir() and theirs not in ("_parts", mine):
                     found.append(f"{module}:{one.line} imports {one.module}: a recipe may not see another")
         elif top in UNSAFE:
             found.append(f"{module}:{one.line} imports {top}, which runs what it reads")
@@ -144,7 +147,9 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
             ours = ours or (top in ("cupy", "cuda") and one.lazy and module.startswith("hopfuse.backends.cuda."))
             if not ours:
                 found.append(f"{module}:{one.line} imports {top}: {room or 'hopfuse'} may not, or not at its top")
-    return found + [f"{module}:{line} calls {name}" for line, name in unsafe_calls(source, room)]
+    found += [f"{module}:{line} calls {name}" for line, name in unsafe_calls(source, room)]
+    found += private_names(source, module, is_package)
+    return found + recipe_parameters(source, module)
 
 
 def unsafe_calls(source: str, room: str) -> Iterator[tuple[int, str]]:
@@ -162,12 +167,115 @@ def unsafe_calls(source: str, room: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "something with allow_pickle"
 
 
-MODULES = sorted(PACKAGE.rglob("*.py"))
+def private_names(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Private names of another room: imported, or read from what was imported from it."""
+    room, found = room_of(module), []
+    bound: dict[str, str] = {}
+    for one in imports_of(source, module, is_package):
+        if one.module.split(".")[0] != "hopfuse":
+            continue
+        bound[one.name] = one.module if one.name != "hopfuse" else "hopfuse"
+        if room_of(one.module) != room and is_private(one.module):
+            found.append(f"{module}:{one.line} imports {one.module}: private to {room_of(one.module) or 'hopfuse'}")
+    for node in ast.walk(ast.parse(source)):
+        chain = attributes(node)
+        if len(chain) < 2 or chain[0] not in bound:
+            continue
+        dotted = ".".join([bound[chain[0]], *chain[1:]])
+        if room_of(dotted) != room and is_private(dotted) and not is_private(bound[chain[0]]):
+            found.append(f"{module}:{node.lineno} reads {dotted}: private to {room_of(dotted) or 'hopfuse'}")
+    return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: module_name(path, PACKAGE))
-def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
-    assert violations(path.read_text(), module_name(path, PACKAGE), path.name == "__init__.py") == []
+def is_private(dotted: str) -> bool:
+    """Return whether a name below a room is private; rooms whose own names begin so are shared, as the table says."""
+    parts = dotted.split(".")[1:]
+    below = parts[1:] if parts[:1] and parts[0] in {*ROOMS, "_native"} else parts
+    return any(part.startswith("_") and not part.startswith("__") and part not in NAMED_TUPLE for part in below)
+
+
+def attributes(node: ast.AST) -> list[str]:
+    """["a", "b", "c"] for a.b.c; empty where it does not begin with a name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) and parts else []
+
+
+def recipe_parameters(source: str, module: str) -> list[str]:
+    """Functions that take a whole recipe: no room needs the class of one, and the recipes' own helpers take values."""
+    inside = room_of(module) == "recipes"
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        for argument in given:
+            named = set(re.findall(r"\w+", ast.unparse(argument.annotation))) if argument.annotation else set()
+            if named & RECIPES or (inside and (argument.arg == "recipe" or "Recipe" in named)):
+                found.append(f"{module}:{node.lineno} takes a recipe, {argument.arg}: take the values that are used")
+    return found
+
+
+def circles(sources: dict[str, tuple[str, bool]]) -> list[list[str]]:
+    """Files that import each other, by whatever way, at run time or for types: ``{module: (source, is_package)}``."""
+    arrows: dict[str, set[str]] = {}
+    for module, (source, is_package) in sources.items():
+        reached = {one.module for one in imports_of(source, module, is_package)}
+        arrows[module] = {file for name in reached if (file := file_of(name, sources)) not in (None, module)}
+    return [sorted(circle) for circle in strongly_connected(arrows) if len(circle) > 1]
+
+
+def file_of(name: str, sources: dict[str, tuple[str, bool]]) -> str | None:
+    """The module, or the one that the name is read from; the native module is no file of the package."""
+    if name.startswith("hopfuse._native"):
+        return None
+    while name and name not in sources:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def strongly_connected(arrows: dict[str, set[str]]) -> list[set[str]]:
+    """Tarjan's algorithm."""
+    number: dict[str, int] = {}
+    least: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(node: str) -> None:
+        number[node] = least[node] = len(number)
+        stack.append(node)
+        for other in sorted(arrows[node]):
+            if other not in number:
+                visit(other)
+                least[node] = min(least[node], least[other])
+            elif other in stack:
+                least[node] = min(least[node], number[other])
+        if least[node] == number[node]:
+            at = stack.index(node)
+            found.append(set(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(arrows):
+        if node not in number:
+            visit(node)
+    return found
+
+
+FILES = {
+    module_name(path, PACKAGE): (path.read_text(), path.name == "__init__.py") for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+
+def test_a_module_imports_only_what_its_room_may() -> None:
+    found = [one for module, (source, is_package) in FILES.items() for one in violations(source, module, is_package)]
+    assert not found, "\n".join(found)
+
+
+def test_no_file_imports_another_in_a_circle() -> None:
+    found = circles(FILES)
+    assert not found, "\n".join(" <-> ".join(circle) for circle in found)
 
 
 def test_every_room_is_in_the_table() -> None:
@@ -180,9 +288,9 @@ def _is_room(path: Path) -> bool:
     return (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").exists()
 
 
-def test_the_benchmarks_use_no_private_name_of_the_package() -> None:
-    for path in sorted((ROOT / "bench").rglob("*.py")):
-        for one in imports_of(path.read_text(), module_name(path, ROOT / "bench"), path.name == "__init__.py"):
+def test_benchmarks_and_examples_use_no_private_name_of_the_package() -> None:
+    for path in sorted(path for room in ("bench", "examples", "experiments") for path in (ROOT / room).rglob("*.py")):
+        for one in imports_of(path.read_text(), module_name(path, ROOT), path.name == "__init__.py"):
             parts = one.module.split(".")
             private = [part for part in parts[1:] if part.startswith("_") and not part.startswith("__")]
             assert parts[0] != "hopfuse" or not private, f"{path}:{one.line} imports {one.module}"
@@ -222,18 +330,19 @@ PLANTED = [
     ("hopfuse.index.index", "import pyarrow"),
     ("hopfuse.index.index", "import numpy as np\nnp.load('x', allow_pickle=True)"),
     ("hopfuse.index.index", "eval('1')"),
-    ("hopfuse.recipes.phase_graph", "from ..backends import cpu"),
-    ("hopfuse.recipes.phase_graph", "from .. import _native"),
-    ("hopfuse.recipes.phase_graph", "from .other import Other"),
-    ("hopfuse.recipes.phase_graph", "from . import other"),
-    ("hopfuse.recipes.phase_graph", "from pathlib import Path"),
-    ("hopfuse.recipes.phase_graph", "def f():\n    import urllib.request"),
-    ("hopfuse.recipes.phase_graph", "open('file')"),
-    ("hopfuse.recipes.phase_graph", "from ..encoders import Encoder"),
-    ("hopfuse.cli.score", "from .. import _native"),
-    ("hopfuse.cli.score", "from ..backends import explain"),
-    ("hopfuse.cli.score", "import pyarrow"),
-    ("hopfuse.recipes.phase_graph", "from ..lexical import BM25"),
+    ("hopfuse.recipes.phase_graph.core", "from ...backends import cpu"),
+    ("hopfuse.recipes.phase_graph.core", "from ... import _native"),
+    ("hopfuse.recipes.phase_graph.core", "from ..hybrid_rrf.core import HybridRRF"),
+    ("hopfuse.recipes.phase_graph.core", "from .. import hybrid_rrf"),
+    ("hopfuse.recipes.phase_graph.core", "from pathlib import Path"),
+    ("hopfuse.recipes.phase_graph.core", "def f():\n    import urllib.request"),
+    ("hopfuse.recipes.phase_graph.core", "open('file')"),
+    ("hopfuse.recipes.phase_graph.core", "from ...llm import ChatEndpoint"),
+    ("hopfuse.encoders.protocol", "from ..index import Index"),
+    ("hopfuse.cli.run.score", "from ... import _native"),
+    ("hopfuse.cli.run.score", "from ...backends import backend_info"),
+    ("hopfuse.cli.run.score", "import pyarrow"),
+    ("hopfuse.recipes.phase_graph.core", "from ...lexical import BM25"),
     ("hopfuse.index.lexical", "from ..lexical import BM25"),
     ("hopfuse.lexical.bm25", "import bm25s"),
     ("hopfuse.encoders.word_llama", "import wordllama"),
@@ -244,18 +353,21 @@ PLANTED = [
 ]
 
 ALLOWED = [
-    ("hopfuse.types.graph", "import numpy as np\nfrom ..errors import InputError\nfrom ._csr import build_csr"),
+    ("hopfuse.types.graph", "import numpy as np\nfrom ..errors import InputError\nfrom .._arrays.csr import build_csr"),
     ("hopfuse.backends.cuda.cupy_runtime", "def f():\n    import cupy"),
     ("hopfuse.backends.cuda.cublas", "def f():\n    return import_module('cuda.pathfinder')"),
     ("hopfuse.backends.cpu", "from .. import _native"),
     ("hopfuse.ops.ppr", "from ..backends import resolve\nfrom . import dense"),
-    ("hopfuse.index.tables", "def f():\n    import pyarrow"),
+    ("hopfuse.io.tables", "def f():\n    import pyarrow"),
     (
-        "hopfuse.evaluate.rendering",
+        "hopfuse.report.tables",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from rich.table import Table",
     ),
-    ("hopfuse.recipes.phase_graph", "from ._seeding import Seed\nfrom ..index import Index\nfrom ..ops.ppr import ppr"),
-    ("hopfuse.cli.score", "import click\nfrom .. import Hits, Index\nfrom ..recipes import PhaseGraph"),
+    (
+        "hopfuse.recipes.phase_graph.core",
+        "from ._seeding import Seed\nfrom ..index import Index\nfrom ..ops.ppr import ppr",
+    ),
+    ("hopfuse.cli.run.score", "import click\nfrom ... import Hits, Index\nfrom ...recipes import PhaseGraph"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
 ]
 
@@ -268,6 +380,95 @@ def test_a_planted_import_is_caught(module: str, source: str) -> None:
 @pytest.mark.parametrize(("module", "source"), ALLOWED)
 def test_an_allowed_import_is_let_through(module: str, source: str) -> None:
     assert violations(source, module) == []
+
+
+PRIVATE = [
+    "from ..ops._calls import run",
+    "from ..types.hits import _pad",
+    "from ..types import _columns",
+    "def f():\n    from ..ops._calls import run",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..types.hits import _Pad",
+    "from importlib import import_module\nimport_module('hopfuse.ops._calls')",
+    "from ..types import Hits\nHits._make_up(ids)",
+    "from ..types import hits\nx = hits._pad",
+    "from ..types import hits as lists\nx = lists.Hits._pad",
+    "import hopfuse.types.hits\nhopfuse.types.hits._pad(1)",
+    "from .. import _HOMES",
+]
+NOT_PRIVATE = [
+    "from ._parts import run\nfrom . import _more\n_more._deep()",
+    "from ..types import Needs\nNeeds._fields",
+    "from .._validation import check_k\nfrom .._arrays import rows\nrows.gather()",
+    "from ..types import Hits\nHits.__doc__",
+    "from ..types import Hits\ndef f(hits: Hits):\n    return self._hits",
+]
+
+
+@pytest.mark.parametrize("source", PRIVATE)
+def test_a_planted_private_name_is_caught(source: str) -> None:
+    assert len(private_names(source, "hopfuse.recipes.results")) == 1
+    assert len(violations(source, "hopfuse.recipes.results")) >= 1
+
+
+@pytest.mark.parametrize("source", NOT_PRIVATE)
+def test_names_of_the_own_room_and_public_ones_are_let_through(source: str) -> None:
+    assert private_names(source, "hopfuse.recipes.results") == []
+
+
+CIRCLES: list[tuple[dict[str, str], list[list[str]]]] = [
+    ({"a": "from . import b", "b": "from . import a"}, [["a", "b"]]),
+    ({"a": "from .b import f", "b": "def f():\n    from .a import g"}, [["a", "b"]]),
+    (
+        {"a": "from .b import f", "b": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .a import T"},
+        [["a", "b"]],
+    ),
+    ({"a": "from importlib import import_module\nimport_module('hopfuse.b')", "b": "from . import a"}, [["a", "b"]]),
+    ({"a": "from . import b", "b": "from . import c", "c": "from .a import f"}, [["a", "b", "c"]]),
+    (
+        {"a": "from . import b", "b": "from . import a", "c": "from . import d", "d": "from . import c"},
+        [["a", "b"], ["c", "d"]],
+    ),
+    ({"": "from .a import f", "a": "from . import f"}, [["", "a"]]),
+    ({"": "from .a import f", "a": "from . import b", "b": "from . import _native"}, []),
+    ({"a": "from . import b, c", "b": "from . import c", "c": "import numpy"}, []),
+]
+
+
+@pytest.mark.parametrize(("files", "expected"), CIRCLES)
+def test_planted_circles_are_found(files: dict[str, str], expected: list[list[str]]) -> None:
+    sources = {f"hopfuse.{name}".rstrip("."): (source, not name) for name, source in files.items()}
+    found = sorted(circles(sources))
+    assert found == [[f"hopfuse.{name}".rstrip(".") for name in circle] for circle in expected]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("hopfuse.recipes.phase_graph.walk", "def walk(recipe): ..."),
+        ("hopfuse.recipes.phase_graph.walk", "def walk(one: PhaseGraph): ..."),
+        ("hopfuse.recipes.phase_graph.walk", "def walk(k, *, one: Recipe | None = None): ..."),
+        ("hopfuse.recipes.phase_graph.walk", "class Walk:\n    def __init__(self, recipe: Any): ..."),
+        ("hopfuse.recipes.phase_graph.walk", "async def walk(one: 'hf.recipes.PolicyRAG'): ..."),
+        ("hopfuse.recipes.phase_graph.walk", "walk = lambda recipe: recipe.index"),
+        ("hopfuse.diagnose.stability", "def stability(recipe: HybridRRF): ..."),
+        ("hopfuse.cli.judge", "def judge(recipe: Sequence[TripleHybrid]): ..."),
+    ],
+)
+def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -> None:
+    assert len(recipe_parameters(source, module)) == 1
+    assert len(violations(source, module)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("hopfuse.recipes.phase_graph.core", "class PhaseGraph:\n    def search(self, config: PhaseGraphConfig): ..."),
+        ("hopfuse.cli.judge", "def judge(recipe: Recipe): ..."),
+        ("hopfuse.recipes.phase_graph.core", "def rank(index: Index, config: PhaseGraphConfig) -> PhaseGraph: ..."),
+    ],
+)
+def test_configs_and_the_protocol_outside_are_let_through(module: str, source: str) -> None:
+    assert recipe_parameters(source, module) == []
 
 
 # ---- C++ ------------------------------------------------------------------------------------------------------------
@@ -314,9 +515,10 @@ SOURCES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_source_file_includes_only_what_its_room_may(path: Path) -> None:
-    assert cpp_violations(path.read_text(), path.relative_to(ROOT).as_posix()) == []
+def test_a_source_file_includes_only_what_its_room_may() -> None:
+    assert len(SOURCES) > 50
+    found = [one for path in SOURCES for one in cpp_violations(path.read_text(), path.relative_to(ROOT).as_posix())]
+    assert not found, "\n".join(found)
 
 
 def test_the_bindings_hold_no_arithmetic_on_data() -> None:

@@ -14,7 +14,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_table_of_operations_has_every_function() -> None:
     table = README.split("| operation | what it gives |")[1].split("\n\n")[0]
-    elsewhere = {"explain", "memory_estimate", "release", "selftest"}  # of the library itself, not of scores
+    elsewhere = {
+        "backend_info",
+        "estimate_device_memory",
+        "free_device_memory",
+        "selftest",
+    }  # of the library itself, not of scores
     functions = {
         name
         for name in hf.__all__
@@ -34,7 +39,7 @@ def test_every_extra_is_named() -> None:
 
 
 def test_pages_that_it_links_are_there_and_each_recipe_has_one() -> None:
-    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)\)", README))
+    linked = set(re.findall(r"\]\(((?:docs|examples)/[\w-]+\.\w+)\)", README))
     assert [page for page in sorted(linked) if not (ROOT / page).is_file()] == []
     recipes = {"phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
     assert {f"docs/{recipe}.md" for recipe in recipes} <= linked

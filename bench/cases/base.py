@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..settings import Settings
-from ..traffic import Moved
+from ..traffic import Traffic
 
 
 class Workload(ABC):
@@ -42,7 +42,7 @@ class Workload(ABC):
         """The gate for a peer: its answer against hopfuse's, on the queries it answered."""
         raise NotImplementedError
 
-    def moved(self, batch: int, ours: Any) -> Moved | None:
+    def moved(self, batch: int, ours: Any) -> Traffic | None:
         """What the call moved, by formula; None where there is none."""
         return None
 

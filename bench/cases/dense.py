@@ -55,6 +55,6 @@ class Dense(Workload):
         error = gate.rankings("the peer against hopfuse", theirs, expected, 2 * TOLERANCE, 2 * TOLERANCE)
         return proof(batch, error, 2 * TOLERANCE)
 
-    def moved(self, batch: int, ours: Any) -> traffic.Moved:
+    def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         """Every vector's codes of 8 bits, once for the whole batch; a product of each with every query's."""
         return traffic.in_order(self.vectors.size, self.vectors.size * batch)

@@ -58,7 +58,7 @@ class Fusion(Workload):
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
         return self._agree("the peer against hopfuse", ours, theirs)
 
-    def moved(self, batch: int, ours: Any) -> traffic.Moved:
+    def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         """Every entry of every list is read."""
         return traffic.in_order(sum(ENTRY_BYTES * hits.ids.size for hits in self.lists))
 

@@ -1,12 +1,13 @@
-"""Graphs to walk on that have no questions: MuSiQue's, the demo's atlas, and generated ones of any size."""
+"""Graphs to walk on that have no questions: MuSiQue's, the atlas of examples/atlas, and generated ones of any size."""
 
 from __future__ import annotations
 
 import hopfuse as hf
 import numpy as np
 from hopfuse.errors import MissingExtraError
-from hopfuse.extract.atlas import build_atlas
 from numpy.typing import NDArray
+
+from examples.atlas import build_atlas
 
 from ..errors import UnavailableError
 from ..machine import require_memory
@@ -32,14 +33,14 @@ def musique(quick: bool) -> WalkGraph:
 
 
 def atlas(quick: bool) -> WalkGraph:
-    """The typed graph that ``hopfuse demo`` builds from installed packages."""
+    """Return the typed graph that ``examples/atlas`` builds from installed packages."""
     if quick:
         return knowledge_graph(True)
     try:
         made = build_atlas()
     except MissingExtraError as absent:
         raise UnavailableError(str(absent)) from absent
-    return WalkGraph("atlas", made.graph(), made.num_passages)
+    return WalkGraph("atlas", made.graph(), len(made.ids))
 
 
 def generated(stored: int, quick: bool) -> WalkGraph:

@@ -63,7 +63,9 @@ class HippoRag(Workload):
             np.concatenate([self.phrases.nodes[:batch], similar.ids], axis=1),
             np.concatenate([self.phrases.weights[:batch], PASSAGE_WEIGHT * similar.scores], axis=1),
         )
-        return hf.ppr_topk(self.graph, restart, K, among=self.passages, damping=DAMPING, tol=TOL, threads=self.threads)
+        return hf.ppr_topk(
+            self.graph, restart, K, candidates=self.passages, damping=DAMPING, tol=TOL, threads=self.threads
+        )
 
     def restart(self, query: int) -> NDArray[np.float64]:
         """A query's restart (N,), as the paper has it."""

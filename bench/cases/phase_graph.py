@@ -51,26 +51,26 @@ class PhaseGraphWhole(Workload):
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
         """Stage by stage: each pool against the oracle, then the oracle's fusion of those pools."""
         rows = ends(batch)
-        self._check_graph(rows, ours.graph)
-        exact = hf.reference.dense_topk(self.vectors[rows], self.index.corpus, self.recipe.dense_k)
-        gate.rankings("dense pool", _rows(ours.dense, rows), _ranked(exact), DENSE_TOLERANCE, DENSE_TOLERANCE)
-        pools = [_pool(ours.dense, rows), _pool(ours.graph, rows)]
-        alpha = self.recipe.alpha
-        fused = hf.reference.fuse(pools, weights=(alpha, 1.0 - alpha), k=K)
+        self._check_graph(rows, ours.lists["graph"])
+        exact = hf.reference.dense_topk(self.vectors[rows], self.index.corpus, self.recipe.config.dense_k)
+        gate.rankings("dense pool", _rows(ours.lists["dense"], rows), _ranked(exact), DENSE_TOLERANCE, DENSE_TOLERANCE)
+        pools = [_pool(ours.lists["dense"], rows), _pool(ours.lists["graph"], rows)]
+        weights = tuple(self.recipe.config.weights(("dense", "graph")).values())
+        fused = hf.reference.fuse(pools, weights=weights, k=K)
         error = gate.rankings("fused", _rows(ours.hits, rows), _ranked(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
         return proof(len(rows), error, FUSED_TOLERANCE)
 
     def _check_graph(self, rows: list[int], pool: hf.Hits) -> None:
         traced = self.recipe.search(
-            vectors=self.vectors[rows], entities=[self.mentions[q] for q in rows], k=K, explain=True
+            vectors=self.vectors[rows], entities=[self.mentions[q] for q in rows], k=K, trace=True
         )
         for at, row in enumerate(rows):
             seeds = traced.traces[at]["seeds"]
             restart = {self.index.num_passages + seed["entity"]: seed["weight"] for seed in seeds}
             exact = np.zeros((1, self.index.graph.num_nodes))
             if restart:
-                exact = hf.reference.ppr(self.index.graph, [restart], damping=self.recipe.damping)
-            expected = top_k(exact[:, : self.index.num_passages], self.recipe.graph_k, above=0.0)
+                exact = hf.reference.ppr(self.index.graph, [restart], damping=self.recipe.config.damping)
+            expected = top_k(exact[:, : self.index.num_passages], self.recipe.config.graph_k, above=0.0)
             gate.rankings("graph pool", _rows(pool, [row]), expected, GRAPH_TIE, 1e-4)
 
 

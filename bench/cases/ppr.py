@@ -110,5 +110,5 @@ class Ppr(Workload):
         error = gate.rows_l1("the peer against hopfuse", theirs, expected, PEER_TOLERANCE)
         return proof(len(theirs), error, PEER_TOLERANCE)
 
-    def moved(self, batch: int, ours: Any) -> traffic.Moved:
+    def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         return traffic.of_walk(self.graph, ours.iterations)

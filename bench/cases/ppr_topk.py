@@ -29,7 +29,7 @@ class PprTopk(Ppr):
             self.graph,
             self.restart(batch),
             self.k,
-            among=self.passages,
+            candidates=self.passages,
             damping=self.damping,
             tol=self.tol,
             threads=self.threads,

@@ -1,5 +1,6 @@
 // dense_encode and dense_topk for one instruction set. Contract: hopfuse/dense_topk.h.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <new>
@@ -80,9 +81,9 @@ template <class Row>
 void encode_all(const DenseVectors& v, const DenseCodes& out) {
     std::vector<Number> wide(size_t(v.threads) * size_t(v.dim));
     const int64_t tiles = tile_count(v.count);
-#pragma omp parallel for schedule(static) num_threads(v.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile)
-        encode_tile<Row>(v, out, tile, &wide[size_t(thread_index()) * size_t(v.dim)].value);
+    parallel_for(tiles, v.threads, [&](int64_t tile, int thread) {
+        encode_tile<Row>(v, out, tile, &wide[size_t(thread) * size_t(v.dim)].value);
+    });
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -168,30 +169,27 @@ void exhaustive(const Search& search, const std::vector<Query>& chosen) {
     };
     const float least = -std::numeric_limits<float>::infinity();
     if (batch >= threads) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-        for (int64_t i = 0; i < batch; ++i) {
+        return parallel_for(batch, 1, threads, [&](int64_t i, int thread) {
             const int64_t b = chosen[size_t(i)].number;
             const int64_t* ids;
             const int64_t count = rows(b, &ids);
-            Ranked* mine = memory.data() + room * thread_index();
+            Ranked* mine = memory.data() + room * thread;
             TopkBuffer best(mine, q.k, n, least);
             const int64_t scored = score_range<Row>(search, b, ids, 0, count, best);
             search.write(b, mine, rank_best(mine, best.size(), q.k), scored);
-        }
-        return;
+        });
     }
     std::vector<Count> sizes(size_t(threads) * 2);
     for (const Query query : chosen) {
         const int64_t b = query.number;
         const int64_t* ids;
         const int64_t count = rows(b, &ids);
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (int part = 0; part < threads; ++part) {
+        parallel_for(threads, 1, threads, [&](int64_t part, int) {
             TopkBuffer best(memory.data() + room * part, q.k, n, least);
             sizes[size_t(part) * 2 + 1].value =
                 score_range<Row>(search, b, ids, count * part / threads, count * (part + 1) / threads, best);
             sizes[size_t(part) * 2].value = best.size();
-        }
+        });
         int64_t total = 0, scored = 0;
         for (int part = 0; part < threads; ++part) {
             for (int64_t i = 0; i < sizes[size_t(part) * 2].value; ++i)
@@ -259,23 +257,22 @@ void encode_queries(const Search& search, const std::vector<Query>& chosen, std:
     const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP;
     codes.assign(stride * chosen.size(), Code{0});
     out.resize(chosen.size());
-#pragma omp parallel for schedule(static) num_threads(search.queries.threads)
-    for (size_t at = 0; at < chosen.size(); ++at) {
-        const int64_t b = chosen[at].number;
-        int8_t* mine = &codes[stride * at].value;
+    parallel_for(int64_t(chosen.size()), 8, search.queries.threads, [&](int64_t at, int) {
+        const int64_t b = chosen[size_t(at)].number;
+        int8_t* mine = &codes[stride * size_t(at)].value;
         int32_t sum = 0;
         const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
             mine[i] = int8_t(c);
             sum += c;
         });
         const double unit = v.cosine ? double(search.query_norm(b)) : 1.0;
-        out[at] = {mine,
-                   static_cast<float>(double(norms.scale) / unit),
-                   round_up(double(norms.norm) / unit),
-                   round_up(double(norms.error) / unit),
-                   128 * sum,
-                   search.mask(b)};
-    }
+        out[size_t(at)] = {mine,
+                           static_cast<float>(double(norms.scale) / unit),
+                           round_up(double(norms.norm) / unit),
+                           round_up(double(norms.error) / unit),
+                           128 * sum,
+                           search.mask(b)};
+    });
 }
 
 // Id lists as masks of the scan: one that all share, or one for each query.
@@ -313,35 +310,28 @@ void scan(const Search& search, const std::vector<Query>& chosen) {
     encode_queries(search, chosen, codes, queries);
     if (search.has_list()) mask_lists(search, chosen, masks, queries);
     std::vector<Candidates> candidates(size_t(q.threads) * size_t(batch), Candidates(q.k));
-    bool failed = false;
-#pragma omp parallel num_threads(q.threads)
-    {
-        Candidates* mine = &candidates[size_t(thread_index()) * size_t(batch)];
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t tile = 0; tile < tiles; tile += block) {
-            try {
-                const int64_t end = tile + block < tiles ? tile + block : tiles;
-                scan_block(search.corpus, queries.data(), batch, stride, tile, end, groups, mine);
-            } catch (const std::bad_alloc&) {
-#pragma omp atomic write
-                failed = true;
-            }
+    std::atomic<bool> failed{false};
+    parallel_for((tiles + block - 1) / block, 1, q.threads, [&](int64_t at, int thread) {
+        try {
+            const int64_t tile = at * block, end = tile + block < tiles ? tile + block : tiles;
+            Candidates* mine = &candidates[size_t(thread) * size_t(batch)];
+            scan_block(search.corpus, queries.data(), batch, stride, tile, end, groups, mine);
+        } catch (const std::bad_alloc&) {
+            failed = true;
         }
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < batch; ++i) {
-            try {
-                std::vector<Candidate>& all = candidates[size_t(i)].rows();
-                for (int part = 1; part < q.threads; ++part) {
-                    const std::vector<Candidate>& more = candidates[size_t(part) * size_t(batch) + size_t(i)].rows();
-                    all.insert(all.end(), more.begin(), more.end());
-                }
-                rescore<Row>(search, chosen[size_t(i)].number, all);
-            } catch (const std::bad_alloc&) {
-#pragma omp atomic write
-                failed = true;
+    });
+    parallel_for(batch, 1, q.threads, [&](int64_t i, int) {
+        try {
+            std::vector<Candidate>& all = candidates[size_t(i)].rows();
+            for (int part = 1; part < q.threads; ++part) {
+                const std::vector<Candidate>& more = candidates[size_t(part) * size_t(batch) + size_t(i)].rows();
+                all.insert(all.end(), more.begin(), more.end());
             }
+            rescore<Row>(search, chosen[size_t(i)].number, all);
+        } catch (const std::bad_alloc&) {
+            failed = true;
         }
-    }
+    });
     if (failed) throw std::bad_alloc();
 }
 
@@ -385,7 +375,11 @@ Status dense_encode(const DenseVectors& vectors, DenseCodes codes) {
 Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const DenseHits& hits) {
     if (queries.k < 1 || queries.threads < 1) return Status::bad_argument;
     try {
-        const Search search{corpus, queries, hits};
+        constexpr int64_t grain = 1 << 20;  // products of codes
+        DenseQueries limited = queries;
+        const int64_t products = queries.batch * corpus.vectors.count * corpus.vectors.dim;
+        limited.threads = threads_worth(products, grain, queries.threads);
+        const Search search{corpus, limited, hits};
         switch (corpus.vectors.type) {
             case DenseType::float32: return search_with<Float32Row>(search), Status::ok;
             case DenseType::float16: return search_with<Float16Row>(search), Status::ok;

@@ -47,8 +47,8 @@ Status dice_f32(const DiceArgs& args) {
     try {
         const size_t units = size_t(args.units);
         std::vector<Mark> marks(units * size_t(args.threads), Mark{0});
-#pragma omp parallel for schedule(dynamic, 1) num_threads(args.threads)
-        for (int64_t b = 0; b < args.batch; ++b) score_query(args, b, marks.data() + units * size_t(thread_index()));
+        parallel_for(args.batch, 1, args.threads,
+                     [&](int64_t b, int thread) { score_query(args, b, marks.data() + units * size_t(thread)); });
         return Status::ok;
     } catch (const std::bad_alloc&) {
         return Status::out_of_memory;

@@ -261,26 +261,24 @@ void fuse_query(const FuseArgs& args, int64_t b, ScoreDocuments score, Scratch& 
 Status fuse(const FuseArgs& args) {
     const ScoreDocuments score = scorer(args.method);
     if (score == nullptr) return Status::bad_argument;
+    constexpr int64_t grain = 1 << 10;  // entries of lists
+    const int64_t entries = args.batch * int64_t(most_entries(args));
+    const int threads = threads_worth(entries, grain, args.threads);
     std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
-    scratch.reserve(size_t(args.threads));
-    while (scratch.size() < size_t(args.threads)) scratch.emplace_back(args, most_entries(args));
-#pragma omp parallel num_threads(args.threads)
-    {
-        Scratch& mine = scratch[size_t(thread_index())];
-#pragma omp for schedule(dynamic, 16)
-        for (int64_t b = 0; b < args.batch; ++b) fuse_query(args, b, score, mine);
-    }
+    scratch.reserve(size_t(threads));
+    while (scratch.size() < size_t(threads)) scratch.emplace_back(args, most_entries(args));
+    parallel_for(args.batch, 16, threads,
+                 [&](int64_t b, int thread) { fuse_query(args, b, score, scratch[size_t(thread)]); });
     return Status::ok;
 }
 
 }  // namespace
 
 Status calibrate_f32(const CalibrateArgs& args) {
-#pragma omp parallel for schedule(dynamic, 16) num_threads(args.threads)
-    for (int64_t b = 0; b < args.batch; ++b) {
+    parallel_for(args.batch, 16, args.threads, [&](int64_t b, int) {
         const int64_t row = b * args.width;
         calibrate_row(Alone{}, args.scores + row, args.counts[b], args.width, args.rule, args.out + row);
-    }
+    });
     return Status::ok;
 }
 

@@ -135,12 +135,8 @@ Status rerank(const IsingArgs& args) {
     std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
     scratch.reserve(size_t(threads));
     while (scratch.size() < size_t(threads)) scratch.emplace_back(entries, width);
-#pragma omp parallel num_threads(threads)
-    {
-        Scratch& mine = scratch[size_t(thread_index())];
-#pragma omp for schedule(dynamic, 4)
-        for (int64_t b = 0; b < args.batch; ++b) rerank_query(args, b, mine);
-    }
+    parallel_for(args.batch, 4, threads,
+                 [&](int64_t b, int thread) { rerank_query(args, b, scratch[size_t(thread)]); });
     return Status::ok;
 }
 

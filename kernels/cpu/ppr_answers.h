@@ -57,9 +57,9 @@ void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int
 // Rows of `scores` from the block's lanes, in the caller's node order.
 template <int L>
 void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
         write_nodes<L>(block, write, block.tile_begin(tile), block.tile_end(tile), scores);
+    });
 }
 
 // A block's lists, k + 1 hits of each lane, how many there are, their errors, and whether they are proven.

@@ -7,6 +7,7 @@
 #include "hopfuse/ppr.h"
 #include "hopfuse/scalar.h"
 #include "simd.h"
+#include "threads.h"
 #include "workspace.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -176,9 +177,9 @@ void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, 
     int chosen[L], count = 0;
     for (int lane = 0; lane < L; ++lane)
         if (lanes[lane]) chosen[count++] = lane;
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t row = 0; row < block.graph.num_nodes; ++row)
+    parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
         for (int i = 0; i < count; ++i) to[row * L + chosen[i]] = from[row * L + chosen[i]];
+    });
 }
 
 // Takes the stopping lanes of `from` into `result`. Where no lane goes on, the lanes captured before are copied

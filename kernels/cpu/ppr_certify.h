@@ -47,8 +47,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     double floor[L];
     for (int lane = 0; lane < L; ++lane) floor[lane] = by_proof[lane] ? -std::numeric_limits<double>::infinity() : 0.0;
     const D<L> least = D<L>::load(floor);
-#pragma omp parallel for schedule(static) num_threads(q.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile) {
+    parallel_for(tiles, q.threads, [&](int64_t tile, int) {
         D<L> sum = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
             const int64_t row = row_of_node(block.graph, node);
@@ -56,14 +55,13 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
             sum = D<L>::fma(y, node_weight64<L>(block, row), sum);
         }
         D<L>::store(block.tile64 + tile * 2 * L, sum);
-    }
+    });
     double total[L];
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, total);
     for (int lane = 0; lane < L; ++lane)
         total[lane] = by_proof[lane] ? 1.0 : (total[lane] > 0.0 ? 1.0 / total[lane] : 0.0);
     const D<L> factor = D<L>::load(total);
-#pragma omp parallel for schedule(static) num_threads(q.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile) {
+    parallel_for(tiles, q.threads, [&](int64_t tile, int) {
         D<L> sum = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
             const int64_t row = row_of_node(block.graph, node);
@@ -75,7 +73,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
             sum = D<L>::fma(D<L>::widen(x), lost_share<L>(block, row), sum);
         }
         D<L>::store(block.tile64 + tile * 2 * L, sum);
-    }
+    });
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
 }
 
@@ -201,8 +199,7 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
 // Each tile's sum of |r|, in internal order, and largest bound, in tile64.
 template <int L>
 void residual_tiles(PprBlock<L>& block, const Residual<L>& shared) {
-#pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
+    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t tile, int) {
         Residual<L> residual = shared;
         residual.rows.later = block.graph.indices + entries_ahead(block.graph, block.tile_end(tile));
         D<L> sum = D<L>::zero();
@@ -210,18 +207,17 @@ void residual_tiles(PprBlock<L>& block, const Residual<L>& shared) {
                          [&](int64_t, D<L> r) { sum = D<L>::add(sum, r); });
         D<L>::store(block.tile64 + tile * 2 * L, sum);
         D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);
-    }
+    });
 }
 
 // The same where windows have an order of their own.
 template <int L>
 void residual_windows(PprBlock<L>& block, const Residual<L>& shared) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(block.queries.threads)
-    for (int64_t window = 0; window < block.num_windows(); ++window) {
+    parallel_for(block.num_windows(), 1, block.queries.threads, [&](int64_t window, int thread) {
         Residual<L> residual = shared;
         const int64_t begin = window * PPR_WINDOW, end = block.window_end(window);
         residual.rows.later = block.graph.indices + entries_ahead(block.graph, end);
-        double* const residuals = block.scratch_of(thread_index()) - begin * L;
+        double* const residuals = block.scratch_of(thread) - begin * L;
         residual_rows<L>(residual, begin, end, [&](int64_t row, D<L> r) { D<L>::store(residuals + row * L, r); });
         for (int64_t tile = begin / PPR_TILE; tile * PPR_TILE < end; ++tile) {
             D<L> sum = D<L>::zero();
@@ -230,7 +226,7 @@ void residual_windows(PprBlock<L>& block, const Residual<L>& shared) {
             D<L>::store(block.tile64 + tile * 2 * L, sum);
             D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);  // of the window: the same in the end
         }
-    }
+    });
 }
 
 // The bounds that follow from r. Where `improved` is given it receives fl(x^ + r).
@@ -258,15 +254,14 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
 template <int L>
 void lost_mass(PprBlock<L>& block, double* lost) {
     const int64_t tiles = block.num_tiles;
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < tiles; ++tile) {
+    parallel_for(tiles, block.queries.threads, [&](int64_t tile, int) {
         D<L> sum = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
             const int64_t row = row_of_node(block.graph, node);
             sum = D<L>::fma(D<L>::widen(block.result + row * L), lost_share<L>(block, row), sum);
         }
         D<L>::store(block.tile64 + tile * 2 * L, sum);
-    }
+    });
     sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
 }
 
@@ -282,10 +277,10 @@ void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& cer
     if (!any()) return;
     certify<L>(block, lost, block.current);
     for (int step = 0; step < PPR_POLISH_STEPS && any(); ++step) {
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-        for (int64_t row = 0; row < block.graph.num_nodes; ++row)
+        parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
             for (int lane = 0; lane < L; ++lane)
                 if (!open[lane]) block.current[row * L + lane] = block.result[row * L + lane];
+        });
         float* swap = block.current;
         block.current = block.result, block.result = swap;
         lost_mass<L>(block, lost);

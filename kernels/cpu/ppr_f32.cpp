@@ -140,12 +140,11 @@ Status refine_few(const PprGraph& graph, PprQueries queries, const Outputs& out,
     if (!setup_block<L>(block)) return Status::out_of_memory;
     block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
     if (block.correction == nullptr) return Status::out_of_memory;
-#pragma omp parallel for schedule(static) num_threads(queries.threads)
-    for (int64_t row = 0; row < graph.num_nodes; ++row) {
+    parallel_for(graph.num_nodes, queries.threads, [&](int64_t row, int) {
         const int64_t node = node_of_row(graph, row);
         for (int lane = 0; lane < L; ++lane)
             block.result[row * L + lane] = lane < count ? x[lane * graph.num_nodes + node] : 0.0f;
-    }
+    });
     const double lost[L] = {};
     bool open[L];
     for (int lane = 0; lane < L; ++lane) open[lane] = lane < count;
@@ -167,11 +166,10 @@ Status refine_apart(const PprBlock<L>& block, const Outputs& out, const bool* op
     int64_t query[L];
     for (int lane = 0; lane < L; ++lane)
         if (open[lane]) query[moved] = block.query[lane], lanes[moved++] = lane;
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t node = 0; node < graph.num_nodes; ++node) {
+    parallel_for(graph.num_nodes, block.queries.threads, [&](int64_t node, int) {
         const float* from = block.result + row_of_node(graph, node) * L;
         for (int i = 0; i < count; ++i) x[i * graph.num_nodes + node] = from[lanes[i]];
-    }
+    });
     switch (fewest_lanes(count)) {
         case 16: return refine_few<16>(graph, block.queries, out, block.work, query, count, x);
         case 8: return refine_few<8>(few, block.queries, out, block.work, query, count, x);

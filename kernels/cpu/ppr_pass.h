@@ -239,24 +239,22 @@ PassSums<L> pass_rows(const PprBlock<L>& shared, const float* damping, const flo
 // Leaves the tiles' L1 residuals, deg |z - y| summed in internal order, and largest |z - y| in tile32 when `measure` is set.
 template <int L, class Edges, Rows rows>
 void pass_tiles(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
-#pragma omp parallel for schedule(dynamic, 8) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
+    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t tile, int) {
         const PassSums<L> sums = pass_rows<L, Edges, rows>(block, damping, omega, measure, nullptr,
                                                            block.tile_begin(tile), block.tile_end(tile));
         if (block.pass == 1 && !block.near_is_known()) block.near[tile] = sums.near;
-        if (!measure) continue;
+        if (!measure) return;
         F<L>::store(block.tile32 + tile * 2 * L, sums.residual);
         F<L>::store(block.tile32 + tile * 2 * L + L, sums.largest);
-    }
+    });
 }
 
 // The same where windows have an order of their own, and the pass measures.
 template <int L, class Edges, Rows rows>
 void pass_windows(const PprBlock<L>& block, const float* damping, const float* omega) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(block.queries.threads)
-    for (int64_t window = 0; window < block.num_windows(); ++window) {
+    parallel_for(block.num_windows(), 1, block.queries.threads, [&](int64_t window, int thread) {
         const int64_t begin = window * PPR_WINDOW, end = block.window_end(window);
-        float* gaps = reinterpret_cast<float*>(block.scratch_of(thread_index())) - begin * L;
+        float* gaps = reinterpret_cast<float*>(block.scratch_of(thread)) - begin * L;
         F<L> largest = F<L>::zero();
         for (int64_t chunk = begin / PPR_TILE; chunk * PPR_TILE < end; ++chunk) {
             const PassSums<L> sums = pass_rows<L, Edges, rows>(block, damping, omega, true, gaps,
@@ -273,7 +271,7 @@ void pass_windows(const PprBlock<L>& block, const float* damping, const float* o
             F<L>::store(block.tile32 + tile * 2 * L, sum);
             F<L>::store(block.tile32 + tile * 2 * L + L, largest);  // of the window: the same in the end
         }
-    }
+    });
 }
 
 template <int L, class Edges, Rows rows>

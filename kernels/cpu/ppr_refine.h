@@ -71,16 +71,14 @@ bool refine(PprBlock<L>& block, const bool* open, const double* lost, PprCertifi
     if (!solved || !every_row || !rank) return false;
     float keep[L];
     for (int lane = 0; lane < L; ++lane) keep[lane] = open[lane] ? 1.0f : 0.0f;
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t row = 0; row < nodes; ++row) {
+    parallel_for(nodes, block.queries.threads, [&](int64_t row, int) {
         const F<L> start = F<L>::mul(F<L>::load(block.correction + row * L), F<L>::load(keep));
         F<L>::store(block.correction + row * L, start);
         F<L>::store(block.current + row * L, start);
         F<L>::store(block.next + row * L, F<L>::zero());
-    }
+    });
     solve_correction<L>(block, open, every_row, rank, solved);
-#pragma omp parallel for schedule(static) num_threads(block.queries.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile) {
+    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
         D<L> lacking = D<L>::zero();
         for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
             const int64_t row = row_of_node(block.graph, node);
@@ -95,7 +93,7 @@ bool refine(PprBlock<L>& block, const bool* open, const double* lost, PprCertifi
             lacking = D<L>::add(lacking, D<L>::abs(D<L>::widen(rest)));
         }
         D<L>::store(block.tile64 + tile * 2 * L, lacking);
-    }
+    });
     double lacking[L];
     sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, lacking);
     block.remainder = solved;

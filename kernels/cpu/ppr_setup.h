@@ -31,15 +31,15 @@ template <int L>
 void spread_mask(const PprBlock<L>& block, float* mask) {
     const PprQueries& q = block.queries;
     const int64_t n = block.graph.num_nodes;
-#pragma omp parallel for schedule(static) num_threads(q.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+    parallel_for(block.num_tiles, q.threads, [&](int64_t tile, int) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             for (int lane = 0; lane < L; ++lane) {
-                const int64_t b = q.allowed_shared ? 0 : block.query[lane];
+                const int64_t b = q.allow_shared ? 0 : block.query[lane];
                 const int64_t node = node_of_row(block.graph, row);
-                const bool allowed = q.allowed == nullptr || (block.query[lane] >= 0 && q.allowed[b * n + node] != 0);
+                const bool allowed = q.allow == nullptr || (block.query[lane] >= 0 && q.allow[b * n + node] != 0);
                 mask[row * L + lane] = allowed ? 1.0f : 0.0f;
             }
+    });
 }
 
 // Summed weight from row u to allowed nodes, one type, in ascending order of the target.
@@ -69,7 +69,7 @@ void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32
     double joint[L] = {};
     for (int t = 0; t < types; ++t) {
         double degree[L];
-        if (q.allowed != nullptr) {
+        if (q.allow != nullptr) {
             D<L>::store(degree, masked_degree<L>(block, mask, u, t));
         } else {
             for (int lane = 0; lane < L; ++lane) degree[lane] = block.graph.degree[u * types + t];
@@ -107,7 +107,7 @@ template <int L>
 bool setup_degrees(PprBlock<L>& block) {
     const PprGraph& g = block.graph;
     const PprQueries& q = block.queries;
-    block.per_lane = q.allowed != nullptr || (q.eta != nullptr && !q.per_type);
+    block.per_lane = q.allow != nullptr || (q.eta != nullptr && !q.per_type);
     if (!block.per_lane) {
         block.scale32 = g.scale32, block.unscale32 = g.unscale32;
         block.scale64 = g.scale64, block.unscale64 = g.unscale64;
@@ -120,14 +120,14 @@ bool setup_degrees(PprBlock<L>& block) {
     double* scale64 = block.work.template reserve<double>(slot_scale64, scales);
     double* unscale64 = block.work.template reserve<double>(slot_unscale64, nodes);
     if (!scale32 || !unscale32 || !scale64 || !unscale64) return false;
-    float* mask = q.allowed == nullptr ? block.next : block.work.template reserve<float>(slot_mask, nodes);
+    float* mask = q.allow == nullptr ? block.next : block.work.template reserve<float>(slot_mask, nodes);
     if (mask == nullptr) return false;
     spread_mask<L>(block, mask);
-    if (q.allowed != nullptr) block.mask32 = mask;
-#pragma omp parallel for schedule(dynamic, 8) num_threads(q.threads)
-    for (int64_t tile = 0; tile < block.num_tiles; ++tile)
+    if (q.allow != nullptr) block.mask32 = mask;
+    parallel_for(block.num_tiles, 8, q.threads, [&](int64_t tile, int) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
             degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64);
+    });
     D<L> volume = D<L>::zero();  // in node order, as the volume of a whole graph
     for (int64_t node = 0; node < g.num_nodes && !q.per_type; ++node) {
         const int64_t row = row_of_node(g, node);

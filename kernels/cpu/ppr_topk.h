@@ -32,11 +32,11 @@ HF_INLINE float ranked_score(const PprBlock<L>& block, const Ranking<L>& ranking
 }
 
 inline int64_t candidate_count(const PprGraph& graph, const PprTopk& top) {
-    return top.among == nullptr ? graph.num_nodes : top.num_among;
+    return top.candidates == nullptr ? graph.num_nodes : top.num_candidates;
 }
 
 inline int64_t candidate_row(const PprGraph& graph, const PprTopk& top, int64_t i) {
-    return top.among == nullptr ? i : row_of_node(graph, top.among[i]);
+    return top.candidates == nullptr ? i : row_of_node(graph, top.candidates[i]);
 }
 
 // Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,).
@@ -52,50 +52,44 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
     const float least = std::numeric_limits<float>::denorm_min();
     int64_t* sizes = block.work.template reserve<int64_t>(slot_selected, size_t(threads) * L);
     if (sizes == nullptr) return false;
-#pragma omp parallel num_threads(threads)
-    {
-#pragma omp for schedule(static)
-        for (int part = 0; part < threads; ++part) {
-            TopkBuffer best[L];
-            float threshold[L];
-            for (int lane = 0; lane < L; ++lane) {
-                best[lane] =
-                    TopkBuffer(memory + (int64_t{part} * L + lane) * room, want, candidates / threads + 1, least);
-                threshold[lane] = active[lane] ? least : std::numeric_limits<float>::infinity();
-            }
-            const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
-            for (int64_t i = begin; i < end; ++i) {
-                const int64_t row = candidate_row(block.graph, top, i);
-                const F<L> x = ranked_scores<L>(block, ranking, row);
-                uint32_t hits = F<L>::ge(x, F<L>::load(threshold));
-                if (hits == 0) continue;
-                float score[L];
-                F<L>::store(score, x);
-                for (; hits != 0; hits &= hits - 1) {
-                    const int lane = __builtin_ctz(hits);
-                    best[lane].push(score[lane], block.graph.node_of[row]);
-                    threshold[lane] = best[lane].threshold();
-                }
-            }
-            for (int lane = 0; lane < L; ++lane) {
-                best[lane].shrink();
-                sizes[part * L + lane] = best[lane].size();
-            }
-        }
-#pragma omp for schedule(dynamic, 1)
+    parallel_for(threads, 1, threads, [&](int64_t part, int) {
+        TopkBuffer best[L];
+        float threshold[L];
         for (int lane = 0; lane < L; ++lane) {
-            found[lane] = 0;
-            if (!active[lane]) continue;
-            Ranked* all = merged + int64_t{lane} * threads * room;
-            int64_t total = 0;
-            for (int part = 0; part < threads; ++part) {
-                const Ranked* from = memory + (int64_t{part} * L + lane) * room;
-                for (int64_t i = 0; i < sizes[part * L + lane]; ++i) all[total++] = from[i];
-            }
-            found[lane] = rank_best(all, total, want);
-            for (int64_t i = 0; i < found[lane]; ++i) selected[lane * want + i] = all[i];
+            best[lane] = TopkBuffer(memory + (part * L + lane) * room, want, candidates / threads + 1, least);
+            threshold[lane] = active[lane] ? least : std::numeric_limits<float>::infinity();
         }
-    }
+        const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = candidate_row(block.graph, top, i);
+            const F<L> x = ranked_scores<L>(block, ranking, row);
+            uint32_t hits = F<L>::ge(x, F<L>::load(threshold));
+            if (hits == 0) continue;
+            float score[L];
+            F<L>::store(score, x);
+            for (; hits != 0; hits &= hits - 1) {
+                const int lane = __builtin_ctz(hits);
+                best[lane].push(score[lane], block.graph.node_of[row]);
+                threshold[lane] = best[lane].threshold();
+            }
+        }
+        for (int lane = 0; lane < L; ++lane) {
+            best[lane].shrink();
+            sizes[part * L + lane] = best[lane].size();
+        }
+    });
+    parallel_for(L, 1, threads, [&](int64_t lane, int) {
+        found[lane] = 0;
+        if (!active[lane]) return;
+        Ranked* all = merged + lane * threads * room;
+        int64_t total = 0;
+        for (int part = 0; part < threads; ++part) {
+            const Ranked* from = memory + (part * L + lane) * room;
+            for (int64_t i = 0; i < sizes[part * L + lane]; ++i) all[total++] = from[i];
+        }
+        found[lane] = rank_best(all, total, want);
+        for (int64_t i = 0; i < found[lane]; ++i) selected[lane * want + i] = all[i];
+    });
     return true;
 }
 
@@ -133,8 +127,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
         float v[L];
     };
     std::vector<Reach> best(size_t(threads), Reach{});
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int part = 0; part < threads; ++part) {
+    parallel_for(threads, 1, threads, [&](int64_t part, int) {
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
         F<L> mine = F<L>::zero();
         for (int64_t i = begin; i < end; ++i) {
@@ -159,7 +152,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             mine = F<L>::max(mine, F<L>::load(values));
         }
         F<L>::store(best[size_t(part)].v, mine);
-    }
+    });
     for (int lane = 0; lane < L; ++lane) {
         float most = 0.0f;
         for (int part = 0; part < threads; ++part) {

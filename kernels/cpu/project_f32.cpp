@@ -101,11 +101,11 @@ void write_tile(const Block<L>& block, float* out, int64_t row, int count, const
 
 template <int L>
 void write_scores(const Block<L>& block, float* out) {
-#pragma omp parallel for schedule(static, 1) num_threads(block.parts)
-    for (int32_t part = 0; part < block.parts; ++part)
+    parallel_for(block.parts, 1, block.args.threads, [&](int64_t part, int) {
         project_part<L>(block, part, [&](int64_t row, int count, const float (&tile)[TILE][L]) {
             write_tile<L>(block, out, row, count, tile);
         });
+    });
 }
 
 // Where the best of a part and lane stand; a part sees no more than its own rows.
@@ -182,10 +182,9 @@ bool keep_best(const Block<L>& block, Workspace& work, const ProjectHits& hits) 
     lists.merged = work.reserve<Ranked>(slot_merged, room);
     lists.sizes = work.reserve<int64_t>(slot_sizes, size_t(block.parts) * L);
     if (lists.best == nullptr || lists.merged == nullptr || lists.sizes == nullptr) return false;
-#pragma omp parallel for schedule(static, 1) num_threads(block.parts)
-    for (int32_t part = 0; part < block.parts; ++part) keep_part<L>(lists, part);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(block.parts)
-    for (int64_t lane = 0; lane < block.count; ++lane) write_hits<L>(lists, static_cast<int>(lane), hits);
+    parallel_for(block.parts, 1, block.args.threads, [&](int64_t part, int) { keep_part<L>(lists, part); });
+    parallel_for(block.count, 1, block.args.threads,
+                 [&](int64_t lane, int) { write_hits<L>(lists, static_cast<int>(lane), hits); });
     return true;
 }
 
@@ -193,15 +192,14 @@ bool keep_best(const Block<L>& block, Workspace& work, const ProjectHits& hits) 
 void put_side_by_side(const ProjectArgs& args, int64_t first, int64_t count, float* state) {
     const int64_t columns = args.incidence.columns, whole = columns / TILE;
     const float zeros[TILE] = {};
-#pragma omp parallel for schedule(static) num_threads(args.threads)
-    for (int64_t tile = 0; tile < whole; ++tile) {
+    parallel_for(whole, args.threads, [&](int64_t tile, int) {
         const float* from[LANES];
         float* to[TILE];
         for (int lane = 0; lane < LANES; ++lane)
             from[lane] = lane < count ? args.scores + (first + lane) * columns + tile * TILE : zeros;
         for (int i = 0; i < TILE; ++i) to[i] = state + (tile * TILE + i) * LANES;
         transpose_16(from, to);
-    }
+    });
     for (int64_t column = whole * TILE; column < columns; ++column)
         for (int lane = 0; lane < LANES; ++lane)
             state[column * LANES + lane] = lane < count ? args.scores[(first + lane) * columns + column] : 0.0f;

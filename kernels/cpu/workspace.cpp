@@ -4,6 +4,10 @@
 #include <mutex>
 #include <new>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define HOPFUSE_HAS_FORK
+#endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -15,9 +19,28 @@ namespace {
 constexpr size_t huge_page = size_t{1} << 21;
 constexpr int max_idle = 16;
 
-std::mutex pool_mutex;
-Workspace* idle[max_idle];
-int idle_count = 0;
+struct Idle {
+    std::mutex mutex;
+    Workspace* workspaces[max_idle] = {};
+    int count = 0;
+};
+
+// A forked child has no thread that could give a lock or a workspace back: it starts with none of either.
+alignas(Idle) unsigned char storage[sizeof(Idle)];
+
+void make_idle() { new (storage) Idle; }
+
+Idle& idle() {
+    static const bool made = [] {
+        make_idle();
+#if defined(HOPFUSE_HAS_FORK)
+        pthread_atfork(nullptr, nullptr, make_idle);
+#endif
+        return true;
+    }();
+    static_cast<void>(made);
+    return *std::launder(reinterpret_cast<Idle*>(storage));
+}
 
 void* allocate(size_t bytes) {
     const size_t alignment = bytes >= huge_page ? huge_page : 64;
@@ -56,8 +79,9 @@ size_t Workspace::bytes() const {
 
 WorkspaceLease::WorkspaceLease() : workspace_(nullptr) {
     {
-        const std::lock_guard<std::mutex> lock(pool_mutex);
-        if (idle_count > 0) workspace_ = idle[--idle_count];
+        Idle& from = idle();
+        const std::lock_guard<std::mutex> lock(from.mutex);
+        if (from.count > 0) workspace_ = from.workspaces[--from.count];
     }
     if (workspace_ == nullptr) workspace_ = new (std::nothrow) Workspace;
 }
@@ -65,9 +89,10 @@ WorkspaceLease::WorkspaceLease() : workspace_(nullptr) {
 WorkspaceLease::~WorkspaceLease() {
     if (workspace_ == nullptr) return;
     {
-        const std::lock_guard<std::mutex> lock(pool_mutex);
-        if (idle_count < max_idle) {
-            idle[idle_count++] = workspace_;
+        Idle& to = idle();
+        const std::lock_guard<std::mutex> lock(to.mutex);
+        if (to.count < max_idle) {
+            to.workspaces[to.count++] = workspace_;
             return;
         }
     }
@@ -75,15 +100,17 @@ WorkspaceLease::~WorkspaceLease() {
 }
 
 size_t idle_workspace_bytes() {
-    const std::lock_guard<std::mutex> lock(pool_mutex);
+    Idle& held = idle();
+    const std::lock_guard<std::mutex> lock(held.mutex);
     size_t total = 0;
-    for (int i = 0; i < idle_count; ++i) total += idle[i]->bytes();
+    for (int i = 0; i < held.count; ++i) total += held.workspaces[i]->bytes();
     return total;
 }
 
 void release_workspaces() {
-    const std::lock_guard<std::mutex> lock(pool_mutex);
-    while (idle_count > 0) delete idle[--idle_count];
+    Idle& held = idle();
+    const std::lock_guard<std::mutex> lock(held.mutex);
+    while (held.count > 0) delete held.workspaces[--held.count];
 }
 
 }  // namespace hopfuse

@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 
 if TYPE_CHECKING:
-    from . import adapters, encoders, evaluate, extract, fusion, lexical, recipes, reference, types
-    from .backends import explain
-    from .backends.selftest import SelfTest, selftest
+    from . import (
+        adapters,
+        diagnose,
+        encoders,
+        evaluate,
+        extract,
+        fusion,
+        lexical,
+        recipes,
+        reference,
+        report,
+        types,
+    )
+    from .backends import backend_info
     from .index import Index
     from .ops.calibration import calibrate
     from .ops.calibrator import Calibrator
@@ -19,11 +30,12 @@ if TYPE_CHECKING:
     from .ops.dice import dice_scores
     from .ops.fusion import fuse
     from .ops.ising import ising_rerank
-    from .ops.memory import MemoryEstimate, memory_estimate, release
+    from .ops.memory import MemoryEstimate, estimate_device_memory, free_device_memory
     from .ops.ppr import ppr, ppr_topk
     from .ops.projection import project, project_topk
-    from .ops.seeding import seed_hits
-    from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds, Triples
+    from .ops.seeding import add_passage_seeds
+    from .ops.selftest import SelfTest, selftest
+    from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds
 
 __version__ = "0.1.0"
 
@@ -42,30 +54,31 @@ __all__ = [
     "PprResult",
     "Seeds",
     "SelfTest",
-    "Triples",
     "adapters",
+    "add_passage_seeds",
+    "backend_info",
     "calibrate",
     "capture",
     "dense_topk",
+    "diagnose",
     "dice_scores",
     "encoders",
     "errors",
+    "estimate_device_memory",
     "evaluate",
-    "explain",
     "extract",
+    "free_device_memory",
     "fuse",
     "fusion",
     "ising_rerank",
     "lexical",
-    "memory_estimate",
     "ppr",
     "ppr_topk",
     "project",
     "project_topk",
     "recipes",
     "reference",
-    "release",
-    "seed_hits",
+    "report",
     "selftest",
     "types",
 ]
@@ -73,15 +86,27 @@ __all__ = [
 #: Where each public name lives: a module of the package, or None for a room, which is a module itself.
 _HOMES: dict[str, str | None] = {
     **dict.fromkeys(
-        ("adapters", "encoders", "evaluate", "extract", "fusion", "lexical", "recipes", "reference", "types")
+        (
+            "adapters",
+            "diagnose",
+            "encoders",
+            "evaluate",
+            "extract",
+            "fusion",
+            "lexical",
+            "recipes",
+            "reference",
+            "report",
+            "types",
+        )
     ),
     **dict.fromkeys(
-        ("Corpus", "Facts", "Graph", "Hits", "Incidence", "LabelSets", "PprHits", "PprResult", "Seeds", "Triples"),
+        ("Corpus", "Facts", "Graph", "Hits", "Incidence", "LabelSets", "PprHits", "PprResult", "Seeds"),
         "types",
     ),
-    **dict.fromkeys(("MemoryEstimate", "memory_estimate", "release"), "ops.memory"),
+    **dict.fromkeys(("MemoryEstimate", "estimate_device_memory", "free_device_memory"), "ops.memory"),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
-    **dict.fromkeys(("SelfTest", "selftest"), "backends.selftest"),
+    **dict.fromkeys(("SelfTest", "selftest"), "ops.selftest"),
     **dict.fromkeys(("ppr", "ppr_topk"), "ops.ppr"),
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
     "Calibrator": "ops.calibrator",
@@ -89,10 +114,10 @@ _HOMES: dict[str, str | None] = {
     "calibrate": "ops.calibration",
     "dense_topk": "ops.dense",
     "dice_scores": "ops.dice",
-    "explain": "backends",
+    "backend_info": "backends",
     "fuse": "ops.fusion",
     "ising_rerank": "ops.ising",
-    "seed_hits": "ops.seeding",
+    "add_passage_seeds": "ops.seeding",
 }
 
 

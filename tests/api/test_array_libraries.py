@@ -64,8 +64,8 @@ def test_every_result_of_ppr_is_of_the_library_that_restart_came_from(library: A
 def test_every_result_of_ppr_topk_is_of_the_library_that_restart_came_from(library: Any) -> None:
     dense = np.array([[1.0, 0, 0, 0, 0], [0, 0, 0, 2.0, 0]], np.float32)
     among = np.array([True, True, True, False, True])
-    expected = hf.ppr_topk(graph(), dense, 3, among=among)
-    hits = hf.ppr_topk(graph(), library(dense), 3, among=library(among), allowed_nodes=library(np.ones(5, bool)))
+    expected = hf.ppr_topk(graph(), dense, 3, candidates=among)
+    hits = hf.ppr_topk(graph(), library(dense), 3, candidates=library(among), allow=library(np.ones(5, bool)))
     for name in ("ids", "scores", "counts", "score_bounds", "proven", "iterations", "residual", "bound", "converged"):
         value = getattr(hits, name)
         assert isinstance(value, library), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ SCORES = hnp.arrays(
 def test_it_is_the_distribution_function_of_the_sample(
     sample: np.ndarray[Any, Any], scores: np.ndarray[Any, Any]
 ) -> None:
-    found = hf.Calibrator.fit(sample).transform(scores)
+    found = hf.Calibrator().fit(sample).transform(scores)
     expected = stats.ecdf(sample.astype(np.float64)).cdf.evaluate(scores.astype(np.float64))
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
@@ -35,7 +36,7 @@ def test_it_is_the_distribution_function_of_the_sample(
 
 @given(SCORES, st.integers(2, 9))
 def test_few_knots_are_off_by_no_more_than_stated(sample: np.ndarray[Any, Any], knots: int) -> None:
-    scale = hf.Calibrator.fit(sample, max_knots=knots)
+    scale = hf.Calibrator(max_knots=knots).fit(sample)
     at = np.sort(np.concatenate([sample, np.linspace(sample.min(), sample.max(), 50, dtype=np.float32)]))
     found = scale.transform(at)
     assert scale.knots.size <= knots
@@ -47,7 +48,7 @@ def test_few_knots_are_off_by_no_more_than_stated(sample: np.ndarray[Any, Any], 
 
 def test_hits_keep_their_ids_and_padding() -> None:
     sample = [hf.Hits([[1, 2], [3, -1]], [[4.0, 2.0], [3.0, 0.0]]), hf.Hits([[5]], [[1.0]])]
-    scale = hf.Calibrator.fit(sample)
+    scale = hf.Calibrator().fit(sample)
     assert scale.sample_size == 4
     lists = hf.Hits([[7, 8, 9], [4, -1, -1]], [[5.0, 3.5, 0.0], [2.0, 0, 0]])
     made = scale.transform(lists)
@@ -57,21 +58,21 @@ def test_hits_keep_their_ids_and_padding() -> None:
 
 
 def test_a_threshold_is_the_least_score_that_reaches_the_share() -> None:
-    scale = hf.Calibrator.fit([1.0, 2.0, 2.0, 9.0])
+    scale = hf.Calibrator().fit([1.0, 2.0, 2.0, 9.0])
     assert [scale.threshold(share) for share in (0.0, 0.25, 0.26, 0.75, 0.76, 1.0)] == [1.0, 1.0, 2.0, 2.0, 9.0, 9.0]
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: hf.Calibrator.fit([]), "no score"),
-        (lambda: hf.Calibrator.fit(hf.Hits([[-1]], [[0.0]])), "no score"),
-        (lambda: hf.Calibrator.fit([1.0, np.nan]), "finite"),
-        (lambda: hf.Calibrator.fit(["a"]), "real numbers"),
-        (lambda: hf.Calibrator.fit([1.0], max_knots=1), "max_knots is 1"),
-        (lambda: hf.Calibrator.fit([1.0]).transform([np.inf]), "finite"),
-        (lambda: hf.Calibrator.fit([1.0]).transform([1e39]), "finite"),
-        (lambda: hf.Calibrator.fit([1.0]).threshold(1.5), "share is 1.5"),
+        (lambda: hf.Calibrator().fit([]), "no score"),
+        (lambda: hf.Calibrator().fit(hf.Hits([[-1]], [[0.0]])), "no score"),
+        (lambda: hf.Calibrator().fit([1.0, np.nan]), "finite"),
+        (lambda: hf.Calibrator().fit(["a"]), "real numbers"),
+        (lambda: hf.Calibrator(max_knots=1), "max_knots is 1"),
+        (lambda: hf.Calibrator().fit([1.0]).transform([np.inf]), "finite"),
+        (lambda: hf.Calibrator().fit([1.0]).transform([1e39]), "finite"),
+        (lambda: hf.Calibrator().fit([1.0]).threshold(1.5), "share is 1.5"),
     ],
 )
 def test_bad_input_is_refused(call: Any, said: str) -> None:
@@ -80,7 +81,7 @@ def test_bad_input_is_refused(call: Any, said: str) -> None:
 
 
 def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:
-    scale = hf.Calibrator.fit(np.random.default_rng(1).standard_normal(9_000), max_knots=500)
+    scale = hf.Calibrator(max_knots=500).fit(np.random.default_rng(1).standard_normal(9_000))
     path = tmp_path / "scale.json"
     scale.save(path)
     scale.save(path)
@@ -137,7 +138,7 @@ def resealed(change: Any) -> Any:
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, said: str) -> None:
     path = tmp_path / "scale.json"
-    hf.Calibrator.fit([1.0, 2.0, 4.0]).save(path)
+    hf.Calibrator().fit([1.0, 2.0, 4.0]).save(path)
     damage(path)
     with pytest.raises(FormatError, match=said):
         hf.Calibrator.load(path)
@@ -149,3 +150,31 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         file.truncate(2**25)
     with pytest.raises(FormatError, match="at most"):
         hf.Calibrator.load(path)
+
+
+def test_fit_is_as_elsewhere_in_place_and_chained() -> None:
+    scale = hf.Calibrator()
+    assert scale.fit([1.0, 2.0]) is scale
+    with pytest.raises(InputError, match="finite"):
+        scale.fit([np.nan])
+    np.testing.assert_array_equal(scale.knots, [1.0, 2.0])
+    np.testing.assert_array_equal(scale.fit([4.0]).knots, [4.0])
+    assert scale.sample_size == 1
+
+
+def test_a_calibrator_that_was_not_fitted_says_so(tmp_path: Path) -> None:
+    scale = hf.Calibrator(max_knots=9)
+    assert repr(scale) == "Calibrator(max_knots=9)"
+    for call in (lambda: scale.transform([1.0]), lambda: scale.threshold(0.5), lambda: scale.save(tmp_path / "a")):
+        with pytest.raises(InputError, match=r"was not fitted; call fit\(hits\)"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / f".scale.json.{os.getpid()}").symlink_to(victim)
+    hf.Calibrator().fit([1.0, 2.0]).save(tmp_path / "scale.json")
+    assert victim.read_text() == "mine"
+    assert not (tmp_path / "scale.json").is_symlink()

@@ -28,10 +28,10 @@ def jobs() -> list[Any]:
         q = rng.standard_normal((batch, 24))
         made += [
             lambda r=restart: hf.ppr(undirected, r, threads=2).scores,
-            lambda r=inside: hf.ppr(directed, r, allowed_nodes=mask, damping=0.85, threads=2).scores,
+            lambda r=inside: hf.ppr(directed, r, allow=mask, damping=0.85, threads=2).scores,
             lambda r=restart: hf.ppr(undirected, r, edge_type_norm="per_type").scores,
             lambda r=restart: hf.ppr_topk(undirected, r, 7, threads=2).ids,
-            lambda r=inside: hf.ppr_topk(directed, r, 3, allowed_nodes=mask, stop="tol").scores,
+            lambda r=inside: hf.ppr_topk(directed, r, 3, allow=mask, stop="tol").scores,
             lambda q=q: hf.dense_topk(q, corpus, 9, threads=2).scores,
             lambda: hf.fuse(lists, k=20, threads=2).scores,
             lambda: hf.calibrate(lists[0], "z_score", threads=2).scores,
@@ -62,7 +62,7 @@ def test_one_graph_answers_several_threads_while_explain_is_read() -> None:
     def work(_: int) -> None:
         for _ in range(20):
             assert_bitwise(hf.ppr(graph, [{0: 1.0}]).scores, expected)
-            assert hf.explain()["auto"] == "cpu"
+            assert hf.backend_info()["auto"] == "cpu"
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, range(3)))
@@ -73,7 +73,7 @@ def test_a_second_call_of_a_size_keeps_the_workspace_as_it_is(masked: bool) -> N
     rng = np.random.default_rng(3)
     graph = random_graph(rng, 2000, 8000)
     restart = random_restart(rng, 2000, 40)
-    options: dict[str, Any] = {"allowed_nodes": np.ones(2000, bool)} if masked else {}
+    options: dict[str, Any] = {"allow": np.ones(2000, bool)} if masked else {}
     _native.release_workspaces()
     assert _native.idle_workspace_bytes() == 0
     hf.ppr(graph, restart, **options)
@@ -87,7 +87,7 @@ def test_a_second_call_of_a_size_keeps_the_workspace_as_it_is(masked: bool) -> N
     second = _native.idle_workspace_bytes()
     hf.ppr_topk(graph, restart, 5, **options)
     assert _native.idle_workspace_bytes() == second
-    assert hf.explain()["backends"]["cpu"]["idle_workspace_bytes"] == second
+    assert hf.backend_info()["backends"]["cpu"]["idle_workspace_bytes"] == second
 
 
 def test_workspaces_are_given_back_on_request_and_made_again() -> None:
@@ -106,7 +106,7 @@ def test_what_an_earlier_call_left_in_a_workspace_does_not_show() -> None:
     _native.release_workspaces()
     clean = hf.ppr(small, restart, damping=0.85)
     for batch in (1, 9, 40):
-        hf.ppr(large, random_restart(rng, 900, batch), edge_type_weights=[2.0, 0.5], allowed_nodes=np.ones(900, bool))
+        hf.ppr(large, random_restart(rng, 900, batch), edge_type_weights=[2.0, 0.5], allow=np.ones(900, bool))
         again = hf.ppr(small, restart, damping=0.85)
         for name in ("scores", "iterations", "residual", "bound"):
             assert_bitwise(getattr(again, name), getattr(clean, name), name)

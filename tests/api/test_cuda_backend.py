@@ -21,8 +21,7 @@ from hopfuse.backends import cpu, selftest
 from hopfuse.backends.cuda.found_device import SelfTestMark
 from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_sources import find_sources
-from hopfuse.backends.cupy_lookup import no_cupy
-from hopfuse.backends.first_use import FirstUse
+from hopfuse.backends.first_use import FirstUse, no_cupy
 from hopfuse.errors import BackendError, InputError
 
 WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None\n"
@@ -92,7 +91,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_auto_is_the_cpu_and_loads_nothing_of_the_device() -> None:
     code = CALL.format("") + (
         "loaded = [m for m in sys.modules if m.split('.')[0] in ('cupy', 'torch', 'cuda') or 'cupy_runtime' in m]\n"
-        "print(json.dumps([found, hf.explain()['auto'], sorted(set(loaded) - {'cupy'})]))"
+        "print(json.dumps([found, hf.backend_info()['auto'], sorted(set(loaded) - {'cupy'})]))"
     )
     assert python(code) == [[[1.0, 0.5]], "cpu", []]
 
@@ -103,7 +102,7 @@ def test_cuda_by_name_says_what_to_install() -> None:
     assert "hopfuse[cuda13]" in by_argument
     assert "hopfuse[cuda12]" in by_argument
     assert refused(CALL.format("").strip(), HOPFUSE_BACKEND="cuda") == by_argument
-    assert python("print(json.dumps(hf.explain()['backends']['cuda']))") == {"error": by_argument}
+    assert python("print(json.dumps(hf.backend_info()['backends']['cuda']))") == {"error": by_argument}
     assert refused("hf.selftest()") == by_argument
 
 
@@ -127,8 +126,8 @@ def test_an_unknown_backend_is_told_of_cuda() -> None:
 def test_auto_takes_a_device_with_the_cpus_bits(use: Any) -> None:
     device = Altered("none")
     use(device)
-    assert hf.explain()["auto"] == "cuda"
-    assert hf.explain()["backends"]["cuda"] == {"device": "a wrong one", "error": None}
+    assert hf.backend_info()["auto"] == "cuda"
+    assert hf.backend_info()["backends"]["cuda"] == {"device": "a wrong one", "error": None}
     tested = device.calls
     assert tested > 0
     hf.calibrate(hf.Hits([[1]], [[1.0]]))
@@ -147,7 +146,7 @@ def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # once in a process
         hf.calibrate(hits, "max")
-        report = hf.explain()
+        report = hf.backend_info()
     assert report["auto"] == "cpu"
     assert "differ from the CPU's" in report["backends"]["cuda"]["error"]
     assert report["backends"]["cuda"]["device"] == "a wrong one"
@@ -167,7 +166,7 @@ def test_the_whole_self_test_counts_the_wrong_values(use: Any) -> None:
 
 def test_a_device_that_cannot_be_used_is_no_warning(use: Any, recwarn: pytest.WarningsRecorder) -> None:
     use(BackendError("no device"))
-    assert hf.explain()["auto"] == "cpu"
+    assert hf.backend_info()["auto"] == "cpu"
     hf.calibrate(hf.Hits([[1]], [[1.0]]))
     assert not recwarn.list
     with pytest.raises(BackendError, match="no device"):
@@ -193,7 +192,7 @@ def test_a_kernel_that_fails_in_the_self_test_is_one_warning(use: Any, error: Ex
 def test_a_broken_cupy_is_a_reason_and_no_error(use: Any) -> None:
     use(OSError("libcuda.so.1: file too short"))
     hf.calibrate(hf.Hits([[1]], [[1.0]]))
-    assert hf.explain()["backends"]["cuda"] == {"error": "OSError: libcuda.so.1: file too short"}
+    assert hf.backend_info()["backends"]["cuda"] == {"error": "OSError: libcuda.so.1: file too short"}
 
 
 def test_explain_tells_of_a_device_that_failed_since(use: Any) -> None:
@@ -202,7 +201,7 @@ def test_explain_tells_of_a_device_that_failed_since(use: Any) -> None:
             raise BackendError("an illegal address")
 
     use(Gone("none"))
-    assert hf.explain()["backends"]["cuda"] == {"error": "an illegal address"}
+    assert hf.backend_info()["backends"]["cuda"] == {"error": "an illegal address"}
 
 
 def test_many_threads_make_and_test_it_once() -> None:

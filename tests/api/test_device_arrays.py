@@ -10,6 +10,7 @@ import pytest
 from cases import random_graph
 from compare import assert_bitwise
 from devices import on_device, on_host
+from hopfuse.adapters import dialects
 from hopfuse.errors import InputError
 from hopfuse_simt.runtime import SimtArray
 from variants import missing, simt_runtime
@@ -53,8 +54,8 @@ def vectors() -> Any:
 
 @pytest.mark.parametrize("stop", ["proven", "tol"])
 def test_walks_from_seeds(graph: hf.Graph, seeds: hf.Seeds, stop: Any) -> None:
-    expected = hf.ppr_topk(graph, seeds, 9, among=range(0, NODES, 2), stop=stop, backend="cpu")
-    assert_same(hf.ppr_topk(graph, on_device(seeds), 9, among=range(0, NODES, 2), stop=stop), expected)
+    expected = hf.ppr_topk(graph, seeds, 9, candidates=range(0, NODES, 2), stop=stop, backend="cpu")
+    assert_same(hf.ppr_topk(graph, on_device(seeds), 9, candidates=range(0, NODES, 2), stop=stop), expected)
 
 
 def test_all_scores_of_a_walk(graph: hf.Graph, seeds: hf.Seeds) -> None:
@@ -78,7 +79,7 @@ def test_masks_and_type_weights(seeds: hf.Seeds) -> None:
     allowed = np.ones((7, NODES), np.bool_)
     allowed[:, 150:] = False
     rows = hf.Seeds(np.where(seeds.nodes < 150, seeds.nodes, -1), seeds.weights)
-    options: dict[str, Any] = {"allowed_nodes": allowed, "edge_type_weights": np.random.default_rng(6).random((7, 3))}
+    options: dict[str, Any] = {"allow": allowed, "edge_type_weights": np.random.default_rng(6).random((7, 3))}
     expected = hf.ppr_topk(graph, rows, 5, backend="cpu", **options)
     assert_same(hf.ppr_topk(graph, on_device(rows), 5, **options), expected)
 
@@ -147,9 +148,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         (lambda g, c, x: hf.ppr(g, on_device(np.ones((2, NODES), np.float32))), "start from hopfuse.Seeds"),
         (lambda g, c, x: hf.ppr_topk(g, on_device(hf.Seeds([[0, 1], [2, 500]])), 3), "row 1 has a node outside"),
         (
-            lambda g, c, x: hf.ppr_topk(
-                g, on_device(hf.Seeds([[0, 1], [2, 3]])), 3, allowed_nodes=np.arange(NODES) != 3
-            ),
+            lambda g, c, x: hf.ppr_topk(g, on_device(hf.Seeds([[0, 1], [2, 3]])), 3, allow=np.arange(NODES) != 3),
             "row 1 has a node outside",
         ),
         (
@@ -179,13 +178,15 @@ ZERO = np.zeros((2, DIM), np.float32)
         (lambda g, c, x: hf.dense_topk(on_device(NAN), c, 0), "query 0 has a NaN"),
         (lambda g, c, x: hf.dense_topk(on_device(NAN), c, 3, allow=[]), "query 0 has a NaN"),
         (
-            lambda g, c, x: hf.seed_hits(hf.Seeds([[1]]), on_device(hf.Hits([[1]], [[1.0]])), 1.0),
+            lambda g, c, x: hf.add_passage_seeds(hf.Seeds([[1]]), on_device(hf.Hits([[1]], [[1.0]])), 1.0),
             "on a device, which the CPU cannot read",
         ),
         (
             lambda g, c, x: hf.ppr_topk(
                 g,
-                hf.seed_hits(on_device(hf.Seeds([[1, 2]], [[1e308] * 2])), on_device(hf.Hits([[3]], [[1.0]])), 1.0),
+                hf.add_passage_seeds(
+                    on_device(hf.Seeds([[1, 2]], [[1e308] * 2])), on_device(hf.Hits([[3]], [[1.0]])), 1.0
+                ),
                 3,
             ),
             "sum beyond float64",
@@ -201,7 +202,7 @@ ZERO = np.zeros((2, DIM), np.float32)
             "looked at on the host alone",
         ),
         (
-            lambda g, c, x: hf.fuse([hf.dense_topk(on_device(x), c, 3)], method="dbsf", dialect="qdrant"),
+            lambda g, c, x: dialects.fuse([hf.dense_topk(on_device(x), c, 3)], "qdrant", "dbsf"),
             "'dbsf' of dialect 'qdrant' scales scores on the host alone",
         ),
     ],

@@ -56,13 +56,13 @@ class TestOnADevice:
     pytestmark = emulated
 
     def test_what_stays_is_counted_before(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus) -> None:
-        expected = hf.memory_estimate(graph, corpus, batch=4)
+        expected = hf.estimate_device_memory(graph, corpus, batch=4)
         seeds = hf.Seeds(np.arange(32).reshape(4, 8))
         hf.ppr_topk(graph, seeds, 10, backend="small")
         runtime.events.clear()
         hf.ppr_topk(graph, seeds, 10, backend="small")
         call, _ = asked(runtime, "upload")
-        hf.release(graph, backend="small")
+        hf.free_device_memory(graph, backend="small")
         runtime.events.clear()
         hf.ppr_topk(graph, seeds, 10, backend="small")
         uploaded, times = asked(runtime, "upload")
@@ -70,7 +70,7 @@ class TestOnADevice:
         assert 4 * corpus.vectors.size + 4 * 300 <= expected.corpus <= 4 * corpus.vectors.size + 4 * 300 + 2 * GRAIN
 
     def test_what_a_call_takes_is_counted_before(self, runtime: Any, graph: hf.Graph) -> None:
-        expected = hf.memory_estimate(graph, batch=64, k=10)
+        expected = hf.estimate_device_memory(graph, batch=64, k=10)
         walk = hf.capture(
             lambda nodes, weights: hf.ppr_topk(graph, hf.Seeds(nodes, weights), 10, stop="tol"),
             [((8,), "int64"), ((8,), "float64")],
@@ -82,7 +82,7 @@ class TestOnADevice:
     def test_a_call_that_refines_takes_what_is_counted_before(
         self, runtime: Any, graph: hf.Graph, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        expected = hf.memory_estimate(graph, batch=64, k=300)
+        expected = hf.estimate_device_memory(graph, batch=64, k=300)
         seeds = hf.Seeds(np.arange(64 * 8).reshape(64, 8))
         hf.ppr_topk(graph, seeds, 300, backend="small")  # the graph stays
         block, live, most = runtime._block, 0, 0
@@ -108,7 +108,7 @@ class TestOnADevice:
 
     @pytest.mark.parametrize("what", ["graph", "corpus"])
     def test_too_large_to_stay(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus, what: str) -> None:
-        estimate = hf.memory_estimate(graph, corpus)
+        estimate = hf.estimate_device_memory(graph, corpus)
         runtime.memory = getattr(estimate, what) // 2
 
         def call(backend: str) -> hf.Hits:
@@ -132,8 +132,8 @@ class TestOnADevice:
 
     def test_released_memory_is_free_and_comes_back(self, runtime: Any, corpus: hf.Corpus) -> None:
         first = hf.dense_topk(corpus.vectors[:2], corpus, 5, backend="small")
-        held = weakref.ref(next(v for key, v in corpus._prepared.items() if key.startswith("simt")).vectors)
-        hf.release(corpus, backend="small")
+        held = weakref.ref(next(v for key, v in corpus.derived.items() if key.startswith("simt")).vectors)
+        hf.free_device_memory(corpus, backend="small")
         gc.collect()
         assert held() is None
         assert_bitwise(hf.dense_topk(corpus.vectors[:2], corpus, 5, backend="small").scores, first.scores, "scores")
@@ -141,26 +141,26 @@ class TestOnADevice:
     def test_a_recording_keeps_what_it_reads(self, runtime: Any, corpus: hf.Corpus) -> None:
         search = hf.capture(lambda x: hf.dense_topk(x, corpus, 5), [((20,), "float32")], backend="small")
         first = search(corpus.vectors[:2])
-        hf.release(corpus, backend="small")
+        hf.free_device_memory(corpus, backend="small")
         gc.collect()
         assert_bitwise(search(corpus.vectors[:2]).scores, first.scores, "scores")
 
     def test_it_ends_with_its_graph(self, runtime: Any) -> None:
         graph = random_graph(np.random.default_rng(3), 50, 100)
         hf.ppr(graph, [{0: 1.0}], backend="small")
-        held = weakref.ref(next(v for key, v in graph._prepared.items() if key.endswith(":rows")))
+        held = weakref.ref(next(v for key, v in graph.derived.items() if key.endswith(":rows")))
         del graph
         gc.collect()
         assert held() is None
 
 
 def test_the_estimate_grows_with_what_is_asked(graph: hf.Graph, corpus: hf.Corpus) -> None:
-    small, large = (hf.memory_estimate(graph, corpus, batch=batch, k=10) for batch in (1, 32))
+    small, large = (hf.estimate_device_memory(graph, corpus, batch=batch, k=10) for batch in (1, 32))
     assert (small.graph, small.corpus) == (large.graph, large.corpus)
     assert 0 < small.workspace < large.workspace
     assert large.total == large.graph + large.corpus + large.workspace
-    assert hf.memory_estimate(graph, k=10).corpus == 0
-    assert not [key for key in (*graph._prepared, *corpus._prepared) if key.startswith("dry")]
+    assert hf.estimate_device_memory(graph, k=10).corpus == 0
+    assert not [key for key in (*graph.derived, *corpus.derived) if key.startswith("dry")]
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_the_estimate_grows_with_what_is_asked(graph: hf.Graph, corpus: hf.Corpu
 )
 def test_bad_input_is_refused(arguments: Any, options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        hf.memory_estimate(*arguments, **options)
+        hf.estimate_device_memory(*arguments, **options)
 
 
 def test_release_takes_graphs_and_corpora_alone() -> None:
     with pytest.raises(InputError, match="not a int"):
-        hf.release(3)  # type: ignore[arg-type]
+        hf.free_device_memory(3)  # type: ignore[arg-type]

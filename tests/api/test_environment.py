@@ -49,7 +49,7 @@ def test_ppr_and_topk_and_fuse_load_no_heavy_module() -> None:
 def test_hopfuse_isa_chooses_the_variant(name: str) -> None:
     if name not in _native.runnable_isas():
         pytest.skip(f"this processor cannot run the variant {name!r}")
-    report = python(RUN + "; print(json.dumps(hf.explain()))", HOPFUSE_ISA=name)["backends"]["cpu"]
+    report = python(RUN + "; print(json.dumps(hf.backend_info()))", HOPFUSE_ISA=name)["backends"]["cpu"]
     assert report["variant"] == name
     assert report["error"] is None
     assert report["last_calls"]["ppr_f32"]["kernel"] == f"ppr_f32_{name}"
@@ -62,7 +62,7 @@ def test_a_wrong_hopfuse_isa_is_an_error_at_the_first_call_and_in_explain(name: 
 try:
     {RUN}
 except hf.errors.BackendError as error:
-    print(json.dumps([str(error), hf.explain()["backends"]["cpu"]["error"]]))
+    print(json.dumps([str(error), hf.backend_info()["backends"]["cpu"]["error"]]))
 """
     message, reported = python(code, HOPFUSE_ISA=name)
     assert repr(name) in message
@@ -72,14 +72,14 @@ except hf.errors.BackendError as error:
 
 
 def test_an_empty_hopfuse_isa_is_no_choice() -> None:
-    assert python("print(json.dumps(hf.explain()))", HOPFUSE_ISA="")["backends"]["cpu"]["error"] is None
+    assert python("print(json.dumps(hf.backend_info()))", HOPFUSE_ISA="")["backends"]["cpu"]["error"] is None
 
 
 @pytest.mark.parametrize("count", [1, 3, 1024])
 def test_hopfuse_num_threads_is_the_default_and_an_argument_beats_it(count: int) -> None:
     code = (
-        "a = hf.explain()['backends']['cpu']['threads']; hf.fuse([hf.Hits([[1]], [[1.0]])], threads=2); "
-        "print(json.dumps([a, hf.explain()['backends']['cpu']['last_calls']['fuse_f32']['threads']]))"
+        "a = hf.backend_info()['backends']['cpu']['threads']; hf.fuse([hf.Hits([[1]], [[1.0]])], threads=2); "
+        "print(json.dumps([a, hf.backend_info()['backends']['cpu']['last_calls']['fuse_f32']['threads']]))"
     )
     assert python(code, HOPFUSE_NUM_THREADS=str(count)) == [count, 2]
 
@@ -97,11 +97,11 @@ def test_a_wrong_hopfuse_num_threads_is_an_error_that_says_so(monkeypatch: pytes
 def test_without_a_choice_the_processors_of_the_process_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOPFUSE_NUM_THREADS", raising=False)
     expected = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert hf.explain()["backends"]["cpu"]["threads"] == expected
+    assert hf.backend_info()["backends"]["cpu"]["threads"] == expected
 
 
 def test_explain_says_what_runs_and_why_the_others_do_not() -> None:
-    report = hf.explain()
+    report = hf.backend_info()
     assert report["auto"] == "cpu"
     cpu = report["backends"]["cpu"]
     assert cpu["built"] == _native.built_isas()
@@ -120,7 +120,7 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     hf.calibrate(hits, "max")
     hf.fuse([hits, hits], method="rrf")
     hf.ising_rerank(hits, graph)
-    calls = hf.explain()["backends"]["cpu"]["last_calls"]
+    calls = hf.backend_info()["backends"]["cpu"]["last_calls"]
     ran = {
         "kernel": f"ppr_f32_{_native.isa()}",
         "threads": 1,
@@ -133,7 +133,7 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     assert (calls["fuse_f32"]["method"], calls["fuse_f32"]["lists"]) == ("rrf", 2)
     assert calls["ising_f32"]["candidates"] == 1
     calls["fuse_f32"]["lists"] = 99
-    assert hf.explain()["backends"]["cpu"]["last_calls"]["fuse_f32"]["lists"] == 2
+    assert hf.backend_info()["backends"]["cpu"]["last_calls"]["fuse_f32"]["lists"] == 2
 
 
 def test_a_variant_that_is_not_there_is_not_chosen() -> None:

@@ -23,7 +23,6 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: hf.ppr_topk(graph(), [{0: 1.0}], 2),
     lambda: hf.LabelSets.from_labels(["Ada"]),
     lambda: hf.Incidence.from_pairs([0], [1], [0.5], num_rows=1, num_columns=2),
-    lambda: hf.Triples([("Ada", "wrote", "Notes")]),
     lambda: hf.Facts([[0, 0, 1]], ["wrote"], [0, 1], [0], num_entities=2, num_passages=1),
     fusion.Boltzmann,
     fusion.Linear,

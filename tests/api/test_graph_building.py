@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import hopfuse as hf
@@ -32,6 +33,28 @@ def matrix(graph: hf.Graph) -> NDArray[np.float64]:
     w = np.ones(graph.num_stored) if graph.weight is None else graph.weight
     np.add.at(out, (graph.node_of[graph.indices], graph.node_of[row]), w)
     return out
+
+
+@pytest.mark.parametrize("largest", [2**31 - 2, 30_000_000, 1_000_032])
+def test_one_wrong_id_does_not_take_the_memory(largest: int) -> None:
+    """Refused before anything is allocated; num_nodes= says how many there are."""
+    tracemalloc.start()
+    refused(
+        lambda: hf.Graph.from_edges([0, 1], [1, largest]),
+        [f"node id {largest} makes {largest + 1} nodes of 2 edges", "without num_nodes= at most 1000032 are taken"],
+    )
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+    assert hf.Graph.from_edges([0, 1], [1, 1_000_031]).num_nodes == 1_000_032
+    assert hf.Graph.from_edges([0], [2_000_000], num_nodes=2_000_001).num_nodes == 2_000_001
+
+
+def test_a_masked_array_is_refused_where_something_is_masked() -> None:
+    whole, masked = np.ma.masked_array([0, 1], [0, 0]), np.ma.masked_array([0, 1], [0, 1])
+    assert hf.Graph.from_edges(whole, [1, 2]).num_nodes == 3
+    refused(lambda: hf.Graph.from_edges(masked, [1, 2]), ["src is a masked array", "src.compressed()"])
+    refused(lambda: hf.Graph.from_edges([1, 2], [2, 3], masked.astype(float)), ["weight is a masked array"])
+    refused(lambda: hf.Corpus.from_array(np.ma.masked_array(np.eye(2), np.eye(2))), ["X is a masked array"])
 
 
 BAD_EDGES: list[tuple[tuple[Any, ...], dict[str, Any], list[str]]] = [
@@ -112,7 +135,6 @@ def test_an_unweighted_graph_stores_no_weights_and_reports_its_shape() -> None:
     assert graph.weight is None
     assert (graph.num_nodes, graph.num_stored, graph.directed) == (5, 4, False)
     assert repr(graph) == "Graph(undirected, nodes=5, stored=4, types=['edge'])"
-    assert graph.nbytes == sum(a.nbytes for a in graph.to_arrays().values())
 
 
 def test_an_empty_graph_is_a_graph() -> None:

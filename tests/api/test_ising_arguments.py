@@ -58,7 +58,7 @@ def test_a_document_stands_in_a_list_once() -> None:
 
 def test_padding_may_hold_anything_that_hits_allow() -> None:
     """What stands behind the counts is not read, be it a node or none."""
-    padded = hf.Hits._trusted(np.array([[1, 0, 99]]), np.array([[2.0, 1.0, np.nan]], np.float32), np.array([2]))
+    padded = hf.Hits.unchecked(np.array([[1, 0, 99]]), np.array([[2.0, 1.0, np.nan]], np.float32), np.array([2]))
     plain = hf.Hits([[1, 0]], [[2.0, 1.0]])
     assert_hits_equal(hf.ising_rerank(padded, GRAPH, k=2), hf.ising_rerank(plain, GRAPH))
 

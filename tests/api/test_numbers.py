@@ -18,7 +18,7 @@ LISTS = hf.Hits([[1]], [[0.5]])
 
 CALLS: list[tuple[Callable[[], Any], list[str]]] = [
     (lambda: hf.ppr(GRAPH, [{0: 1.0}], tol=HUGE), ["tol is 1000", "finite"]),
-    (lambda: hf.seed_hits(SEEDS, LISTS, HUGE), ["1000", "finite"]),
+    (lambda: hf.add_passage_seeds(SEEDS, LISTS, HUGE), ["1000", "finite"]),
     (lambda: hf.recipes.PhaseGraph(INDEX, passage_seeds=HUGE), ["passage_seeds is 1000", "finite"]),
     (lambda: hf.recipes.PhaseGraph(INDEX, edge_weights={"edge": HUGE}), ["edge_weights['edge'] is 1000", "finite"]),
     (lambda: hf.recipes.HybridRRF(INDEX, lexical=FTS5.build(["a"]), exact_bonus=HUGE), ["exact_bonus is 1000"]),

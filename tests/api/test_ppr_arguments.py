@@ -84,11 +84,11 @@ BAD_OPTIONS: list[tuple[dict[str, Any], list[str]]] = [
     ({"edge_type_weights": [[0.5, 0.5], [1, 1]], "edge_type_norm": "per_type"}, ["query 1", "2.0"]),
     ({"edge_type_norm": "row"}, ["edge_type_norm", "'row'", "'joint'", "'per_type'"]),
     ({"edge_type_norm": None}, ["edge_type_norm", "None"]),
-    ({"allowed_nodes": [True] * 4}, ["allowed_nodes", "(4,)", "(5,)", "(2, 5)"]),
-    ({"allowed_nodes": np.ones((3, 5), bool)}, ["allowed_nodes", "(3, 5)"]),
-    ({"allowed_nodes": [0, 1, 2]}, ["allowed_nodes", "bool"]),
-    ({"allowed_nodes": [True, True, False, True, True]}, ["row 1", "seed 2", "drop the seed"]),
-    ({"allowed_nodes": np.array([[False] + [True] * 4, [True] * 5])}, ["row 0", "seed 0"]),
+    ({"allow": [True] * 4}, ["allow", "(4,)", "5 entries"]),
+    ({"allow": np.ones((3, 5), bool)}, ["allow", "(3, 5)"]),
+    ({"allow": [0, 5]}, ["allow", "5", "0 .. 4"]),
+    ({"allow": [True, True, False, True, True]}, ["row 1", "seed 2", "drop the seed"]),
+    ({"allow": np.array([[False] + [True] * 4, [True] * 5])}, ["row 0", "seed 0"]),
     ({"backend": "tpu"}, ["backend", "'tpu'", "auto", "cpu"]),
     ({"backend": None}, ["backend", "None"]),
     ({"threads": 0}, ["threads", "0", "1 to 1024"]),
@@ -110,12 +110,12 @@ BAD_TOPK: list[tuple[dict[str, Any], list[str]]] = [
     ({"k": True}, ["k", "True"]),
     ({"k": None}, ["k", "None"]),
     ({"k": 2, "stop": "soon"}, ["stop", "'soon'", "'proven'", "'tol'"]),
-    ({"k": 2, "among": [0, 5]}, ["among", "5", "0 .. 4"]),
-    ({"k": 2, "among": [-1]}, ["among", "-1", "0 .. 4"]),
-    ({"k": 2, "among": [0.5]}, ["among", "float64"]),
-    ({"k": 2, "among": [True] * 4}, ["among", "(4,)", "5"]),
-    ({"k": 2, "among": np.ones((2, 5), bool)}, ["among", "(2, 5)", "(5,)"]),
-    ({"k": 2, "among": [[0], [1]]}, ["among", "(2, 1)"]),
+    ({"k": 2, "candidates": [0, 5]}, ["candidates", "5", "0 .. 4"]),
+    ({"k": 2, "candidates": [-1]}, ["candidates", "-1", "0 .. 4"]),
+    ({"k": 2, "candidates": [0.5]}, ["candidates", "float64"]),
+    ({"k": 2, "candidates": [True] * 4}, ["candidates", "(4,)", "5"]),
+    ({"k": 2, "candidates": np.ones((3, 5), bool)}, ["candidates", "(3, 5)"]),
+    ({"k": 2, "candidates": [[0], [1], [2]]}, ["candidates", "3"]),
 ]
 
 
@@ -187,8 +187,8 @@ def test_inputs_are_left_as_they_were(graph: hf.Graph) -> None:
     rows = [{0: 1.0}, {1: 2.0, 3: 0.0}]
     before = [a.copy() for a in (dense, sparse.data, eta, mask)]
     for restart in (dense, sparse, rows):
-        hf.ppr(graph, restart, edge_type_weights=eta, allowed_nodes=mask)
-        hf.ppr_topk(graph, restart, 2, edge_type_weights=eta, allowed_nodes=mask)
+        hf.ppr(graph, restart, edge_type_weights=eta, allow=mask)
+        hf.ppr_topk(graph, restart, 2, edge_type_weights=eta, allow=mask)
     for now, then in zip((dense, sparse.data, eta, mask), before, strict=True):
         assert_bitwise(now, then)
     assert sparse.nnz == 3
@@ -204,8 +204,8 @@ def test_integers_and_bools_are_numbers(graph: hf.Graph) -> None:
 
 def test_a_seed_of_weight_zero_does_not_count(graph: hf.Graph) -> None:
     allowed = np.array([True, True, False, True, True])
-    scores = hf.ppr(graph, [{0: 1.0, 2: 0.0}], allowed_nodes=allowed).scores
-    assert_bitwise(scores, hf.ppr(graph, [{0: 1.0}], allowed_nodes=allowed).scores)
+    scores = hf.ppr(graph, [{0: 1.0, 2: 0.0}], allow=allowed).scores
+    assert_bitwise(scores, hf.ppr(graph, [{0: 1.0}], allow=allowed).scores)
 
 
 def test_a_damping_that_float32_rounds_to_one_is_refused(graph: hf.Graph) -> None:
@@ -216,3 +216,23 @@ def test_type_weights_that_vanish_times_the_lightest_edge_are_refused() -> None:
     graph = hf.Graph.from_edges([0, 1], [1, 2], [1e-30, 1.0], edge_type=[0, 1])
     refused(lambda: hf.ppr(graph, [{0: 1.0}], edge_type_weights=[1e-20, 1]), ["query 0", "type 0", "float32"])
     assert hf.ppr(graph, [{0: 1.0}], edge_type_weights=[0, 1]).converged.all()
+
+
+def test_type_weights_may_be_given_by_name() -> None:
+    graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3], edge_type=[0, 1, 1], edge_type_names=["context", "synonym"])
+    for norm, given, expected in (
+        ("joint", {"synonym": 0.25}, [1.0, 0.25]),
+        ("joint", {"synonym": 0.25, "context": 0.5}, [0.5, 0.25]),
+        ("joint", {}, [1.0, 1.0]),
+        ("per_type", {"synonym": 0.75}, [0.0, 0.75]),
+    ):
+        named, listed = (hf.ppr(graph, [{0: 1.0}], edge_type_weights=w, edge_type_norm=norm) for w in (given, expected))
+        assert_bitwise(named.scores, listed.scores)
+        named, listed = (
+            hf.ppr_topk(graph, [{0: 1.0}], 2, edge_type_weights=w, edge_type_norm=norm) for w in (given, expected)
+        )
+        assert_bitwise(named.scores, listed.scores)
+    says = ["edge_type_weights has the type 'other'", "the graph's edge types are context, synonym"]
+    refused(lambda: hf.ppr(graph, [{0: 1.0}], edge_type_weights={"other": 1.0}), says)
+    refused(lambda: hf.ppr(graph, [{0: 1.0}], edge_type_weights={"synonym": -1.0}), ["at least 0"])
+    refused(lambda: hf.ppr(graph, [{0: 1.0}], edge_type_weights={"synonym": "much"}), ["edge_type_weights"])

@@ -44,7 +44,7 @@ def test_what_is_wrong_is_said(op: str, change: dict[str, Any], says: list[str])
     refused(lambda: getattr(hf, op)(*first, **given), says)
 
 
-@pytest.mark.parametrize("k", [-1, 2.0, True, 2**31])
+@pytest.mark.parametrize("k", [-1, 2.0, True, None])
 def test_k_is_a_whole_number(k: Any) -> None:
     refused(lambda: hf.project_topk(SCORES, INCIDENCE, k), [f"k is {k!r}"])
 
@@ -56,12 +56,10 @@ def test_scores_above_the_budget_are_refused_before_they_are_made(monkeypatch: p
 
 
 def test_lists_above_the_budget_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(
-        lambda: hf.project_topk(SCORES, INCIDENCE, 2**31 - 1), ["2 queries of k = 2147483647", "48.0 GiB", "3 rows"]
-    )
-    monkeypatch.setattr(projection, "SCORES_BUDGET", 12 * 2 * 5)
-    assert hf.project_topk(SCORES, INCIDENCE, 5).shape == (2, 5)
-    refused(lambda: hf.project_topk(SCORES, INCIDENCE, 6), ["2 queries of k = 6", "smaller k"])
+    assert hf.project_topk(SCORES, INCIDENCE, 2**62).shape == (2, 3)
+    monkeypatch.setattr(projection, "SCORES_BUDGET", 12 * 2 * 2)
+    assert hf.project_topk(SCORES, INCIDENCE, 2).shape == (2, 2)
+    refused(lambda: hf.project_topk(SCORES, INCIDENCE, 3), ["2 queries of k = 3", "smaller k"])
 
 
 def test_any_numbers_will_do_and_inputs_are_left_alone() -> None:

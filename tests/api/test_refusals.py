@@ -60,9 +60,7 @@ def test_a_mask_in_the_graphs_own_order_is_not_copied(monkeypatch: pytest.Monkey
 
     seen: list[Any] = []
     run = cpu.ppr
-    monkeypatch.setattr(
-        cpu, "ppr", lambda g, queries, scores: (seen.append(queries.allowed), run(g, queries, scores))[1]
-    )
+    monkeypatch.setattr(cpu, "ppr", lambda g, queries, scores: (seen.append(queries.allow), run(g, queries, scores))[1])
     for mask in (np.ones(3, np.bool_), np.ones((1, 3), np.bool_)):
-        hf.ppr(graph(), [{0: 1.0}], allowed_nodes=mask)
+        hf.ppr(graph(), [{0: 1.0}], allow=mask)
         assert np.shares_memory(seen.pop(), mask)

@@ -62,3 +62,11 @@ def test_bad_rows_are_refused(rows: Any, message: str) -> None:
 def test_a_bad_width_is_refused() -> None:
     with pytest.raises(InputError, match="width is -1"):
         hf.Seeds.from_rows([{}], -1)
+
+
+@pytest.mark.parametrize("width", [2**40, 2**31, 10**30])
+def test_a_width_beyond_any_memory_is_refused(width: int) -> None:
+    with pytest.raises(
+        InputError, match=f"width is {width}: 1 rows .* more than 4 GiB, and the longest row has 1 seeds"
+    ):
+        hf.Seeds.from_rows([{0: 1.0}], width)

@@ -111,6 +111,7 @@ def test_a_row_of_a_device_names_it(on_device: list[dict]) -> None:
     assert row["kernels"] == ["fuse_f32_simt"]
 
 
+@pytest.mark.full
 @pytest.mark.emulator
 @pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))
 @pytest.mark.parametrize("case", [case for case in CASES if case != "fusion"])

@@ -54,6 +54,7 @@ def quick(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[di
     return read(file), done.stdout
 
 
+@pytest.mark.full
 def test_every_pair_is_measured_or_skipped_for_a_missing_peer(quick: tuple[list[dict], str]) -> None:
     rows, _ = quick
     assert {(row["case"], row["peer"]) for row in rows} == set(pairs(DEFAULT))
@@ -62,6 +63,7 @@ def test_every_pair_is_measured_or_skipped_for_a_missing_peer(quick: tuple[list[
         assert row["status"] == ("ok" if present else "skip"), row
 
 
+@pytest.mark.full
 def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
     for row in (r for r in quick[0] if r["status"] == "ok" and r["case"] not in PROBES):
         assert set(row) == FIELDS
@@ -85,6 +87,7 @@ def test_rows_have_all_fields(quick: tuple[list[dict], str]) -> None:
             assert set(PEERS[row["peer"]].packages) <= set(row["versions"])
 
 
+@pytest.mark.full
 def test_limits_are_measured_for_every_level_or_skipped_with_a_reason(quick: tuple[list[dict], str]) -> None:
     rows = [row for row in quick[0] if row["case"] == limits.CASE]
     assert rows
@@ -106,12 +109,14 @@ def test_what_takes_long_runs_only_by_its_name() -> None:
     assert set(NAMES) == {*PROBES, *CASES}
 
 
+@pytest.mark.full
 def test_rows_name_no_folder_and_no_host(quick: tuple[list[dict], str], root: Path) -> None:
     text = json.dumps(quick[0])
     assert str(root) not in text
     assert os.uname().nodename not in text
 
 
+@pytest.mark.full
 def test_the_table_shows_every_measured_row(quick: tuple[list[dict], str]) -> None:
     rows, output = quick
     for row in (r for r in rows if r["status"] == "ok"):

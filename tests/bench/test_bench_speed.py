@@ -39,6 +39,7 @@ def test_speed(workload: Workload, at: int, benchmark: Any) -> None:
     benchmark(workload.run, batch, 0)
 
 
+@pytest.mark.full
 def test_a_regression_run_proves_and_times_and_is_not_run_unasked(root: Path) -> None:
     tests = "tests/bench/test_bench_speed.py"
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", tests, "-k")

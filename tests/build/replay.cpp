@@ -5,7 +5,7 @@
 //   replay CALLS VARIANT THREADS COPIES OUT
 //   replay race | overflow | undefined
 //
-// COPIES threads replay all calls at the same time, each with THREADS OpenMP threads; they must agree. OUT receives
+// COPIES threads replay all calls at the same time, each with THREADS threads; they must agree. OUT receives
 // every output array, in the order of the calls. The second form commits that offence, to show that the sanitizer of
 // a build is awake.
 #include <algorithm>
@@ -157,8 +157,8 @@ struct Replay {
         q.restart_indptr = c.array<int64_t>("restart_indptr"), q.restart_node = c.array<int32_t>("restart_node");
         q.restart_value = c.array<double>("restart_value"), q.damping = c.array<double>("damping");
         q.eta = c.optional<double>("eta"), q.per_type = c.whole("per_type") != 0;
-        q.allowed = c.optional<uint8_t>("allowed");
-        q.allowed_shared = q.allowed != nullptr && c.extent("allowed", 0) == 1;
+        q.allow = c.optional<uint8_t>("allow");
+        q.allow_shared = q.allow != nullptr && c.extent("allow", 0) == 1;
         q.tol = c.real("tol"), q.max_iter = c.whole("max_iter"), q.threads = threads;
         return q;
     }
@@ -175,9 +175,10 @@ struct Replay {
     Status ppr_topk(const Call& c) const {
         PprTopk top{};
         top.width = c.extent("ids", 1);
-        top.among = c.optional<int32_t>("among"), top.num_among = top.among == nullptr ? 0 : c.extent("among", 0);
+        top.candidates = c.optional<int32_t>("candidates"),
+        top.num_candidates = top.candidates == nullptr ? 0 : c.extent("candidates", 0);
         const int64_t nodes = graph_call(c).extent("node_of", 0);
-        top.k = std::min(top.width, top.among == nullptr ? nodes : top.num_among);
+        top.k = std::min(top.width, top.candidates == nullptr ? nodes : top.num_candidates);
         top.stop_when_proven = c.whole("stop_when_proven") != 0;
         top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
         top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
@@ -328,8 +329,12 @@ int offend(const std::string& offence) {
     std::vector<int> values(size_t(size), 1);
     int* const first = values.data();
     if (offence == "race") {
-#pragma omp parallel for num_threads(4)
-        for (int i = 0; i < 100000; ++i) first[0] += i;
+        const auto add = [first] {
+            for (int i = 0; i < 100000; ++i) first[0] += i;
+        };
+        std::thread other(add);
+        add();
+        other.join();
     }
     if (offence == "overflow") first[size] = 1;
     if (offence == "undefined") first[0] = 1 << (2 * size);

@@ -99,6 +99,7 @@ def test_sdist_builds_on_its_own(sdist_names: set[str]) -> None:
     assert kernels
     assert kernels | {"CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md"} <= sdist_names
     assert {f"python/{name}" for name in sources()} <= sdist_names
+    assert {"examples/quickstart.py", "examples/atlas/__main__.py"} <= sdist_names
     assert not [name for name in sdist_names if name.endswith((".so", ".pyc"))]
 
 

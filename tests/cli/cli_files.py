@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
+from hopfuse.cli import main
+
+#: A process for each command takes most of these tests' time: the full tier has one, the quick tier runs commands here.
+IN_PROCESSES = os.environ.get("HOPFUSE_TESTS") == "full"
 
 TEXTS = [
     "Ada wrote notes on the Engine.",
@@ -26,19 +34,35 @@ QUERIES = 300
 
 
 def command(*args):
-    return [sys.executable, "-m", "hopfuse.cli", *map(str, args)]
+    return [sys.executable, "-m", "hopfuse", *map(str, args)]
+
+
+def run(*args):
+    """Run a command, and return what it printed and its exit code."""
+    if IN_PROCESSES:
+        return subprocess.run(command(*args), capture_output=True, text=True, check=False)
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        try:
+            main([str(arg) for arg in args])
+            code = 0
+        except SystemExit as left:
+            code = left.code or 0
+    printed = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(args, code, *printed)
 
 
 def hopfuse(*args):
     """Run a command that must succeed."""
-    done = subprocess.run(command(*args), capture_output=True, text=True, check=False)
+    done = run(*args)
     assert done.returncode == 0, done.stderr
     return done
 
 
 def refused(*args):
     """Run a command that must fail with one line, exit code 2 and no traceback; gives the line."""
-    return said_error(subprocess.run(command(*args), capture_output=True, text=True, check=False))
+    return said_error(run(*args))
 
 
 def said_error(done):
@@ -103,5 +127,6 @@ def write_files(folder):
 
 
 def build_args(files):
-    names = {"passages": "passages.jsonl", "vectors": "vectors.npy", "edges": "edges.tsv", "entities": "entities.tsv"}
-    return ["build", *(x for option, name in names.items() for x in (f"--{option}", files / name))]
+    names = {"vectors": "vectors.npy", "edges": "edges.tsv", "entities": "entities.tsv"}
+    options = (x for option, name in names.items() for x in (f"--{option}", files / name))
+    return ["build", files / "passages.jsonl", *options]

@@ -25,7 +25,7 @@ def index(files, tmp_path_factory):
 @pytest.fixture
 def scoring(files, index):
     """``score`` and the inputs that its tests share."""
-    return ["score", "--index", index, "--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
+    return ["score", index, "--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
 
 
 @pytest.fixture(scope="session")

@@ -42,13 +42,13 @@ def write_memory(folder: Path, encoder: Any = None) -> Path:
 
 
 def explaining(memory: Path, recipe: str, *more: Any) -> tuple[Any, ...]:
-    given = ("--index", memory / "index", "--query", QUESTION, "--vector", memory / "vectors.npy")
-    return ("explain", *given, "--recipe", recipe, *more)
+    given = (memory / "index", QUESTION, "--vectors", memory / "vectors.npy")
+    return ("trace", *given, "--recipe", recipe, *more)
 
 
 def scoring(memory: Path, recipe: str, out: Path, *more: Any) -> tuple[Any, ...]:
     files = ("--queries", memory / "queries.jsonl", "--vectors", memory / "vectors.npy", "--out", out)
-    return ("score", "--index", memory / "index", *files, "--recipe", recipe, *more)
+    return ("score", memory / "index", *files, "--recipe", recipe, *more)
 
 
 def words_here(texts: list[str]) -> BM25 | FTS5:
@@ -56,16 +56,15 @@ def words_here(texts: list[str]) -> BM25 | FTS5:
     return BM25.build(texts) if find_spec("bm25s") and find_spec("Stemmer") else FTS5.build(texts)
 
 
-def by_hand(memory: Path, recipe: str, policy: Any = None, asked: Any = (), **options: Any) -> tuple[Any, Any]:
+def by_hand(memory: Path, recipe: str, policy: Any = None, **options: Any) -> tuple[Any, Any]:
     """The recipe's own result for the three questions, and what its hits are called."""
     index = hf.Index.open(memory / "index")
     texts, names = [text for text, _ in ASKED], [names for _, names in ASKED]
-    vectors, further = np.load(memory / "vectors.npy"), dict(asked)
+    vectors = np.load(memory / "vectors.npy")
     if recipe == "triple-hybrid":
-        entities, facts = list(index.entity_names), index.facts
-        rows = [(entities[a], facts.relations[r], entities[b]) for a, r, b in facts.rows.tolist()]
-        own = TripleHybrid(hf.Triples(rows, entities), index.entity_vectors, **options)
-        return own.search(texts, vectors=vectors, k=10, explain=True, **further), entities
+        vectors = None if options.get("mode") == "lexical" else vectors
+        own = TripleHybrid(index, **options)
+        return own.search(texts, vectors=vectors, k=10, trace=True), index.entity_names
     if recipe == "policy-rag":
         made: Any = PolicyRAG(index, policy, **options)
     elif recipe == "hybrid-rrf":
@@ -73,7 +72,7 @@ def by_hand(memory: Path, recipe: str, policy: Any = None, asked: Any = (), **op
         made = HybridRRF(index, **{"lexical": words, **options})
     else:
         made = hf.recipes.PhaseGraph(index, **options)
-    found = made.search(texts, vectors=vectors, entities=names, k=10, explain=True, **further)
+    found = made.search(texts, vectors=vectors, entities=names, k=10, trace=True)
     return found, index.passage_ids
 
 

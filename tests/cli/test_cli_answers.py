@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from cli.cli_files import command, hopfuse, killed, read_jsonl, said_error, write_jsonl
 from cli.recipe_files import ASKED, QUESTION, by_hand, explaining, rows_of, scoring
-from connect.chat_server import ChatServer, failure
 from hopfuse.recipes import Policy, PolicyRAG
+from llm.chat_server import ChatServer, failure
 
 pytest.importorskip("openai", reason="openai is not installed: pip install 'hopfuse[llm]'")
-from hopfuse.connect import ChatEndpoint
+from hopfuse.llm import ChatEndpoint
 
 KEY = "sk-secret-2"
 GATED = '[facts]\ngate = "llm"\n'

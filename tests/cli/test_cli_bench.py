@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.cli_files import command, said_error
-from hopfuse.cli.bench import checkout
+from hopfuse.cli.about.bench import checkout
 
 ROOT = Path(__file__).parents[2]
 

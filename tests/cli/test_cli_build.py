@@ -31,12 +31,23 @@ def test_build_embeds_with_an_encoder(files, tmp_path):
     pytest.importorskip("wordllama")
     from hopfuse.encoders import WordLlamaEncoder
 
-    args = ["build", "--passages", files / "passages.jsonl", "--encoder", "wordllama:64", "--out", tmp_path / "index"]
+    args = ["build", files / "passages.jsonl", "--encoder", "wordllama:64", "--out", tmp_path / "index"]
     hopfuse(*args, "--storage", "float16", "--metric", "cosine")
     built = Index.open(tmp_path / "index")
-    expected = WordLlamaEncoder(64).encode_passages(TEXTS).astype(np.float16)
+    together = [f"{text.split()[0]}\n{text}" for text in TEXTS]  # a title and its text, as BM25 reads them
+    expected = WordLlamaEncoder(64).encode_passages(together).astype(np.float16)
     assert np.array_equal(built.vectors, expected)
     assert (built.metric, built.storage) == ("cosine", "float16")
+
+
+def test_an_encoder_makes_the_vectors_that_no_file_gives(files, tmp_path):
+    pytest.importorskip("wordllama")
+    from hopfuse.encoders import WordLlamaEncoder
+
+    hopfuse(*build_args(files), "--encoder", "wordllama:64", "--out", tmp_path / "index")
+    built = Index.open(tmp_path / "index")
+    assert np.array_equal(built.vectors, np.load(files / "vectors.npy"))
+    assert np.array_equal(built.entity_vectors, WordLlamaEncoder(64).encode_passages(ENTITIES))
 
 
 @pytest.mark.parametrize("storage", ["bfloat16", "int8"])
@@ -85,14 +96,17 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--passages", "passages.csv"], "suffix must be one of"),
-        (["--passages", "missing.jsonl"], "there is no file"),
-        (["--passages", "passages.jsonl", "--vectors", "query_vectors.npy"], "300 rows"),
-        (["--passages", "passages.jsonl", "--encoder", "gpt"], "--encoder is 'gpt'"),
-        (["--passages", "passages.jsonl", "--encoder", "wordllama", "--vectors", "vectors.npy"], "both given"),
-        (["--passages", "passages.jsonl", "--storage", "int8", "--metric", "cosine"], "but there are no vectors"),
-        (["--passages", "passages.jsonl", "--aliases", "missing.jsonl"], "cannot be read"),
-        (["--passages", "passages.jsonl", "--aliases", "queries.jsonl"], "queries.jsonl, line 1"),
+        (["passages.csv"], "suffix must be one of"),
+        (["missing.jsonl"], "there is no file"),
+        (["passages.jsonl", "--vectors", "query_vectors.npy"], "300 rows"),
+        (["passages.jsonl", "--encoder", "gpt"], "--encoder is 'gpt'"),
+        (
+            ["passages.jsonl", "--encoder", "wordllama", "--vectors", "vectors.npy", "--entity-vectors", "vectors.npy"],
+            "leave it no work",
+        ),
+        (["passages.jsonl", "--storage", "int8", "--metric", "cosine"], "but there are no vectors"),
+        (["passages.jsonl", "--aliases", "missing.jsonl"], "cannot be read"),
+        (["passages.jsonl", "--aliases", "queries.jsonl"], "queries.jsonl, line 1"),
     ],
 )
 def test_what_cannot_be_built_is_said(refused_here, files, tmp_path, args, said):

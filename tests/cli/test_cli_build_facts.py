@@ -40,7 +40,7 @@ def folder(tmp_path):
 def folder_args(files, folder):
     names = {"nodes": "nodes.tsv", "edges": "edges.tsv", "facts": "facts.tsv"}
     options = (x for option, name in names.items() for x in (f"--{option}", folder / name))
-    return ["build", "--passages", files / "passages.jsonl", *options]
+    return ["build", files / "passages.jsonl", *options]
 
 
 def named(index):
@@ -106,15 +106,15 @@ def test_facts_that_fit_nothing_are_refused(refused_here, files, facts, tmp_path
         (["1\tpassage\tA"], "line 1 is"),
         (["0\tword\tA"], "line 1 is"),
         (["0\tentity\tA", "1\tpassage\tB"], "line 2 is a passage behind an entity"),
-        ([*(f"{at}\tpassage\tA" for at in range(5)), "5\tentity\tE"], "--nodes has 5 passages, --passages 6"),
-        ([], "--nodes has 0 passages, --passages 6"),
+        ([*(f"{at}\tpassage\tA" for at in range(5)), "5\tentity\tE"], "--nodes has 5 passages, PASSAGES 6"),
+        ([], "--nodes has 0 passages, PASSAGES 6"),
         (["\udcff"], "cannot be read as UTF-8"),
     ],
 )
 def test_nodes_that_are_none_are_refused(refused_here, files, tmp_path, lines, said):
     nodes = tmp_path / "nodes.tsv"
     nodes.write_bytes("".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
-    args = ["build", "--passages", files / "passages.jsonl", "--nodes", nodes, "--out", tmp_path / "index"]
+    args = ["build", files / "passages.jsonl", "--nodes", nodes, "--out", tmp_path / "index"]
     assert said in refused_here(*args)
     assert "--entities and --nodes are both given" in refused_here(*args, "--entities", files / "entities.tsv")
     assert not (tmp_path / "index").exists()

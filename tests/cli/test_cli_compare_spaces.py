@@ -6,7 +6,6 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cli.cli_files import hopfuse, refused, write_jsonl
-from hopfuse.cli.encoded_once import EncodedOnce
 
 pytest.importorskip("wordllama", reason="the entities' vectors are WordLlama's (extra demo)")
 
@@ -37,7 +36,7 @@ def work(tmp_path_factory):
 
 
 def command(folder, *more):
-    return ("compare", "--index", folder / "index", "--queries", folder / "queries.jsonl", *more)
+    return ("compare", folder / "index", "--queries", folder / "queries.jsonl", *more)
 
 
 def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
@@ -47,7 +46,7 @@ def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
     hopfuse(*command(work, *vectors, *metric, tmp_path / "one.json"))
     both, one = (json.loads((tmp_path / name).read_text()) for name in ("both.json", "one.json"))
     assert both["left out"] == {}
-    assert "5; give --encoder too" in one["left out"]["triple-hybrid"]
+    assert "5; give an encoder, too" in one["left out"]["triple-hybrid"]
     means = [{run: by["mrr"]["mean"] for run, by in found["groups"][0]["estimates"].items()} for found in (both, one)]
     assert means[0]["dense"] == means[1]["dense"]
     assert means[0]["triple-hybrid"] > 0
@@ -81,27 +80,19 @@ def test_an_encoder_of_the_passages_alone_is_refused(work, refused_here, tmp_pat
     )
     built.save(tmp_path / "index")
     asked = ("--queries", work / "queries.jsonl", "--encoder", "wordllama:128")
-    said = refused_here("compare", "--index", tmp_path / "index", *asked)
+    said = refused_here("compare", tmp_path / "index", *asked)
     assert "the entities' vectors 64: these are of another space" in said
     assert "or give --vectors instead: entities are found by names alone then" in said
 
 
-def test_a_text_is_encoded_once():
-    asked = []
-
-    class Lengths:
-        dim = 1
-
-        def encode_queries(self, texts):
-            asked.append(list(texts))
-            return np.array([[len(text)] for text in texts], np.float32).reshape(-1, 1)
-
-        encode_passages = encode_queries
-
-    once = EncodedOnce(Lengths())
-    assert once.encode_queries(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
-    assert once.encode_queries(["ccc", "bb"]).tolist() == [[3], [2]]
-    assert once.encode_queries([]).shape == (0, 1)
-    assert asked == [["a", "bb"], ["ccc"]]
-    assert once.encode_passages(["dd"]).tolist() == [[2]]
-    assert once.dim == 1
+def test_facts_and_questions_are_encoded_once(work, tmp_path):
+    more = ("--vectors", work / "vectors.npy", "--encoder", "wordllama:64", "--metrics", "mrr", "--against", "mrr")
+    kept = ("--cache", tmp_path / "cache", "--json", tmp_path / "n.json", "--overwrite")
+    found, files = [], []
+    for _ in range(2):
+        hopfuse(*command(work, *more, *kept))
+        found.append(json.loads((tmp_path / "n.json").read_text())["groups"])
+        files.append({path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()})
+    assert found[0] == found[1]
+    assert len(files[0]) == 2, "of the facts, and of the questions"
+    assert files[0] == files[1]

@@ -24,7 +24,7 @@ def lexical_index(files, tmp_path_factory):
 
 @pytest.fixture
 def scoring(files, lexical_index):
-    return ["score", "--index", lexical_index, *map(str, _inputs(files))]
+    return ["score", lexical_index, *map(str, _inputs(files))]
 
 
 def _inputs(files):
@@ -71,7 +71,7 @@ def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
 
 
 def test_explain_shows_the_third_list(lexical_index, files):
-    ask = ["explain", "--index", lexical_index, "--query", QUESTION, "--vector", files / "query_vectors.npy"]
+    ask = ["trace", lexical_index, QUESTION, "--vectors", files / "query_vectors.npy"]
     said = hopfuse(*ask, "--lexical").stdout
     assert "Lexical list of 2" in said
     assert " lexical 0." in said
@@ -80,11 +80,9 @@ def test_explain_shows_the_third_list(lexical_index, files):
 
 def test_what_cannot_be_is_said(refused_here, scoring, index, files, tmp_path):
     out = ["--out", tmp_path / "out.jsonl"]
-    assert "--lexical-k is given without --lexical" in refused_here(*scoring, *out, "--lexical-k", 5)
-    assert "--lexical-weight is given without" in refused_here(*scoring, *out, "--lexical-weight", 0.3)
-    assert "lexical_weight is -1.0" in refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1)
-    without = ["score", "--index", index, *_inputs(files), *out, "--lexical"]
-    assert "the index has no lexical part; build it with `hopfuse build --lexical`" in refused_here(*without)
+    assert "--lexical-k is given without --lexical; add it" in refused_here(*scoring, *out, "--lexical-k", 5)
+    assert "--lexical-weight is given without --lexical" in refused_here(*scoring, *out, "--lexical-weight", 0.3)
+    assert "--lexical-weight is -1.0" in refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1)
     build = [*build_args(files), "--out", tmp_path / "index", "--lexical"]
     assert "stopwords is 'klingon'" in refused_here(*build, "klingon")
     assert not (tmp_path / "index").exists()
@@ -94,5 +92,5 @@ def test_a_query_without_text_has_no_words(refused_here, lexical_index, tmp_path
     (tmp_path / "queries.jsonl").write_text('{"id": "q", "entities": ["London"]}\n', encoding="utf-8")
     np.save(tmp_path / "vectors.npy", np.ones((1, 8), np.float32))
     inputs = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
-    line = refused_here("score", "--index", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", "--lexical")
+    line = refused_here("score", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", "--lexical")
     assert "query 'q' has no text for BM25's list" in line

@@ -1,4 +1,4 @@
-"""``--recipe`` of ``score`` and ``explain``, ``--trace``, and ``hopfuse policy``: what the recipes themselves say."""
+"""``--recipe`` of ``score`` and ``trace``, and ``hopfuse policy``: what the recipes themselves say."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import hopfuse as hf
 import pytest
 from cli.cli_files import read_jsonl
 from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring, write_memory
-from hopfuse.cli.recipe_choice import RECIPES
-from hopfuse.evaluate import policy_page
-from hopfuse.recipes import Policy
+from hopfuse.recipes import RECIPES, Policy
+from hopfuse.report import policy_page
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -23,7 +22,7 @@ def test_scores_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_traces_are_the_recipes_own(memory, said, tmp_path, recipe) -> None:
     out = tmp_path / "trace.json"
-    shown = said(*explaining(memory, recipe, "--trace", out))
+    shown = said(*explaining(memory, recipe, "--out", out))
     found, _ = by_hand(memory, recipe)
     trace = json.loads(json.dumps(found.traces[0]))
     assert json.loads(out.read_text()) == {"question": QUESTION, **trace}
@@ -55,7 +54,7 @@ def test_the_tree_of_triples_says_what_leads_there(memory, said) -> None:
 
 def test_a_page_is_written(memory, said, tmp_path) -> None:
     out = tmp_path / "trace.html"
-    said(*explaining(memory, "policy-rag", "--trace", out))
+    said(*explaining(memory, "policy-rag", "--out", out))
     assert out.read_text() == policy_page(by_hand(memory, "policy-rag")[0].traces[0])
 
 
@@ -79,7 +78,7 @@ def test_facts_have_vectors_where_there_is_an_encoder(said, tmp_path) -> None:
     vectors = encoder.encode_passages(index.facts.texts(index.entity_names))
     assert vectors.shape == (len(index.facts), 64) == (3, 64)
     (folder / "p.toml").write_text('version = 1\n[facts]\nscope = "all"\n')
-    files = ("--index", folder / "index", "--encoder", "wordllama:64", "--recipe", "policy-rag")
+    files = (folder / "index", "--encoder", "wordllama:64", "--recipe", "policy-rag")
     found = {}
     for scope, more in (("seeds", ()), ("all", ("--policy", folder / "p.toml"))):
         policy = Policy.from_toml(f'version = 1\n[facts]\nscope = "{scope}"\n')
@@ -87,7 +86,7 @@ def test_facts_have_vectors_where_there_is_an_encoder(said, tmp_path) -> None:
         out = folder / f"{scope}.jsonl"
         said("score", *files, "--queries", folder / "queries.jsonl", "--out", out, *more)
         assert [row["hits"] for row in read_jsonl(out)] == rows_of(own, names)
-        found[scope] = json.loads(said("explain", *files, "--query", QUESTION, "--entity", "Alien", *more, "--json"))
+        found[scope] = json.loads(said("trace", *files, QUESTION, "--entity", "Alien", *more, "--json"))
         assert found[scope]["facts"] == json.loads(json.dumps(own.traces[0]["facts"]))
         nearest = vectors @ encoder.encode_queries([QUESTION])[0]
         scores = [fact["score"] for fact in found[scope]["facts"]]
@@ -105,18 +104,12 @@ def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) 
     for args, why in (
         (scoring(memory, "policy-rag", out, "--alpha", 0.5), "--alpha is given, and policy-rag does not read it"),
         (scoring(memory, "phase-graph", out, "--policy", html), "--policy is given, and phase-graph does not read it"),
-        (
-            scoring(memory, "hybrid-rrf", out, "--lexical"),
-            "--lexical is given, and hybrid-rrf does not read it; phase-graph does: leave it out",
-        ),
-        (
-            scoring(memory, "triple-hybrid", out, "--graph-k", 5),
-            "and triple-hybrid does not read it; phase-graph, hybrid-rrf do: give --option graph_k=5",
-        ),
-        (scoring(memory, "policy-rag", out, "--graph-k", 5), "phase-graph, hybrid-rrf do: leave it out"),
-        (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid does not"),
-        (explaining(memory, "phase-graph", "--trace", html), "pages such as t.html are of policy-rag"),
-        (explaining(memory, "policy-rag", "--trace", tmp_path / "t.txt"), "its suffix must be .json or .html"),
+        (scoring(memory, "policy-rag", out, "--lexical"), "--lexical is given, and policy-rag reads no words"),
+        (scoring(memory, "policy-rag", out, "--graph-k", 5), "phase-graph, hybrid-rrf, triple-hybrid do: leave it out"),
+        (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid reads no names"),
+        (explaining(memory, "phase-graph", "--out", html), "pages such as t.html are of --recipe policy-rag"),
+        (scoring(memory, "policy-rag", out, "--k", 150), "150"),
+        (explaining(memory, "policy-rag", "--out", tmp_path / "t.txt"), "its suffix must be .json or .html"),
         (
             scoring(memory, "policy-rag", out, "--policy", tmp_path / "llm.toml"),
             "give --model and --endpoint, or set it to",
@@ -139,8 +132,9 @@ def test_triples_need_facts_and_vectors(index, files, refused_here, tmp_path) ->
         "--out",
         tmp_path / "o.jsonl",
     )
-    line = refused_here("score", "--index", index, *given, "--recipe", "triple-hybrid")
-    assert "triple-hybrid: the index has no facts; build it with --facts" in line
+    line = refused_here("score", index, *given, "--recipe", "triple-hybrid")
+    assert "triple-hybrid cannot run on this index, which has no facts (--facts, --from or --reader) and" in line
+    assert "--recipe hybrid-rrf runs on it" in line
 
 
 def test_the_default_policy_is_printed_and_written(said, refused_here, tmp_path) -> None:

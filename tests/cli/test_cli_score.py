@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 import pytest
-from cli.cli_files import ENTITIES, QUERIES, hopfuse, killed, read_jsonl, refused, said_error, write_jsonl
+from cli.cli_files import ENTITIES, QUERIES, build_args, hopfuse, killed, read_jsonl, refused, said_error, write_jsonl
 from hopfuse import Index
-from hopfuse.cli.queries import Query, count_queries, read_queries
+from hopfuse.cli.run.queries import Query, count_queries, read_queries
 from hopfuse.errors import InputError
 from hopfuse.recipes import PhaseGraph
 
@@ -56,7 +56,7 @@ def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_p
     ]
     write_jsonl(tmp_path / "queries.jsonl", rows)
     np.save(tmp_path / "vectors.npy", np.repeat(np.load(files / "query_vectors.npy")[:1], len(rows), axis=0))
-    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
     hits = {row["id"]: row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")}
     assert hits["name"] == hits["alias"] == hits["number"] == hits["text"]
@@ -68,10 +68,10 @@ def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_p
 
 def test_an_encoder_reads_the_texts(files, tmp_path):
     pytest.importorskip("wordllama")
-    build = ["build", "--passages", files / "passages.jsonl", "--edges", files / "edges.tsv"]
+    build = ["build", files / "passages.jsonl", "--edges", files / "edges.tsv"]
     hopfuse(*build, "--entities", files / "entities.tsv", "--encoder", "wordllama:64", "--out", tmp_path / "index")
     write_jsonl(tmp_path / "queries.jsonl", [{"text": "Who thought about machines?"}])
-    inputs = ["--index", tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--encoder", "wordllama:64"]
+    inputs = [tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--encoder", "wordllama:64"]
     hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
     (row,) = read_jsonl(tmp_path / "out.jsonl")
     assert row["id"] == "0"
@@ -81,7 +81,7 @@ def test_an_encoder_reads_the_texts(files, tmp_path):
 def test_no_queries_give_an_empty_result(index, tmp_path):
     write_jsonl(tmp_path / "queries.jsonl", [])
     np.save(tmp_path / "vectors.npy", np.zeros((0, 8), np.float32))
-    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
@@ -164,7 +164,7 @@ def test_what_is_read_is_not_replaced(memory, refused_here, tmp_path):
     with open(copies["importance"], "wb") as file:
         np.save(file, np.ones(3))
     before = {path: path.read_bytes() for path in copies.values()}
-    asked = ["score", "--index", memory / "index", "--queries", copies["queries"], "--vectors", copies["vectors"]]
+    asked = ["score", memory / "index", "--queries", copies["queries"], "--vectors", copies["vectors"]]
     more = {
         "policy": ("--recipe", "policy-rag", "--policy", copies["policy"]),
         "importance": ("--recipe", "hybrid-rrf", "--option", f"importance={copies['importance']}"),
@@ -181,7 +181,7 @@ def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_
     text = (files / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     text[200] = '{"id": "broken"\n'
     (tmp_path / "queries.jsonl").write_text("".join(text), encoding="utf-8")
-    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
+    inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
     line = refused("score", *inputs, "--out", tmp_path / "out.jsonl", "--chunk", 50)
     assert f"{tmp_path / 'queries.jsonl'}, line 201 is not JSON" in line
     assert not (tmp_path / "out.jsonl").exists()
@@ -197,9 +197,9 @@ def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_
         ({"--vectors": "vectors.npy"}, "there are 300 queries"),
         ({"--vectors": "queries.jsonl"}, "cannot be read as an .npy array"),
         ({"--out": "out.csv"}, "suffix must be one of .jsonl, .parquet"),
-        ({"--alpha": "2"}, "alpha is 2.0"),
-        ({"--dense-k": "0"}, "dense_k is 0"),
-        ({"--encoder": "wordllama"}, "--vectors or --encoder, and not both"),
+        ({"--alpha": "2"}, "--alpha is 2.0"),
+        ({"--dense-k": "0"}, "--dense-k is 0"),
+        ({"--encoder": "wordllama"}, "there is nothing else to encode"),
     ],
 )
 def test_what_cannot_be_scored_is_said(refused_here, index, files, tmp_path, change, said):
@@ -212,7 +212,8 @@ def test_what_cannot_be_scored_is_said(refused_here, index, files, tmp_path, cha
     options |= {name: files / value if "." in value or value == "nowhere" else value for name, value in change.items()}
     if options["--out"].name == "out.csv":
         options["--out"] = tmp_path / "out.csv"
-    assert said in refused_here("score", *(x for option in options.items() for x in option))
+    directory = options.pop("--index")
+    assert said in refused_here("score", directory, *(x for option in options.items() for x in option))
     assert not options["--out"].exists()
 
 
@@ -247,18 +248,22 @@ def test_a_malformed_query_is_named(tmp_path, line, said):
 def test_a_query_without_text_needs_its_entities(refused_here, index, files, tmp_path):
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare"}])
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
-    inputs = ["--index", index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     line = refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
     assert line.endswith("query 'bare' has no text to find names in; give it 'text', or 'entities' and --vectors")
 
 
-@pytest.mark.parametrize("recipe", ["policy-rag", "hybrid-rrf", "triple-hybrid"])
-def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_path, recipe):
+@pytest.mark.parametrize(
+    ("recipe", "purpose"),
+    [("policy-rag", "for policy-rag"), ("hybrid-rrf", "'s list"), ("triple-hybrid", "for triple-hybrid")],
+)
+def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_path, recipe, purpose):
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare", "entities": ["Alien"]}])
     np.save(tmp_path / "vectors.npy", np.load(memory / "vectors.npy")[:1])
     given = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy", "--recipe", recipe]
-    line = refused_here("score", "--index", memory / "index", *given, "--out", tmp_path / "out.jsonl")
-    assert line.endswith(f"query 'bare' has no text for {recipe}; give it 'text'")
+    line = refused_here("score", memory / "index", *given, "--out", tmp_path / "out.jsonl")
+    assert "query 'bare' has no text for" in line
+    assert line.endswith(f"{purpose}; give it 'text'")
 
 
 def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
@@ -270,3 +275,35 @@ def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
     done = subprocess.run([sys.executable, "-c", program, *map(str, args)], capture_output=True, text=True, check=False)
     assert "File too large" in said_error(done)
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_planted_link_is_not_followed(scoring, said, tmp_path):
+    victim, out = tmp_path / "victim", tmp_path / "out.jsonl"
+    victim.write_text("mine", encoding="utf-8")
+    (tmp_path / "out.jsonl.unfinished").symlink_to(victim)
+    said(*scoring, "--out", out)
+    assert victim.read_text(encoding="utf-8") == "mine"
+    assert not out.is_symlink()
+
+
+def test_k_may_be_larger_than_what_there_is(scoring, said, tmp_path):
+    said(*scoring, "--out", tmp_path / "out.jsonl", "--k", 10**8)
+    assert max(len(row["hits"]) for row in read_jsonl(tmp_path / "out.jsonl")) == 6
+
+
+def test_own_vectors_beside_an_encoder_of_the_names(files, said, tmp_path):
+    """Passages by vectors of a file; a name that the index does not have goes to the entity that is nearest to it."""
+    pytest.importorskip("wordllama")
+    from hopfuse.encoders import WordLlamaEncoder
+
+    said(*build_args(files), "--encoder", "wordllama:64", "--out", tmp_path / "index")
+    write_jsonl(tmp_path / "queries.jsonl", [{"id": "q", "entities": ["the Londons"]}])
+    np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
+    inputs = [tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    more = ["--encoder", "wordllama:64", "--option", "entity_threshold=0.3", "--out", tmp_path / "out.jsonl"]
+    said("score", *inputs, *more)
+    recipe = PhaseGraph(Index.open(tmp_path / "index"), encoder=WordLlamaEncoder(64), entity_threshold=0.3)
+    found = recipe.search(vectors=np.load(tmp_path / "vectors.npy"), entities=[["the Londons"]], k=10)
+    assert found.lists["graph"].counts[0] > 0
+    (row,) = read_jsonl(tmp_path / "out.jsonl")
+    assert row["hits"] == [{"id": hit.id, "score": hit.score} for hit in found[0]]

@@ -5,8 +5,8 @@ import sys
 import pytest
 from cli.cli_files import command
 from click.testing import CliRunner
-from hopfuse.backends.selftest import Check, SelfTest
-from hopfuse.cli import selftest as module
+from hopfuse.cli.about import selftest as module
+from hopfuse.ops.selftest import Check, SelfTest
 
 
 def run(*arguments):

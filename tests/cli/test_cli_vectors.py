@@ -1,4 +1,4 @@
-"""``score`` and ``explain`` need vectors of the questions where the recipe, its mode or its policy reads them."""
+"""``score`` and ``trace`` need vectors of the questions where the recipe, its mode or its policy reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cli.recipe_files import ASKED, QUESTION, explaining, scoring
 from hopfuse.lexical import FTS5
 from hopfuse.recipes import HybridRRF, Policy, PolicyRAG
 
-BY_WORDS = ("--recipe", "triple-hybrid", "--option", "mode=lexical", "--words", "fts5")
+BY_WORDS = ("--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
 TEXTS = ["Alien is a film.", "The sea is cold.", "Who was born by the sea?"]
 NO_PASSAGES = "version = 1\n[seeds]\npassages = 0.0\n[switches]\ndense_fallback = false\n"
 
@@ -25,22 +25,24 @@ def texts_alone(tmp_path):
 
 
 def test_words_need_no_vector(memory, said, refused_here) -> None:
-    asked = ("explain", "--index", memory / "index", "--query", QUESTION, *BY_WORDS)
+    asked = ("trace", memory / "index", QUESTION, *BY_WORDS)
     shown = said(*asked)
     assert "1. Alien" in shown
     assert "Seeds" not in shown, "nothing was near by vector"
     assert json.loads(said(*asked, "--json"))["hits"][0]["name"] == "Alien"
-    why = "and triple-hybrid with mode=lexical reads no vectors"
-    assert f"--vector is given, {why} of questions; leave it out" in refused_here(*explaining(memory, *BY_WORDS[1:]))
-    assert f"--encoder is given, {why}; leave it out" in refused_here(*asked, "--encoder", "wordllama")
+    why = "and triple-hybrid reads no vectors"
+    assert f"--vectors is given, {why} of questions here; leave it out" in refused_here(
+        *explaining(memory, *BY_WORDS[1:])
+    )
+    assert f"--encoder is given, {why} here; leave it out" in refused_here(*asked, "--encoder", "wordllama")
 
 
 def test_vectors_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
     args = scoring(memory, "triple-hybrid", tmp_path / "out.jsonl", *BY_WORDS[2:])
-    assert "--vectors is given, and triple-hybrid with mode=lexical reads no vectors" in refused_here(*args)
+    assert "--vectors is given, and triple-hybrid reads no vectors" in refused_here(*args)
     (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
     args = scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
-    assert "--vectors is given, and policy-rag by this policy reads no vectors" in refused_here(*args)
+    assert "--vectors is given, and policy-rag reads no vectors" in refused_here(*args)
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -48,24 +50,24 @@ def test_vectors_that_nothing_reads_are_refused(memory, refused_here, tmp_path) 
 def test_other_modes_need_one(memory, refused_here, tmp_path, mode) -> None:
     more = ("--recipe", "triple-hybrid", "--option", f"mode={mode}")
     files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl")
-    line = refused_here("score", "--index", memory / "index", *files, *more)
-    assert "give --vectors or --encoder, and not both: each query needs one vector" in line
-    line = refused_here("explain", "--index", memory / "index", "--query", QUESTION, *more)
-    assert "give --vector or --encoder, and not both: each query needs one vector" in line
+    line = refused_here("score", memory / "index", *files, *more)
+    assert "triple-hybrid reads a vector of each question: give --encoder, the one that" in line
+    line = refused_here("trace", memory / "index", QUESTION, *more)
+    assert "triple-hybrid reads a vector of each question: give --encoder, the one that" in line
 
 
 def test_texts_alone_need_none(texts_alone, said, refused_here, memory, tmp_path) -> None:
     index, queries = texts_alone
-    more = ("--recipe", "hybrid-rrf", "--words", "fts5")
-    files = ("--index", index, "--queries", queries, "--out", tmp_path / "out.jsonl")
+    more = ("--recipe", "hybrid-rrf", "--lexical", "fts5")
+    files = (index, "--queries", queries, "--out", tmp_path / "out.jsonl")
     said("score", *files, *more)
     opened = hf.Index.open(index)
     own = HybridRRF(opened, lexical=FTS5.build([f"\n{text}" for text in TEXTS])).search([text for text, _ in ASKED])
     expected = [[{"id": opened.passage_ids[p], "score": s} for p, s in own.hits.row(b)] for b in range(len(ASKED))]
     assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == expected
     assert any(expected)
-    assert "Lexical list of" in said("explain", "--index", index, "--query", "The cold sea", *more)
-    why = "hybrid-rrf over an index without vectors reads no vectors"
+    assert "Lexical list of" in said("trace", index, "The cold sea", *more)
+    why = "hybrid-rrf reads no vectors"
     given = ("--vectors", memory / "vectors.npy")
     assert f"--vectors is given, and {why}" in refused_here("score", *files, *more, *given, "--overwrite")
     given = ("--encoder", "wordllama")
@@ -75,7 +77,7 @@ def test_texts_alone_need_none(texts_alone, said, refused_here, memory, tmp_path
 def test_a_policy_that_reads_no_passages_vectors_needs_none(memory, said, tmp_path) -> None:
     (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
     files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
-    said("score", "--index", memory / "index", *files, "--recipe", "policy-rag")
+    said("score", memory / "index", *files, "--recipe", "policy-rag")
     index = hf.Index.open(memory / "index")
     recipe = PolicyRAG(index, Policy.from_toml(NO_PASSAGES))
     own = recipe.search([text for text, _ in ASKED], entities=[names for _, names in ASKED], k=10)

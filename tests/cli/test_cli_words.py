@@ -1,4 +1,4 @@
-"""``--words``: BM25 of the index or counted at the start, SQLite's where it is asked for or there is nothing else."""
+"""``--lexical``: BM25 of the index or counted at the start, SQLite's where it is asked for or there is nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hopfuse as hf
 import pytest
 from cli.cli_files import read_jsonl, write_jsonl
 from cli.recipe_files import by_hand, rows_of, scoring
-from hopfuse.cli.words import words_of
+from hopfuse.cli.recipes import words_of
 from hopfuse.errors import MissingExtraError
 from hopfuse.lexical import BM25, FTS5
 
@@ -52,10 +52,10 @@ def test_without_its_packages_sqlite_counts(plain, monkeypatch, package) -> None
         words_of(plain, "bm25")
 
 
-@pytest.mark.parametrize(("recipe", "more"), [("hybrid-rrf", ()), ("phase-graph", ("--lexical",))])
+@pytest.mark.parametrize("recipe", ["hybrid-rrf", "phase-graph"])
 @pytest.mark.parametrize("kind", ["bm25", "fts5"])
-def test_a_recipe_has_the_words_that_are_asked_for(memory, said, tmp_path, recipe, more, kind) -> None:
-    said(*scoring(memory, recipe, tmp_path / "out.jsonl", "--words", kind, *more))
+def test_a_recipe_has_the_words_that_are_asked_for(memory, said, tmp_path, recipe, kind) -> None:
+    said(*scoring(memory, recipe, tmp_path / "out.jsonl", "--lexical", kind))
     index = hf.Index.open(memory / "index")
     texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
     leg = BM25.build(texts) if kind == "bm25" else FTS5.build(texts)
@@ -69,15 +69,14 @@ def test_a_query_without_text_is_told_whose_words_it_lacks(memory, refused_here,
     args = [
         tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in scoring(memory, "phase-graph", "o")
     ]
-    line = refused_here(*args[:-4], "--out", tmp_path / "o.jsonl", "--lexical", "--words", kind)
+    line = refused_here(*args[:-4], "--out", tmp_path / "o.jsonl", "--lexical", kind)
     assert line.endswith(f"query 'q' has no text for {kind.upper()}'s list; give it 'text'")
 
 
-def test_words_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
+def test_words_can_be_left_out(memory, said, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
-    line = refused_here(*scoring(memory, "phase-graph", out, "--words", "fts5"))
-    assert "--words is given without --lexical" in line
-    line = refused_here(*scoring(memory, "policy-rag", out, "--words", "fts5"))
-    assert "--words is given, and policy-rag does not read it; phase-graph, hybrid-rrf, triple-hybrid do: leave" in line
-    line = refused_here(*scoring(memory, "phase-graph", out, "--lexical"))
-    assert "the index has no lexical part; build it with `hopfuse build --lexical`, or give --words" in line
+    said(*scoring(memory, "hybrid-rrf", out, "--lexical", "none"))
+    found, names = by_hand(memory, "hybrid-rrf", lexical=None)
+    assert [row["hits"] for row in read_jsonl(out)] == rows_of(found, names)
+    line = refused_here(*scoring(memory, "policy-rag", out, "--lexical", "fts5", "--overwrite"))
+    assert "--lexical is given, and policy-rag reads no words; leave it out" in line

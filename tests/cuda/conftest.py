@@ -16,16 +16,13 @@ import nvrtc
 import pytest
 
 FULL = os.environ.get("HOPFUSE_TESTS") == "full"
-#: The architectures of this run: one with 32, 64 and 48 warps a multiprocessor each; all in the full tier.
-ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (75, 90, 120)
-#: Where other compilers only have to take the source.
-SPOT_ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (90,)
+#: The architectures of this run.
+ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (90,)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for name, numbers in {"architecture": ARCHITECTURES, "spot_architecture": SPOT_ARCHITECTURES}.items():
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, numbers, ids=[f"sm_{number}" for number in numbers])
+    if "architecture" in metafunc.fixturenames:
+        metafunc.parametrize("architecture", ARCHITECTURES, ids=[f"sm_{number}" for number in ARCHITECTURES])
     if "source" in metafunc.fixturenames:
         metafunc.parametrize("source", nvrtc.SOURCES, ids=[path.stem for path in nvrtc.SOURCES])
 

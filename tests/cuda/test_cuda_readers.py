@@ -45,9 +45,9 @@ def test_resources_are_those_that_nvrtc_s_assembler_reports(compiler: Nvrtc, arc
     assert kernels["spills"][0] <= 24 < kernels["spills"][1]
 
 
-def test_resources_are_those_that_nvcc_reports(nvcc: str, spot_architecture: int, tmp_path: Path) -> None:
+def test_resources_are_those_that_nvcc_reports(nvcc: str, architecture: int, tmp_path: Path) -> None:
     made = tmp_path / "cubin"
-    command = [nvcc, "-cubin", "--resource-usage", f"-arch=sm_{spot_architecture}", "-I", INCLUDE, "-o", made, SAMPLE]
+    command = [nvcc, "-cubin", "--resource-usage", f"-arch=sm_{architecture}", "-I", INCLUDE, "-o", made, SAMPLE]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert read(made.read_bytes()) == reported(done.stdout + done.stderr)
 

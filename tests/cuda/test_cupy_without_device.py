@@ -133,7 +133,7 @@ def test_without_a_device_the_reason_is_clear(no_device: None) -> None:
     with pytest.raises(BackendError) as again:
         hf.calibrate(hf.Hits([[1]], [[1.0]]), backend="cuda")
     assert str(again.value) == str(caught.value)
-    report = hf.explain()
+    report = hf.backend_info()
     assert report["auto"] == "cpu"
     assert report["backends"]["cuda"]["error"] == str(caught.value)
 

@@ -1,26 +1,5 @@
-import doctest
-import importlib
-import pkgutil
 import subprocess
 import sys
-
-import hopfuse.encoders
-import pytest
-
-MODULES = [f"hopfuse.encoders.{m.name}" for m in pkgutil.iter_modules(hopfuse.encoders.__path__)]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_run(name):
-    if name.endswith("word_llama"):
-        pytest.importorskip("wordllama")
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.failed == 0
-
-
-def test_every_public_name_exists_and_is_documented():
-    for name in hopfuse.encoders.__all__:
-        assert getattr(hopfuse.encoders, name).__doc__
 
 
 def test_import_is_light():

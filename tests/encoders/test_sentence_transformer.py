@@ -118,3 +118,22 @@ def test_a_model_that_breaks_its_word_is_caught():
 
     with pytest.raises(InputError, match=r"must be real numbers of shape \(1, 3\)"):
         SentenceTransformerEncoder(Wrong()).encode_queries(["a"])
+
+
+def test_the_name_is_the_models_or_the_given_one():
+    assert SentenceTransformerEncoder(Plain()).name == "Plain"
+    assert SentenceTransformerEncoder(Plain(), name="mine").name == "mine"
+    model = Plain()
+    model.model_card_data = type("Card", (), {"model_id": "org/model"})
+    assert SentenceTransformerEncoder(model).name == "sentence-transformers/model"
+
+
+def test_the_name_of_a_folder(tmp_path, monkeypatch):
+    package = type("Package", (), {"SentenceTransformer": lambda folder, **options: Plain()})
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    encoder = SentenceTransformerEncoder(tmp_path / "all-MiniLM-L6-v2", normalize=False)
+    assert (encoder.name, encoder.dim, encoder.normalize) == ("sentence-transformers/all-MiniLM-L6-v2", 3, False)
+    snapshot = tmp_path / "models--org--all-MiniLM-L6-v2" / "snapshots" / "c9745ed1d9f2"
+    snapshot.mkdir(parents=True)
+    assert SentenceTransformerEncoder(snapshot).name == "sentence-transformers/all-MiniLM-L6-v2"

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import Qrels, Run, answer_values, exact_match, normalised, token_f1
+from hopfuse.evaluate import Qrels, Run, answer_values, exact_match, normalise_answer, token_f1
 from hopfuse.types import Hits
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
     ],
 )
 def test_normalised(answer, expected):
-    assert normalised(answer) == expected
+    assert normalise_answer(answer) == expected
 
 
 def test_exact_match_takes_the_best_of_the_accepted():

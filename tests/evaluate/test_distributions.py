@@ -48,7 +48,7 @@ def test_what_is_absent_is_none():
 
 
 def test_raw_and_calibrated_by_run():
-    found = score_distributions({"a": Run(HITS), "b": Run(HITS.head(3))}, QRELS, "min_max")
+    found = score_distributions(QRELS, {"a": Run(HITS), "b": Run(HITS.head(3))}, "min_max")
     assert list(found) == ["a", "b"]
     assert list(found["a"]) == ["raw", "min_max"]
     after = score_distribution(hf.calibrate(HITS, "min_max"), QRELS)
@@ -61,6 +61,6 @@ def test_bad_calls_are_refused():
     with pytest.raises(InputError, match="bins is 0"):
         score_distribution(HITS, QRELS, bins=0)
     with pytest.raises(InputError, match="run 'b': the hits have 1 rows"):
-        score_distributions({"b": Run(hf.Hits([[1]], [[1.0]]))}, QRELS)
+        score_distributions(QRELS, {"b": Run(hf.Hits([[1]], [[1.0]]))})
     with pytest.raises(InputError, match=r"run 'b': .*platt"):
-        score_distributions({"b": Run(HITS)}, QRELS, "platt")
+        score_distributions(QRELS, {"b": Run(HITS)}, "platt")

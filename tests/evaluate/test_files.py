@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hopfuse.errors import FormatError, InputError, MissingExtraError
 from hopfuse.evaluate import PassageNames, Qrels, read_qrels, read_run
+from hopfuse.io.qrels import qrels_lines
+from hopfuse.io.runs import Ranking, run_lines
 
 
 def written(folder, name, text):
@@ -261,8 +263,32 @@ def test_a_parquet_file_that_is_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "says"), [("abc", "names is 'abc'"), (None, "names is None"), (["a", 1], "names\\[1\\] is 1")]
+    ("names", "says"), [("abc", "names is 'abc'"), (None, "names is None"), (["a", 1.5], "names\\[1\\] is 1.5")]
 )
-def test_names_are_a_list_of_strings(names, says):
+def test_names_are_strings_or_integers(names, says):
     with pytest.raises(InputError, match=says):
         PassageNames(names)
+
+
+# ---- Written --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_as_trec_is_read_again(tmp_path):
+    names, judged = PassageNames(), {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
+    qrels = read_qrels(written(tmp_path, "qrels", qrels_lines(judged)), names)
+    assert [dict(zip(*row, strict=True)) for row in zip(named(qrels.gold, names), qrels.grades, strict=True)] == [
+        {"d1": 2, "d2": 1},
+        {"d3": 1},
+    ]
+    lists = {"q1": [("d2", 0.1), ("d9", 0.1)], "q2": []}
+    text = run_lines({query: Ranking(hits) for query, hits in lists.items()}, tag="mine")
+    assert text.splitlines()[1] == "q1 Q0 d9 2 0.1 mine"
+    run = read_run(written(tmp_path, "run", text), qrels.ids, names)
+    assert [[name for name, _ in row] for row in ranking(run, names)] == [["d2", "d9"], []]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\n", "\u2003"])
+def test_names_that_trec_cannot_write_are_refused(name):
+    for write in (lambda: qrels_lines({"q": {name: 1}}), lambda: run_lines({name: Ranking([("d", 1.0)])})):
+        with pytest.raises(InputError, match=r"TREC files cannot write; write \.jsonl instead"):
+            write()

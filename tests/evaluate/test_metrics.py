@@ -86,7 +86,7 @@ def test_more_gold_than_k_is_never_full_support():
 def test_padding_is_never_relevant():
     hits = hf.Hits([[3, -1, -1]], [[0.5, 0, 0]])
     assert relevance(hits, Qrels(["a"], [[0, 3]]).gold_pairs).tolist() == [[True, False, False]]
-    entries_after_the_counts = hf.Hits._trusted(np.array([[3, 0]]), np.zeros((1, 2), np.float32), np.array([1]))
+    entries_after_the_counts = hf.Hits.unchecked(np.array([[3, 0]]), np.zeros((1, 2), np.float32), np.array([1]))
     assert recall(entries_after_the_counts, Qrels(["a"], [[0, 3]]), 2).tolist() == [0.5]
 
 
@@ -108,10 +108,51 @@ def test_no_queries_and_no_hits():
 
 
 @pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
-@pytest.mark.parametrize("k", [0, -1, 5])
-def test_k_outside_the_hits_is_refused(metric, k):
-    with pytest.raises(InputError, match=f"k is {k}, but the hits are 4 wide; k is 1 .. 4"):
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_1_is_refused(metric, k):
+    with pytest.raises(InputError, match=f"k is {k}; it must be at least 1"):
         metric(HITS, QRELS, k)
+
+
+def test_a_run_narrower_than_k_is_judged_as_it_is():
+    """By hand, as trec_eval: two gold passages of three, of grades 2 and 1, are the whole list."""
+    hits, qrels = hf.Hits([[7, 8]], [[2.0, 1.0]]), Qrels(["a"], [[7, 8, 9]], last_hop=[[8]], grades=[[2, 1, 1]])
+    assert recall(hits, qrels, 10).tolist() == [2 / 3]
+    assert full_support(hits, qrels, 10).tolist() == [0]
+    assert last_hop(hits, qrels, 10).tolist() == hit(hits, qrels, 10).tolist() == [1]
+    assert reciprocal_rank(hits, qrels, 10).tolist() == [1]
+    assert average_precision(hits, qrels, 10) == pytest.approx([2 / 3])
+    ideal = 2 + 1 / np.log2(3) + 1 / 2
+    assert ndcg(hits, qrels, 10) == pytest.approx([(2 + 1 / np.log2(3)) / ideal])
+    nothing = hf.Hits(np.zeros((1, 0), int), np.zeros((1, 0)))
+    assert [metric(nothing, qrels, 5).tolist() for metric in (recall, ndcg, reciprocal_rank)] == [[0], [0], [0]]
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, 1000])
+def test_narrow_runs_are_judged_as_pytrec_eval_judges_them(k):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    draw = np.random.default_rng(k)
+    lists = [draw.permutation(30)[: draw.integers(0, 5)].tolist() for _ in range(60)]
+    gold = [draw.permutation(30)[: draw.integers(1, 6)].tolist() for _ in range(60)]
+    grades = [draw.integers(1, 4, len(row)).tolist() for row in gold]
+    hits = hf.Hits.from_lists([[(p, 10.0 - at) for at, p in enumerate(row)] for row in lists])
+    qrels = Qrels([f"q{b}" for b in range(60)], gold, grades=grades)
+    judged = {f"q{b}": {f"d{p}": g for p, g in zip(gold[b], grades[b], strict=True)} for b in range(60)}
+    run = {f"q{b}": {f"d{p}": 10.0 - at for at, p in enumerate(row)} for b, row in enumerate(lists) if row}
+    measures = {f"recall_{k}": recall, f"success_{k}": hit, f"map_cut_{k}": average_precision, f"ndcg_cut_{k}": ndcg}
+    names = {f"{name.rpartition('_')[0]}.{k}" for name in measures}
+    found = pytrec_eval.RelevanceEvaluator(judged, names).evaluate(run)
+    for name, metric in measures.items():
+        expected = [found.get(f"q{b}", {}).get(name, 0.0) for b in range(60)]
+        np.testing.assert_allclose(metric(hits, qrels, k), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
+def test_a_list_narrower_than_k_is_judged_as_if_padded(metric):
+    room = ((0, 0), (0, 5))
+    padded = hf.Hits(np.pad(HITS.ids, room, constant_values=-1), np.pad(HITS.scores, room), HITS.counts)
+    for k in (5, 9, 10**9):
+        np.testing.assert_array_equal(metric(HITS, QRELS, k), metric(padded, QRELS, min(k, 9)))
 
 
 @pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
@@ -129,7 +170,7 @@ class OnAnotherDevice:
 
 
 def test_hits_on_a_device_are_refused_with_the_fix():
-    hits = hf.Hits._trusted(np.zeros((1, 2), int), None, OnAnotherDevice())
+    hits = hf.Hits.unchecked(np.zeros((1, 2), int), None, OnAnotherDevice())
     with pytest.raises(InputError, match="copy them to the host first"):
         recall(hits, Qrels(["a"], [[1]]), 1)
 

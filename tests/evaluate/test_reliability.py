@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.evaluate import Qrels, reliability, wilson_interval
+from hopfuse.report import reliability_plot
 
 QRELS = Qrels(["a", "b"], gold=[[1, 3], [9]])
 HITS = hf.Hits([[1, 2, 3], [9, 4, -1]], [[1.0, 0.95, 0.5], [0.45, 0.05, 0.0]])
@@ -58,13 +59,13 @@ def test_bad_input_is_refused(call: Any, said: str) -> None:
 def test_it_draws_itself(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "reliability.png"
-    reliability(HITS, QRELS, bins=4).plot(path)
+    reliability_plot(reliability(HITS, QRELS, bins=4), path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert path.stat().st_size > 5_000
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match="plots"):
-        reliability(HITS, QRELS).plot(tmp_path / "none.png")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match="report"):
+        reliability_plot(reliability(HITS, QRELS), tmp_path / "none.png")
     assert not list(tmp_path.iterdir())

@@ -118,6 +118,7 @@ def test_nothing_to_tell_apart():
 # ---- Holm -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_against_statsmodels(p_values):
     multitest = pytest.importorskip("statsmodels.stats.multitest")

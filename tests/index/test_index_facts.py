@@ -9,9 +9,9 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
+from hopfuse._arrays.mapped import mapping_of
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
-from hopfuse.types.mapped import mapping_of
 from index.index_files import (
     ENTITIES,
     Forge,
@@ -55,7 +55,7 @@ def test_facts_come_back_mapped(tmp_path: Path) -> None:
 
 
 def test_facts_are_added_replaced_and_taken_out(tmp_path: Path) -> None:
-    plain, first = full_index(version=3), stated()
+    plain, first = full_index(parts=("lexical",)), stated()
     assert (plain.facts, plain.info()["facts"]) == (None, None)
     with_first = plain.with_facts(first)
     assert plain.facts is None
@@ -84,13 +84,13 @@ def test_parts_are_in_file_order_whichever_comes_first(tmp_path: Path) -> None:
 def test_build_takes_facts_and_tables_of_them(tmp_path: Path) -> None:
     nodes = [by_node(row) for row in STATEMENTS]
     expected = stated()
-    built = full_index(version=3, facts=expected)
+    built = full_index(parts=("lexical",), facts=expected)
     assert built.facts is expected
     by_name = [STATEMENTS, *(write_tsv(tmp_path / f"{h}.tsv", STATEMENTS, bool(h)) for h in (0, 1))]
     for table in by_name:
-        assert_same(full_index(version=3, facts=table), built)
+        assert_same(full_index(parts=("lexical",), facts=table), built)
     for table in (nodes, *(write_tsv(tmp_path / f"n{h}.tsv", nodes, bool(h)) for h in (0, 1))):
-        assert_same(full_index(version=3, facts=table, fact_ends="node"), built)
+        assert_same(full_index(parts=("lexical",), facts=table, fact_ends="node"), built)
     built.save(tmp_path)
     assert_same(Index.open(tmp_path, verify="full"), built)
 

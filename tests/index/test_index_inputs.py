@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,21 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
 def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         full_index(**changes)
+
+
+@pytest.mark.parametrize(("node", "named"), [(2**31 - 2, None), (30_000_000, None), (1_000_017, None), (1_000_016, 1)])
+def test_one_wrong_node_does_not_make_millions_of_entities(node: int, named: int | None) -> None:
+    """The count is refused before anything is allocated; entities= says how many there are."""
+    edges = [{"src": 0, "dst": node}]
+    tracemalloc.start()
+    if named is None:
+        message = f"node {node} of graph makes {node} entities of 1 edges; without entities= at most 1000016 are taken"
+        with pytest.raises(InputError, match=message):
+            Index.build(passages=[{"text": "a"}], graph=edges)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    else:
+        assert Index.build(passages=[{"text": "a"}], graph=edges).num_entities == node
+    tracemalloc.stop()
 
 
 def test_options_are_keyword_only_and_passages_required() -> None:

@@ -10,9 +10,9 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_hits_equal
+from hopfuse._arrays.mapped import mapping_of
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
-from hopfuse.types.mapped import mapping_of
 from index.index_files import (
     Forge,
     assert_same,
@@ -36,7 +36,7 @@ def test_a_matrix_comes_back_mapped(tmp_path: Path) -> None:
 
 
 def test_a_part_is_added_replaced_and_taken_out(tmp_path: Path) -> None:
-    plain = full_index(version=2)
+    plain = full_index(parts=())
     assert (plain.lexical, plain.info()["lexical"]) == (None, None)
     first, other = term_matrix(), term_matrix(method="atire", stemmer=None, stopwords=[])
     with_first = plain.with_lexical(first)
@@ -91,7 +91,7 @@ def test_an_empty_matrix_round_trips(tmp_path: Path, passages: list[dict[str, st
 
 
 def test_a_matrix_of_other_passages_is_refused() -> None:
-    index = full_index(version=2)
+    index = full_index(parts=())
     with pytest.raises(InputError, match="over 4 passages, the index has 3; build it from the index's own texts"):
         index.with_lexical(term_matrix(num_passages=4))
     with pytest.raises(InputError, match="matrix is a dict"):
@@ -166,7 +166,28 @@ def test_the_leg_of_an_index_is_the_leg_that_it_was_given(tmp_path: Path) -> Non
     texts = ["Ada wrote a program.", "The sea.", "Programs of the engine, and the sea"]
     questions = ["Which program?", "the sea", "nothing", ""]
     bm25 = hf.lexical.BM25.build(texts)
-    full_index(version=2).with_lexical(bm25.matrix).save(tmp_path)
+    full_index(parts=()).with_lexical(bm25.matrix).save(tmp_path)
     opened = Index.open(tmp_path).lexical
     assert opened is not None
     assert_hits_equal(hf.lexical.BM25(opened).search(questions, 3), bm25.search(questions, 3))
+
+
+@pytest.mark.parametrize("name", ["englisX", "no such", "\x1b[31m"])
+def test_a_forged_stemmer_is_a_format_error(tmp_path: Path, name: str) -> None:
+    """With right checksums: nothing that reads the part may take it for the caller's mistake."""
+    full_index(parts=()).with_lexical(term_matrix(stemmer="english")).save(tmp_path)
+
+    def change(forge: Forge) -> None:
+        setting = forge.array("lexical.setting.bytes")
+        setting[-7:] = np.frombuffer(name.encode()[:7].ljust(7), np.uint8)
+
+    index = Index.open(forged(tmp_path, change))
+    with pytest.raises(FormatError, match=r"lexical\.indptr.*stemmer is"):
+        _ = index.lexical
+    with pytest.raises(FormatError, match="stemmer is"):
+        Index.open(tmp_path, verify="full")
+
+
+def test_a_stemmer_that_no_reader_would_take_is_not_kept() -> None:
+    with pytest.raises(InputError, match="stemmer is 'klingon'; Snowball has arabic"):
+        full_index().with_lexical(term_matrix(stemmer="klingon"))

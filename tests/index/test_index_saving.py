@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
+import hopfuse.index.index as index_module
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
@@ -39,6 +41,15 @@ setattr(owner, name, deadly)
 new.save(sys.argv[1])
 """
 
+HASTY_SAVES = """
+import sys, time
+from hopfuse.index import Index
+
+index, end = Index.build(passages=[{"text": sys.argv[2]}]), time.monotonic() + float(sys.argv[3])
+while time.monotonic() < end:
+    index.save(sys.argv[1])
+"""
+
 CONCURRENT_SAVES = """
 import sys
 from hopfuse.index import Index
@@ -60,6 +71,7 @@ def _path() -> str:
 
 
 # fsync: 1 the file, 2 the directory, 3 CURRENT.new, 4 the directory after the rename
+# unlink: 1 CURRENT.new, 2 the old generation
 @pytest.mark.parametrize(
     ("owner", "function", "call", "when", "survivor"),
     [
@@ -72,8 +84,9 @@ def _path() -> str:
         ("os", "replace", 1, "before", "old"),
         ("os", "replace", 1, "after", "new"),
         ("os", "fsync", 4, "after", "new"),
-        ("os", "unlink", 1, "before", "new"),
-        ("os", "unlink", 1, "after", "new"),
+        ("os", "unlink", 1, "before", "old"),
+        ("os", "unlink", 2, "before", "new"),
+        ("os", "unlink", 2, "after", "new"),
     ],
 )
 def test_a_kill_during_a_save_leaves_the_old_index_or_the_new(
@@ -194,8 +207,6 @@ def test_threads_may_save_and_read_one_index(tmp_path: Path) -> None:
 def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A save between reading CURRENT and opening the file."""
     full_index().save(tmp_path)
-    import hopfuse.index.index as index_module
-
     original = index_module.open_file
     paths: list[str] = []
 
@@ -208,6 +219,105 @@ def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(index_module, "open_file", overtaken)
     assert list(Index.open(tmp_path).texts) == ["new"]
     assert paths == ["generation-000000000001.hopfuse", "generation-000000000002.hopfuse"]
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A save between any two looks at the file's name: what is looked at must be what was opened."""
+    full_index().save(tmp_path)
+    for owner, name in ((Path, "exists"), (Path, "is_file"), (os, "open"), (os, "stat"), (os, "fstat")):
+        original, calls = getattr(owner, name), []
+
+        def overtaken(*arguments: Any, _original: Any = original, _calls: list[Any] = calls, **options: Any) -> Any:
+            found = _original(*arguments, **options)
+            if "generation-" in str(arguments[0]) and not _calls:
+                _calls.append(arguments)
+                Index.build(passages=[{"text": "new"}]).save(tmp_path)
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, overtaken)
+            assert Index.open(tmp_path).num_passages in (1, 3)
+
+
+def test_opens_beside_saves_never_err(tmp_path: Path) -> None:
+    """Two processes save small indexes as fast as they can, for some seconds; every open finds a whole one."""
+    Index.build(passages=[{"text": "a"}]).save(tmp_path)
+    children = [start(HASTY_SAVES, tmp_path, letter, 4.0) for letter in "ab"]
+    opened = 0
+    while any(child.poll() is None for child in children):
+        index = Index.open(tmp_path)
+        assert index.texts[0] in ("a", "b")
+        opened += 1
+    assert [child.returncode for child in children] == [0, 0]
+    assert opened > 100
+
+
+def test_a_pipe_is_no_generation_and_does_not_block(tmp_path: Path) -> None:
+    full_index().save(tmp_path)
+    generation_file(tmp_path).unlink()
+    os.mkfifo(generation_file(tmp_path))
+    with pytest.raises(FormatError, match="not a regular file"):
+        Index.open(tmp_path)
+
+
+def test_what_a_killed_writer_left_is_removed_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a disk that has room for two generations, a leftover must not stand in the way for ever."""
+    old = full_index()
+    old.save(tmp_path)
+    size = generation_file(tmp_path).stat().st_size
+    for number in (7, 9):
+        (tmp_path / f"generation-{number:012d}.hopfuse").write_bytes(bytes(size))
+    original = index_module.write_file
+
+    def small_disk(path: Path, *arguments: Any) -> None:
+        if sum(file.stat().st_size for file in tmp_path.glob("generation-*")) > 2 * size:
+            raise OSError(28, "No space left on device")
+        original(path, *arguments)
+
+    monkeypatch.setattr(index_module, "write_file", small_disk)
+    assert old.save(tmp_path) == 10
+    assert_same(Index.open(tmp_path, verify="full"), old)
+    assert [p.name for p in tmp_path.glob("generation-*")] == ["generation-000000000010.hopfuse"]
+
+
+def test_nothing_is_removed_before_a_save_where_the_pointer_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_index().save(tmp_path)
+    file = generation_file(tmp_path)
+    for content in ("generation-000000000002.hopfuse\n", "generation-1\n"):
+        (tmp_path / "CURRENT").write_text(content)
+
+        def full_disk(*_: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(index_module, "write_file", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            Index.build(passages=[]).save(tmp_path)
+        assert file.exists()
+
+
+def test_planted_links_are_not_followed(tmp_path: Path) -> None:
+    """CURRENT.new and LOCK stand in a folder that others may write."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    directory = tmp_path / "index"
+    directory.mkdir()
+    (directory / "CURRENT.new").symlink_to(victim)
+    (directory / "generation-000000000001.hopfuse").symlink_to(victim)
+    full_index().save(directory)
+    assert victim.read_text() == "mine"
+    assert not (directory / "CURRENT").is_symlink()
+    assert_same(Index.open(directory, verify="full"), full_index())
+    (directory / "LOCK").unlink()
+    (directory / "LOCK").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"):
+        full_index().save(directory)
+    assert victim.read_text() == "mine"
 
 
 def test_foreign_files_are_left_alone(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ def project32(
 
 
 def best32(scores: NDArray[np.float32], k: int) -> hf.Hits:
-    """The k best columns of each row above 0."""
+    """The k best columns of each row above 0, no wider than there are columns."""
+    k = min(k, scores.shape[1])
     rows = []
     for row in scores:
         above = np.flatnonzero(row > 0)

@@ -44,7 +44,7 @@ class System:
         rng = np.random.default_rng(1)
         self.graph = random_graph(rng, NODES, 700, hub=3)
         self.corpus = hf.Corpus.from_array(rng.standard_normal((ROWS, DIM)).astype(np.float32))
-        self.options = {"among": np.arange(ROWS), "stop": "tol", "empty": "skip", **options}
+        self.options = {"candidates": np.arange(ROWS), "stop": "tol", "empty": "skip", **options}
 
     def core(self, vectors: Any, nodes: Any, weights: Any) -> dict[str, hf.Hits]:
         dense = hf.dense_topk(vectors, self.corpus, 20)
@@ -155,7 +155,7 @@ def test_queries_that_need_widening_are_asked_again(runtime: Any, device: bool) 
     captured = system.captured()
     made = captured(*(on_device(array) if device else array for array in given))
     assert_same(on_host(made) if device else made, system.core(*given))
-    counts = hf.explain()["backends"]["recorder"]["last_calls"]["capture"]
+    counts = hf.backend_info()["backends"]["recorder"]["last_calls"]["capture"]
     assert counts["queries_asked_again"] > 0
 
 
@@ -180,9 +180,7 @@ def test_other_walks(runtime: Any, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("norm", ["joint", "per_type"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_typed_masked_walks(runtime: Any, norm: str, directed: bool) -> None:
-    system = System(
-        edge_type_norm=norm, edge_type_weights=np.array([0.2, 0.5, 0.1]), allowed_nodes=np.arange(NODES) != 17
-    )
+    system = System(edge_type_norm=norm, edge_type_weights=np.array([0.2, 0.5, 0.1]), allow=np.arange(NODES) != 17)
     system.graph = random_graph(np.random.default_rng(2), NODES, 700, types=3, directed=directed)
     given = questions(6)
     given[1][given[1] == 17] = -1
@@ -237,11 +235,11 @@ def test_arrays_of_other_shapes_are_refused(runtime: Any) -> None:
         hf.capture(3, SHAPES)  # type: ignore[arg-type]
 
 
-PER_QUERY: list[dict[str, Any]] = [{"damping": np.full(3, 0.5)}, {"allowed_nodes": np.ones((3, NODES), np.bool_)}]
+PER_QUERY: list[dict[str, Any]] = [{"damping": np.full(3, 0.5)}, {"allow": np.ones((3, NODES), np.bool_)}]
 
 
 @pytest.mark.parametrize("backend", ["cpu", "recorder"])
-@pytest.mark.parametrize("options", PER_QUERY, ids=["damping", "allowed_nodes"])
+@pytest.mark.parametrize("options", PER_QUERY, ids=["damping", "allow"])
 def test_options_of_each_query_are_refused_on_every_backend(runtime: Any, backend: str, options: Any) -> None:
     with pytest.raises(InputError, match="is given for each query inside a captured core"):
         System(**options).captured(backend)(*questions(3))
@@ -276,7 +274,7 @@ def test_padding_is_not_asked_again(runtime: Any) -> None:
 
 
 def _asked_again() -> int:
-    calls = hf.explain()["backends"]["recorder"]["last_calls"]
+    calls = hf.backend_info()["backends"]["recorder"]["last_calls"]
     return int(calls.get("capture", {}).get("queries_asked_again", 0))
 
 

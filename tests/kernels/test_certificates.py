@@ -83,7 +83,7 @@ def test_no_certificate_is_false(stop: str) -> None:
         exact = solve(graph, restart, damping)
         few = np.arange(graph.num_nodes) % 3 != turn % 3
         among = np.flatnonzero(few)
-        some = hf.ppr_topk(graph, restart, min(k, among.size), damping=damping, tol=tol, stop=stop, among=among)
+        some = hf.ppr_topk(graph, restart, min(k, among.size), damping=damping, tol=tol, stop=stop, candidates=among)
         assert false_certificates(hits, exact) == (0, 0), f"turn {turn}"
         assert false_certificates(some, np.where(few, exact, 0.0)) == (0, 0), f"turn {turn}, among some"
         proven += int(hits.proven.sum())

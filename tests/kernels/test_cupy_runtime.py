@@ -13,7 +13,7 @@ import pytest
 from fake_cupy import FakeCupy, OutOfMemoryError, Stream, current_stream, queue, view_of
 from hopfuse import _native
 from hopfuse.backends import selftest
-from hopfuse.backends.cuda import DeviceBackend
+from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.cuda.cupy_runtime import CupyRuntime
 from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_code import KernelCode
@@ -76,8 +76,9 @@ def runtime(cupy: FakeCupy, tmp_path: Path) -> CupyRuntime:
 # ---- Whole ops -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_self_test_passes_and_launches_every_kernel(runtime: CupyRuntime, cupy: FakeCupy) -> None:
-    checks = selftest.run(DeviceBackend(runtime), rounds=1)
+    checks = selftest.run(DeviceOps(runtime), rounds=1)
     assert [check for check in checks if not check.equal] == []
     assert set(cupy.launches) == set(simt_runtime().module.kernels)
     assert len(cupy.loaded) == len(find_sources().units)
@@ -85,7 +86,7 @@ def test_the_self_test_passes_and_launches_every_kernel(runtime: CupyRuntime, cu
 
 def test_explain_says_what_runs_and_where_kernels_came_from(runtime: CupyRuntime, tmp_path: Path) -> None:
     assert runtime.explain()["kernels"] == {}
-    assert selftest.difference(DeviceBackend(runtime)) is None
+    assert selftest.difference(DeviceOps(runtime)) is None
     report = runtime.explain()
     assert report["device"] == "A host in disguise"
     assert (report["compute_capability"], report["driver"], report["runtime"]) == ("9.0", "CUDA 13.1", "CUDA 13.2")

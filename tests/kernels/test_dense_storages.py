@@ -17,8 +17,8 @@ import variants
 from cases import ADVERSARIAL_ROWS, adversarial_rows
 from compare import assert_bitwise, assert_hits_close, assert_hits_equal
 from hopfuse import reference
-from hopfuse.types.bfloat16 import bfloat16_to_float32, round_to_bfloat16
-from hopfuse.types.mapped import give_pages_back, mapping_of
+from hopfuse._arrays.bfloat16 import bfloat16_to_float32, round_to_bfloat16
+from hopfuse._arrays.mapped import give_pages_back, mapping_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def originals(x: NDArray[Any], precision: str) -> NDArray[Any]:
 
 
 def calls() -> dict[str, Any]:
-    return hf.explain()["backends"]["cpu"]["last_calls"]  # type: ignore[no-any-return]
+    return hf.backend_info()["backends"]["cpu"]["last_calls"]  # type: ignore[no-any-return]
 
 
 # ---- Rounding to bfloat16 -------------------------------------------------------------------------------------------
@@ -103,10 +103,10 @@ def test_scores_are_defined_on_the_rounded_values() -> None:
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
-def test_int8_hits_are_those_of_the_originals_precision(isa: str, precision: str, metric: Any) -> None:
+def test_int8_hits_are_those_of_the_originals_precision(variant: str, precision: str, metric: Any) -> None:
     rng = np.random.default_rng(3)
     shapes = [(1, 1), (17, 3), (120, 20)]
-    if isa not in ("baseline", "simt"):
+    if variant != variants.SIMT:
         shapes += [(400, 40), (700, 384)]
     for count, dim in shapes:
         x, q = originals(normal(rng, count, dim).round(1) + np.float32(0.01), precision), normal(rng, 9, dim)
@@ -123,7 +123,7 @@ def test_int8_hits_are_those_of_the_originals_precision(isa: str, precision: str
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
-def test_int8_on_adversarial_rows(isa: str, name: str) -> None:
+def test_int8_on_adversarial_rows(variant: str, name: str) -> None:
     rng = np.random.default_rng(4)
     x, q = adversarial_rows(name, rng, 300, 24), normal(rng, 4, 24)
     for k in (1, 6, 100):
@@ -170,7 +170,7 @@ def test_an_int8_corpus_is_read_in_parts(tmp_path: Path) -> None:
     hits = hf.dense_topk(q, corpus, 10)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    codes = hf.memory_estimate(corpus=corpus).host_codes
+    codes = hf.estimate_device_memory(corpus=corpus).host_codes
     assert count * dim < codes < 1.05 * count * dim
     assert most < codes + (110 << 20)  # a part's squares in float64 beside it; the whole in float32 has 123 MB
     assert_hits_equal(hits, hf.dense_topk(q, hf.Corpus.from_array(mapped, storage="float16"), 10))
@@ -199,13 +199,13 @@ def test_what_the_host_has_of_a_corpus(tmp_path: Path) -> None:
         for storage, size in (("float32", 4), ("float16", 2), ("bfloat16", 2), ("int8", 4)):
             corpus = hf.Corpus.from_array(array, storage=storage)  # type: ignore[arg-type]
             is_mapped = array is not x and storage in ("float32", "int8")
-            estimate = hf.memory_estimate(corpus=corpus)
+            estimate = hf.estimate_device_memory(corpus=corpus)
             assert estimate.host_vectors == (0 if is_mapped else size * x.size)
             assert estimate.host_codes == 1152 * (32 + 12) + 4 * 1000  # padded to 6 x 192 rows and 8 x 4 dimensions
             hf.dense_topk(x[:1], corpus, 3)
-            assert sum(part.nbytes for part in corpus._prepared["cpu"].values()) == estimate.host_codes
+            assert sum(part.nbytes for part in corpus.derived["cpu"].values()) == estimate.host_codes
             assert size * x.size <= estimate.corpus <= size * x.size + 4 * 1000 + 1024
-    graph = hf.memory_estimate(hf.Graph.from_edges([0], [1]))
+    graph = hf.estimate_device_memory(hf.Graph.from_edges([0], [1]))
     assert (graph.host_vectors, graph.host_codes) == (0, 0)
 
 
@@ -216,7 +216,7 @@ def test_explain_says_what_a_device_has_of_an_int8_corpus() -> None:
     rng = np.random.default_rng(11)
     corpus, q = hf.Corpus.from_array(normal(rng, 60, 8).astype(np.float16), storage="int8"), normal(rng, 2, 8)
     assert_hits_equal(hf.dense_topk(q, corpus, 5, backend="simt"), hf.dense_topk(q, corpus, 5))
-    said = hf.explain()["backends"]["simt"]["last_calls"]["dense_topk_f16"]
+    said = hf.backend_info()["backends"]["simt"]["last_calls"]["dense_topk_f16"]
     assert (said["kernel"], said["storage"]) == ("dense_topk_f16_simt", "int8")
     assert said["resident"] == "the originals, in float16; 8-bit codes are the CPU's alone"
     hf.dense_topk(q, corpus, 5)
@@ -291,7 +291,7 @@ def test_long_id_lists_are_scanned_by_codes() -> None:
     threads=st.integers(1, 3),
 )
 def test_lists_of_every_length_in_one_batch(
-    isa: str, seed: int, storage: Any, count: int, batch: int, k: int, threads: int
+    variant: str, seed: int, storage: Any, count: int, batch: int, k: int, threads: int
 ) -> None:
     rng = np.random.default_rng(seed)
     x, q = normal(rng, count, 12).round(1), normal(rng, batch, 12)

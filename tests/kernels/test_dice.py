@@ -12,6 +12,7 @@ import variants
 from compare import assert_bitwise
 from hopfuse import reference
 from hopfuse.backends import cpu
+from hopfuse.backends.calls import DiceCall
 from hopfuse.backends.cuda import dice as device_dice
 from hopfuse.errors import InputError
 from hopfuse_simt.runtime import CUDA, SimtRuntime
@@ -44,7 +45,7 @@ def check(texts: list[str], labels: list[str], candidates: Any, indptr: Any, **h
     data=st.data(),
 )
 def test_scores_are_the_oracles(
-    isa: str, unit: str, repeats: bool, texts: list[str], labels: list[str], parts: int, data: st.DataObject
+    variant: str, unit: str, repeats: bool, texts: list[str], labels: list[str], parts: int, data: st.DataObject
 ) -> None:
     counts = [data.draw(st.integers(0, 5)) for _ in texts]
     indptr = np.cumsum([0, *counts]).tolist()
@@ -53,7 +54,7 @@ def test_scores_are_the_oracles(
     check(texts, labels, candidates, indptr, unit=unit, repeats=repeats)
 
 
-def test_known_numbers(isa: str) -> None:
+def test_known_numbers(variant: str) -> None:
     """Dice's coefficient as it is taught, and as APOC's documentation has it."""
     labels = ["nacht", "jolly", "night", "", "x", "aa aa aa", "ferris"]
     scores = check(["night", "belly", "x", "feris"], labels, [0, 2, 1, 3, 4, 6], [0, 2, 3, 5, 6])
@@ -63,7 +64,7 @@ def test_known_numbers(isa: str) -> None:
     assert check(["AA bb"], ["bb aa cc"], [0], [0, 1], unit="words").tolist() == [np.float32(0.8)]
 
 
-def test_the_order_of_a_triples_labels_does_not_matter(isa: str) -> None:
+def test_the_order_of_a_triples_labels_does_not_matter(variant: str) -> None:
     labels = ["the matrix", "directed by", "lana wachowski"]
     orders = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]]
     assert len(set(check(["who directed the matrix"], labels, orders, [0, 4]).tolist())) == 1
@@ -95,7 +96,7 @@ def test_every_variant_thread_count_and_batch_has_the_same_bits(every_isa: list[
 
 
 @pytest.mark.emulator
-@pytest.mark.parametrize("build", ["plain", "asan", "tsan"])
+@pytest.mark.parametrize("build", ["plain", *variants.SANITIZERS])
 @pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
 def test_the_device_has_the_cpus_bits(build: str, order: str) -> None:
     if variants.missing(variants.SIMT) is not None:
@@ -103,13 +104,13 @@ def test_the_device_has_the_cpus_bits(build: str, order: str) -> None:
     if build != "plain" and order != "shuffle":
         pytest.skip("the sanitizers see one order")
     texts, labels, candidates, indptr = many(2, 40 if build == "plain" else 6)
-    arrays = (*labels.sets_of(texts), candidates.astype(np.int32), indptr)
+    call = DiceCall(labels, *labels.sets_of(texts), candidates.astype(np.int32), indptr, threads=1)
     runtime = SimtRuntime(build, sources=[CUDA / "dice_f32.cu"], order=order)
     try:
-        made = runtime.download(device_dice.dice(runtime, labels, *arrays))
+        made = runtime.download(device_dice.dice(runtime, call))
     finally:
         runtime.module.close()
-    assert_bitwise(made, cpu.dice(labels, *arrays, threads=1), order)
+    assert_bitwise(made, cpu.dice(call), order)
 
 
 @pytest.mark.emulator
@@ -117,17 +118,17 @@ def test_labels_stay_on_a_device_until_they_are_released() -> None:
     runtime = variants.simt_runtime()
     texts, labels, candidates, indptr = many(3)
     once = hf.dice_scores(texts, labels, candidates, indptr=indptr, backend=variants.SIMT)
-    assert len(labels._prepared) == 1
-    (kept,) = labels._prepared.values()
+    assert len(labels.derived) == 1
+    (kept,) = labels.derived.values()
     assert kept.runtime is runtime
     again = hf.dice_scores(texts, labels, candidates, indptr=indptr, backend=variants.SIMT)
-    assert list(labels._prepared.values()) == [kept]
+    assert list(labels.derived.values()) == [kept]
     assert_bitwise(again, once)
-    hf.release(labels, backend=variants.SIMT)
-    assert not labels._prepared
+    hf.free_device_memory(labels, backend=variants.SIMT)
+    assert not labels.derived
 
 
-def test_nothing_to_score(isa: str) -> None:
+def test_nothing_to_score(variant: str) -> None:
     empty = hf.LabelSets.from_labels([])
     assert hf.dice_scores([], empty, np.zeros((0, 3), int), indptr=[0]).shape == (0,)
     assert hf.dice_scores(["a text"], empty, np.zeros((0, 3), int), indptr=[0, 0]).shape == (0,)
@@ -137,7 +138,7 @@ def test_explain_says_what_ran() -> None:
     if os.environ.get("HOPFUSE_BACKEND", "cpu") != "cpu":
         pytest.skip("another backend was asked for")
     hf.dice_scores(["night"], hf.LabelSets.from_labels(["nacht"]), [0], indptr=[0, 1])
-    call = hf.explain()["backends"]["cpu"]["last_calls"]["dice_f32"]
+    call = hf.backend_info()["backends"]["cpu"]["last_calls"]["dice_f32"]
     assert call["candidates"] == 1
     assert call["kernel"].startswith("dice_f32_")
 
@@ -148,7 +149,7 @@ LABELS = hf.LabelSets.from_labels(["Ada", "wrote", "Notes"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("ada", LABELS, [0], [0, 1]), r"one string; pass a sequence"),
+        (("ada", LABELS, [0], [0, 1]), r"is one str; pass a list of strings"),
         (([b"ada"], LABELS, [0], [0, 1]), r"texts\[0\] is a bytes"),
         ((["ada"], ["Ada"], [0], [0, 1]), r"is a list; take them apart"),
         ((["ada"], LABELS, [3], [0, 1]), r"label 3; labels are 0 .. 2"),
@@ -185,5 +186,5 @@ def test_label_sets_are_checked() -> None:
     for change, message in wrong:
         with pytest.raises(InputError, match=message):
             hf.LabelSets(**({"vocabulary": ["ab", "bc"], "indptr": indptr, "members": members} | change))
-    with pytest.raises(InputError, match="one string"):
+    with pytest.raises(InputError, match="is one str"):
         hf.LabelSets.from_labels("Ada")

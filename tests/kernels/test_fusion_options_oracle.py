@@ -8,7 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cases import random_lists
-from compare import assert_hits_equal
+from compare import assert_hits_equal, assert_rows_equal
 from hopfuse import reference
 from hopfuse.fusion import METHODS
 from hypothesis import given
@@ -59,16 +59,15 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
-@pytest.mark.parametrize("grid", [None, 1, 3])
-def test_every_option(isa: str, options: dict[str, Any], grid: int | None) -> None:
+def test_every_option(variant: str, options: dict[str, Any]) -> None:
     rng = np.random.default_rng(11)
     rtol = 1e-4 if options["method"] == "plackett_luce" else 2e-5
     for count in (1, 2, 3):
-        lists = random_lists(rng, 12, count, width=15, ids=25, grid=grid)
+        lists = random_lists(rng, 36, count, width=15, ids=25, grid=(None, 1, 3))
         check(lists, 30, rtol=rtol, atol=5e-6, **options)
 
 
-def test_q_is_each_lists_own(isa: str) -> None:
+def test_q_is_each_lists_own(variant: str) -> None:
     lists = random_lists(np.random.default_rng(12), 12, 2)
     check(lists, 30, method="tsallis", q=(1.0, 2.0))
     alone = hf.fuse([lists[1]], method="tsallis", q=2.0, weights=[1.0], k=30)
@@ -77,7 +76,7 @@ def test_q_is_each_lists_own(isa: str) -> None:
         assert second.row(b)[: alone.counts[b]] == alone.row(b)
 
 
-def test_q_of_1_is_boltzmann(isa: str) -> None:
+def test_q_of_1_is_boltzmann(variant: str) -> None:
     lists = random_lists(np.random.default_rng(13), 12, 3)
     one, other = hf.fuse(lists, method="tsallis", q=1.0, k=40), hf.fuse(lists, method="boltzmann", k=40)
     for b in range(12):
@@ -86,14 +85,14 @@ def test_q_of_1_is_boltzmann(isa: str) -> None:
             assert score == pytest.approx(values[document], rel=3e-6, abs=1e-9)
 
 
-def test_power_means_of_one_list_are_its_values(isa: str) -> None:
+def test_power_means_of_one_list_are_its_values(variant: str) -> None:
     hits = hf.Hits([[3, 1, 2]], [[0.75, 0.5, 0.25]])
     for p in (-2.0, 0.0, 0.5, 1.0, 2.0):
         found = hf.fuse([hits], method="power_mean", p=p, calibration="none", weights=[3.0], k=3)
         np.testing.assert_allclose(found.scores, [[0.75, 0.5, 0.25]], rtol=2e-6)
 
 
-def test_methods_that_are_special_cases_have_the_bits_of_the_general_one(isa: str) -> None:
+def test_methods_that_are_special_cases_have_the_bits_of_the_general_one(variant: str) -> None:
     lists = random_lists(np.random.default_rng(14), 20, 3, grid=6)
     linear = hf.fuse(lists, method="linear", calibration="min_max", weights=[1.0] * 3, k=40)
     assert_hits_equal(hf.fuse(lists, method="comb_sum", k=40), linear)
@@ -101,24 +100,24 @@ def test_methods_that_are_special_cases_have_the_bits_of_the_general_one(isa: st
     most = hf.fuse(lists, method="max", calibration="min_max", k=40)
     assert_hits_equal(hf.fuse(lists, method="comb_max", k=40), most)
     two = [lists[0], lists[0]]
-    assert_hits_equal(hf.fuse(two, method="comb_med", k=40), hf.fuse([lists[0]], method="comb_min", k=40))
+    assert_rows_equal(hf.fuse(two, method="comb_med", k=40), hf.fuse([lists[0]], method="comb_min", k=40))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8, 10])
-def test_medians_of_many_lists(isa: str, count: int) -> None:
+def test_medians_of_many_lists(variant: str, count: int) -> None:
     rng = np.random.default_rng(count)
     for grid in (None, 2):
         check(random_lists(rng, 12, count, width=12, ids=15, grid=grid), 30, method="comb_med")
 
 
-def test_wasserstein_of_0_and_of_a_single_list_is_plain_boltzmann(isa: str) -> None:
+def test_wasserstein_of_0_and_of_a_single_list_is_plain_boltzmann(variant: str) -> None:
     lists = random_lists(np.random.default_rng(19), 20, 3)
     assert_hits_equal(hf.fuse(lists, wasserstein=0.0, k=40), hf.fuse(lists, k=40))
     assert_hits_equal(hf.fuse(lists[:1], wasserstein=5.0, k=40), hf.fuse(lists[:1], k=40))
 
 
 @pytest.mark.parametrize("sizes", [(1, 700), (700, 1), (64, 64), (1025, 300, 40)])
-def test_wasserstein_of_long_lists(isa: str, sizes: tuple[int, ...]) -> None:
+def test_wasserstein_of_long_lists(variant: str, sizes: tuple[int, ...]) -> None:
     rng = np.random.default_rng(20)
     lists = [
         hf.Hits(rng.permutation(2000)[:n], -np.sort(-(rng.random(n) ** power))) for power, n in enumerate(sizes, 1)
@@ -126,7 +125,7 @@ def test_wasserstein_of_long_lists(isa: str, sizes: tuple[int, ...]) -> None:
     check(lists, 100, calibration="max", wasserstein=4.0)
 
 
-def test_weights_that_are_not_whole_vote_as_exactly(isa: str) -> None:
+def test_weights_that_are_not_whole_vote_as_exactly(variant: str) -> None:
     lists = random_lists(np.random.default_rng(21), 20, 6)
     one = hf.fuse(lists, method="condorcet", k=40)
     for weight in (0.3, 1e-6, 2.0**24):
@@ -135,7 +134,7 @@ def test_weights_that_are_not_whole_vote_as_exactly(isa: str) -> None:
 
 
 @pytest.mark.parametrize("size", [63, 64, 65, 300])
-def test_condorcet_counts_are_the_oracles(isa: str, size: int) -> None:
+def test_condorcet_counts_are_the_oracles(variant: str, size: int) -> None:
     rng = np.random.default_rng(size)
     lists = [hf.Hits(rng.permutation(size)[: size - at], -np.arange(size - at)) for at in range(3)]
     for weights in (None, [1.0, 2.0, 0.0], [0.5, 0.3, 0.25]):
@@ -144,7 +143,7 @@ def test_condorcet_counts_are_the_oracles(isa: str, size: int) -> None:
 
 @pytest.mark.parametrize("grid", [None, 1, 2, 20])
 @pytest.mark.parametrize("calibration", ["pit", "min_max", "rank"])
-def test_the_concordance_of_long_lists(isa: str, grid: int | None, calibration: str) -> None:
+def test_the_concordance_of_long_lists(variant: str, grid: int | None, calibration: str) -> None:
     """A merge sort's counts, ties and all, where the oracle compares every two documents."""
     rng = np.random.default_rng(22)
     lists = []
@@ -156,7 +155,7 @@ def test_the_concordance_of_long_lists(isa: str, grid: int | None, calibration: 
 
 
 @pytest.mark.parametrize("count", [4, 5, 6, 10])
-def test_gumbel_ranks_documents_that_all_lists_but_one_lack(isa: str, count: int) -> None:
+def test_gumbel_ranks_documents_that_all_lists_but_one_lack(variant: str, count: int) -> None:
     """Far below 1, and still normal numbers of float32."""
     rng = np.random.default_rng(23)
     scores = -np.sort(-rng.random(30))
@@ -169,7 +168,7 @@ def test_gumbel_ranks_documents_that_all_lists_but_one_lack(isa: str, count: int
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_prior_multiplies_every_score(isa: str, method: str) -> None:
+def test_a_prior_multiplies_every_score(variant: str, method: str) -> None:
     rng = np.random.default_rng(15)
     lists = random_lists(rng, 12, 3)
     importance = rng.random(14)  # documents are 0 .. 19: some have none
@@ -182,7 +181,7 @@ def test_a_prior_multiplies_every_score(isa: str, method: str) -> None:
         assert dict(found.row(b)) == pytest.approx(dict(exact.row(b)), rel=1e-5, abs=1e-5)
 
 
-def test_a_prior_that_knows_nothing_changes_nothing(isa: str) -> None:
+def test_a_prior_that_knows_nothing_changes_nothing(variant: str) -> None:
     lists = random_lists(np.random.default_rng(16), 12, 3)
     plain = hf.fuse(lists, method="rrf", k=30)
     for prior in ([], [np.nan] * 20, np.ones(20)):
@@ -190,7 +189,7 @@ def test_a_prior_that_knows_nothing_changes_nothing(isa: str) -> None:
 
 
 @pytest.mark.parametrize("grid", [None, 3])
-def test_with_empty_dense_and_graph_legs_the_fused_order_is_the_lexical_one(isa: str, grid: int | None) -> None:
+def test_with_empty_dense_and_graph_legs_the_fused_order_is_the_lexical_one(variant: str, grid: int | None) -> None:
     """RRF of three legs at 1, 1 and 0.35: an empty leg adds exactly 0, and 1/(60 + r) falls in float32 with every r."""
     (lexical,) = random_lists(np.random.default_rng(17), 9, 1, width=2000, ids=4000, grid=grid)
     empty = hf.Hits(np.full((9, 10), -1), np.zeros((9, 10)))
@@ -202,7 +201,7 @@ def test_with_empty_dense_and_graph_legs_the_fused_order_is_the_lexical_one(isa:
             assert (np.diff(fused.scores[b, :n]) < 0).all()
 
 
-def test_exact_matches_are_one_more_list(isa: str) -> None:
+def test_exact_matches_are_one_more_list(variant: str) -> None:
     lexical, dense = hf.Hits([[1, 2, 3]], [[3.0, 2.0, 1.0]]), hf.Hits([[2, 3, 1]], [[3.0, 2.0, 1.0]])
     exact = hf.Hits([[3]], [[1.0]])
     assert hf.fuse([lexical, dense], method="rrf", k=1).ids[0, 0] == 2
@@ -214,7 +213,7 @@ def test_exact_matches_are_one_more_list(isa: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_pool_takes_the_first_of_a_list_before_it_is_calibrated(isa: str, method: str) -> None:
+def test_a_pool_takes_the_first_of_a_list_before_it_is_calibrated(variant: str, method: str) -> None:
     lists = random_lists(np.random.default_rng(18), 12, 3)
     for pool in (0, 1, 5, 100, (3, None, 0), [12, 2, 7]):
         found = check(lists, 30, method=method, pool=pool)
@@ -230,7 +229,9 @@ def test_a_pool_takes_the_first_of_a_list_before_it_is_calibrated(isa: str, meth
     pool=st.sampled_from([None, 0, 1, 4]),
     weight=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_drawn_calls(isa: str, seed: int, options: dict[str, Any], count: int, pool: int | None, weight: float) -> None:
+def test_drawn_calls(
+    variant: str, seed: int, options: dict[str, Any], count: int, pool: int | None, weight: float
+) -> None:
     rng = np.random.default_rng(seed)
     lists = random_lists(rng, 4, count, grid=rng.choice(np.array([None, 1, 4])))
     importance = np.where(rng.random(25) < 0.3, np.nan, rng.random(25))

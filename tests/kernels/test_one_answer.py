@@ -124,7 +124,7 @@ class Batch:
         if self.eta is not None:
             options["edge_type_weights"] = self.eta[rows]
         if self.masks is not None:
-            options["allowed_nodes"] = self.masks[rows]
+            options["allow"] = self.masks[rows]
         return {"restart": [self.restart[b] for b in rows], **options}
 
     def alone(self, b: int) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Batch:
         if self.eta is not None and (self.norm == "per_type" or (self.eta[b] != 1).any()):
             options["edge_type_weights"] = self.eta[b]
         if self.masks is not None and not self.masks[b].all():
-            options["allowed_nodes"] = self.masks[b]
+            options["allow"] = self.masks[b]
         return {"restart": [self.restart[b]], **options}
 
 
@@ -195,7 +195,7 @@ def test_drawn_queries_get_the_same_scores_alone(every_isa: list[str], case: Ppr
     together = hf.ppr(case.graph, case.restart, threads=2, **case.options)
     per_query = {
         name: np.broadcast_to(value, (batch, *np.shape(value)[np.ndim(value) - dims :]))
-        for name, dims in (("damping", 0), ("edge_type_weights", 1), ("allowed_nodes", 1))
+        for name, dims in (("damping", 0), ("edge_type_weights", 1), ("allow", 1))
         if (value := case.options.get(name)) is not None
     }
     shared = {name: value for name, value in case.options.items() if name not in per_query}

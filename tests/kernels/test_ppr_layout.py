@@ -63,7 +63,7 @@ def test_few_queries_get_the_bits_that_they_get_among_many(
     def walk(rows: slice, threads: int) -> Any:
         options: dict[str, Any] = {"edge_type_norm": norm, "damping": damping[rows], "threads": threads}
         if masks is not None:
-            options["allowed_nodes"] = masks[rows]
+            options["allow"] = masks[rows]
         if eta is not None:
             options["edge_type_weights"] = eta[rows]
         return hf.ppr(graph, restart[rows], **options)
@@ -87,10 +87,10 @@ def test_few_queries_get_the_hits_that_they_get_among_many(every_isa: list[str],
     restart = random_restart(rng, graph.num_nodes, MANY_LANES)
     among = np.flatnonzero(rng.random(graph.num_nodes) < 0.4)
     use(every_isa[0])
-    together = hf.ppr_topk(graph, restart, 20, among=among, stop=stop, threads=2)
+    together = hf.ppr_topk(graph, restart, 20, candidates=among, stop=stop, threads=2)
     for turn, count in enumerate(FEW):
         rows = slice(turn, turn + count)
-        few = hf.ppr_topk(graph, restart[rows], 20, among=among, stop=stop, threads=1 + turn % 3)
+        few = hf.ppr_topk(graph, restart[rows], 20, candidates=among, stop=stop, threads=1 + turn % 3)
         for name in ("ids", "counts", "proven", "score_bounds", *NAMES):
             assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({count} queries)")
 
@@ -103,9 +103,9 @@ def test_windows_of_every_fill(n: int, directed: bool) -> None:
     masks = rng.random((MANY_LANES, n)) < 0.8
     masks[:, 0] = True
     restart = random_restart(rng, n, MANY_LANES, masks)
-    together = hf.ppr_topk(graph, restart, n + 5, allowed_nodes=masks)
+    together = hf.ppr_topk(graph, restart, n + 5, allow=masks)
     for count in (1, 3, 8):
-        few = hf.ppr_topk(graph, restart[:count], n + 5, allowed_nodes=masks[:count])
+        few = hf.ppr_topk(graph, restart[:count], n + 5, allow=masks[:count])
         for name in ("ids", "counts", "proven", "score_bounds", *NAMES):
             assert_bitwise(getattr(few, name), getattr(together, name)[:count], f"{name} ({count} queries)")
 
@@ -119,7 +119,7 @@ def test_batches_with_a_block_of_few_lanes_have_rows_by_length(batch: int, lanes
     restart = random_restart(np.random.default_rng(6), graph.num_nodes, batch)
     together = hf.ppr(graph, restart, backend="cpu")
     assert lane_blocks(batch) == lanes
-    assert ("cpu:joint:few" in graph._prepared) == (min(lanes) <= _native.PPR_FEW_LANES)
+    assert ("cpu:joint:few" in graph.derived) == (min(lanes) <= _native.PPR_FEW_LANES)
     alone = hf.ppr(graph, restart[-1:], backend="cpu")
     for name in NAMES:
         assert_bitwise(getattr(alone, name), getattr(together, name)[-1:], name)
@@ -130,7 +130,7 @@ def test_small_graphs_take_few_threads_and_explain_says_how_many() -> None:
         rng = np.random.default_rng(7)
         graph = random_graph(rng, nodes, edges)
         hf.ppr(graph, random_restart(rng, nodes, batch), threads=3, backend="cpu")
-        return int(hf.explain()["backends"]["cpu"]["last_calls"]["ppr_f32"]["threads"])
+        return int(hf.backend_info()["backends"]["cpu"]["last_calls"]["ppr_f32"]["threads"])
 
     assert threads(50, 100, 1) == 1
     assert threads(20_000, 200_000, 1) == 3

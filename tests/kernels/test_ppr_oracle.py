@@ -33,14 +33,14 @@ def assert_near_float32(result: hf.PprResult, damping: Any, tol: float = 1e-6) -
 
 
 @given(case=ppr_cases())
-def test_drawn_graphs_and_options_meet_the_oracle(isa: str, case: PprCase) -> None:
+def test_drawn_graphs_and_options_meet_the_oracle(variant: str, case: PprCase) -> None:
     result = check(case.graph, case.restart, **case.options)
     assert_near_float32(result, case.options["damping"])
 
 
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("directed", [False, True])
-def test_every_batch_size_meets_the_oracle(isa: str, batch: int, directed: bool) -> None:
+def test_every_batch_size_meets_the_oracle(variant: str, batch: int, directed: bool) -> None:
     rng = np.random.default_rng(batch)
     graph = random_graph(rng, 150, 500, directed=directed, hub=7)
     result = check(graph, random_restart(rng, 150, batch))
@@ -48,7 +48,7 @@ def test_every_batch_size_meets_the_oracle(isa: str, batch: int, directed: bool)
     assert result.converged.all()
 
 
-def test_an_empty_batch_gives_empty_results(isa: str) -> None:
+def test_an_empty_batch_gives_empty_results(variant: str) -> None:
     result = hf.ppr(awkward_graph(False), [])
     assert result.scores.shape == (0, 8)
     assert all(getattr(result, name).shape == (0,) for name in ("iterations", "residual", "bound", "converged"))
@@ -56,7 +56,7 @@ def test_an_empty_batch_gives_empty_results(isa: str) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 62, 63, 64, 65, 127, 128, 129, 257])
 @pytest.mark.parametrize("weights", ["none", "random"])
-def test_sizes_around_a_tile_meet_the_oracle(isa: str, n: int, weights: str) -> None:
+def test_sizes_around_a_tile_meet_the_oracle(variant: str, n: int, weights: str) -> None:
     rng = np.random.default_rng(n)
     for directed in (False, True):
         graph = random_graph(rng, n, 3 * n, directed=directed, weights=weights)
@@ -65,7 +65,7 @@ def test_sizes_around_a_tile_meet_the_oracle(isa: str, n: int, weights: str) -> 
 
 @pytest.mark.parametrize("spokes", [1, 63, 64, 65, 127, 128, 129, 192, 200, 321])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_hubs_around_whole_segments_meet_the_oracle(isa: str, spokes: int, weighted: bool) -> None:
+def test_hubs_around_whole_segments_meet_the_oracle(variant: str, spokes: int, weighted: bool) -> None:
     rng = np.random.default_rng(spokes)
     hub, leaves = spokes, np.arange(spokes)
     weight = rng.random(spokes) + 0.1 if weighted else None
@@ -79,7 +79,7 @@ def test_hubs_around_whole_segments_meet_the_oracle(isa: str, spokes: int, weigh
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("norm", ["joint", "per_type"])
 @pytest.mark.parametrize("damping", [0.0, 0.3, 0.5, 0.85, 0.99])
-def test_damping_dangling_isolated_and_self_loops(isa: str, directed: bool, norm: str, damping: float) -> None:
+def test_damping_dangling_isolated_and_self_loops(variant: str, directed: bool, norm: str, damping: float) -> None:
     graph = awkward_graph(directed)
     restart = [{v: 1.0} for v in range(8)] + [{0: 0.1, 2: 3.0, 6: 1.0, 7: 0.5}, dict.fromkeys(range(8), 1.0)]
     result = check(graph, restart, damping=damping, edge_type_norm=norm)
@@ -88,7 +88,7 @@ def test_damping_dangling_isolated_and_self_loops(isa: str, directed: bool, norm
         assert_bitwise(result.scores, (to_dense(restart, 8) / to_dense(restart, 8).sum(1)[:, None]).astype(np.float32))
 
 
-def test_each_query_has_its_own_damping(isa: str) -> None:
+def test_each_query_has_its_own_damping(variant: str) -> None:
     rng = np.random.default_rng(1)
     graph = random_graph(rng, 90, 300)
     damping = np.array([0.0, 0.3, 0.5, 0.85, 0.95, 0.1, 0.5])
@@ -104,7 +104,7 @@ def test_damping_is_the_probability_of_walking_on() -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("norm", ["joint", "per_type"])
-def test_edge_type_weights_per_call_and_per_query(isa: str, directed: bool, norm: str) -> None:
+def test_edge_type_weights_per_call_and_per_query(variant: str, directed: bool, norm: str) -> None:
     rng = np.random.default_rng(3)
     graph = random_graph(rng, 100, 400, directed=directed, types=3, hub=5)
     restart = random_restart(rng, 100, 6)
@@ -119,7 +119,7 @@ def test_edge_type_weights_per_call_and_per_query(isa: str, directed: bool, norm
         assert check(graph, restart, edge_type_weights=row, edge_type_norm=norm).converged.all()
 
 
-def test_with_no_type_that_walks_all_mass_stays_at_the_seeds(isa: str) -> None:
+def test_with_no_type_that_walks_all_mass_stays_at_the_seeds(variant: str) -> None:
     graph = awkward_graph(False)
     for norm in ("joint", "per_type"):
         result = check(graph, [{1: 3.0, 4: 1.0}], edge_type_weights=[0.0, 0.0, 0.0], edge_type_norm=norm)
@@ -128,7 +128,7 @@ def test_with_no_type_that_walks_all_mass_stays_at_the_seeds(isa: str) -> None:
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10, 1e-12])
 @pytest.mark.parametrize("directed", [False, True])
-def test_converged_is_exactly_bound_at_most_tol(isa: str, tol: float, directed: bool) -> None:
+def test_converged_is_exactly_bound_at_most_tol(variant: str, tol: float, directed: bool) -> None:
     rng = np.random.default_rng(4)
     graph = random_graph(rng, 130, 600, directed=directed, hub=0)
     result = check(graph, random_restart(rng, 130, 6), tol=tol, damping=0.85)
@@ -141,7 +141,7 @@ def test_converged_is_exactly_bound_at_most_tol(isa: str, tol: float, directed: 
 
 @pytest.mark.parametrize("tol", [1e-30, 1e-300, 5e-324])
 @pytest.mark.parametrize("directed", [False, True])
-def test_a_tol_far_below_float32_ends_at_a_pass_limit(isa: str, tol: float, directed: bool) -> None:
+def test_a_tol_far_below_float32_ends_at_a_pass_limit(variant: str, tol: float, directed: bool) -> None:
     graph = random_graph(np.random.default_rng(5), 30, 90, directed=directed)
     result = check(graph, [{0: 1.0}, {7: 1.0}], tol=tol)
     assert (result.iterations < 2000).all()
@@ -149,7 +149,7 @@ def test_a_tol_far_below_float32_ends_at_a_pass_limit(isa: str, tol: float, dire
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
-def test_max_iter_limits_the_passes_and_the_bound_stays_honest(isa: str, max_iter: int) -> None:
+def test_max_iter_limits_the_passes_and_the_bound_stays_honest(variant: str, max_iter: int) -> None:
     rng = np.random.default_rng(6)
     for directed in (False, True):
         graph = random_graph(rng, 100, 500, directed=directed)
@@ -158,7 +158,7 @@ def test_max_iter_limits_the_passes_and_the_bound_stays_honest(isa: str, max_ite
         assert not result.converged.any()
 
 
-def test_a_max_iter_beyond_need_changes_nothing(isa: str) -> None:
+def test_a_max_iter_beyond_need_changes_nothing(variant: str) -> None:
     rng = np.random.default_rng(6)
     graph = random_graph(rng, 100, 500)
     restart = random_restart(rng, 100, 9)
@@ -167,7 +167,7 @@ def test_a_max_iter_beyond_need_changes_nothing(isa: str) -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("scale", [1e-30, 2e-37, 1e30, 1e35])
-def test_the_scale_of_all_weights_does_not_matter(isa: str, scale: float, directed: bool) -> None:
+def test_the_scale_of_all_weights_does_not_matter(variant: str, scale: float, directed: bool) -> None:
     rng = np.random.default_rng(7)
     src, dst, weight = rng.integers(0, 80, 300), rng.integers(0, 80, 300), rng.random(300) + 0.1
     graph = hf.Graph.from_edges(src, dst, weight * scale, num_nodes=80, directed=directed)
@@ -175,7 +175,7 @@ def test_the_scale_of_all_weights_does_not_matter(isa: str, scale: float, direct
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_weights_from_1e_minus_30_to_1e30_keep_the_bound_honest(isa: str, directed: bool) -> None:
+def test_weights_from_1e_minus_30_to_1e30_keep_the_bound_honest(variant: str, directed: bool) -> None:
     rng = np.random.default_rng(8)
     for _ in range(4):
         graph = random_graph(rng, 80, 200, directed=directed, weights="extreme")
@@ -183,13 +183,13 @@ def test_weights_from_1e_minus_30_to_1e30_keep_the_bound_honest(isa: str, direct
 
 
 @pytest.mark.parametrize("eta", [[1e300, 1e300], [1e-300, 2e-300], [5e-324, 5e-324], [1e308, 1.5e308]])
-def test_only_ratios_of_joint_type_weights_matter(isa: str, eta: list[float]) -> None:
+def test_only_ratios_of_joint_type_weights_matter(variant: str, eta: list[float]) -> None:
     rng = np.random.default_rng(9)
     graph = random_graph(rng, 80, 200, types=2)
     assert check(graph, random_restart(rng, 80, 5), edge_type_weights=eta).converged.all()
 
 
-def test_joint_type_weights_that_differ_by_a_power_of_two_give_the_same_bits(isa: str) -> None:
+def test_joint_type_weights_that_differ_by_a_power_of_two_give_the_same_bits(variant: str) -> None:
     rng = np.random.default_rng(9)
     graph = random_graph(rng, 80, 200, types=2)
     restart = random_restart(rng, 80, 5)
@@ -198,7 +198,7 @@ def test_joint_type_weights_that_differ_by_a_power_of_two_give_the_same_bits(isa
         assert_same(hf.ppr(graph, restart, edge_type_weights=np.ldexp([0.3, 1.7], power)), one)
 
 
-def test_symmetric_nodes_get_equal_scores(isa: str) -> None:
+def test_symmetric_nodes_get_equal_scores(variant: str) -> None:
     result = check(grid_graph(9), [{40: 1.0}], damping=0.85)
     square = result.scores[0].reshape(9, 9)
     np.testing.assert_allclose(square, square.T, atol=1e-7)
@@ -214,7 +214,7 @@ def assert_same(actual: hf.PprResult, expected: hf.PprResult) -> None:
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_dense_sparse_and_mapping_restarts_give_the_same_bits(isa: str, directed: bool) -> None:
+def test_dense_sparse_and_mapping_restarts_give_the_same_bits(variant: str, directed: bool) -> None:
     rng = np.random.default_rng(10)
     graph = random_graph(rng, 100, 300, directed=directed)
     rows = random_restart(rng, 100, 7)
@@ -236,7 +236,7 @@ def test_dense_sparse_and_mapping_restarts_give_the_same_bits(isa: str, directed
     assert_same(hf.ppr(graph, dense[3]), hf.ppr(graph, rows[3]))
 
 
-def test_an_unweighted_graph_and_one_of_ones_give_the_same_bits(isa: str) -> None:
+def test_an_unweighted_graph_and_one_of_ones_give_the_same_bits(variant: str) -> None:
     rng = np.random.default_rng(11)
     src, dst = np.divmod(rng.choice(90 * 90, 400, replace=False), 90)
     rows = random_restart(rng, 90, 9)
@@ -265,7 +265,7 @@ def stored_ones(graph: hf.Graph) -> hf.Graph:
     return hf.Graph.from_arrays(arrays, directed=graph.directed, edge_type_names=graph.edge_type_names)
 
 
-def test_out_receives_the_scores_and_is_what_is_returned(isa: str) -> None:
+def test_out_receives_the_scores_and_is_what_is_returned(variant: str) -> None:
     rng = np.random.default_rng(12)
     graph = random_graph(rng, 70, 200)
     rows = random_restart(rng, 70, 5)
@@ -275,7 +275,7 @@ def test_out_receives_the_scores_and_is_what_is_returned(isa: str) -> None:
     assert_same(result, hf.ppr(graph, rows))
 
 
-def test_edge_order_and_direction_of_writing_do_not_change_unweighted_answers(isa: str) -> None:
+def test_edge_order_and_direction_of_writing_do_not_change_unweighted_answers(variant: str) -> None:
     rng = np.random.default_rng(13)
     pairs = np.unique(np.sort(rng.integers(0, 90, (2, 300)), axis=0), axis=1)
     rows = random_restart(rng, 90, 5)

@@ -13,7 +13,7 @@ from kernels.canonical_ppr import canonical_ppr
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("weights", ["none", "integer"])
 @pytest.mark.parametrize("damping", [0.3, 0.85])
-def test_ppr_has_the_bits_of_the_contract(isa: str, directed: bool, weights: str, damping: float) -> None:
+def test_ppr_has_the_bits_of_the_contract(variant: str, directed: bool, weights: str, damping: float) -> None:
     rng = np.random.default_rng(1)
     graph = random_graph(rng, 150, 400, directed=directed, weights=weights, hub=9)  # two tiles and a bit; 3 segments
     restart = [{0: 1.0}, {9: 1.0, 149: 0.3}, {63: 2.0, 64: 1.0, 65: 0.7}, {140: 1.0}]
@@ -23,7 +23,7 @@ def test_ppr_has_the_bits_of_the_contract(isa: str, directed: bool, weights: str
         assert_bitwise(result.scores, expected, f"scores after {passes} passes")
 
 
-def test_ppr_has_the_bits_of_the_contract_where_it_stops_by_itself(isa: str) -> None:
+def test_ppr_has_the_bits_of_the_contract_where_it_stops_by_itself(variant: str) -> None:
     rng = np.random.default_rng(2)
     for directed in (False, True):
         graph = random_graph(rng, 130, 400, directed=directed, weights="integer", hub=3)

@@ -46,13 +46,13 @@ def assert_proven_order(hits: hf.Hits, exact: NDArray[np.float64]) -> None:
 
 
 @pytest.mark.parametrize("damping", [0.3, 0.5, 0.85])
-def test_long_lists_are_proven_though_their_gaps_are_below_float32s_errors(isa: str, damping: float) -> None:
+def test_long_lists_are_proven_though_their_gaps_are_below_float32s_errors(variant: str, damping: float) -> None:
     rng = np.random.default_rng(1)
     graph, among = passages_graph(rng), np.arange(300)
     restart = entity_restarts(rng, 24)
     exact = np.where(np.arange(500) < 300, reference.ppr(graph, restart, damping=damping), -np.inf)
-    hits = hf.ppr_topk(graph, restart, 60, among=among, damping=damping)
-    by_tol = hf.ppr_topk(graph, restart, 60, among=among, damping=damping, stop="tol")
+    hits = hf.ppr_topk(graph, restart, 60, candidates=among, damping=damping)
+    by_tol = hf.ppr_topk(graph, restart, 60, candidates=among, damping=damping, stop="tol")
     assert_ppr_hits(hits, exact)
     assert hits.proven.mean() > 0.85
     assert hits.proven.sum() > by_tol.proven.sum()
@@ -62,12 +62,12 @@ def test_long_lists_are_proven_though_their_gaps_are_below_float32s_errors(isa: 
     assert hits.converged[refined].all()
 
 
-def test_a_refined_list_is_the_same_in_any_batch(isa: str) -> None:
+def test_a_refined_list_is_the_same_in_any_batch(variant: str) -> None:
     """In blocks of 1 to 32 lanes, where few or most of the others are refined too."""
     rng = np.random.default_rng(2)
     graph, among = passages_graph(rng), np.arange(300)
     restart = entity_restarts(rng, 33)
-    options: dict[str, Any] = {"among": among, "damping": 0.5}
+    options: dict[str, Any] = {"candidates": among, "damping": 0.5}
     long = hf.ppr_topk(graph, restart, 60, **options)
     short = hf.ppr_topk(graph, restart, 8, **options)
     for hits, k in ((long, 60), (short, 8)):
@@ -78,13 +78,13 @@ def test_a_refined_list_is_the_same_in_any_batch(isa: str) -> None:
     assert_bitwise(short.ids, long.ids[:, :8], "ids of a smaller k")
 
 
-def test_shorter_lists_are_prefixes_of_longer_ones_and_of_lists_that_end_early(isa: str) -> None:
+def test_shorter_lists_are_prefixes_of_longer_ones_and_of_lists_that_end_early(variant: str) -> None:
     """Near ties deep in a list, which lists of any k must rank alike, and candidates that no walk reaches."""
     rng = np.random.default_rng(1)
     graph, restart = passages_graph(rng), entity_restarts(rng, 12)
     allowed = np.arange(500) % 300 < 295
     allowed[300:] = True
-    options: dict[str, Any] = {"among": np.arange(300), "allowed_nodes": allowed}
+    options: dict[str, Any] = {"candidates": np.arange(300), "allow": allowed}
     longest = hf.ppr_topk(graph, restart, 300, **options)
     assert (longest.counts < 300).all()
     for k in (1, 7, 60, 200, 231, 232, 233, 250, 290, 294, 295, 299):
@@ -93,50 +93,50 @@ def test_shorter_lists_are_prefixes_of_longer_ones_and_of_lists_that_end_early(i
 
 
 @pytest.mark.parametrize("open_lanes", [1, 3, 6, 12, 20])
-def test_few_lanes_are_refined_in_a_block_of_their_own(isa: str, open_lanes: int) -> None:
+def test_few_lanes_are_refined_in_a_block_of_their_own(variant: str, open_lanes: int) -> None:
     """Among 32 queries, the others proven early: whatever block they come to, the answer is that of the query alone."""
     rng = np.random.default_rng(8)
     graph, among = passages_graph(rng), np.arange(300)
     pool = entity_restarts(rng, 400)
-    alone = hf.ppr_topk(graph, pool, 40, among=among)
-    by_tol = hf.ppr_topk(graph, pool, 40, among=among, stop="tol")
+    alone = hf.ppr_topk(graph, pool, 40, candidates=among)
+    by_tol = hf.ppr_topk(graph, pool, 40, candidates=among, stop="tol")
     refined = np.flatnonzero(alone.iterations > by_tol.iterations)
     others = np.flatnonzero(alone.iterations <= by_tol.iterations)
     assert refined.size >= open_lanes
     assert others.size >= 32 - open_lanes
     chosen = np.sort(np.concatenate([refined[:open_lanes], others[: 32 - open_lanes]]))
-    together = hf.ppr_topk(graph, [pool[b] for b in chosen], 40, among=among)
+    together = hf.ppr_topk(graph, [pool[b] for b in chosen], 40, candidates=among)
     for name in NAMES:
         assert_bitwise(getattr(together, name), getattr(alone, name)[chosen], name)
 
 
-def test_an_error_too_small_for_float32_is_not_forgotten(isa: str) -> None:
+def test_an_error_too_small_for_float32_is_not_forgotten(variant: str) -> None:
     """Degrees near the largest that are allowed: the error for each unit of degree is below float32's least number."""
     src, dst = [2, 2, 1, 2, 0], [1, 3, 4, 0, 5]
     weight = [7.834e36, 1.332e38, 1.221e38, 7.845163e36, 3.065e36]
     graph = hf.Graph.from_edges(src, dst, weight)
-    hits = hf.ppr_topk(graph, [{2: 1.0}], 1, among=[0, 1], damping=0.0466)
+    hits = hf.ppr_topk(graph, [{2: 1.0}], 1, candidates=[0, 1], damping=0.0466)
     exact = reference.ppr(graph, [{2: 1.0}], damping=0.0466)
     assert exact[0, 1] > exact[0, 0]
     assert hits.ids[0, 0] == 1 or not hits.proven[0]
     assert abs(hits.scores[0, 0] - exact[0, hits.ids[0, 0]]) <= hits.score_bounds[0, 0]
 
 
-def test_a_restart_beside_a_far_larger_one_is_still_one(isa: str) -> None:
+def test_a_restart_beside_a_far_larger_one_is_still_one(variant: str) -> None:
     graph = passages_graph(np.random.default_rng(4), twins=2)
-    hits = hf.ppr_topk(graph, [{1: 5e-324, 303: 4.0}], 2, among=[0, 1])
+    hits = hf.ppr_topk(graph, [{1: 5e-324, 303: 4.0}], 2, candidates=[0, 1])
     assert not hits.proven[0]
 
 
 @pytest.mark.parametrize(("directed", "norm"), [(False, "joint"), (True, "joint"), (False, "per_type")])
-def test_rows_are_equal_in_nodes_weights_and_types(isa: str, directed: bool, norm: str) -> None:
+def test_rows_are_equal_in_nodes_weights_and_types(variant: str, directed: bool, norm: str) -> None:
     """0 and 1 have the same rows; those of 2 differ from theirs in a type, but weigh as much."""
     src, dst, types = [4, 5, 4, 5, 4, 5, 4, 5], [0, 0, 1, 1, 2, 2, 3, 6], [0, 1, 0, 1, 1, 0, 0, 1]
     graph = hf.Graph.from_edges(src, dst, num_nodes=7, directed=directed, edge_type=types, edge_type_names=["a", "b"])
     options: dict[str, Any] = {"edge_type_weights": [0.5, 0.5], "edge_type_norm": norm}
     restart = [{4: 1.0, 5: 1.0}]
-    twins = hf.ppr_topk(graph, restart, 2, among=[0, 1], **options)
-    others = hf.ppr_topk(graph, restart, 2, among=[0, 2], **options)
+    twins = hf.ppr_topk(graph, restart, 2, candidates=[0, 1], **options)
+    others = hf.ppr_topk(graph, restart, 2, candidates=[0, 2], **options)
     exact = reference.ppr(graph, restart, **options)[0]
     assert norm == "per_type" or exact[0] == pytest.approx(exact[2], rel=1e-12)
     assert twins.ids.tolist() == [[0, 1]]
@@ -145,37 +145,37 @@ def test_rows_are_equal_in_nodes_weights_and_types(isa: str, directed: bool, nor
 
 
 @pytest.mark.parametrize("k", [5, 7, 10, 12])
-def test_nodes_with_equal_rows_are_proven_to_tie(isa: str, k: int) -> None:
+def test_nodes_with_equal_rows_are_proven_to_tie(variant: str, k: int) -> None:
     """Inside the list, and where its end cuts through them."""
     rng = np.random.default_rng(3)
     graph = passages_graph(rng, twins=6)
     restart = [{303: 1.0, 350: 0.5, 420: 1.0}, {303: 1.0, 350: 1.0, 420: 1.0}]
     exact = np.where(np.arange(500) < 300, reference.ppr(graph, restart), -np.inf)
-    hits = hf.ppr_topk(graph, restart, k, among=np.arange(300))
+    hits = hf.ppr_topk(graph, restart, k, candidates=np.arange(300))
     assert (hits.ids < 6).sum(axis=1).tolist() == [min(6, k - 4), min(6, k - 3)]
     assert hits.proven.all()
     assert_proven_order(hits, exact)
 
 
-def test_a_tie_of_rows_that_differ_is_not_proven(isa: str) -> None:
+def test_a_tie_of_rows_that_differ_is_not_proven(variant: str) -> None:
     """Two entities that mirror each other: the passages' scores are equal, which no row says."""
     graph = hf.Graph.from_edges([0, 1, 0, 1, 2], [3, 4, 2, 2, 5], num_nodes=6)
-    hits = hf.ppr_topk(graph, [{2: 1.0}], 2, among=[0, 1])
+    hits = hf.ppr_topk(graph, [{2: 1.0}], 2, candidates=[0, 1])
     assert hits.ids.tolist() == [[0, 1]]
     assert not hits.proven.any()
 
 
 @pytest.mark.parametrize("seeds", [{0: 1.0, 300: 1.0}, {0: 1.0, 1: 1.0, 300: 1.0}])
-def test_nodes_that_restart_are_no_twins(isa: str, seeds: dict[int, float]) -> None:
+def test_nodes_that_restart_are_no_twins(variant: str, seeds: dict[int, float]) -> None:
     graph = passages_graph(np.random.default_rng(4), twins=2)
     exact = np.where(np.arange(500) < 2, reference.ppr(graph, [seeds]), -np.inf)
-    hits = hf.ppr_topk(graph, [seeds], 2, among=[0, 1])
+    hits = hf.ppr_topk(graph, [seeds], 2, candidates=[0, 1])
     assert_ppr_hits(hits, exact)
     assert hits.ids.tolist() == [[0, 1]]
     assert bool(hits.proven[0]) == (1 not in seeds)
 
 
-def test_a_weight_that_differs_in_its_last_bit_makes_no_twin(isa: str) -> None:
+def test_a_weight_that_differs_in_its_last_bit_makes_no_twin(variant: str) -> None:
     rng = np.random.default_rng(5)
     src, dst = np.repeat([0, 1], 2), np.array([3, 4, 3, 4])
     others = rng.integers(5, 40, (2, 60))
@@ -184,20 +184,20 @@ def test_a_weight_that_differs_in_its_last_bit_makes_no_twin(isa: str) -> None:
     graph = hf.Graph.from_edges(np.append(src, others[0]), np.append(dst, others[1]), weight, num_nodes=40)
     restart = [{3: 1.0}, {4: 1.0}]
     exact = np.where(np.arange(40) < 2, reference.ppr(graph, restart), -np.inf)
-    hits = hf.ppr_topk(graph, restart, 2, among=[0, 1])
+    hits = hf.ppr_topk(graph, restart, 2, candidates=[0, 1])
     assert_ppr_hits(hits, exact)
     for b in np.flatnonzero(hits.proven):
         assert hits.ids[b, 0] == np.argmax(exact[b])
 
 
-def test_a_pass_limit_leaves_a_list_unrefined(isa: str) -> None:
+def test_a_pass_limit_leaves_a_list_unrefined(variant: str) -> None:
     rng = np.random.default_rng(6)
     graph, restart = passages_graph(rng), entity_restarts(rng, 4)
     among = np.arange(300)
-    free = hf.ppr_topk(graph, restart, 60, among=among)
-    held = hf.ppr_topk(graph, restart, 60, among=among, max_iter=int(free.iterations.max()) - 1)
-    exactly = hf.ppr_topk(graph, restart, 60, among=among, max_iter=int(free.iterations.max()))
-    by_tol = hf.ppr_topk(graph, restart, 60, among=among, stop="tol")
+    free = hf.ppr_topk(graph, restart, 60, candidates=among)
+    held = hf.ppr_topk(graph, restart, 60, candidates=among, max_iter=int(free.iterations.max()) - 1)
+    exactly = hf.ppr_topk(graph, restart, 60, candidates=among, max_iter=int(free.iterations.max()))
+    by_tol = hf.ppr_topk(graph, restart, 60, candidates=among, stop="tol")
     for name in NAMES:
         assert_bitwise(getattr(exactly, name), getattr(free, name), name)
     last = int(np.argmax(free.iterations))
@@ -206,7 +206,7 @@ def test_a_pass_limit_leaves_a_list_unrefined(isa: str) -> None:
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-9])
-def test_bounds_of_refined_scores_hold_at_any_tol(isa: str, tol: float) -> None:
+def test_bounds_of_refined_scores_hold_at_any_tol(variant: str, tol: float) -> None:
     rng = np.random.default_rng(7)
     for types, masked in ((1, False), (3, False), (1, True)):
         graph = random_graph(rng, 90, 500, types=types)
@@ -218,11 +218,11 @@ def test_bounds_of_refined_scores_hold_at_any_tol(isa: str, tol: float) -> None:
             allowed = rng.random((12, 90)) < 0.8
             for b, row in enumerate(restart):
                 allowed[b, list(row)] = True
-            options["allowed_nodes"] = allowed
+            options["allow"] = allowed
         walk = {name: value for name, value in options.items() if name != "tol"}
         exact = reference.ppr(graph, restart, **walk)
-        hits = hf.ppr_topk(graph, restart, 90, among=np.arange(90), **options)
-        by_tol = hf.ppr_topk(graph, restart, 90, among=np.arange(90), stop="tol", **options)
+        hits = hf.ppr_topk(graph, restart, 90, candidates=np.arange(90), **options)
+        by_tol = hf.ppr_topk(graph, restart, 90, candidates=np.arange(90), stop="tol", **options)
         assert tol < 1e-6 or (hits.iterations > by_tol.iterations).any()
         assert_ppr_hits(hits, exact)
         for b, n in enumerate(hits.counts):

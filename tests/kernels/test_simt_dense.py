@@ -13,8 +13,9 @@ import pytest
 import variants  # puts the emulator on the path
 from cases import ADVERSARIAL_ROWS, adversarial_rows, bfloat16_extremes, drawn_vectors
 from compare import assert_hits_equal
+from hopfuse.backends.calls import DenseCall
 from hopfuse.backends.cuda.dense import Sizes, dense_topk
-from hopfuse.ops.dense import _read_allow
+from hopfuse.ops._filter import read_filter
 from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,8 +77,10 @@ def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
 def search(
     runtime: Runtime, q: NDArray[np.float32], corpus: hf.Corpus, k: int, allow: Any = None, sizes: Sizes = SMALL
 ) -> tuple[hf.Hits, int]:
-    allowed = _read_allow(allow, q.shape[0], corpus.num_vectors)
-    hits, rescored = dense_topk(runtime, runtime.upload(q), corpus, k, **allowed._asdict(), sizes=sizes)
+    allowed = read_filter(allow, q.shape[0], corpus.num_vectors, "allow")
+    width = min(k, corpus.num_vectors)  # as the op has it
+    call = DenseCall(runtime.upload(q), corpus, width, allowed, threads=1, on_device=True)
+    hits, rescored = dense_topk(runtime, call, sizes)
     assert (runtime.download(hits.status) == 1).all()
     return hf.Hits(hits.ids, hits.scores, hits.counts), rescored
 
@@ -335,7 +338,7 @@ def test_a_corpus_is_uploaded_once_for_each_runtime(runtime: Runtime) -> None:
         for each in (runtime, other):
             hits, _ = search(each, q, corpus, 3)
             assert_hits_equal(hits, hf.dense_topk(q, corpus, 3))
-    held = [entry for entry in corpus._prepared.values() if hasattr(entry, "runtime")]
+    held = [entry for entry in corpus.derived.values() if hasattr(entry, "runtime")]
     assert [entry.runtime for entry in held] == [runtime, other]
     assert runtime.ran("dense_norms") == other.ran("dense_norms") == 1
 
@@ -360,7 +363,7 @@ def test_any_order_of_threads_and_blocks(runtime: Runtime, order: str, seed: int
 TINY = Sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2)
 
 
-@pytest.fixture(scope="module", params=["asan", "tsan"])
+@pytest.fixture(scope="module", params=variants.SANITIZERS)
 def sanitized(request: pytest.FixtureRequest) -> Iterator[Runtime]:
     runtime = Runtime(request.param, "shuffle", 3)
     yield runtime

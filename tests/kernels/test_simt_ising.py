@@ -14,7 +14,7 @@ from devices import on_device, on_host
 from hopfuse.backends.cuda import ising
 from hopfuse.errors import InputError
 from hopfuse_simt.runtime import CUDA, SimtRuntime
-from variants import missing, registered, simt_runtime
+from variants import SANITIZERS, missing, registered, simt_runtime
 
 pytestmark = [
     pytest.mark.emulator,
@@ -68,7 +68,7 @@ def test_nothing_to_rerank_launches_nothing(runtime: SimtRuntime) -> None:
     assert not runtime.launches
 
 
-@pytest.mark.parametrize("build", ["asan", "tsan"])
+@pytest.mark.parametrize("build", SANITIZERS)
 def test_the_sanitizers_find_nothing(build: str) -> None:
     hits, graph = case(7, 2, 45, weights="random", types=2)
     with (
@@ -93,7 +93,7 @@ def test_a_document_outside_the_graph_is_named_by_its_row() -> None:
     hits, graph = case(9, 4, 30)
     ids = hits.ids.copy()
     ids[2, 0] = NODES
-    outside = hf.Hits._trusted(ids, hits.scores, np.maximum(hits.counts, 1))
+    outside = hf.Hits.unchecked(ids, hits.scores, np.maximum(hits.counts, 1))
     with pytest.raises(InputError, match="row 2 has a document outside the graph"):
         hf.ising_rerank(on_device(outside), graph)
     with pytest.raises(InputError, match=f"row 2 has document {NODES}, which is outside the graph"):

@@ -13,7 +13,7 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
-from variants import missing, registered, simt_runtime
+from variants import SANITIZERS, missing, registered, simt_runtime
 
 pytestmark = [
     pytest.mark.emulator,
@@ -64,7 +64,7 @@ def test_masks_and_type_weights_of_each_query_have_the_cpus_bits(runtime: Any, n
     for row, seeds in zip(allowed, restart, strict=True):
         row[list(seeds)] = True
     options = {
-        "allowed_nodes": allowed,
+        "allow": allowed,
         "edge_type_norm": norm,
         "edge_type_weights": rng.random((6, 3)) / 3 + 0.01,
         "damping": 0.85,
@@ -90,8 +90,8 @@ def test_more_hits_than_a_round_selects_have_the_cpus_bits(runtime: Any, stop: s
     graph = random_graph(rng, 1500, 4000, hub=3)
     restart = random_restart(rng, 1500, 2)
     for k, among in ((600, None), (2000, np.flatnonzero(rng.random(1500) < 0.8))):
-        expected = hf.ppr_topk(graph, restart, k, among=among, stop=stop, backend="cpu")
-        result = hf.ppr_topk(graph, restart, k, among=among, stop=stop, backend="simt")
+        expected = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="cpu")
+        result = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="simt")
         assert_equal(result, expected, TOPK, f"k={k}")
 
 
@@ -125,7 +125,7 @@ def test_a_pass_takes_at_most_three_launches(runtime: Any) -> None:
     assert sum(kinds.values()) - sum(walking.values()) <= 15
 
 
-@pytest.mark.parametrize("build", ["asan", "tsan"])
+@pytest.mark.parametrize("build", SANITIZERS)
 def test_the_sanitizers_find_nothing(build: str) -> None:
     """Each kernel once, on the fewest threads: ThreadSanitizer takes a millisecond for each."""
     with registered(build, build, order="shuffle", seed=1) as checked:
@@ -143,7 +143,7 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
             hf.ppr_topk(graph, seeds, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-        options |= {"edge_type_weights": [0.5, 1.0], "allowed_nodes": np.ones(100, np.bool_)}
+        options |= {"edge_type_weights": [0.5, 1.0], "allow": np.ones(100, np.bool_)}
         assert_equal(
             hf.ppr_topk(graph, restart, 5, backend=build, **options),
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),

@@ -12,12 +12,13 @@ from cases import random_graph, random_incidence
 from compare import assert_bitwise, assert_hits_equal
 from devices import on_device, on_host
 from hopfuse.backends import cpu
+from hopfuse.backends.calls import ProjectCall
 from hopfuse.backends.cuda import projection
 from hopfuse.backends.cuda.selection import Sizes
 from hopfuse.errors import InputError
 from hopfuse_simt.runtime import CUDA, SimtArray, SimtRuntime
 from numpy.typing import NDArray
-from variants import SIMT, missing, registered, simt_runtime
+from variants import SANITIZERS, SIMT, missing, registered, simt_runtime
 
 pytestmark = [
     pytest.mark.emulator,
@@ -64,25 +65,29 @@ def test_the_cpus_bits(runtime: SimtRuntime, weighted: bool, batch: int) -> None
 @pytest.mark.parametrize("k", [1, 16, 17, 40, ROWS])
 def test_tiles_splits_and_batches_change_nothing(runtime: SimtRuntime, k: int) -> None:
     scores, incidence = case(k, 7)
-    hits = projection.project_topk(runtime, incidence, runtime.upload(scores), None, k, SMALL)
-    expected = cpu.project_topk(incidence, scores, None, k, threads=1)
+    call = ProjectCall(incidence, scores, None, k, threads=1)
+    hits = projection.project_topk(runtime, call._replace(scores=runtime.upload(scores)), SMALL)
+    expected = cpu.project_topk(call)
     for name, array in expected.items():
         assert_bitwise(runtime.download(getattr(hits, name)), array, name)
     assert (runtime.download(hits.status) == 1).all()
     assert sum(name == "project_keys_u64" for name, _, _ in runtime.launches) > 3
 
 
-@pytest.mark.parametrize("build", ["asan", "tsan"])
+@pytest.mark.parametrize("build", SANITIZERS)
 def test_the_sanitizers_find_nothing(build: str) -> None:
     scores, incidence = case(9, 5)
     scores[3, 2] = np.inf
     with registered(build, build, order="shuffle", seed=3, sources=SOURCES) as runtime:
-        out, status = projection.project(runtime, incidence, runtime.upload(scores), np.ones(ROWS, np.float32))
-        hits = projection.project_topk(runtime, incidence, runtime.upload(scores[:3]), None, 4)
+        call = ProjectCall(incidence, runtime.upload(scores), np.ones(ROWS, np.float32), ROWS, threads=1)
+        out, status = projection.project(runtime, call)
+        few = ProjectCall(incidence, scores[:3], None, 4, threads=1)
+        hits = projection.project_topk(runtime, few._replace(scores=runtime.upload(scores[:3])))
         assert runtime.download(status).tolist() == [1, 1, 1, -9, 1]
         kept = [0, 1, 2, 4]
-        assert_bitwise(runtime.download(out)[kept], cpu.project(incidence, scores[kept], None, threads=1))
-        expected = cpu.project_topk(incidence, scores[:3], None, 4, threads=1)
+        plain = call._replace(scores=scores[kept], scale=None)
+        assert_bitwise(runtime.download(out)[kept], cpu.project(plain))
+        expected = cpu.project_topk(few)
         assert_bitwise(runtime.download(hits.ids), expected["ids"])
 
 
@@ -129,13 +134,13 @@ def test_an_incidence_stays_on_a_device_until_it_is_released() -> None:
     runtime = simt_runtime()
     scores, incidence = case(13, 2)
     hf.project(scores, incidence, backend=SIMT)
-    (kept,) = incidence._prepared.values()
+    (kept,) = incidence.derived.values()
     assert kept.runtime is runtime
     runtime.events.clear()
     hf.project(on_device(scores), incidence, backend=SIMT)
     assert [event for event in runtime.events if event.kind == "upload"] == []
-    hf.release(incidence, backend=SIMT)
-    assert not incidence._prepared
+    hf.free_device_memory(incidence, backend=SIMT)
+    assert not incidence.derived
 
 
 # ---- Recordings -----------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def test_the_quality_is_the_one_that_the_data_came_with(bm25: BM25, questions: l
     """recall@5, last-hop@5 and last-hop@10 of another implementation, in percent: the README of the data."""
     hits = bm25.search(questions, 10)
     metrics = {"recall@5": 84.4, "last_hop@5": 72.6, "last_hop@10": 87.8}
-    result: Any = evaluate({"bm25": hits}, Qrels.read_jsonl(DATA / "queries.jsonl"), list(metrics))
+    result: Any = evaluate(Qrels.read_jsonl(DATA / "queries.jsonl"), {"bm25": hits}, list(metrics))
     for metric, theirs in metrics.items():
         assert abs(100 * result.estimate("bm25", metric).mean - theirs) <= 0.5, metric
 

@@ -65,6 +65,13 @@ def test_scores_are_the_formulas(k: int) -> None:
     check(TEXTS, QUESTIONS, k)
 
 
+@pytest.mark.parametrize("k", [10**8, 2**31 - 1])
+def test_k_beyond_the_passages_takes_no_more_than_they_do(k: int) -> None:
+    found = LEG.search(QUESTIONS, k)
+    assert found.shape == (len(QUESTIONS), len(TEXTS))
+    assert_hits_equal(found, LEG.search(QUESTIONS, len(TEXTS)))
+
+
 @given(
     st.lists(st.lists(st.sampled_from(["sea", "sky", "red", "Sea", "not", "or", "near"]), max_size=6), min_size=1),
     st.lists(st.lists(st.sampled_from(["sea", "RED", "and", "near", "or"]), max_size=4), min_size=1, max_size=4),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+pytestmark = pytest.mark.full
+
 LISTS = [(seed, grid) for seed in range(6) for grid in (None, 3, 8)]
 
 

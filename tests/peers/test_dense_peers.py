@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed"),
+]
 
 
 def by_faiss(

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from cases import random_lists
 
+pytestmark = pytest.mark.full
+
 #: ours, ranx's name of the method, and its parameters.
 PAIRS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"method": "comb_sum"}, "sum", {}),

@@ -10,6 +10,8 @@ import pytest
 from cases import random_restart
 from numpy.typing import NDArray
 
+pytestmark = pytest.mark.full
+
 TOLERANCE = 1e-5  # L1
 N = 120
 
@@ -84,7 +86,7 @@ def test_a_mask_is_igraph_on_the_extracted_subgraph(directed: bool) -> None:
     allowed = rng.random(N) < 0.6
     nodes = np.flatnonzero(allowed)
     restart = random_restart(rng, N, 6, allowed)
-    result = hf.ppr(graph_of(pairs, weight, directed), restart, damping=0.85, allowed_nodes=allowed)
+    result = hf.ppr(graph_of(pairs, weight, directed), restart, damping=0.85, allow=allowed)
     peer = igraph.Graph(n=N, edges=pairs.T.tolist(), directed=directed, edge_attrs={"weight": weight.tolist()})
     inside = peer.induced_subgraph(nodes.tolist())
     for b, row in enumerate(restart):

@@ -74,5 +74,45 @@ class PolicyWorld:
         self.mentions: list[list[Any]] = [[self.memory.entities[a], int(b)] for a, b in asked]
         self.mentions[2], self.mentions[4] = [], [self.memory.entities[asked[4][0]].upper()]
 
+    def alone(self, mask: NDArray[np.bool_]) -> tuple[hf.Index, list[int], list[int], list[int]]:
+        """An index of some passages alone, in the whole's order: with its passages, entities and facts there."""
+        index, first = self.index, self.index.num_passages
+        assert index.graph is not None
+        assert index.facts is not None
+        src, dst, weight, kind = index.graph.edges()
+        seen = np.concatenate([mask, np.zeros(index.num_entities, bool)])
+        seen[dst[(dst >= first) & mask[np.minimum(src, first - 1)] & (src < first)]] = True
+        seen[src[(src >= first) & mask[np.minimum(dst, first - 1)] & (dst < first)]] = True
+        number, kept = np.cumsum(seen) - 1, seen[src] & seen[dst]
+        passages, entities = np.flatnonzero(mask), np.flatnonzero(seen[first:])
+        rows, facts = [], []
+        for fact, (head, relation, tail) in enumerate(index.facts.rows.tolist()):
+            stated = index.facts.passages[index.facts.indptr[fact] : index.facts.indptr[fact + 1]]
+            ends = [int(number[first + end]) - passages.size for end in (head, tail)]
+            some = [(ends[0], index.facts.relations[relation], ends[1], int(number[p])) for p in stated if mask[p]]
+            rows, facts = rows + some, facts + [fact] * bool(some)
+        names = index.graph.edge_type_names
+        graph = hf.Graph.from_edges(
+            number[src[kept]],
+            number[dst[kept]],
+            weight[kept],
+            num_nodes=int(seen.sum()),
+            edge_type=kind[kept],
+            edge_type_names=names,
+        )
+        assert self.index.vectors is not None
+        assert self.index.entity_vectors is not None
+        built = hf.Index.build(
+            passages=[{"title": index.titles[p], "text": index.texts[p]} for p in passages.tolist()],
+            vectors=np.asarray(self.index.vectors)[passages],
+            entities=[index.entity_names[e] for e in entities.tolist()],
+            aliases={at: list(index.entity_aliases[e]) for at, e in enumerate(entities.tolist())},
+            entity_vectors=np.asarray(self.index.entity_vectors)[entities],
+            graph=graph,
+            facts=hf.Facts.from_numbers(rows, entities.size, passages.size),
+            metric="cosine",
+        )
+        return built, passages.tolist(), entities.tolist(), facts
+
     def ask(self, recipe: hf.recipes.PolicyRAG, **how: Any) -> hf.recipes.PolicyRAGResult:
         return recipe.search(self.questions, entities=self.mentions, **how)

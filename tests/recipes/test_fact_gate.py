@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy
-from hopfuse.recipes._fact_gate import fill, judge, stems
-from hopfuse.recipes._fact_search import Found
+from hopfuse.recipes.policy_rag.facts import FoundFact
+from hopfuse.recipes.policy_rag.gate import judge, stems
+from hopfuse.recipes.policy_rag.language_model import fill
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,11 +23,11 @@ class Known:
     specificity: float = 0.5
 
 
-def fact(number: int, head: int, relation: str, tail: int, score: float = 0.5) -> Found:
-    return Found(number, head, relation, tail, score, f"e{head} {relation} e{tail}")
+def fact(number: int, head: int, relation: str, tail: int, score: float = 0.5) -> FoundFact:
+    return FoundFact(number, head, relation, tail, score, f"e{head} {relation} e{tail}")
 
 
-def kept_of(query: str, facts: Sequence[Found], known: dict[int, Known], policy: Policy | None = None) -> list[int]:
+def kept_of(query: str, facts: Sequence[FoundFact], known: dict[int, Known], policy: Policy | None = None) -> list[int]:
     (row,) = judge(policy or Policy(), None, [query], [facts], [known])
     return [verdict.fact for verdict in row if verdict.kept]
 

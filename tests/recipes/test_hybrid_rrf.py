@@ -44,7 +44,7 @@ class Case:
     def recipe(self, parts: Sequence[str] = ("dense", "graph"), **options: Any) -> hf.recipes.HybridRRF:
         return hf.recipes.HybridRRF(self.index(*parts), **({"lexical": self.leg} | options))
 
-    def ask(self, recipe: hf.recipes.HybridRRF, **how: Any) -> hf.recipes.HybridRRFResult:
+    def ask(self, recipe: hf.recipes.HybridRRF, **how: Any) -> hf.recipes.SearchResult:
         """With what the index has a leg for."""
         vectors = None if recipe.index.corpus is None else self.asked
         entities = None if recipe.index.graph is None else self.mentions
@@ -58,8 +58,8 @@ def case() -> Case:
 
 def oracle_lists(case: Case, recipe: hf.recipes.HybridRRF) -> dict[str, list[list[tuple[int, float]]]]:
     """Each leg by the oracle, but for the words, whose leg is checked by itself."""
-    words = case.leg.search(case.questions, recipe.pools["lexical"])
-    near = reference.dense_topk(case.asked, case.vectors, recipe.pools["dense"], metric="cosine")
+    words = case.leg.search(case.questions, recipe.config.lexical_k)
+    near = reference.dense_topk(case.asked, case.vectors, recipe.config.dense_k, metric="cosine")
     src, dst = np.array([(edge["src"], edge["dst"]) for edge in case.edges]).T
     graph = hf.Graph.from_edges(src, dst, num_nodes=PASSAGES + ENTITIES, directed=False)
     degree = np.bincount(dst, minlength=PASSAGES + ENTITIES)
@@ -71,7 +71,7 @@ def oracle_lists(case: Case, recipe: hf.recipes.HybridRRF) -> dict[str, list[lis
         start = np.zeros((1, PASSAGES + ENTITIES))
         start[0, [PASSAGES + e for e in row]] = 1.0 / degree[[PASSAGES + e for e in row]]
         scores = reference.ppr(graph, start, damping=0.5)[0, :PASSAGES]
-        best = sorted(np.flatnonzero(scores > 0), key=lambda p: (-scores[p], p))[: recipe.pools["graph"]]
+        best = sorted(np.flatnonzero(scores > 0), key=lambda p: (-scores[p], p))[: recipe.config.graph_k]
         walked.append([(int(p), float(scores[p])) for p in best])
     return {
         "lexical": [words.row(b) for b in range(BATCH)],
@@ -86,13 +86,13 @@ def by_hand(recipe: hf.recipes.HybridRRF, rows: dict[str, list[tuple[int, float]
     for leg, row in rows.items():
         least = -1.0 if leg == "dense" else 0.0
         for rank, (passage, score) in enumerate(row, 1):
-            part = 1.0 / (recipe.rank_constant + rank)
-            if recipe.fusion == "convex":
+            part = 1.0 / (recipe.config.rank_constant + rank)
+            if recipe.config.fusion == "convex":
                 part = (score - least) / (row[0][1] - least)
-            fused[passage] = fused.get(passage, 0.0) + recipe.weights[leg] * part
-    if recipe.prior is None:
+            fused[passage] = fused.get(passage, 0.0) + recipe.config.leg_weights([leg])[leg] * part
+    if recipe.config.importance is None:
         return fused
-    factors = recipe.prior.factors.astype(np.float64)
+    factors = recipe.config.importance.factors.astype(np.float64)
     return {passage: score * factors[passage] for passage, score in fused.items()}
 
 
@@ -109,7 +109,7 @@ IMPORTANCE = np.where(np.arange(PASSAGES) % 3 == 0, np.nan, np.linspace(0, 1, PA
         {"fusion": "convex", "importance": hf.fusion.Prior(IMPORTANCE, weight=0.5)},
     ],
 )
-def test_it_is_its_composition_over_the_oracle(isa: str, seed: int, options: dict[str, Any]) -> None:
+def test_it_is_its_composition_over_the_oracle(variant: str, seed: int, options: dict[str, Any]) -> None:
     case = Case(seed)
     recipe = case.recipe(**options)
     found = case.ask(recipe, k=12)
@@ -180,7 +180,7 @@ def test_titles_that_the_question_names_get_a_bonus_the_longest_first() -> None:
     titles = ["Rome", "The Fall of Rome", "rome!", "", "Fall", "C#", "…"]
     index = hf.Index.build(passages=[{"title": title, "text": "words"} for title in titles])
     recipe = hf.recipes.HybridRRF(index, lexical=FTS5.build(["words"] * 7), exact_bonus=2.0, rank_constant=0.0)
-    found = recipe.search(["When was THE fall   of Rome?", "words of C", "…"], k=7, explain=True)
+    found = recipe.search(["When was THE fall   of Rome?", "words of C", "…"], k=7, trace=True)
     assert found.lists["exact"].row(0) == [(1, 4.0), (0, 1.0), (2, 1.0), (4, 1.0)]
     assert found.lists["exact"].counts.tolist() == [4, 0, 0]
     assert dict(found.hits.row(0)) == pytest.approx({1: 2.0, 0: 1.0, 2: 2 / 3, 4: 0.5})
@@ -189,7 +189,7 @@ def test_titles_that_the_question_names_get_a_bonus_the_longest_first() -> None:
 
 def test_traces_add_up_to_the_scores(case: Case) -> None:
     recipe = case.recipe(exact_bonus=0.5, importance=IMPORTANCE)
-    found = case.ask(recipe, explain=True)
+    found = case.ask(recipe, trace=True)
     assert found.traces is not None
     for b, trace in enumerate(found.traces):
         assert [(hit["passage"], hit["score"]) for hit in trace["hits"]] == found.hits.row(b)
@@ -201,7 +201,7 @@ def test_traces_add_up_to_the_scores(case: Case) -> None:
             assert hit["score"] == pytest.approx(hit["prior"] * sum(hit["contributions"].values()), rel=1e-6)
             assert hit["title"] == case.passages[hit["passage"]]["title"]
             assert hit["ranks"].keys() == hit["contributions"].keys()
-    convex = case.ask(case.recipe(fusion="convex"), explain=True)
+    convex = case.ask(case.recipe(fusion="convex"), trace=True)
     assert convex.traces is not None
     assert "contributions" not in convex.traces[0]["hits"][0]
 
@@ -253,6 +253,7 @@ def test_what_cannot_be_is_refused(case: Case) -> None:
         graph_alone.search(vectors=case.asked, entities=case.mentions)
     with pytest.raises(InputError, match="the index has no graph"):
         case.recipe(()).search(case.questions, entities=case.mentions)
-    assert case.recipe(lexical_k=10**9).pools["lexical"] == PASSAGES
+    wide = case.ask(case.recipe(lexical_k=10**9, dense_k=10**9, graph_k=10**9), k=10**9)
+    assert {hits.shape for hits in (wide.hits, *wide.lists.values())} == {(BATCH, PASSAGES)}
     with pytest.raises(InputError, match="for exact_bonus"):
         case.recipe(lexical=None, exact_bonus=1.0).search(vectors=case.asked, entities=case.mentions)

@@ -12,23 +12,24 @@ PAGE = DOCS / "hybrid-rrf.md"
 
 
 def test_the_examples_run() -> None:
-    known = run_examples(PAGE, 8, hf.recipes.HybridRRFResult)
+    known = run_examples(PAGE, 9, hf.recipes.SearchResult)
     assert known["named"].hits.ids[0, 0] == 1
     assert known["unseeded"].hits.counts.tolist() == [4]
 
 
 def test_it_names_every_option_and_the_defaults() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    options = signature(hf.recipes.HybridRRF).parameters
+    options, config = signature(hf.recipes.HybridRRF).parameters, hf.recipes.HybridRRFConfig()
+    fields = set(vars(config))
     asked = set(signature(hf.recipes.HybridRRF.search).parameters) - {"self"}
-    for name in (set(options) - {"index"}) | asked:
+    for name in (set(options) - {"index", "config", "options"}) | fields | asked:
         assert f"`{name}" in text, name
-    assert options["weights"].default == (1.0, 1.0, 0.35)
+    assert config.weights == (1.0, 1.0, 0.35)
     assert "`rank_constant`, 60" in text
-    assert options["rank_constant"].default == 60.0
+    assert config.rank_constant == 60.0
     for pool in ("lexical_k", "dense_k", "graph_k"):
-        assert f"`{pool}`, {options[pool].default}" in text
-    assert options["exact_bonus"].default == 0.0
+        assert f"`{pool}`, {getattr(config, pool)}" in text
+    assert config.exact_bonus == 0.0
     assert hf.fusion.Prior([0.0]).weight == 0.3
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.evaluate.path_words import arrow, fact_words
 from hopfuse.extract import Extraction, build_memory
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes._path_evidence import MOST_PASSAGES, PathEvidence, facts_between, families
-from hopfuse.recipes._policy_graph import TYPES
-from hopfuse.recipes._strong_paths import Step
+from hopfuse.recipes.policy_rag.graph import TYPES, PolicyGraph
+from hopfuse.recipes.policy_rag.path_evidence import MAX_PASSAGES, PathEvidence, facts_between, families_between
+from hopfuse.recipes.policy_rag.strong_paths import Step
+from hopfuse.report.paths import arrow, fact_words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,12 +38,12 @@ def found() -> tuple[dict[str, Any], dict[int, float]]:
     number = {name: e for e, name in enumerate(memory.entities)}
     index = memory.index(memory.graph([(number["Ridley Scott"], number["Sir Ridley Scott"])]))
     recipe = PolicyRAG(index, Policy.from_toml(f"version = 1\n{WALK}{ALONE}[families]\naward = 3.0"))
-    result = recipe.search(["What of Alien?"], entities=[["Alien", "Nostromo"]], k=7, explain=True)
+    result = recipe.search(["What of Alien?"], entities=[["Alien", "Nostromo"]], k=7, trace=True)
     assert result.traces is not None
     return result.traces[0], {e: result.seeds[0].get(e, 0.0) for e in number.values()}
 
 
-def paths_to(trace: dict[str, Any], id: str) -> list[list[dict[str, Any]]]:
+def paths_to(trace: dict[str, Any], id: str | int) -> list[list[dict[str, Any]]]:
     (hit,) = [hit for hit in trace["hits"] if hit["id"] == id]
     return hit["paths"]
 
@@ -99,7 +99,7 @@ def test_an_arrow_names_no_fact_of_a_family_that_is_not_walked(factor, families_
         ]
     )
     recipe = PolicyRAG(memory.index(), Policy.from_toml(f"version = 1\n{WALK}{ALONE}[families]\naward = {factor}"))
-    (trace,) = recipe.search(["?"], entities=[["Alien"]], k=3, explain=True).traces or []
+    (trace,) = recipe.search(["?"], entities=[["Alien"]], k=3, trace=True).traces or []
     _, scott = from_alien(trace, "c")
     assert [fact["relation"] for fact in scott["facts"]] == ["won award for", "directed"]
     assert scott["families"] == families_
@@ -125,18 +125,18 @@ def test_an_arrow_names_no_fact_against_a_directed_edge() -> None:
             facts=[{"head": ends[0], "relation": "wrote to", "tail": ends[1], "passage": 0}],
         )
         recipe = PolicyRAG(index, Policy.from_toml(f"version = 1\n{WALK}{ALONE}"))
-        (trace,) = recipe.search(["?"], entities=[[0]], k=2, explain=True).traces or []
-        (path,) = paths_to(trace, "1")
+        (trace,) = recipe.search(["?"], entities=[[0]], k=2, trace=True).traces or []
+        (path,) = paths_to(trace, 1)
         arrows.append(arrow(path[1]))
     assert arrows == ["—wrote to→", "—knows→"]
 
 
 def test_of_the_passages_that_state_a_fact_a_few_are_listed_and_all_are_counted() -> None:
     memory = build_memory([Extraction(f"p{at}", "", "...", (), (DIRECTED,)) for at in range(40)])
-    recipe = PolicyRAG(memory.index(), Policy.from_toml(f"version = 1\n{WALK}{ALONE}"))
+    index, policy = memory.index(), Policy.from_toml(f"version = 1\n{WALK}{ALONE}")
     path = [Step(40, None, 1.0), Step(41, TYPES.index("relation"), 0.5)]
-    (fact,) = PathEvidence(recipe, [path]).steps(path)[1]["facts"]
-    assert [one["passage"] for one in fact["passages"]] == list(range(MOST_PASSAGES)) == [0, 1, 2, 3, 4]
+    (fact,) = PathEvidence(index, PolicyGraph.from_index(index, policy), {}, [path]).steps(path)[1]["facts"]
+    assert [one["passage"] for one in fact["passages"]] == list(range(MAX_PASSAGES)) == [0, 1, 2, 3, 4]
     assert fact["num_passages"] == 40
 
 
@@ -185,8 +185,8 @@ def test_without_facts_a_relation_has_its_type_and_a_shared_alias_is_found() -> 
         ],
     )
     recipe = PolicyRAG(index, Policy.from_toml(f"version = 1\n{WALK}{ALONE}"))
-    (trace,) = recipe.search(["?"], entities=[[0]], k=2, explain=True).traces or []
-    (path,) = paths_to(trace, "1")
+    (trace,) = recipe.search(["?"], entities=[[0]], k=2, trace=True).traces or []
+    (path,) = paths_to(trace, 1)
     assert [step["edge"] for step in path] == [None, "synonym", "relation"]
     assert path[1]["alias"] == "The  countess"  # as Ada Lovelace's writes it
     assert (path[2]["families"], path[2]["facts"]) == (["knows"], [])
@@ -203,7 +203,7 @@ def test_facts_between_two_entities_are_those_of_a_look_at_all(rows, pairs, most
     for pair in pairs:
         between = [f for f, (head, _, tail) in enumerate(facts.rows.tolist()) if {head, tail} == set(pair)]
         expected.append(sorted(between, key=lambda f: (-(facts.indptr[f + 1] - facts.indptr[f]), f))[:most])
-    assert facts_between(facts, np.array(pairs, np.int64).reshape(-1, 2), most) == expected
+    assert facts_between(facts, np.array(pairs, np.int64).reshape(-1, 2), np.diff(facts.indptr), most) == expected
 
 
 @given(
@@ -226,4 +226,4 @@ def test_families_are_those_of_a_look_at_all_edges(edges, pairs, directed, typed
             if (s, d) == (a, b) or (not directed and (d, s) == (a, b)):
                 worth[int(k)] += float(w * factors[k])
         expected.append([graph.edge_type_names[k] for k in sorted(worth, key=lambda k: (-worth[k], k)) if worth[k] > 0])
-    assert families(graph, np.array(pairs, np.int64).reshape(-1, 2), factors) == expected
+    assert families_between(graph, np.array(pairs, np.int64).reshape(-1, 2), factors) == expected

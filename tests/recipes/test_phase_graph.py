@@ -66,7 +66,7 @@ def oracle_search(index: hf.Index, vectors: Any, seeds: list[dict[int, float]], 
     dense = reference.dense_topk(vectors, index.corpus, 100)
     walked = [b for b, row in enumerate(seeds) if row]
     ids, scores = reference.ppr_topk(
-        index.graph, [seeds[b] for b in walked], 30, among=np.arange(index.num_passages), damping=0.5
+        index.graph, [seeds[b] for b in walked], 30, candidates=np.arange(index.num_passages), damping=0.5
     )
     rows: list[list[tuple[int, float]]] = [[] for _ in seeds]
     for b, i, s in zip(walked, ids, scores, strict=True):
@@ -89,7 +89,7 @@ def test_search_is_its_composition_over_the_oracle(index: hf.Index, questions: A
     expected = oracle_search(index, vectors, seeds_by_hand(index), k=10, consensus=consensus)
     np.testing.assert_array_equal(found.hits.ids, expected.ids)
     np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
-    assert found.graph.counts.tolist()[3:5] == [0, 0]
+    assert found.lists["graph"].counts.tolist()[3:5] == [0, 0]
 
 
 def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, questions: Any) -> None:
@@ -100,19 +100,19 @@ def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, qu
         alone = recipe.search(vectors=vectors[b : b + 1], entities=mentions[b : b + 1], k=7)
         np.testing.assert_array_equal(alone.hits.ids[0], together.hits.ids[b])
         np.testing.assert_array_equal(alone.hits.scores[0], together.hits.scores[b])
-        np.testing.assert_array_equal(alone.graph.ids[0], together.graph.ids[b])
+        np.testing.assert_array_equal(alone.lists["graph"].ids[0], together.lists["graph"].ids[b])
 
 
 def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any) -> None:
     vectors, mentions = questions
-    found = hf.recipes.PhaseGraph(index, consensus=0.25).search(vectors=vectors, entities=mentions, k=5, explain=True)
+    found = hf.recipes.PhaseGraph(index, consensus=0.25).search(vectors=vectors, entities=mentions, k=5, trace=True)
     assert found.traces is not None
     for b, trace in enumerate(found.traces):
         assert [hit["passage"] for hit in trace["hits"]] == found.hits.ids[b, : found.hits.counts[b]].tolist()
         for hit in trace["hits"]:
             total = sum(hit["contributions"].values()) + hit["consensus"]
             assert total == pytest.approx(hit["score"], rel=1e-6)
-        for leg, pool in (("dense", found.dense), ("graph", found.graph)):
+        for leg, pool in found.lists.items():
             assert len(trace[leg]) == pool.counts[b]
             if trace[leg]:
                 assert sum(row["probability"] for row in trace[leg]) == pytest.approx(1.0, abs=1e-5)
@@ -131,7 +131,7 @@ def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any) -> None:
 
 def test_an_entity_mentioned_twice_is_one_seed(index: hf.Index, questions: Any) -> None:
     vectors, mentions = questions
-    found = hf.recipes.PhaseGraph(index).search(vectors=vectors, entities=mentions, explain=True)
+    found = hf.recipes.PhaseGraph(index).search(vectors=vectors, entities=mentions, trace=True)
     assert found.traces is not None
     assert [seed["entity"] for seed in found.traces[5]["seeds"]] == [9]
 
@@ -140,7 +140,7 @@ def test_an_unmatched_mention_goes_to_the_nearest_entity_above_the_threshold(ind
     assert index.entity_vectors is not None
     encoder = NamedVectors({"close": index.entity_vectors[11] * 2, "far": -index.entity_vectors.sum(axis=0)})
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder, entity_threshold=0.99)
-    found = recipe.search(vectors=np.ones((1, DIM)), entities=[["close", "far", "Entity 2"]], explain=True)
+    found = recipe.search(vectors=np.ones((1, DIM)), entities=[["close", "far", "Entity 2"]], trace=True)
     assert found.traces is not None
     assert [(s["entity"], s["match"]) for s in found.traces[0]["seeds"]] == [(11, "nearest"), (2, "exact")]
     assert encoder.asked == ["close", "far"]
@@ -163,7 +163,7 @@ def test_questions_as_text_go_through_encoder_and_matcher(index: hf.Index) -> No
 def test_passage_seeds_reach_questions_without_entities(index: hf.Index, questions: Any) -> None:
     vectors, mentions = questions
     found = hf.recipes.PhaseGraph(index, passage_seeds=0.1).search(vectors=vectors, entities=mentions)
-    assert (found.graph.counts > 0).all()
+    assert (found.lists["graph"].counts > 0).all()
 
 
 def test_a_refused_k_leaves_no_trace(index: hf.Index, questions: Any) -> None:
@@ -175,12 +175,12 @@ def test_a_refused_k_leaves_no_trace(index: hf.Index, questions: Any) -> None:
         with pytest.raises(InputError, match="k is"):
             recipe.warmup(k)
     assert recipe.search(vectors=vectors, entities=mentions, k=4).hits.shape[1] == 4
-    with pytest.raises(InputError, match=r"most_seeds is 2\.5"):
-        recipe.warmup(most_seeds=2.5)
+    with pytest.raises(InputError, match=r"max_seeds is 2\.5"):
+        recipe.warmup(max_seeds=2.5)
 
 
 def test_an_empty_batch_gives_empty_hits(index: hf.Index) -> None:
-    found = hf.recipes.PhaseGraph(index).search(vectors=np.zeros((0, DIM)), entities=[], k=3, explain=True)
+    found = hf.recipes.PhaseGraph(index).search(vectors=np.zeros((0, DIM)), entities=[], k=3, trace=True)
     assert found.hits.shape == (0, 3)
     assert found.traces == []
 
@@ -250,6 +250,6 @@ def test_the_nearest_entity_is_by_cosine_whatever_the_metric_of_the_passages() -
     )
     encoder = NamedVectors({"nearly": np.array([1.0, 0.0], np.float32)})
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder, entity_threshold=0.9)
-    found = recipe.search(vectors=[[1.0, 0.0]], entities=[["nearly"]], explain=True)
+    found = recipe.search(vectors=[[1.0, 0.0]], entities=[["nearly"]], trace=True)
     assert found.traces is not None
     assert [seed["name"] for seed in found.traces[0]["seeds"]] == ["near"]

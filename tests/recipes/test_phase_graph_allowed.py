@@ -7,20 +7,22 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from compare import assert_bitwise, assert_hits_equal
+from compare import assert_bitwise, assert_hits_equal, assert_rows_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
+from hopfuse.recipes import AllowScope
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from recipes.worlds import DIM, Encoder, assert_same_ranking, random_questions, random_world, walk_by_hand
+from recipes.worlds import DIM, Encoder, assert_same_ranking, lists_of, random_questions, random_world, walk_by_hand
 
+SCOPES: tuple[AllowScope, ...] = ("isolated", "results")
 OPTIONS: list[dict[str, Any]] = [
     {"dense_k": 9, "graph_k": 6},
     {"passage_seeds": 0.3, "consensus": 0.5, "dense_k": 7},
     {"method": "rrf", "edge_weights": {"synonym": 0.0, "relation": 0.5}},
-    {"ising": hf.recipes.Ising(blend=0.4, candidates=12), "ties": "mean"},
-    {"method": "linear", "calibration": "min_max", "ising": 0.3, "passage_seeds": 0.1},
+    {"ties": "mean"},
+    {"method": "linear", "calibration": "min_max", "passage_seeds": 0.1},
 ]
 
 
@@ -31,7 +33,7 @@ def mapped(hits: hf.Hits, ids: NDArray[np.int64]) -> hf.Hits:
 
 def assert_same_answers(found: Any, alone: Any, passages: NDArray[np.int64]) -> None:
     for pool in ("hits", "dense", "graph"):
-        assert_hits_equal(getattr(found, pool), mapped(getattr(alone, pool), passages))
+        assert_rows_equal(lists_of(found)[pool], mapped(lists_of(alone)[pool], passages))
     assert_bitwise(found.seeds.weights, alone.seeds.weights)
 
 
@@ -46,8 +48,8 @@ def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(
     recipe = hf.recipes.PhaseGraph(world.index(), encoder=encoder, entity_threshold=-1, **options)
     its_own = hf.recipes.PhaseGraph(alone.index(), encoder=encoder, entity_threshold=-1, **options)
     expected = its_own.search(**ask, k=6)
-    assert_same_answers(recipe.search(**ask, k=6, allowed=mask), expected, passages)
-    assert_same_answers(recipe.search(**ask, k=6, allowed=passages.tolist()), expected, passages)
+    assert_same_answers(recipe.search(**ask, k=6, allow=mask), expected, passages)
+    assert_same_answers(recipe.search(**ask, k=6, allow=passages.tolist()), expected, passages)
 
 
 @given(seed=st.integers(0, 2**16), options=st.sampled_from(OPTIONS))
@@ -57,30 +59,33 @@ def test_what_others_say_never_changes_a_score(seed: int, options: dict[str, Any
     answers = []
     for other in (world, world.with_others_changed(mask, seed + 1), world.with_others_changed(mask, seed + 2)):
         recipe = hf.recipes.PhaseGraph(other.index(), encoder=encoder, entity_threshold=-1, **options)
-        answers.append(recipe.search(**ask, k=6, allowed=mask))
+        answers.append(recipe.search(**ask, k=6, allow=mask))
     for answer in answers[1:]:
         for pool in ("hits", "dense", "graph"):
-            assert_hits_equal(getattr(answer, pool), getattr(answers[0], pool))
+            assert_hits_equal(lists_of(answer)[pool], lists_of(answers[0])[pool])
 
 
-@pytest.mark.parametrize("shared_graph", [False, True])
-def test_a_batch_of_several_owners_is_each_question_alone(shared_graph: bool) -> None:
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_batch_of_several_owners_is_each_question_alone(scope: AllowScope) -> None:
     world, ask = random_world(5), random_questions(6, batch=6)
     rng = np.random.default_rng(7)
     masks = rng.random((6, 24)) < 0.4
     masks[4], masks[5] = masks[1], False
     recipe = hf.recipes.PhaseGraph(world.index(), passage_seeds=0.2, consensus=0.1)
     rows = [np.flatnonzero(mask).tolist() for mask in masks]
-    found = recipe.search(**ask, allowed=masks, shared_graph=shared_graph, explain=True)
-    for same in (rows, list(masks)):
-        assert_hits_equal(recipe.search(**ask, allowed=same, shared_graph=shared_graph).hits, found.hits)
+    ids = [[recipe.index.passage_ids[row] for row in allowed] for allowed in rows]
+    found = recipe.search(**ask, allow=masks, allow_scope=scope, trace=True)
+    for same in (rows, list(masks), ids):
+        assert_hits_equal(recipe.search(**ask, allow=same, allow_scope=scope).hits, found.hits)
     for b, mask in enumerate(masks):
         one = {name: values[b : b + 1] for name, values in ask.items()}
-        alone = recipe.search(**one, allowed=mask, shared_graph=shared_graph)
+        alone = recipe.search(**one, allow=mask, allow_scope=scope)
         for pool in ("hits", "dense", "graph"):
-            whole, row = getattr(found, pool), getattr(alone, pool)
+            whole, row = lists_of(found)[pool], lists_of(alone)[pool]
             for name, array in vars(row).items():
-                assert_bitwise(getattr(whole, name)[b : b + 1], array, f"{name} of {pool}")
+                own = getattr(whole, name)[b : b + 1]
+                assert_bitwise(own[:, : array.shape[1]] if own.ndim == 2 else own, array, f"{name} of {pool}")
+                assert own.ndim == 1 or (whole.ids[b, array.shape[1] :] == -1).all()
         assert set(found.hits.ids[b, : found.hits.counts[b]].tolist()) <= set(rows[b])
     assert found.hits.counts[5] == 0
     assert [trace["allowed"] for trace in found.traces] == masks.sum(axis=1).tolist()  # type: ignore[union-attr]
@@ -91,44 +96,46 @@ def test_both_graphs_are_their_compositions_over_the_oracle() -> None:
     index = world.index()
     masks = np.random.default_rng(10).random((6, 24)) < 0.5
     recipe = hf.recipes.PhaseGraph(index, dense_k=8, graph_k=7)
-    for shared in (False, True):
-        found = recipe.search(**ask, allowed=masks, shared_graph=shared)
-        nodes = None if shared else [world.seen(mask) for mask in masks]
-        assert_same_ranking(found.graph, walk_by_hand(index, found, masks, 7, nodes))
-        assert_same_ranking(found.dense, reference.dense_topk(ask["vectors"], index.corpus, 8, allow=masks))
-        expected = reference.fuse([found.dense, found.graph], method="boltzmann", weights=(0.7, 0.3), k=10)
+    for scope in SCOPES:
+        found = recipe.search(**ask, allow=masks, allow_scope=scope)
+        nodes = None if scope == "results" else [world.seen(mask) for mask in masks]
+        assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, masks, 7, nodes))
+        assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 8, allow=masks))
+        expected = reference.fuse(
+            [found.lists["dense"], found.lists["graph"]], method="boltzmann", weights=(0.7, 0.3), k=10
+        )
         assert_same_ranking(found.hits, expected)
 
 
 def test_no_passage_and_no_question() -> None:
-    recipe = hf.recipes.PhaseGraph(random_world(5).index(), ising=0.1)
+    recipe = hf.recipes.PhaseGraph(random_world(5).index())
     ask = random_questions(2, batch=3)
     for nothing in ([], np.zeros(24, bool), [[], [], []]):
-        for shared in (False, True):
-            found = recipe.search(**ask, allowed=nothing, shared_graph=shared)
+        for scope in SCOPES:
+            found = recipe.search(**ask, allow=nothing, allow_scope=scope)
             assert found.hits.counts.tolist() == [0, 0, 0]
-            assert found.graph.counts.tolist() == [0, 0, 0]
+            assert found.lists["graph"].counts.tolist() == [0, 0, 0]
     for nobody in (np.zeros((0, 24), bool), [1, 2]):
-        for shared in (False, True):
-            none = recipe.search(vectors=np.zeros((0, DIM)), entities=[], allowed=nobody, shared_graph=shared)
+        for scope in SCOPES:
+            none = recipe.search(vectors=np.zeros((0, DIM)), entities=[], allow=nobody, allow_scope=scope)
             assert none.hits.shape == (0, 10)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"allowed": [24]}, "allowed has id 24; ids are 0 .. 23"),
-        ({"allowed": [-1]}, "allowed has id -1"),
-        ({"allowed": np.ones(23, bool)}, r"allowed is a mask of shape \(23,\)"),
-        ({"allowed": np.ones((2, 24), bool)}, "2 rows for 3 queries"),
-        ({"allowed": [[1], [2]]}, "2 rows for 3 queries"),
-        ({"allowed": [[1], [2], [24]]}, r"allowed\[2\] has id 24"),
-        ({"allowed": [0.5]}, "allowed"),
-        ({"allowed": "0"}, "allowed"),
-        ({"allowed": ["a"]}, "allowed"),
-        ({"allowed": np.ones((1, 3, 24), bool)}, "allowed"),
-        ({"allowed": [np.ones((3, 24), bool)] * 3}, "allowed has rows of rows"),
-        ({"shared_graph": 1}, "shared_graph is 1"),
+        ({"allow": [24]}, "allow has id 24; ids are 0 .. 23"),
+        ({"allow": [-1]}, "allow has id -1"),
+        ({"allow": np.ones(23, bool)}, r"allow is a mask of shape \(23,\)"),
+        ({"allow": np.ones((2, 24), bool)}, "2 rows for 3 queries"),
+        ({"allow": [[1], [2]]}, "2 rows for 3 queries"),
+        ({"allow": [[1], [2], [24]]}, r"allow\[2\] has id 24"),
+        ({"allow": [0.5]}, "allow"),
+        ({"allow": "0"}, "allow"),
+        ({"allow": ["a"]}, "no passage with the id 'a'"),
+        ({"allow": np.ones((1, 3, 24), bool)}, "allow"),
+        ({"allow": [np.ones((3, 24), bool)] * 3}, "allow has rows of rows"),
+        ({"allow_scope": "shared"}, "allow_scope is 'shared'; allowed: isolated, results"),
     ],
     ids=lambda value: None,
 )

@@ -11,6 +11,7 @@ import pytest
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
+from recipes.worlds import lists_of
 
 PASSAGES, ENTITIES, DIM, BATCH = 40, 25, 8, 6
 QUESTIONS = [f"question {q}" for q in range(BATCH)]
@@ -73,10 +74,10 @@ def test_three_lists_are_fused_as_the_oracle_does(
 ) -> None:
     recipe = hf.recipes.PhaseGraph(index, lexical=leg, **options)
     found = recipe.search(QUESTIONS, **ask, k=10)
-    assert leg.asked[-1] == (QUESTIONS, options.get("lexical_k", 100))
-    assert found.lexical is not None
+    assert leg.asked[-1] == (QUESTIONS, options.get("lexical_k", PASSAGES))
+    assert found.lists["lexical"] is not None
     expected = reference.fuse(
-        [found.dense, found.graph, found.lexical],
+        [found.lists["dense"], found.lists["graph"], found.lists["lexical"]],
         method="boltzmann",
         weights=(0.7, 0.3, options.get("lexical_weight", 0.3)),
         consensus=options.get("consensus", 0.0),
@@ -85,8 +86,10 @@ def test_three_lists_are_fused_as_the_oracle_does(
     )
     np.testing.assert_array_equal(found.hits.ids, expected.ids)
     np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
-    assert [found.lexical.row(b) for b in range(BATCH)] == [leg.rows[q][: recipe.lexical_k] for q in QUESTIONS]
-    assert found.lexical.shape == (BATCH, recipe.lexical_k)
+    assert [found.lists["lexical"].row(b) for b in range(BATCH)] == [
+        leg.rows[q][: options.get("lexical_k", 100)] for q in QUESTIONS
+    ]
+    assert found.lists["lexical"].shape == (BATCH, options.get("lexical_k", PASSAGES))
 
 
 def test_the_other_pools_are_those_of_a_recipe_without_the_leg(
@@ -94,10 +97,10 @@ def test_the_other_pools_are_those_of_a_recipe_without_the_leg(
 ) -> None:
     plain = hf.recipes.PhaseGraph(index).search(**ask)
     found = hf.recipes.PhaseGraph(index, lexical=leg).search(QUESTIONS, **ask)
-    assert plain.lexical is None
-    assert_hits_equal(plain.dense, found.dense)
-    assert_hits_equal(plain.graph, found.graph)
-    assert_hits_equal(plain.hits, hf.fuse([plain.dense, plain.graph], weights=(0.7, 0.3), k=10))
+    assert "lexical" not in plain.lists
+    assert_hits_equal(plain.lists["dense"], found.lists["dense"])
+    assert_hits_equal(plain.lists["graph"], found.lists["graph"])
+    assert_hits_equal(plain.hits, hf.fuse([plain.lists["dense"], plain.lists["graph"]], weights=(0.7, 0.3), k=10))
     assert (plain.hits.scores != found.hits.scores).any()
 
 
@@ -122,7 +125,7 @@ def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, as
 
 def test_traces_add_up_to_the_scores(index: hf.Index, ask: dict[str, Any], leg: Lists) -> None:
     recipe = hf.recipes.PhaseGraph(index, lexical=leg, consensus=0.25)
-    found = recipe.search(QUESTIONS, **ask, explain=True)
+    found = recipe.search(QUESTIONS, **ask, trace=True)
     assert found.traces is not None
     legs = ("dense", "graph", "lexical")
     seen: set[tuple[str, ...]] = set()
@@ -137,7 +140,7 @@ def test_traces_add_up_to_the_scores(index: hf.Index, ask: dict[str, Any], leg: 
             seen.add(held)
     assert legs in seen
     assert found.traces[2]["temperatures"]["lexical"] is None
-    assert "lexical" not in hf.recipes.PhaseGraph(index).search(**ask, explain=True).traces[0]  # type: ignore[index]
+    assert "lexical" not in hf.recipes.PhaseGraph(index).search(**ask, trace=True).traces[0]  # type: ignore[index]
 
 
 @pytest.mark.emulator
@@ -146,11 +149,11 @@ def test_the_cuda_kernels_give_the_cpus_answers(
 ) -> None:
     recipe = hf.recipes.PhaseGraph(index, lexical=leg, consensus=0.1, lexical_k=15)
     few = {name: values[1:4] for name, values in ask.items()}  # one without a lexical list, one without seeds
-    expected = recipe.search(QUESTIONS[1:4], **few, explain=True)
+    expected = recipe.search(QUESTIONS[1:4], **few, trace=True)
     emulated()
-    result = recipe.search(QUESTIONS[1:4], **few, explain=True)
+    result = recipe.search(QUESTIONS[1:4], **few, trace=True)
     for pool in ("hits", "dense", "graph", "lexical"):
-        assert_hits_equal(getattr(result, pool), getattr(expected, pool))
+        assert_hits_equal(lists_of(result)[pool], lists_of(expected)[pool])
     assert result.traces == expected.traces
 
 
@@ -159,9 +162,9 @@ def test_bm25_is_a_leg(index: hf.Index, ask: dict[str, Any]) -> None:
     bm25 = hf.lexical.BM25.build(list(index.titles), stopwords=None, stemmer=None)
     asked = ["title", "Title 13 and 17", "13", "nothing", "", "title 39"]
     found = hf.recipes.PhaseGraph(index, lexical=bm25, lexical_k=3).search(asked, **ask)
-    assert found.lexical is not None
-    assert_hits_equal(found.lexical, bm25.search(asked, 3))
-    assert found.lexical.counts.tolist() == [3, 3, 1, 0, 0, 3]
+    assert found.lists["lexical"] is not None
+    assert_hits_equal(found.lists["lexical"], bm25.search(asked, 3))
+    assert found.lists["lexical"].counts.tolist() == [3, 3, 1, 0, 0, 3]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""PhaseGraph's methods, scales, edge weights and reranking: each is its own composition over the oracle."""
+"""PhaseGraph's methods, scales and edge weights: each is its own composition over the oracle."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def test_every_method_is_its_composition_over_the_oracle(
     recipe = hf.recipes.PhaseGraph(index, method=method, consensus=consensus, dense_k=20, graph_k=9)
     found = recipe.search(**ask, k=10)
     everyone = np.ones((len(found.hits), WORLD.passages), bool)
-    assert_same_ranking(found.graph, walk_by_hand(index, found, everyone, 9))
-    assert_same_ranking(found.dense, reference.dense_topk(ask["vectors"], index.corpus, 20))
+    assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, everyone, 9))
+    assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 20))
     expected = reference.fuse(
-        [found.dense, found.graph], method=method, consensus=consensus, k=10, **weights_of(method)
+        [found.lists["dense"], found.lists["graph"]], method=method, consensus=consensus, k=10, **weights_of(method)
     )
     assert_same_ranking(found.hits, expected, tie=1e-6 if method == "gumbel" else 0.0)  # its last scores are tiny
 
@@ -66,7 +66,7 @@ def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options
     alpha = options.get("alpha", 0.7)
     weights = None if "max" in repr(options.get("method")).lower() else (alpha, 1 - alpha)
     rest = {name: value for name, value in options.items() if name != "alpha"}
-    assert_hits_equal(found.hits, hf.fuse([found.dense, found.graph], weights=weights, k=12, **rest))
+    assert_hits_equal(found.hits, hf.fuse([found.lists["dense"], found.lists["graph"]], weights=weights, k=12, **rest))
 
 
 @pytest.mark.parametrize("weights", [{"synonym": 0.0}, {"synonym": 0.5, "next": 2}, {"context": 3.0}])
@@ -74,58 +74,25 @@ def test_edge_weights_are_the_walks(index: hf.Index, ask: dict[str, Any], weight
     found = hf.recipes.PhaseGraph(index, edge_weights=weights, graph_k=15).search(**ask)
     everyone = np.ones((len(found.hits), WORLD.passages), bool)
     eta = [weights.get(name, 1.0) for name in TYPES]
-    assert_same_ranking(found.graph, walk_by_hand(index, found, everyone, 15, edge_type_weights=eta))
+    assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, everyone, 15, edge_type_weights=eta))
     plain = hf.recipes.PhaseGraph(index, graph_k=15).search(**ask)
-    assert_hits_equal(found.dense, plain.dense)
-    assert (found.graph.scores != plain.graph.scores).any()
+    assert_hits_equal(found.lists["dense"], plain.lists["dense"])
+    assert (found.lists["graph"].scores != plain.lists["graph"].scores).any()
 
 
 def test_a_weight_of_0_is_a_graph_without_those_edges(index: hf.Index, ask: dict[str, Any]) -> None:
     unlinked = random_world(3, passages=40, entities=25)
     unlinked.edges[:] = [edge for edge in unlinked.edges if edge[2] != "synonym"]
     found = hf.recipes.PhaseGraph(index, edge_weights={"synonym": 0}).search(**ask)
-    assert_same_ranking(found.graph, hf.recipes.PhaseGraph(unlinked.index()).search(**ask).graph)
+    assert_same_ranking(found.lists["graph"], hf.recipes.PhaseGraph(unlinked.index()).search(**ask).lists["graph"])
 
 
 def test_weights_of_1_change_nothing(index: hf.Index, ask: dict[str, Any]) -> None:
     plain = hf.recipes.PhaseGraph(index).search(**ask)
     for same in ({}, dict.fromkeys(TYPES, 1.0)):
-        assert_hits_equal(hf.recipes.PhaseGraph(index, edge_weights=same).search(**ask).graph, plain.graph)
-
-
-ISING = hf.recipes.Ising(blend=0.2, coupling=1.5, temperature=1.8, relaxation=0.7, steps=9, candidates=25)
-
-
-@pytest.mark.parametrize("method", ["boltzmann", "rrf"])
-def test_reranking_is_the_oracles_over_shared_entities(index: hf.Index, ask: dict[str, Any], method: str) -> None:
-    """Passages that follow each other are neighbours in the graph; what they share is entities alone."""
-    found = hf.recipes.PhaseGraph(index, ising=ISING, method=method).search(**ask, k=8)
-    src, dst, weight, kinds = index.graph.edges()  # type: ignore[union-attr]
-    of_entities = kinds != TYPES.index("next")
-    kept = (src[of_entities], dst[of_entities], weight[of_entities])
-    entities = hf.Graph.from_edges(*kept, num_nodes=WORLD.passages + len(WORLD.names))
-    fused = reference.fuse([found.dense, found.graph], method=method, weights=(0.7, 0.3), k=25)
-    assert found.fused is not None
-    assert_same_ranking(found.fused, fused)
-    assert_same_ranking(found.hits, reference.ising_rerank(fused, entities, **ISING.options, k=8))
-    assert (found.hits.ids != found.fused.ids[:, :8]).any()
-
-
-def test_a_graph_without_edges_between_passages_is_taken_as_it_is(ask: dict[str, Any]) -> None:
-    world = random_world(3, passages=40, entities=25)
-    world.edges[:] = [edge for edge in world.edges if edge[2] != "next"]
-    index = world.index()
-    found = hf.recipes.PhaseGraph(index, ising=0.1).search(**ask, k=8)
-    fused = hf.fuse([found.dense, found.graph], weights=(0.7, 0.3), k=100)
-    assert_hits_equal(found.hits, hf.ising_rerank(fused, index.graph, blend=0.1, k=8))
-
-
-def test_a_blend_of_0_is_off(index: hf.Index, ask: dict[str, Any]) -> None:
-    plain = hf.recipes.PhaseGraph(index).search(**ask)
-    for off in (0, 0.0, hf.recipes.Ising(coupling=9.0, candidates=1)):
-        found = hf.recipes.PhaseGraph(index, ising=off).search(**ask)
-        assert_hits_equal(found.hits, plain.hits)
-        assert found.fused is None
+        assert_hits_equal(
+            hf.recipes.PhaseGraph(index, edge_weights=same).search(**ask).lists["graph"], plain.lists["graph"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -145,9 +112,6 @@ def test_a_blend_of_0_is_off(index: hf.Index, ask: dict[str, Any]) -> None:
         ({"edge_weights": {"synonym": -1}}, r"edge_weights\['synonym'\] is -1"),
         ({"edge_weights": {"synonym": True}}, r"edge_weights\['synonym'\] is True"),
         ({"edge_weights": [1.0]}, "must map names"),
-        ({"ising": 2.0}, "blend is 2.0"),
-        ({"ising": "strong"}, "blend is 'strong'"),
-        ({"ising": True}, "blend is True"),
     ],
     ids=repr,
 )
@@ -156,40 +120,7 @@ def test_what_cannot_be_is_refused_at_once(index: hf.Index, options: dict[str, A
         hf.recipes.PhaseGraph(index, **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"candidates": 0}, "candidates is 0"),
-        ({"candidates": 1025}, "candidates is 1025"),
-        ({"temperature": 0}, "temperature is 0"),
-        ({"coupling": -1}, "coupling is -1"),
-        ({"relaxation": 2}, "relaxation is 2"),
-        ({"steps": 1.5}, "steps is 1.5"),
-    ],
-    ids=repr,
-)
-def test_options_of_the_reranking_are_refused_where_they_are_given(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        hf.recipes.Ising(**options)
-
-
-def test_more_hits_than_candidates_are_refused(index: hf.Index, ask: dict[str, Any]) -> None:
-    recipe = hf.recipes.PhaseGraph(index, ising=hf.recipes.Ising(blend=0.1, candidates=5))
-    assert recipe.search(**ask, k=5).hits.shape == (8, 5)
-    for call in (lambda: recipe.search(**ask, k=6), lambda: recipe.warmup(6)):
-        with pytest.raises(InputError, match="k is 6; with ising= only 5 candidates"):
-            call()
-
-
 def test_scores_below_0_are_refused_where_the_method_cannot_read_them(index: hf.Index, ask: dict[str, Any]) -> None:
     recipe = hf.recipes.PhaseGraph(index, calibration="none")
     with pytest.raises(InputError, match="list 0 has a negative score"):
         recipe.search(**ask)
-
-
-def test_reranking_needs_a_graph_without_directions(ask: dict[str, Any]) -> None:
-    graph = hf.Graph.from_edges([0, 1], [2, 2], directed=True)
-    index = hf.Index.build(passages=[{"text": "a"}, {"text": "b"}], vectors=np.eye(2), entities=["E"], graph=graph)
-    hf.recipes.PhaseGraph(index)
-    with pytest.raises(InputError, match="the graph is directed"):
-        hf.recipes.PhaseGraph(index, ising=0.1)

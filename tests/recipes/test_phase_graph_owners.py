@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from compare import assert_hits_equal
 from hopfuse import reference
-from recipes.worlds import DIM, Encoder, World, random_questions, random_world
+from recipes.worlds import DIM, Encoder, World, lists_of, random_questions, random_world
 
 #: Passages 0 and 1 are ours, 2 and 3 theirs; the entity "Hub" is everybody's, "Secret" theirs alone.
 OWNERS = World(
@@ -34,19 +34,19 @@ ASK = {"vectors": np.ones((1, DIM), np.float32)}
 
 def search(entities: list[Any], **options: Any) -> Any:
     recipe = hf.recipes.PhaseGraph(OWNERS.index(), encoder=Encoder(OWNERS), entity_threshold=-1)
-    found = recipe.search(**ASK, entities=[entities], explain=True, **options)
+    found = recipe.search(**ASK, entities=[entities], trace=True, **options)
     return found, found.traces[0]  # type: ignore[index]
 
 
 def test_mass_stays_among_what_is_allowed() -> None:
     """Ours leads to Secret by a synonym and Hub to both of their passages: neither is walked over."""
-    found, trace = search(["Hub"], allowed=[0, 1])
-    assert found.graph.row(0) == pytest.approx(expected_walk(), abs=1e-6)
+    found, trace = search(["Hub"], allow=[0, 1])
+    assert found.lists["graph"].row(0) == pytest.approx(expected_walk(), abs=1e-6)
     assert [(seed["name"], seed["weight"], seed["passage_frequency"]) for seed in trace["seeds"]] == [("Hub", 1.0, 1)]
-    shared, shared_trace = search(["Hub"], allowed=[0, 1], shared_graph=True)
+    shared, shared_trace = search(["Hub"], allow=[0, 1], allow_scope="results")
     assert shared_trace["seeds"][0]["weight"] == pytest.approx(1 / 3)
-    assert shared.graph.counts.tolist() == [2]
-    assert shared.graph.row(0)[0][1] < found.graph.row(0)[0][1] / 2
+    assert shared.lists["graph"].counts.tolist() == [2]
+    assert shared.lists["graph"].row(0)[0][1] < found.lists["graph"].row(0)[0][1] / 2
 
 
 def expected_walk() -> list[Any]:
@@ -57,25 +57,25 @@ def expected_walk() -> list[Any]:
 
 
 def test_entities_that_may_not_be_seen_are_left_out_and_listed() -> None:
-    found, trace = search(["Hidden", 2, "Ours"], allowed=[0, 1])
+    found, trace = search(["Hidden", 2, "Ours"], allow=[0, 1])
     names = [(seed["name"], seed["match"]) for seed in trace["left_out"]]
     assert names == [("Hidden", "exact"), ("Secret", "given")]
     assert all(seed["weight"] == 0 and seed["passage_frequency"] == 0 for seed in trace["left_out"])
     assert found.seeds.nodes[0].tolist().count(-1) == 8 - len(trace["seeds"])
-    found, trace = search([2, 3], allowed=[0, 1])
+    found, trace = search([2, 3], allow=[0, 1])
     assert trace["seeds"] == []
-    assert found.graph.counts.tolist() == [0]
+    assert found.lists["graph"].counts.tolist() == [0]
     assert found.hits.counts.tolist() == [2]
 
 
 def test_a_name_finds_what_it_would_find_in_an_index_of_ones_own() -> None:
     """Secret is theirs by name and ours by alias; Mine is an alias of both; Hidden goes to the nearest of ours."""
-    _, trace = search(["Secret"], allowed=[0, 1])
+    _, trace = search(["Secret"], allow=[0, 1])
     assert [(seed["name"], seed["match"]) for seed in trace["seeds"]] == [("Ours", "alias")]
     assert [(seed["name"], seed["match"]) for seed in trace["left_out"]] == [("Secret", "exact")]
-    _, trace = search(["Mine"], allowed=[0, 1])
+    _, trace = search(["Mine"], allow=[0, 1])
     assert [seed["name"] for seed in trace["seeds"]] == ["Ours"]
-    _, trace = search(["Hidden"], allowed=[0, 1])
+    _, trace = search(["Hidden"], allow=[0, 1])
     assert [seed["match"] for seed in trace["seeds"]] == ["nearest"]
     assert {seed["name"] for seed in trace["seeds"]} <= {"Hub", "Ours"}
 
@@ -105,21 +105,21 @@ def test_the_lexical_pool_is_of_allowed_passages(each: bool) -> None:
     masks = np.random.default_rng(1).random((4, 24)) < 0.4
     allowed = masks if each else masks[0]
     answers = [
-        hf.recipes.PhaseGraph(index, lexical=leg, lexical_k=5).search(questions, **ask, allowed=allowed)
+        hf.recipes.PhaseGraph(index, lexical=leg, lexical_k=5).search(questions, **ask, allow=allowed)
         for leg in (Words(), FilteringWords())
     ]
     whole = Words().search(questions, 24)
     for b in range(4):
         expected = [hit for hit in whole.row(b) if np.atleast_2d(allowed)[b if each else 0][hit[0]]][:5]
-        assert answers[0].lexical.row(b) == expected  # type: ignore[union-attr]
+        assert answers[0].lists["lexical"].row(b) == expected  # type: ignore[union-attr]
     for pool in ("lexical", "hits"):
-        assert_hits_equal(getattr(answers[0], pool), getattr(answers[1], pool))
+        assert_hits_equal(lists_of(answers[0])[pool], lists_of(answers[1])[pool])
 
 
 def test_bm25_filters_by_itself() -> None:
     pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
     index = random_world(5).index()
     bm25 = hf.lexical.BM25.build(list(index.titles), stopwords=None, stemmer=None)
-    found = hf.recipes.PhaseGraph(index, lexical=bm25).search(["title 3"], **ASK, entities=[[]], allowed=[3, 4])
-    assert found.lexical.row(0) == bm25.search(["title 3"], 5, allow=[3, 4]).row(0)  # type: ignore[union-attr]
-    assert found.lexical.counts.tolist() == [2]  # type: ignore[union-attr]
+    found = hf.recipes.PhaseGraph(index, lexical=bm25).search(["title 3"], **ASK, entities=[[]], allow=[3, 4])
+    assert found.lists["lexical"].row(0) == bm25.search(["title 3"], 5, allow=[3, 4]).row(0)  # type: ignore[union-attr]
+    assert found.lists["lexical"].counts.tolist() == [2]  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""PhaseGraph's traces: what each leg gave under every method, and what reranking did."""
+"""PhaseGraph's traces: what each leg gave under every method."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OTHERS += [
 
 def traced(k: int = 6, **options: Any) -> tuple[Any, Any]:
     recipe = hf.recipes.PhaseGraph(random_world(11).index(), **options)
-    found = recipe.search(**random_questions(12, batch=6), k=k, explain=True)
+    found = recipe.search(**random_questions(12, batch=6), k=k, trace=True)
     assert found.traces is not None
     return recipe, found
 
@@ -44,7 +44,7 @@ def test_contributions_add_up_where_the_method_is_a_sum(options: dict[str, Any])
         for (passage, score), hit in zip(found.hits.row(b), trace["hits"], strict=True):
             assert (hit["passage"], hit["score"]) == (passage, score)
             assert sum(hit["contributions"].values()) + hit["consensus"] == pytest.approx(score, rel=1e-5, abs=1e-6)
-            assert hit["consensus"] == (recipe.consensus if len(hit["ranks"]) == 2 else 0.0)
+            assert hit["consensus"] == (recipe.config.consensus if len(hit["ranks"]) == 2 else 0.0)
             for leg, rank in hit["ranks"].items():
                 assert trace[leg][rank - 1]["passage"] == passage
 
@@ -76,30 +76,15 @@ def test_a_pool_is_on_the_methods_scale(options: dict[str, Any], scale: str | No
     recipe, found = traced(**options)
     for b, trace in enumerate(found.traces):
         for leg in LEGS:
-            rows, pool = trace[leg], getattr(found, leg)
+            rows, pool = trace[leg], found.lists[leg]
             assert [(row["passage"], row["score"]) for row in rows] == pool.row(b)
             assert (trace["temperatures"][leg] is not None) == (temperature and bool(rows))
             assert all(({"percentile", "calibrated"} & set(row)) == ({scale} - {None}) for row in rows)
             if scale is not None:
-                scaled = hf.calibrate(pool, recipe.rule)
+                scaled = hf.calibrate(pool, recipe.config.rule)
                 assert [row[scale] for row in rows] == [score for _, score in scaled.row(b)]
     if "temperature" in options:
         assert found.traces[0]["temperatures"]["dense"] == 0.3
-
-
-def test_a_reranked_hit_says_where_it_stood() -> None:
-    _, found = traced(ising=hf.recipes.Ising(blend=0.6, candidates=15), consensus=0.25)
-    assert found.fused is not None
-    moved = 0
-    for b, trace in enumerate(found.traces):
-        before = found.fused.row(b)
-        for rank, hit in enumerate(trace["hits"], 1):
-            assert before[hit["fused"]["rank"] - 1] == (hit["passage"], hit["fused"]["score"])
-            total = sum(hit["contributions"].values()) + hit["consensus"]
-            assert total == pytest.approx(hit["fused"]["score"], rel=1e-5)
-            moved += rank != hit["fused"]["rank"]
-    assert moved
-    assert "fused" not in traced()[1].traces[0]["hits"][0]
 
 
 def test_nothing_is_left_out_where_all_may_be_seen() -> None:

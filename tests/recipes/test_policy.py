@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.recipes import Policy
-from hopfuse.recipes._policy import SECTIONS
+from hopfuse.recipes.policy_rag.config import SECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,18 +67,18 @@ def test_any_policy_survives_a_round_trip(damping, keep, gate, text, families) -
         ("version = 2", "version 2; this release reads version = 1"),
         ("version = true", "version True"),
         ("version = 1.0", "version 1.0"),
-        ("version = 1\n[seeds]\npassages = 1" + "0" * 400, "must be a finite number, at least 0"),
+        ("version = 1\n[seeds]\npassages = 1" + "0" * 400, "must be one finite number, at least 0"),
         ("version = 1\n[stroll]\n", "allowed: seeds, facts, walk"),
         ("version = 1\nwalk = 3", "walk is 3; it must be a table"),
         ("version = 1\nfamilies = 3", "families is 3; it must be a table"),
         ("version = 1\n[families]\nkinship = -1.0", "families.kinship is -1.0; it must be a number in [0, 1e+30]"),
         ("version = 1\n[walk]\nspeed = 1", "'speed'; allowed: damping, relation"),
-        ("version = 1\n[walk]\ndamping = 1.0", "walk.damping is 1.0; it must be a finite number in"),
+        ("version = 1\n[walk]\ndamping = 1.0", "walk.damping is 1.0; it must be one finite number in [0, 0.999]"),
         ("version = 1\n[walk]\ndamping = nan", "walk.damping is nan"),
         ("version = 1\n[walk]\ndamping = true", "walk.damping is True"),
-        ("version = 1\n[facts]\nkeep = 2.0", "facts.keep is 2.0; it must be a whole number, at least 1"),
-        ("version = 1\n[facts]\ngate = 'maybe'", "facts.gate is 'maybe'; it must be one of"),
-        ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be true or false"),
+        ("version = 1\n[facts]\nkeep = 2.0", "facts.keep is 2.0; it must be a whole number from 1 to"),
+        ("version = 1\n[facts]\ngate = 'maybe'", "facts.gate is 'maybe'; allowed: rules, llm"),
+        ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be True or False"),
         ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a text, not blank"),
         ("version = 1\n[answers]\nprompt = '{question}'", "answers.prompt has no {passages}"),
         ("version = 1\n[walk]\nrelation = 0.9", "relation, synonym and context sum to 1.3"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
@@ -16,9 +19,11 @@ from hopfuse import reference
 from hopfuse.errors import InputError
 from hopfuse.extract import Gazetteer
 from hopfuse.recipes import Policy, PolicyRAG
-from hopfuse.recipes._fact_gate import judge
-from hopfuse.recipes._fact_search import Found
-from recipes.policy_world import PolicyWorld, WordVectors
+from hopfuse.recipes.policy_rag.facts import FoundFact
+from hopfuse.recipes.policy_rag.gate import judge
+from hypothesis import given
+from hypothesis import strategies as st
+from recipes.policy_world import PASSAGES, PolicyWorld, WordVectors
 
 SWITCHES = [
     "specificity",
@@ -39,6 +44,11 @@ POLICIES = {
     "\n[reranking]\nhub_share = 0.1\nhub = 0.5",
     "all facts": "version = 1\n[facts]\nscope = 'all'\n[seeds]\npassages = 1.0\npassage_list = 4",
 }
+
+
+NO_VECTORS = "version = 1\n[seeds]\npassages = 0\n[switches]\ndense_fallback = false"
+
+world_of = lru_cache(PolicyWorld)
 
 
 class Oracle:
@@ -96,7 +106,7 @@ class Oracle:
         seeds = {e: found[e]["weight"] / total for e in order}
         return seeds, [v.fact for v in kept], self.scores(question, asked, seeds, kept) if seeds else {}
 
-    def facts(self, question: str, asked: np.ndarray, found: dict[int, Any]) -> list[Found]:
+    def facts(self, question: str, asked: np.ndarray, found: dict[int, Any]) -> list[FoundFact]:
         rules, scored = self.policy.facts, []
         for number, fact in enumerate(self.memory.facts):
             if rules.scope == "seeds" and fact.head not in found and fact.tail not in found:
@@ -108,7 +118,7 @@ class Oracle:
                 score = float(asked @ vector / math.sqrt((asked @ asked) * (vector @ vector)))
             if score <= 0:
                 continue
-            scored.append(Found(number, fact.head, fact.relation, fact.tail, score, " ".join(labels)))
+            scored.append(FoundFact(number, fact.head, fact.relation, fact.tail, score, " ".join(labels)))
         return sorted(scored, key=lambda f: (-f.score, f.fact))[: rules.candidates]
 
     def scores(self, question: str, asked: np.ndarray, seeds: dict[int, float], kept: list[Any]) -> dict[int, float]:
@@ -207,7 +217,7 @@ def assert_is_the_oracles(world: PolicyWorld, policy: Policy, with_vectors: bool
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_its_composition_over_the_oracle(isa: str, seed: int) -> None:
+def test_it_is_its_composition_over_the_oracle(variant: str, seed: int) -> None:
     assert_is_the_oracles(PolicyWorld(seed), Policy(), with_vectors=seed != 1)
 
 
@@ -235,14 +245,15 @@ def test_every_switch_changes_something() -> None:
 @pytest.mark.emulator
 def test_the_cuda_kernels_give_the_same_bits(emulated: Any) -> None:
     recipe, world = recipe_of(PolicyWorld(3), Policy()), PolicyWorld(3)
-    expected = world.ask(recipe, k=9, explain=True)
+    expected = world.ask(recipe, k=9, trace=True)
     runtime = emulated()
     runtime.launches.clear()
-    result = world.ask(recipe, k=9, explain=True)
+    result = world.ask(recipe, k=9, trace=True)
     assert {"ppr", "project"} <= {kernel.split("_")[0] for kernel, _, _ in runtime.launches}
-    for name in ("hits", "pool"):
-        for part, array in vars(getattr(expected, name)).items():
-            assert_bitwise(getattr(getattr(result, name), part), array, f"{part} of {name}")
+    for name, right in {"hits": expected.hits, **expected.lists}.items():
+        hits = result.hits if name == "hits" else result.lists[name]
+        for part, array in vars(right).items():
+            assert_bitwise(getattr(hits, part), array, f"{part} of {name}")
     assert result.seeds == expected.seeds
     assert result.facts == expected.facts
     assert result.traces == expected.traces
@@ -261,7 +272,7 @@ def test_a_question_is_answered_alone_as_in_its_batch() -> None:
 def test_a_trace_says_where_each_score_comes_from() -> None:
     world = PolicyWorld(4)
     recipe = recipe_of(world, Policy())
-    found = world.ask(recipe, k=8, explain=True)
+    found = world.ask(recipe, k=8, trace=True)
     assert json.loads(json.dumps(found.traces)) == found.traces
     for b, trace in enumerate(found.traces):
         shares = {seed["entity"]: seed["share"] for seed in trace["seeds"] if seed["share"] > 0}
@@ -272,7 +283,7 @@ def test_a_trace_says_where_each_score_comes_from() -> None:
             assert trace["ranked_by"] == "vectors"
             continue
         assert sum(seed["mass"] for seed in trace["passage_seeds"]) == pytest.approx(2 / 3)
-        pool = dict(found.pool.row(b))
+        pool = dict(found.lists["pool"].row(b))
         for hit in trace["hits"]:
             assert hit["projected"] == pool[hit["passage"]]
             assert sum(part["score"] for part in hit["attribution"]) == pytest.approx(hit["projected"], rel=1e-5)
@@ -291,7 +302,7 @@ def test_an_attribution_is_the_walk_of_one_seed_alone(norm: str) -> None:
     world = PolicyWorld(9)
     text = f"version = 1\n[walk]\nedge_type_norm = '{norm}'\n[switches]\nnormalisation = false"
     policy = Policy.from_toml(text)
-    found = world.ask(recipe_of(world, policy), k=5, explain=True)
+    found = world.ask(recipe_of(world, policy), k=5, trace=True)
     oracle, d = Oracle(world, policy, True), policy.walk.damping
     p = transitions(oracle, norm)
     for b, trace in enumerate(found.traces):
@@ -352,7 +363,7 @@ def test_an_alias_of_many_is_no_seed() -> None:
     )
     text = "version = 1\n[seeds]\npassages = 0\nambiguous = 2\n[switches]\ndense_fallback = false"
     recipe = PolicyRAG(index, Policy.from_toml(text))
-    found = recipe.search(["who is Lee?", "who is Cyrus?"], entities=[["Lee"], ["Cyrus"]], k=2, explain=True)
+    found = recipe.search(["who is Lee?", "who is Cyrus?"], entities=[["Lee"], ["Cyrus"]], k=2, trace=True)
     assert found.seeds == [{}, {2: 1.0}]
     assert [seed["alias_ok"] for seed in found.traces[0]["seeds"]] == [False] * 3
     assert found.hits.counts.tolist() == [0, 1]
@@ -373,7 +384,7 @@ def test_the_strongest_match_counts_and_others_change_nothing() -> None:
     mentions = [["Lee"], ["Ann Lee"], ["Ann Lee", "Lee"], ["Lee", "Ann Lee"]]
     found = recipe.search(["who?"] * 4, entities=mentions, k=2)
     assert found.seeds == [{}, {0: 1.0}, {0: 1.0}, {0: 1.0}]
-    matched = recipe.search(["who is Lee?", "who is Ann Lee?"], k=2, explain=True)
+    matched = recipe.search(["who is Lee?", "who is Ann Lee?"], k=2, trace=True)
     assert matched.seeds == [{}, {0: 1.0}]
     assert [seed["match"] for seed in matched.traces[1]["seeds"]] == ["exact"]
     assert {seed["match"] for seed in matched.traces[0]["seeds"]} == {"alias"}
@@ -387,7 +398,7 @@ def test_a_seed_that_no_passage_mentions_leaves_the_ranking_to_the_vectors() -> 
         graph=[{"src": 0, "dst": 2}, {"src": 1, "dst": 4}],
     )
     recipe = PolicyRAG(index, Policy.from_toml("version = 1\n[seeds]\npassages = 0\n[walk]\ndamping = 0"))
-    found = recipe.search(["Orphan?", "Ada?"], vectors=np.eye(2), entities=[["Orphan"], ["Ada"]], k=2, explain=True)
+    found = recipe.search(["Orphan?", "Ada?"], vectors=np.eye(2), entities=[["Orphan"], ["Ada"]], k=2, trace=True)
     assert found.hits.ids[0].tolist() == [0, 1]
     assert [trace["ranked_by"] for trace in found.traces] == ["vectors", "policy"]
     assert found.traces[1]["hits"][0]["paths"][0][-1]["name"] == "Ada"  # without damping no walk leaves its seed
@@ -427,16 +438,17 @@ def test_candidates_by_the_question_need_no_mentions() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"policy": "policy.toml"}, "policy is a str; give Policy.from_toml(text)"),
-        ({"policy": Policy.from_toml("version = 1\n[facts]\ngate = 'llm'")}, "give llm="),
-        ({"policy": Policy.from_toml("version = 1\n[seeds]\nsource = 'both'")}, "needs encoder="),
-        ({"policy": Policy(families={"context": 2.0})}, "families has 'context'; the relations between"),
-        ({"policy": Policy(families={"synonym": 2.0})}, "families has 'synonym'"),
+        ({"config": "policy.toml"}, "config is a str; give a Policy"),
+        ({"config": Policy.from_toml("version = 1\n[facts]\ngate = 'llm'")}, "give llm="),
+        ({"config": Policy.from_toml("version = 1\n[seeds]\nsource = 'both'")}, "needs encoder="),
+        ({"config": Policy(families={"context": 2.0})}, "families has 'context'; the relations between"),
+        ({"config": Policy(families={"synonym": 2.0})}, "families has 'synonym'"),
         ({"fact_vectors": np.ones((3, 16))}, "fact_vectors are of 3 facts"),
-        ({"policy": Policy.from_toml(POLICIES["all facts"])}, "needs fact_vectors="),
-        ({"policy": Policy(families={"friendship": 2.0})}, "families has 'friendship'; the relations between"),
-        ({"policy": Policy().without("relation_edges", "synonym_edges", "passage_nodes")}, "leave no edges"),
-        ({"entity_threshold": 2.0}, "entity_threshold is 2.0"),
+        ({"config": Policy.from_toml(POLICIES["all facts"])}, "needs fact_vectors="),
+        ({"config": Policy(families={"friendship": 2.0})}, "families has 'friendship'; the relations between"),
+        ({"config": Policy().without("relation_edges", "synonym_edges", "passage_nodes")}, "leave no edges"),
+        ({"entity_threshold": 2.0}, "Policy has no option 'entity_threshold'"),
+        ({"seeds": {"threshold": 2.0}}, "seeds is a dict; it must be SeedRules(...)"),
     ],
 )
 def test_refusals(options: dict[str, Any], said: str) -> None:
@@ -448,7 +460,9 @@ def test_an_index_must_have_what_the_policy_needs() -> None:
     with pytest.raises(InputError, match="needs an index with a graph"):
         PolicyRAG(hf.Index.build(passages=[{"text": "one"}]))
     bare = hf.Index.build(passages=[{"text": "one"}], graph=[{"src": 0, "dst": 1}])
-    with pytest.raises(InputError, match=r"no vectors: set seeds.passages = 0"):
+    with pytest.raises(
+        InputError, match=r"with vectors for this policy; build it with vectors=, or set seeds.passages"
+    ):
         PolicyRAG(bare)
     joined = hf.Index.build(
         passages=[{"text": "one"}, {"text": "two"}], graph=[{"src": 0, "dst": 1}], vectors=np.eye(2)
@@ -467,5 +481,116 @@ def test_searches_of_nothing_and_of_what_is_not_there() -> None:
         recipe.search(world.questions, entities=[[]])
     with pytest.raises(InputError, match="k is 101, and the policy ranks 100 passages"):
         world.ask(recipe, k=101)
+    with pytest.raises(InputError, match="k is -1"):
+        world.ask(recipe, k=-1)
+    assert world.ask(recipe, k=100).hits.shape == (6, world.index.num_passages)
+    with pytest.raises(InputError, match="sequence of texts"):
+        recipe.search(None, entities=world.mentions)
     with pytest.raises(InputError, match="answers need a language model"):
         recipe.answer(world.questions, world.ask(recipe))
+
+
+def taken(found: Any, b: int, passages: list[int], entities: list[int], facts: list[int]) -> tuple[Any, ...]:
+    """Hits, pool, seeds and verdicts of a question, by the numbers of the whole index."""
+    lists = [[(passages[p], score) for p, score in hits.row(b)] for hits in (found.hits, *found.lists.values())]
+    seeds = {entities[e]: share for e, share in found.seeds[b].items()}
+    return lists, seeds, [(facts[v.fact], v.score, v.kept, v.reason.split(" of fact")[0]) for v in found.facts[b]]
+
+
+def explained(hit: dict[str, Any]) -> tuple[list[float], list[Any]]:
+    """A hit's numbers, and the names that its attribution and its paths have; no numbers of the index."""
+    shares = [part for part in hit.get("attribution", []) if part["kind"] == "entity"]
+    steps = [step for path in hit.get("paths", []) for step in path]
+    facts = [(fact["relation"], fact["num_passages"]) for step in steps for fact in step.get("facts", [])]
+    scores = [*hit.get("terms", {}).values(), *(one["score"] for one in shares), *(one["strength"] for one in steps)]
+    return scores, [*(one["name"] for one in shares), *((step["kind"], step["edge"]) for step in steps), *facts]
+
+
+@given(
+    seed=st.integers(0, 9),
+    share=st.floats(0.2, 0.9),
+    name=st.sampled_from(["default", "by the question", "both", "rows", "all facts", "joint walk"]),
+    with_vectors=st.booleans(),
+)
+def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed, share, name, with_vectors) -> None:
+    world, texts = world_of(seed), {**POLICIES, "default": "version = 1"}
+    texts["joint walk"] = "version = 1\n[walk]\nedge_type_norm = 'joint'\ndamping = 0.85"
+    policy, mask = Policy.from_toml(texts[name]), np.random.default_rng(seed).random(PASSAGES) < share
+    mask[seed] = True
+    index, *numbers = world.alone(mask)
+    names = [mention if isinstance(mention, str) else world.memory.entities[mention] for mention in world.mentions[0]]
+    ask: dict[str, Any] = {"entities": [names, *[[m for m in row if isinstance(m, str)] for row in world.mentions[1:]]]}
+    by_facts = with_vectors or policy.facts.scope == "all"
+    vectors = world.encoder.encode_passages(world.fact_texts) if by_facts else None
+    whole = PolicyRAG(world.index, policy, encoder=world.encoder, fact_vectors=vectors)
+    own = None if vectors is None else vectors[numbers[2]].reshape(-1, vectors.shape[1])
+    alone = PolicyRAG(index, policy, encoder=world.encoder, fact_vectors=own if own is None or len(own) else None)
+    found = whole.search(world.questions, **ask, k=8, allow=mask, trace=True)
+    expected = alone.search(world.questions, **ask, k=8, trace=True)
+    everything = [list(range(PASSAGES)), list(range(world.index.num_entities)), list(range(len(world.memory.facts)))]
+    for b, question in enumerate(world.questions):
+        mine, theirs = taken(found, b, *everything), taken(expected, b, *numbers)
+        assert mine[2] == theirs[2], question
+        assert mine[1] == theirs[1], question
+        for one, other in zip(mine[0], theirs[0], strict=True):
+            assert one == other, question
+        for one, other in zip(found.traces[b]["hits"], expected.traces[b]["hits"], strict=True):
+            (scores, shown), (right, expected_to_show) = explained(one), explained(other)
+            assert shown == expected_to_show, question
+            assert scores == pytest.approx(right, rel=1e-12), question
+
+
+def test_results_alone_are_restricted() -> None:
+    """The pool is the whole's without what is not allowed, and the seeds are the whole's."""
+    world = PolicyWorld(4)
+    policy = Policy.from_toml("version = 1\n[seeds]\npassages = 0\n[walk]\ndamping = 0.7")
+    recipe, mask = recipe_of(world, policy), np.arange(PASSAGES) % 3 > 0
+    whole, found = world.ask(recipe), world.ask(recipe, allow=mask, allow_scope="results")
+    assert found.seeds == whole.seeds
+    assert found.facts == whole.facts
+    for b in range(len(world.questions)):
+        kept = [(p, score) for p, score in whole.lists["pool"].row(b) if mask[p]]
+        assert found.lists["pool"].row(b) == kept
+        assert all(mask[p] for p, _ in found.hits.row(b))
+
+
+def test_each_question_may_have_its_own_passages() -> None:
+    world, draw = PolicyWorld(4), np.random.default_rng(3)
+    masks = draw.random((6, PASSAGES)) < 0.5
+    masks[1], masks[5] = masks[0], False
+    recipe = recipe_of(world, Policy())
+    eta = np.tile([0.5, 0.2, 0.2], (6, 1)) * np.linspace(0.4, 1, 6)[:, None]
+    for scope in ("isolated", "results"):
+        found = world.ask(recipe, allow=masks, allow_scope=scope, edge_weights=eta, trace=True)
+        for b, question in enumerate(world.questions):
+            one: dict[str, Any] = {"allow": masks[b], "allow_scope": scope, "edge_weights": eta[b], "trace": True}
+            alone = recipe.search([question], entities=[world.mentions[b]], **one)
+            assert alone.hits.row(0) == found.hits.row(b)
+            assert alone.traces == [found.traces[b]]
+            assert (alone.seeds, alone.facts) == ([found.seeds[b]], [found.facts[b]])
+            assert all(masks[b, p] for p, _ in found.hits.row(b))
+        assert found.hits.counts[5] == 0
+    nothing = recipe.search([], entities=[], allow=np.zeros((0, PASSAGES), bool))
+    assert nothing.hits.shape == (0, 10)
+
+
+def test_what_it_needs() -> None:
+    world = PolicyWorld(4)
+    assert recipe_of(world, Policy()).needs == hf.recipes.Needs(vectors=True, texts=True, entities=True, facts=True)
+    policy = Policy.from_toml(POLICIES["by the question"])
+    assert not recipe_of(world, policy).needs.entities
+    bare = hf.Index.build(passages=[{"text": "one"}], graph=[{"src": 0, "dst": 1}], entities=["Ada"])
+    assert "with vectors for this policy" in PolicyRAG.missing(bare)
+    assert PolicyRAG.missing(bare, Policy.from_toml(NO_VECTORS)) == ""
+    needs = PolicyRAG(bare, Policy.from_toml(NO_VECTORS)).needs
+    assert needs == hf.recipes.Needs(texts=True, entities=True)
+
+
+def test_a_recipe_is_what_its_pickle_was(tmp_path: Path) -> None:
+    world = PolicyWorld(4)
+    world.index.save(tmp_path / "index")
+    index, vectors = hf.Index.open(tmp_path / "index"), world.encoder.encode_passages(world.fact_texts)
+    recipe = PolicyRAG(index, Policy().without("gate"), encoder=world.encoder, fact_vectors=vectors)
+    again = pickle.loads(pickle.dumps(recipe))
+    assert again.config == recipe.config
+    assert_bitwise(world.ask(again).hits.scores, world.ask(recipe).hits.scores)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from connect.chat_server import ChatServer
 from hopfuse.recipes import Policy, PolicyRAG
+from llm.chat_server import ChatServer
 from recipes.policy_world import PolicyWorld
 
 pytest.importorskip("openai", reason="openai is not installed: pip install 'hopfuse[llm]'")
-from hopfuse.connect import ChatEndpoint
+from hopfuse.llm import ChatEndpoint
 
 
 def reader(request: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def quality() -> ModuleType:
     pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
     for module in ("bm25s", "Stemmer"):
         pytest.importorskip(module, reason="the lexical list is BM25's (extra lexical)")
-    return import_module("bench.quality")
+    return import_module("experiments.quality")
 
 
 def folder_of(name: str) -> Path:
@@ -36,9 +36,10 @@ def evaluation(quality: ModuleType, name: str) -> Any:
     qrels = quality.Qrels.read_jsonl(folder / "queries.jsonl")
     encoder = quality.WordLlamaEncoder()
     runs = quality.runs_of(quality.load_index(folder, encoder), folder, encoder)
-    return quality.evaluate(runs, qrels, quality.METRICS, baseline="dense")
+    return quality.evaluate(qrels, runs, quality.METRICS, baseline="dense")
 
 
+@pytest.mark.full
 def test_hotpotqa_is_within_two_points_of_the_reference(quality: ModuleType) -> None:
     result = evaluation(quality, "hotpotqa")
     for run in ("dense", "bm25", "ppr, else dense", "rrf", "phasegraph, ties=mean"):
@@ -53,6 +54,7 @@ def test_hotpotqa_is_within_two_points_of_the_reference(quality: ModuleType) -> 
     assert result.estimate("phasegraph + bm25", "last_hop@10").mean >= 0.90
 
 
+@pytest.mark.full
 def test_musique_gains_at_the_last_hop_over_dense(quality: ModuleType) -> None:
     result = evaluation(quality, "musique-train")
     won = result.comparison("phasegraph", "last_hop@5")
@@ -63,12 +65,12 @@ def test_musique_gains_at_the_last_hop_over_dense(quality: ModuleType) -> None:
 
 def test_tuned_on_one_half_of_musique_it_gains_ten_points_on_the_other(quality: ModuleType) -> None:
     """Alpha, graph_k and ties are chosen on the ids with an even MD5; what is asserted is of the others."""
-    tuned, folder = import_module("bench.tuned"), folder_of("musique-train")
+    tuned, folder = import_module("experiments.tuned"), folder_of("musique-train")
     encoder, qrels = quality.WordLlamaEncoder(), quality.Qrels.read_jsonl(folder / "queries.jsonl")
     dense, graph = quality.long_pools(quality.load_index(folder, encoder), folder, encoder)
     setting, score = tuned.chosen(dense, graph, qrels)
     runs = {"dense": dense.head(10), "tuned": tuned.fused(dense, graph, setting)}
-    result = quality.evaluate(runs, qrels, ("last_hop@5",))
+    result = quality.evaluate(qrels, runs, ("last_hop@5",))
     test = in_test_half(qrels.ids)
     theirs, ours = (result.per_query[name]["last_hop@5"] for name in runs)
     assert np.nanmean(ours[~test]) == score

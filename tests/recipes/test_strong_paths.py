@@ -7,7 +7,7 @@ import itertools
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.recipes._strong_paths import FEW, FURTHER, Transitions, _Ends
+from hopfuse.recipes.policy_rag.strong_paths import MAX_PATHS, MIN_EXTRA_VISITS, Transitions, _Ends
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -91,7 +91,7 @@ def test_within_the_bound_is_found_what_comes_first_without_it(edges, starts, fu
     graph = hf.Graph.from_edges(src, dst, num_nodes=20, edge_type=[0] * len(edges), edge_type_names=NAMES)
     transitions = Transitions(graph, ETA, "per_type", 0.5)
     mass, rows = {node: 1 / (2 + node) for node in starts}, {p: np.array([p, 19 - p]) for p in range(6)}
-    whole, bounded = transitions.paths(mass, rows), transitions.paths(mass, rows, further=further)
+    whole, bounded = transitions.paths(mass, rows), transitions.paths(mass, rows, min_extra_visits=further)
     assert bounded.keys() == whole.keys(), "each passage has its strongest path"
     for passage, found in bounded.items():
         assert len(found) >= 1
@@ -119,16 +119,16 @@ def test_paths_of_further_seeds_cost_about_as_much_as_the_first(large, monkeypat
         reach(ends, node, seed, cost)
 
     monkeypatch.setattr(_Ends, "reach", counted)
-    transitions.paths(mass, {0: np.array([-1])}, few=1, most=last)
+    transitions.paths(mass, {0: np.array([-1])}, max_paths=1, max_nodes=last)
     assert len(visited) == last
     rows = {p: np.array([node]) for p, node in enumerate([*visited[:99], visited[-1]])}
     visited.clear()
-    alone = transitions.paths(mass, rows, few=1)
+    alone = transitions.paths(mass, rows, max_paths=1)
     first = len(visited)
     assert first == last
     visited.clear()
     found = transitions.paths(mass, rows)
-    assert first < len(visited) <= FEW * first + max(FURTHER, FEW * first)
+    assert first < len(visited) <= MAX_PATHS * first + max(MIN_EXTRA_VISITS, MAX_PATHS * first)
     assert {p: paths[:1] for p, paths in found.items()} == alone
     assert transitions.paths(mass, rows) == found
 
@@ -138,10 +138,10 @@ def test_what_is_reached_is_counted_in_nodes() -> None:
     graph = hf.Graph.from_edges(range(5), range(1, 6), num_nodes=6, edge_type=[0] * 5, edge_type_names=NAMES)
     transitions = Transitions(graph, ETA, "per_type", 0.5)
     mass, rows = {0: 0.5, 1: 0.3, 2: 0.2}, {9: np.array([5])}
-    (path,) = transitions.paths(mass, rows, few=1, most=6)[9]
-    assert transitions.paths(mass, rows, most=6)[9][0] == path
+    (path,) = transitions.paths(mass, rows, max_paths=1, max_nodes=6)[9]
+    assert transitions.paths(mass, rows, max_nodes=6)[9][0] == path
     assert [step.node for step in path] == [2, 3, 4, 5]
-    assert transitions.paths(mass, rows, most=5) == {}
+    assert transitions.paths(mass, rows, max_nodes=5) == {}
 
 
 def test_a_passage_without_a_node_is_not_waited_for() -> None:
@@ -157,7 +157,7 @@ def test_a_passage_ends_at_its_strongest_node_and_far_ones_are_left() -> None:
     paths = transitions.paths({0: 1.0}, {7: np.array([3, 2]), 8: np.array([4])})
     assert [[step.node for step in steps] for steps in paths[7]] == [[0, 1, 2]]
     assert 8 not in paths
-    assert transitions.paths({0: 1.0}, {7: np.array([3])}, most=2) == {}
+    assert transitions.paths({0: 1.0}, {7: np.array([3])}, max_nodes=2) == {}
     assert transitions.paths({}, {7: np.array([3])}) == transitions.paths({0: 1.0}, {}) == {}
 
 

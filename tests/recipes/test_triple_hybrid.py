@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
@@ -11,9 +13,11 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-ENTITIES, DIM, BATCH = 30, 6, 5
+ENTITIES, DIM, BATCH, PASSAGES = 30, 6, 5, 12
 WORDS = ["film", "actor", "the", "sea", "night", "day", "red", "river", "of", "stone"]
 
 
@@ -35,12 +39,35 @@ class Case:
             (names[int(h)], relations[int(r)], names[int(t)])
             for h, r, t in zip(*(rng.integers(0, most, 45) for most in (25, 3, 25)), strict=True)
         ]
-        self.triples = hf.Triples(self.rows, names)
-        self.vectors = rng.standard_normal((ENTITIES, DIM)).astype(np.float32)
+        self.names, self.vectors = names, rng.standard_normal((ENTITIES, DIM)).astype(np.float32)
+        stated = rng.integers(0, PASSAGES, len(self.rows)).tolist()
+        self.stated = [(*row, p) for row, p in zip(self.rows, stated, strict=True)]
+        self.stated += [(*row, p) for row, p in zip(self.rows[:9], stated[9:], strict=False)]
+        self.index = self.built(list(range(PASSAGES)), whole=True)
         self.questions = ["Who directed the RED river"] + [
             " ".join(rng.choice([*WORDS, "written", "by"], 5)) for _ in range(BATCH - 1)
         ]
         self.asked = rng.standard_normal((BATCH, DIM)).astype(np.float32)
+
+    def built(self, passages: list[int], *, whole: bool = False) -> hf.Index:
+        """An index of some passages, with their facts in the whole's order; only the whole has every entity."""
+        order = list(dict.fromkeys(self.rows))
+        rows = [row for row in self.stated if row[3] in passages]
+        rows.sort(key=lambda row: order.index(row[:3]))
+        said = {name for row in rows for name in (row[0], row[2])}
+        kept = [e for e, name in enumerate(self.names) if whole or name in said]
+        names = [self.names[e] for e in kept]
+        facts = [(*row[:3], passages.index(row[3])) for row in rows]
+        return hf.Index.build(
+            passages=[{"text": "one"}] * len(passages),
+            entities=names,
+            entity_vectors=self.vectors[kept],
+            facts=hf.Facts.from_names(facts, names, len(passages)),
+            metric="cosine",
+        )
+
+    def recipe(self, **options: Any) -> hf.recipes.TripleHybrid:
+        return hf.recipes.TripleHybrid(self.index, **options)
 
     def ask(self, recipe: hf.recipes.TripleHybrid, **how: Any) -> hf.recipes.TripleHybridResult:
         return recipe.search(self.questions, vectors=self.asked, **how)
@@ -59,7 +86,7 @@ def cosines(case: Case) -> NDArray[np.float64]:
 def graph_scores(case: Case, b: int, seeds: int, hops: int, **how: Any) -> dict[int, float]:
     """Entity by entity, in plain loops over names and the oracle's dice."""
     facts = list(dict.fromkeys(case.rows))
-    names = case.triples.entities
+    names = case.names
     frontier = {names[e] for e in np.argsort(-cosines(case)[b], kind="stable")[:seeds]}
     seen, best = set(frontier), dict[str, float]()
     for _ in range(hops):
@@ -84,16 +111,18 @@ def graph_scores(case: Case, b: int, seeds: int, hops: int, **how: Any) -> dict[
         {"seeds": 1, "hops": 3, "repeats": True, "vector_k": 4, "graph_k": 5},
     ],
 )
-def test_every_mode_is_its_composition_over_the_oracle(isa: str, seed: int, options: dict[str, Any]) -> None:
+def test_every_mode_is_its_composition_over_the_oracle(variant: str, seed: int, options: dict[str, Any]) -> None:
     case = Case(seed)
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, **options)
+    recipe = case.recipe(**options)
+    config = recipe.config
     how = {name: options[name] for name in ("unit", "repeats") if name in options}
     near, k = cosines(case), 8
-    found = {mode: case.ask(recipe, mode=mode, k=k).hits for mode in ("hybrid", "graph", "vector")}
+    modes = ("hybrid", "graph", "vector")
+    found = {mode: case.ask(case.recipe(mode=mode, **options), k=k).hits for mode in modes}
     for b in range(BATCH):
         graph = graph_scores(case, b, options["seeds"], options.get("hops", 1), **how)
-        pooled = sorted(graph, key=lambda e: (-graph[e], e))[: recipe.graph_k]
-        closest = np.argsort(-near[b], kind="stable")[: recipe.vector_k].tolist()
+        pooled = sorted(graph, key=lambda e: (-graph[e], e))[: config.graph_k]
+        closest = np.argsort(-near[b], kind="stable")[: config.vector_k].tolist()
         union = {e: float(near[b, e]) for e in closest}
         for e in pooled:
             union[e] = max(union.get(e, -np.inf), graph[e] + 1e-6)
@@ -108,9 +137,14 @@ def test_every_mode_is_its_composition_over_the_oracle(isa: str, seed: int, opti
 
 def test_the_millionth_survives_float32() -> None:
     """Where both lists say 1, the graph's is ahead by 1e-6, and of what it leads to the vectors alone are behind."""
-    triples = hf.Triples([("x y", "y x", "Y x")])
-    recipe = hf.recipes.TripleHybrid(triples, [[1.0, 0.0], [1.0, 0.0]], seeds=1, unit="words")
-    found = recipe.search(["X, y?"], vectors=[[2.0, 0.0]], k=2, explain=True)
+    index = hf.Index.build(
+        passages=[{"text": "one"}],
+        entities=["x y", "Y x"],
+        entity_vectors=[[1.0, 0.0], [1.0, 0.0]],
+        facts=[{"head": "x y", "relation": "y x", "tail": "Y x", "passage": 0}],
+    )
+    recipe = hf.recipes.TripleHybrid(index, seeds=1, unit="words")
+    found = recipe.search(["X, y?"], vectors=[[2.0, 0.0]], k=2, trace=True)
     assert found.lists["vector"].row(0) == [(0, 1.0), (1, 1.0)]
     assert found.lists["graph"].row(0) == [(1, 1.0)]
     assert found.hits.ids.tolist() == [[1, 0]]
@@ -122,17 +156,17 @@ def test_the_millionth_survives_float32() -> None:
 
 @pytest.mark.parametrize("mode", ["hybrid", "graph", "vector", "lexical"])
 def test_a_question_does_not_know_its_batch(case: Case, mode: Any) -> None:
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, hops=2, seeds=2, lexical=Lists())
-    whole = case.ask(recipe, mode=mode, k=12).hits
+    recipe = case.recipe(mode=mode, hops=2, seeds=2, lexical=Lists())
+    whole = case.ask(recipe, k=12).hits
     for b in range(BATCH):
-        alone = recipe.search([case.questions[b]], vectors=case.asked[b : b + 1], mode=mode, k=12).hits
+        alone = recipe.search([case.questions[b]], vectors=case.asked[b : b + 1], k=12).hits
         assert alone.row(0) == whole.row(b)
     assert whole.shape == (BATCH, 12)
 
 
 @pytest.mark.emulator
 def test_the_emulator_gives_the_same(case: Case, emulated: Any) -> None:
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3)
+    recipe = case.recipe(seeds=3)
     expected = case.ask(recipe)
     emulated()
     found = case.ask(recipe)
@@ -142,8 +176,8 @@ def test_the_emulator_gives_the_same(case: Case, emulated: Any) -> None:
 
 @pytest.mark.parametrize("calibration", ["min_max", "max"])
 def test_lists_may_be_calibrated_before_the_maximum(case: Case, calibration: Any) -> None:
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3, calibration=calibration)
-    found = case.ask(recipe, k=12, explain=True)
+    recipe = case.recipe(seeds=3, calibration=calibration)
+    found = case.ask(recipe, k=12, trace=True)
     lists = [found.lists["vector"], found.lists["graph"]]
     expected = reference.fuse(lists, method="max", bias=(0.0, 1e-6), calibration=calibration, k=12)
     assert found.hits.ids.tolist() == expected.ids.tolist()
@@ -164,12 +198,12 @@ def test_lists_may_be_calibrated_before_the_maximum(case: Case, calibration: Any
 
 
 def test_a_trace_says_where_each_hit_comes_from(case: Case) -> None:
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, seeds=3)
-    found = case.ask(recipe, k=6, explain=True)
+    recipe = case.recipe(seeds=3)
+    found = case.ask(recipe, k=6, trace=True)
     assert found.traces is not None
     by = set()
     for b, trace in enumerate(found.traces):
-        names = case.triples.entities
+        names = case.names
         assert [seed["entity"] for seed in trace["seeds"]] == found.lists["vector"].ids[b, :3].tolist()
         assert [(hit["entity"], hit["score"]) for hit in trace["hits"]] == found.hits.row(b)
         for hit in trace["hits"]:
@@ -195,8 +229,8 @@ def test_a_trace_says_where_each_hit_comes_from(case: Case) -> None:
 
 
 def test_the_lexical_mode_needs_no_vectors(case: Case) -> None:
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors, lexical=Lists())
-    found = recipe.search(case.questions, mode="lexical", k=3, explain=True)
+    recipe = case.recipe(mode="lexical", lexical=Lists())
+    found = recipe.search(case.questions, k=3, trace=True)
     assert found.hits.row(0) == [(3, 2.0), (1, 1.0)]
     assert found.hits.shape == (BATCH, 3)
     assert found.traces is not None
@@ -210,41 +244,119 @@ def test_an_encoder_gives_the_vectors(case: Case) -> None:
             assert list(texts) == case.questions
             return case.asked
 
-    recipe = hf.recipes.TripleHybrid(case.triples, hf.Corpus.from_array(case.vectors), encoder=Encoder())
+    recipe = case.recipe(encoder=Encoder())
     assert_hits_equal(recipe.search(case.questions).hits, case.ask(recipe).hits)
 
 
 def test_no_facts_and_no_questions() -> None:
-    recipe = hf.recipes.TripleHybrid(hf.Triples([], ["a", "b"]), np.eye(2))
+    nothing = hf.Facts.from_numbers([], 2, 1)
+    one = {"passages": [{"text": "one"}], "entities": ["a", "b"], "entity_vectors": np.eye(2)}
+    recipe = hf.recipes.TripleHybrid(hf.Index.build(**one, facts=nothing))
     found = recipe.search(["a question"], vectors=[[1.0, 0.0]], k=3)
     assert found.hits.row(0) == [(0, 1.0), (1, 0.0)]
+    assert found.hits.shape == (1, 2)
     assert found.lists["graph"].counts.tolist() == [0]
-    assert recipe.search([], vectors=np.zeros((0, 2))).hits.shape == (0, 10)
+    assert recipe.search([], vectors=np.zeros((0, 2))).hits.shape == (0, 2)
+
+
+def test_hits_are_entities_by_name(case: Case) -> None:
+    found = case.ask(case.recipe(seeds=3), k=4)
+    assert len(found) == BATCH
+    for b, hits in enumerate(found):
+        assert [(hit.row, hit.score) for hit in hits] == found.hits.row(b)
+        assert all(hit.id == hit.title == case.names[hit.row] and hit.text == "" for hit in hits)
+    assert case.ask(case.recipe(), k=10**12).hits.shape == (BATCH, ENTITIES)
+
+
+def test_vectors_alone_need_no_texts(case: Case) -> None:
+    recipe = case.recipe(mode="vector")
+    assert_hits_equal(recipe.search(vectors=case.asked).hits, case.ask(recipe).hits)
+    assert recipe.needs == hf.recipes.Needs(vectors=True)
+    assert case.recipe().needs == hf.recipes.Needs(vectors=True, texts=True, facts=True)
+
+
+MODES = [{"mode": "hybrid", "hops": 2, "seeds": 3}, {"mode": "graph", "seeds": 4}, {"mode": "vector"}]
+
+
+@given(seed=st.integers(0, 2**16), share=st.floats(0.1, 0.9), options=st.sampled_from(MODES))
+def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed, share, options) -> None:
+    case, mask = Case(seed % 50), np.random.default_rng(seed).random(PASSAGES) < share
+    mask[seed % PASSAGES] = True
+    passages = np.flatnonzero(mask).tolist()
+    alone = case.built(passages)
+    kept = np.array([case.names.index(name) for name in alone.entity_names], np.int64)
+    expected = case.ask(hf.recipes.TripleHybrid(alone, **options), k=6)
+    found = case.ask(case.recipe(**options), k=6, allow=mask)
+    assert_hits_equal(case.ask(case.recipe(**options), k=6, allow=passages).hits, found.hits)
+    pairs = [(found.hits, expected.hits), *((hits, expected.lists[name]) for name, hits in found.lists.items())]
+    for hits, right in pairs:
+        renumbered = [[(int(kept[e]), score) for e, score in right.row(b)] for b in range(BATCH)]
+        assert [hits.row(b) for b in range(BATCH)] == renumbered
+
+
+def test_results_alone_are_restricted(case: Case) -> None:
+    """Seeds and facts are the whole index's: the graph's list is the whole's without what is not allowed."""
+    mask = np.arange(PASSAGES) < 4
+    seen = {name for *row, p in case.stated if p < 4 for name in (row[0], row[2])}
+    allowed = {case.names.index(name) for name in seen}
+    recipe = case.recipe(mode="graph", seeds=3, hops=2)
+    whole = case.ask(recipe, k=ENTITIES, trace=True)
+    found = case.ask(recipe, k=ENTITIES, allow=mask, allow_scope="results", trace=True)
+    for b in range(BATCH):
+        assert found.hits.row(b) == [(e, score) for e, score in whole.hits.row(b) if e in allowed]
+        assert found.traces[b]["seeds"] == whole.traces[b]["seeds"]
+
+
+def test_each_question_may_have_its_own_passages(case: Case) -> None:
+    masks = np.random.default_rng(1).random((BATCH, PASSAGES)) < 0.5
+    masks[3] = False
+    for scope in ("isolated", "results"):
+        recipe = case.recipe(hops=2, seeds=2)
+        found = case.ask(recipe, allow=masks, allow_scope=scope)
+        for b in range(BATCH):
+            one = {"vectors": case.asked[b : b + 1], "allow": masks[b], "allow_scope": scope}
+            assert recipe.search([case.questions[b]], **one).hits.row(0) == found.hits.row(b)
+        assert found.hits.counts[3] == 0
 
 
 def test_bad_input_is_refused(case: Case) -> None:
-    recipe = hf.recipes.TripleHybrid(case.triples, case.vectors)
+    recipe = case.recipe()
     made: list[tuple[dict[str, Any], str]] = [
-        ({"triples": case.rows}, "is a list; wrap them"),
-        ({"vectors": case.vectors[:3]}, "3 vectors for 30 entities"),
+        (
+            {"index": hf.Index.build(passages=[{"text": "one"}])},
+            "needs an index with facts and vectors of its entities",
+        ),
+        ({"mode": "bm25"}, "allowed: hybrid, graph, vector, lexical"),
+        ({"mode": "lexical"}, "needs a recipe with lexical="),
         ({"seeds": 0}, "seeds is 0"),
         ({"hops": 1.5}, "hops is 1.5"),
         ({"unit": "trigrams"}, "unit is 'trigrams'"),
+        ({"repeats": 1}, "repeats is 1"),
         ({"lexical": object()}, "must have search"),
         ({"calibration": "z_score"}, "allowed: none, min_max, max"),
+        ({"depth": 3}, "no option 'depth'"),
     ]
     for change, message in made:
         with pytest.raises(InputError, match=message):
-            hf.recipes.TripleHybrid(**({"triples": case.triples, "vectors": case.vectors} | change))
+            hf.recipes.TripleHybrid(**({"index": case.index} | change))
     asked: list[tuple[dict[str, Any], str]] = [
         ({"queries": "one"}, "sequence of texts"),
         ({"queries": None}, "sequence of texts"),
         ({"vectors": None}, "needs vectors=, or queries= and a recipe with an encoder"),
         ({"vectors": case.asked[:2]}, "5 queries with 2 vectors"),
-        ({"mode": "bm25"}, "allowed: hybrid, graph, vector, lexical"),
-        ({"mode": "lexical"}, "needs a recipe with lexical="),
+        ({"entities": [[]] * 5}, "leave it out"),
         ({"k": -1}, "k is -1"),
+        ({"allow": [PASSAGES]}, "allow"),
+        ({"allow": [1], "allow_scope": "shared"}, "allow_scope is 'shared'"),
     ]
     for change, message in asked:
         with pytest.raises(InputError, match=message):
             recipe.search(**({"queries": case.questions, "vectors": case.asked} | change))
+
+
+def test_a_recipe_is_what_its_pickle_was(case: Case, tmp_path: Path) -> None:
+    case.index.save(tmp_path / "index")
+    recipe = hf.recipes.TripleHybrid(hf.Index.open(tmp_path / "index"), hops=2, seeds=2)
+    again = pickle.loads(pickle.dumps(recipe))
+    assert again.config == recipe.config
+    assert_hits_equal(case.ask(again).hits, case.ask(recipe).hits)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-from inspect import signature
+from dataclasses import fields
 
 import hopfuse as hf
 import numpy as np
-from hopfuse.recipes.triple_hybrid import MODES, SCALES
+from hopfuse.recipes.triple_hybrid.config import MODES, SCALES
 from recipes.doc_pages import DOCS, run_examples
 
 PAGE = DOCS / "triple-hybrid.md"
 
 
 def test_the_examples_run() -> None:
-    known = run_examples(PAGE, 8, hf.recipes.TripleHybridResult)
+    known = run_examples(PAGE, 9, hf.recipes.TripleHybridResult)
     assert known["found"].lists.keys() == {"vector", "graph"}
     assert known["tied"].hits.scores[0, 0] > known["tied"].hits.scores[0, 1] == 1.0
 
 
 def test_it_names_every_option_and_every_mode() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    made = set(signature(hf.recipes.TripleHybrid).parameters) - {"triples"}
-    asked = set(signature(hf.recipes.TripleHybrid.search).parameters) - {"self", "queries"}
-    for name in made | asked:
+    made = {field.name for field in fields(hf.recipes.TripleHybridConfig)}
+    for name in made | {"queries", "vectors", "encoder", "lexical", "threads", "allow", "allow_scope", "trace"}:
         assert re.search(rf"`{name}\b|{name}=|\"{name}\"", text), name
     for value in (*MODES, *SCALES):
         assert f'"{value}"' in text

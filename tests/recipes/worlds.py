@@ -127,8 +127,13 @@ def random_questions(seed: int, batch: int = 5) -> dict[str, Any]:
     return {"vectors": rng.standard_normal((batch, DIM)).astype(np.float32), "entities": mentions}
 
 
+def lists_of(found: Any) -> dict[str, hf.Hits]:
+    """A search's ranking and the lists that it was made from."""
+    return {"hits": found.hits, **found.lists}
+
+
 def walk_by_hand(index: hf.Index, found: Any, among: Any, k: int, nodes: Any = None, **options: Any) -> hf.Hits:
-    """The graph pool by the oracle, from the seeds of a search; ``among`` and ``nodes``: a mask for each question."""
+    """The graph pool by the oracle, from the seeds of a search; ``among`` and ``nodes``: masks of a question."""
     ids, scores = np.full((len(found.hits), k), -1), np.full((len(found.hits), k), -np.inf)
     for b, (row, weights) in enumerate(zip(found.seeds.nodes, found.seeds.weights, strict=True)):
         held = row >= 0
@@ -136,9 +141,11 @@ def walk_by_hand(index: hf.Index, found: Any, among: Any, k: int, nodes: Any = N
             continue
         seeds = dict(zip(row[held].tolist(), weights[held].tolist(), strict=True))
         if nodes is not None:
-            options["allowed_nodes"] = nodes[b]
+            options["allow"] = nodes[b]
         passages = np.flatnonzero(among[b])
-        (best,), (found_scores,) = reference.ppr_topk(index.graph, [seeds], k, among=passages, damping=0.5, **options)
+        (best,), (found_scores,) = reference.ppr_topk(
+            index.graph, [seeds], k, candidates=passages, damping=0.5, **options
+        )
         ids[b, : len(best)], scores[b, : len(best)] = best, found_scores
     return hf.Hits(ids, scores)
 

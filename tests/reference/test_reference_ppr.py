@@ -125,7 +125,7 @@ def walks(draw: st.DrawFn) -> tuple[Edges, np.ndarray, float, np.ndarray, np.nda
 def test_any_small_graph(walk: Any, norm: str) -> None:
     e, s, d, eta, mask = walk
     options: dict[str, Any] = {"damping": d, "edge_type_weights": eta, "edge_type_norm": norm}
-    x = ppr(e.graph(), s, allowed_nodes=mask, **options)
+    x = ppr(e.graph(), s, allow=mask, **options)
     np.testing.assert_allclose(x[0], by_hand(e, s, d, eta, norm, mask), rtol=0, atol=1e-13)
     assert abs(x.sum() - 1) < 1e-14
     assert (x[0, ~mask] == 0).all()
@@ -144,7 +144,7 @@ def test_a_mask_is_the_extracted_subgraph(directed: bool, norm: str) -> None:
     position = {int(v): i for i, v in enumerate(kept)}
     rows = [(position[a], position[b], w, t) for a, b, w, t in AWKWARD if a in position and b in position]
     part = Edges(kept.size, directed, 3, rows)
-    x = ppr(e.graph(), s, allowed_nodes=mask, edge_type_norm=norm)
+    x = ppr(e.graph(), s, allow=mask, edge_type_norm=norm)
     np.testing.assert_allclose(x[0, kept], ppr(part.graph(), s[kept], edge_type_norm=norm)[0], rtol=0, atol=1e-15)
     assert (x[0, ~mask] == 0).all()
 
@@ -155,8 +155,7 @@ def test_edges_outside_a_mask_never_change_a_score() -> None:
     inside = [row for row in AWKWARD if row[0] < 4]
     others = [(0, 5, 1e6, 0), (4, 1, 7.0, 1), (2, 6, 3.0, 2)]
     x = [
-        ppr(Edges(8, True, 3, rows).graph(), s, allowed_nodes=mask)
-        for rows in (inside, inside + others, others[::-1] + inside)
+        ppr(Edges(8, True, 3, rows).graph(), s, allow=mask) for rows in (inside, inside + others, others[::-1] + inside)
     ]
     assert (x[0] == x[1]).all()
     assert (x[0] == x[2]).all()
@@ -169,9 +168,9 @@ def test_masks_weights_and_damping_per_query() -> None:
     etas, ds = np.array([[0.2, 0.5, 0.3], [1, 0, 0], [0, 0, 0], [0.1, 0.1, 0.1], [0, 1, 0]]), [0, 0.3, 0.5, 0.7, 0.9]
     for norm in ("joint", "per_type"):
         options: dict[str, Any] = {"edge_type_norm": norm}
-        batch = ppr(e.graph(), SEEDS, damping=ds, edge_type_weights=etas, allowed_nodes=masks, **options)
+        batch = ppr(e.graph(), SEEDS, damping=ds, edge_type_weights=etas, allow=masks, **options)
         for b, s in enumerate(SEEDS):
-            alone = ppr(e.graph(), s, damping=ds[b], edge_type_weights=etas[b], allowed_nodes=masks[b], **options)
+            alone = ppr(e.graph(), s, damping=ds[b], edge_type_weights=etas[b], allow=masks[b], **options)
             assert (batch[b] == alone[0]).all()
             np.testing.assert_allclose(batch[b], by_hand(e, s, ds[b], etas[b], norm, masks[b]), rtol=0, atol=1e-14)
 
@@ -222,7 +221,7 @@ def test_residual_of_any_scores(norm: str) -> None:
     p = matrix(e, None, norm, mask)
     lost = x[0] @ (1 - p.sum(axis=1))
     r = 0.7 * p.T @ x[0] + (0.3 + 0.7 * lost) * s - x[0]
-    got = ppr_residual(e.graph(), x, s, damping=0.7, edge_type_norm=norm, allowed_nodes=mask)
+    got = ppr_residual(e.graph(), x, s, damping=0.7, edge_type_norm=norm, allow=mask)
     np.testing.assert_allclose(got, [np.abs(r).sum()], rtol=1e-14)
 
 

@@ -79,10 +79,11 @@ def test_restart_is_refused(restart: Any, message: str) -> None:
         ({"edge_type_weights": [1.0, np.inf]}, "finite"),
         ({"edge_type_weights": [0.75, 0.5], "edge_type_norm": "per_type"}, "sum to 1.25 in row 0"),
         ({"edge_type_weights": [[0.5, 0.5], [1, 1]], "edge_type_norm": "per_type"}, "sum to 2.0 in row 1"),
-        ({"allowed_nodes": [0, 2, 3]}, "allowed_nodes is int64"),
-        ({"allowed_nodes": [True] * 3}, r"shape \(4,\)"),
-        ({"allowed_nodes": [True, True, True, False]}, "row 1 has weight on node 3"),
-        ({"allowed_nodes": np.array([[0, 1, 1, 1], [1, 1, 1, 1]], bool)}, "row 0 has weight on node 0"),
+        ({"allow": [0.5, 2.0]}, "allow is float64"),
+        ({"allow": [0, 4]}, "allow holds ids from 0 to 4"),
+        ({"allow": [True] * 3}, r"shape \(4,\)"),
+        ({"allow": [True, True, True, False]}, "row 1 has weight on node 3"),
+        ({"allow": np.array([[0, 1, 1, 1], [1, 1, 1, 1]], bool)}, "row 0 has weight on node 0"),
     ],
 )
 def test_options_are_refused(options: dict[str, Any], message: str) -> None:
@@ -107,7 +108,7 @@ def test_topk_lists_positive_scores_in_total_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("among", "want"),
+    ("candidates", "want"),
     [
         ([4, 2, 5], [[2, 4], [5]]),
         (np.array([False, False, True, False, True, True]), [[2, 4], [5]]),
@@ -116,9 +117,9 @@ def test_topk_lists_positive_scores_in_total_order() -> None:
         ([], [[], []]),
     ],
 )
-def test_topk_among(among: Any, want: list[list[int]]) -> None:
+def test_topk_among(candidates: Any, want: list[list[int]]) -> None:
     star = hf.Graph.from_edges([0, 0, 0, 0], [4, 3, 2, 1], num_nodes=6)
-    ids, _ = ppr_topk(star, [{0: 1.0}, {5: 1.0}], 3, among=among)
+    ids, _ = ppr_topk(star, [{0: 1.0}, {5: 1.0}], 3, candidates=candidates)
     assert [row.tolist() for row in ids] == want
 
 
@@ -134,7 +135,7 @@ def test_topk_refuses_k(k: Any) -> None:
         ppr_topk(G, DENSE, k)
 
 
-@pytest.mark.parametrize("among", [[4], [-1], [0.5], [True, False], [[0], [1], [2]], np.zeros((2, 2, 2), int)])
-def test_topk_refuses_among(among: Any) -> None:
-    with pytest.raises(InputError, match="among"):
-        ppr_topk(G, DENSE, 2, among=among)
+@pytest.mark.parametrize("candidates", [[4], [-1], [0.5], [True, False], [[0], [1], [2]], np.zeros((2, 2, 2), int)])
+def test_topk_refuses_candidates(candidates: Any) -> None:
+    with pytest.raises(InputError, match="candidates"):
+        ppr_topk(G, DENSE, 2, candidates=candidates)

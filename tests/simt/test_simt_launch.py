@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hopfuse_simt import SimtError, SimtModule
+from variants import SANITIZERS
 
 SOURCE = Path(__file__).parent / "cuda" / "launches.cu"
 
@@ -18,7 +19,7 @@ def module() -> SimtModule:
     return SimtModule(SOURCE)
 
 
-@pytest.fixture(scope="module", params=["isolated", "asan", "tsan"])
+@pytest.fixture(scope="module", params=["isolated", *SANITIZERS])
 def program(request: pytest.FixtureRequest) -> Iterator[SimtModule]:
     """The kernels as a program: the plain build on request, the sanitizers always."""
     isolated = request.param == "isolated"
@@ -83,6 +84,7 @@ def test_shared_memory_above_the_limit_is_refused(module: SimtModule) -> None:
     assert larger.launch("dynamic_shared_words", 1, 32, 99 * 1024, [out.view(np.uint32)]).blocks == 1
 
 
+@pytest.mark.full
 def test_thread_sanitizer_build_states_its_limit() -> None:
     with SimtModule(SOURCE, "tsan") as module:
         x, y = np.ones(8192, dtype=np.float32), np.zeros(8192, dtype=np.float32)
@@ -137,6 +139,7 @@ def test_arrays_that_share_memory_do_so_in_a_program(program: SimtModule) -> Non
     np.testing.assert_array_equal(base, [0, 1, 2, 3, 0, 1, 2, 3])
 
 
+@pytest.mark.full
 def test_a_pointer_reaches_its_own_array_only() -> None:
     base = np.arange(8, dtype=np.float32)
     with SimtModule(SOURCE, "asan") as module:

@@ -3,7 +3,7 @@
 // FORMULA  For each query: x = d P' x + (1 - d) s, s >= 0 normalised to sum 1, 0 <= d < 1.
 //   joint     P = rownorm(sum_t eta_t W_t): P[u, v] = w_uv eta_t / deg_u, deg_u = sum_t eta_t deg_t(u)
 //   per_type  P = sum_t eta_t rownorm(W_t), sum_t eta_t <= 1
-//   allowed   the same on the subgraph induced by the allowed nodes (degrees counted inside it).
+//   allow     the same on the subgraph induced by the allowed nodes (degrees counted inside it).
 //   Mass that a node without out-edges holds, or that rows summing to less than 1 lose, returns to s:
 //   solved without it and normalised to sum 1, which is the same (del Corso, Gulli & Romani,
 //   "Fast PageRank computation via a sparse linear system", 2005).
@@ -11,7 +11,7 @@
 // ORDER OF OPERATIONS (law 2: an answer depends on the query and the graph alone)
 //   State y_u = x_u g_u in float32; joint: g_u = fl(1 / deg_u), or 1 where deg_u = 0; per_type: g = 1.
 //   Row v sums its stored entries in ascending internal column (then type), in segments of
-//   PPR_SEGMENT entries, each from +0; where `allowed` is given, entries of allowed nodes alone are
+//   PPR_SEGMENT entries, each from +0; where `allow` is given, entries of allowed nodes alone are
 //   counted, so that other nodes' edges never change a score:
 //     joint     acc = fma(fl(w eta_t), y_u, acc)
 //     per_type  acc = fma(w, fl(x_u fl(eta_t inv_deg_t(u))), acc)
@@ -102,7 +102,7 @@ struct PprGraph {
     const float* unscale32;   // (N,) the same rounded
     double volume;            // joint: the sum of all degrees, in order; it sets pass limits only
     int64_t longest_row;      // most entries in a row, or out of a node
-    // Rows of outgoing edges; read only when `allowed` is given for a directed graph (else null).
+    // Rows of outgoing edges; read only when `allow` is given for a directed graph (else null).
     const int64_t* out_indptr;
     const int32_t* out_indices;
     const float* out_weight;
@@ -117,8 +117,8 @@ struct PprQueries {
     const double* damping;          // (B,)
     const double* eta;              // (B, T) or null: all 1
     bool per_type;
-    const uint8_t* allowed;  // (B, N) or (1, N) by internal node, 0 or 1; or null: all allowed
-    bool allowed_shared;     // allowed is (1, N)
+    const uint8_t* allow;  // (B, N) or (1, N) by internal node, 0 or 1; or null: all allowed
+    bool allow_shared;     // allow is (1, N)
     double tol;
     int64_t max_iter;  // pass limit a query, or 0: from the convergence theory
     int32_t threads;   // >= 1
@@ -132,10 +132,10 @@ struct PprEvidence {      // each (B,)
 };
 
 struct PprTopk {
-    int64_t k;             // >= 0, at most the number of candidates
-    int64_t width;         // >= k, the length of an output row
-    const int32_t* among;  // (num_among,) internal nodes, or null: all
-    int64_t num_among;
+    int64_t k;                  // >= 0, at most the number of candidates
+    int64_t width;              // >= k, the length of an output row
+    const int32_t* candidates;  // (num_candidates,) internal nodes, or null: all
+    int64_t num_candidates;
     bool stop_when_proven;
     int64_t* ids;         // (B, width) the caller's ids, -1 after counts
     float* scores;        // (B, width) -inf after counts

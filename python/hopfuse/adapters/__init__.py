@@ -1,5 +1,5 @@
-"""Other systems' interfaces over hopfuse's kernels."""
+"""Offer other systems' interfaces over hopfuse's kernels."""
 
-from . import igraph
+from . import dialects, igraph
 
-__all__ = ["igraph"]
+__all__ = ["dialects", "igraph"]

@@ -3,111 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ..errors import BackendError, InputError
-from ..types import Corpus, Graph, Incidence, LabelSets
 from . import cpu
-from .arguments import Evidence, IsingModel, PprQueries
-from .cupy_lookup import no_cupy
-from .first_use import FirstUse
+from .calls import Backend
+from .first_use import FirstUse, no_cupy
 
-__all__ = ["Backend", "explain", "register", "resolve", "untested"]
-
-
-class Backend(Protocol):
-    """The ops of a backend: checked arrays in, arrays out. The module :mod:`.cpu` is one."""
-
-    unusable_reason: str | None
-    #: The ops on arrays of its device; None where it has none but the host's.
-    device: Any
-
-    def explain(self) -> dict[str, Any]: ...
-
-    def ppr(self, graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence: ...
-
-    def ppr_topk(
-        self, graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
-    ) -> tuple[dict[str, Any], Evidence]: ...
-
-    def dense_topk(
-        self,
-        queries: NDArray[np.float32],
-        corpus: Corpus,
-        k: int,
-        *,
-        mask: NDArray[np.uint8] | None,
-        indptr: NDArray[np.int64] | None,
-        ids: NDArray[np.int64] | None,
-        shared: bool,
-        threads: int,
-    ) -> dict[str, Any]: ...
-
-    def calibrate(
-        self,
-        scores: NDArray[np.float32],
-        counts: NDArray[np.int64],
-        *,
-        method: str,
-        ties: str,
-        option: NDArray[np.float32],
-        threads: int,
-    ) -> NDArray[np.float32]: ...
-
-    def fuse(
-        self,
-        lists: list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]],
-        *,
-        method: str,
-        calibration: str,
-        ties: str,
-        calibration_option: NDArray[np.float32],
-        pools: NDArray[np.int64],
-        option: NDArray[np.float32],
-        weights: NDArray[np.float32],
-        consensus: float,
-        prior: NDArray[np.float32],
-        k: int,
-        threads: int,
-    ) -> dict[str, Any]: ...
-
-    def ising(
-        self,
-        graph: Graph,
-        hits: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]],
-        model: IsingModel,
-        *,
-        k: int,
-        threads: int,
-    ) -> dict[str, Any]: ...
-
-    def dice(
-        self,
-        labels: LabelSets,
-        query_indptr: NDArray[np.int64],
-        query_units: NDArray[np.int32],
-        candidates: NDArray[np.int32],
-        indptr: NDArray[np.int64],
-        *,
-        threads: int,
-    ) -> NDArray[np.float32]: ...
-
-    def project(
-        self, incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, *, threads: int
-    ) -> NDArray[np.float32]: ...
-
-    def project_topk(
-        self,
-        incidence: Incidence,
-        scores: NDArray[np.float32],
-        scale: NDArray[np.float32] | None,
-        k: int,
-        *,
-        threads: int,
-    ) -> dict[str, Any]: ...
+__all__ = ["Backend", "automatic", "backend_info", "register", "resolve", "untested"]
 
 
 _backends: dict[str, Backend] = {"cpu": cpu}
@@ -120,7 +23,7 @@ def _make_cuda() -> Backend:
 
 
 def _differs_on_cuda(backend: Backend) -> str | None:
-    """The quick self-test, once for an installation, device and driver."""
+    """Run the quick self-test, once for an installation, device and driver; return the difference."""
     from .cuda.found_device import SelfTestMark
     from .selftest import difference
 
@@ -142,16 +45,16 @@ def register(name: str, backend: Backend) -> None:
 
 
 def resolve(backend: str) -> Backend:
-    """The backend for a ``backend=`` argument; ``auto`` takes HOPFUSE_BACKEND where it is set."""
+    """Return the backend for a ``backend=`` argument; ``auto`` takes HOPFUSE_BACKEND where it is set."""
     _check_name(backend)
-    name = _automatic() if backend == "auto" else backend
+    name = automatic() if backend == "auto" else backend
     return _usable(_cuda.tested() if name == _cuda.name else _backends[name])
 
 
 def untested(backend: str) -> Backend:
-    """The backend by its name, whatever its self-test says: for the self-test itself."""
+    """Return the backend by its name, whatever its self-test says: for the self-test itself."""
     _check_name(backend)
-    name = _automatic() if backend == "auto" else backend
+    name = automatic() if backend == "auto" else backend
     return _usable(_cuda.untested() if name == _cuda.name else _backends[name])
 
 
@@ -170,7 +73,8 @@ def _usable(backend: Backend) -> Backend:
     return backend
 
 
-def _automatic() -> str:
+def automatic() -> str:
+    """Return the name of the backend that ``auto`` is: HOPFUSE_BACKEND, else a GPU that has proved itself."""
     name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
     if name != "auto" and name not in _names():
         raise BackendError(f"HOPFUSE_BACKEND is {name!r}; allowed: {', '.join(('auto', *_names()))}, or leave it unset")
@@ -179,8 +83,8 @@ def _automatic() -> str:
     return _cuda.name if _cuda.is_usable() else "cpu"
 
 
-def explain() -> dict[str, Any]:
-    """What runs here, and why: backends, kernel variants, threads, and what the last call of each op did.
+def backend_info() -> dict[str, Any]:
+    """Say what runs here and why: backends, kernel variants, threads, and the last call of each op.
 
     Returns
     -------
@@ -193,14 +97,14 @@ def explain() -> dict[str, Any]:
     Examples
     --------
     >>> import hopfuse as hf
-    >>> {"cpu", "cuda"} <= set(hf.explain()["backends"])
+    >>> {"cpu", "cuda"} <= set(hf.backend_info()["backends"])
     True
     """
-    automatic, error = None, None
+    chosen, error = None, None
     try:
-        automatic = _automatic()
+        chosen = automatic()
     except BackendError as wrong:
         error = str(wrong)
     details = {name: backend.explain() for name, backend in _backends.items()}
     details[_cuda.name] = _cuda.explain()
-    return {"auto": automatic, "error": error, "backends": details}
+    return {"auto": chosen, "error": error, "backends": details}

@@ -10,9 +10,24 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
-from ..types import Corpus, Graph, Incidence, LabelSets
-from .arguments import DENSE_SUFFIXES, SUM_BEYOND, Evidence, IsingModel, PprQueries, thread_count
+from ..types import Corpus, Graph
+from .calls import (
+    DENSE_SUFFIXES,
+    SUM_BEYOND,
+    CalibrateCall,
+    DenseCall,
+    DiceCall,
+    Evidence,
+    FuseCall,
+    HitArrays,
+    IsingCall,
+    NodeRanking,
+    PprQueries,
+    ProjectCall,
+    SeedCall,
+)
 from .cpu_graph import graph_view, threads_used
+from .threads import thread_count
 
 _DENSE_TYPES = _native.dense_types()
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
@@ -38,7 +53,7 @@ device = None
 
 
 def explain() -> dict[str, Any]:
-    """The part of :func:`hopfuse.explain` that concerns the CPU."""
+    """Return the part of :func:`hopfuse.backend_info` that concerns the CPU."""
     runnable, built = _native.runnable_isas(), _native.built_isas()
     chosen = _native.isa()
     forced = os.environ.get("HOPFUSE_ISA", "")
@@ -75,7 +90,7 @@ def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
         "damping": q.damping,
         "eta": q.edge_type_weights,
         "per_type": q.per_type,
-        "allowed": q.allowed,
+        "allow": q.allow,
         "tol": q.tol,
         "max_iter": q.max_iter,
         "threads": q.threads,
@@ -92,31 +107,56 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
     return evidence
 
 
-def ppr_topk(
-    graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
-) -> tuple[dict[str, Any], Evidence]:
-    """ids, scores, counts, score_bounds and proven, with the evidence."""
+def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
+    """Return ids, scores, counts, score_bounds and proven, with the evidence."""
     batch = queries.damping.size
     evidence = Evidence.empty(batch)
-    hits: dict[str, Any] = {
-        "ids": np.empty((batch, k), np.int64),
-        "scores": np.empty((batch, k), np.float32),
+    hits: HitArrays = {
+        "ids": np.empty((batch, ranking.k), np.int64),
+        "scores": np.empty((batch, ranking.k), np.float32),
         "counts": np.zeros(batch, np.int64),
-        "score_bounds": np.empty((batch, k), np.float32),
+        "score_bounds": np.empty((batch, ranking.k), np.float32),
         "proven": np.zeros(batch, np.uint8),
     }
     if batch:
-        view = graph_view(graph, queries, regroups=stop_when_proven)
+        view = graph_view(graph, queries, regroups=ranking.stop_when_proven)
         _native.ppr_topk(
             view,
             **_ppr_arguments(queries),
-            among=among,
-            stop_when_proven=stop_when_proven,
+            candidates=ranking.candidates,
+            stop_when_proven=ranking.stop_when_proven,
             **hits,
             **evidence._asdict(),
         )
     _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(hits["proven"].sum()))
     return hits, evidence
+
+
+def add_passage_seeds(call: SeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return nodes and weights, (B, S + k), by NumPy; kernels/cuda/add_passage_seeds.cu gives the same bits."""
+    node, weight, ids, scores, counts, mass, _ = call
+    held = np.arange(ids.shape[1]) < counts[:, None]
+    score = np.where(held & (scores > 0), scores.astype(np.float64), 0.0)
+    own = _over(weight, _sum(weight))
+    share = _over(mass * score, _sum(score))
+    same = (ids[:, :, None] == node[:, None, :]) & (node >= 0)[:, None, :] & (score > 0)[:, :, None]
+    for j in range(ids.shape[1]):  # in order, as the kernel adds them
+        own = np.where(same[:, j], own + share[:, j, None], own)
+    is_new = (score > 0) & ~same.any(axis=2)
+    nodes = np.concatenate([node, np.where(is_new, ids, -1)], axis=1)
+    return nodes, np.concatenate([own, np.where(is_new, share, 0.0)], axis=1)
+
+
+def _sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sums from left to right, (B, 1)."""
+    if not values.shape[1]:
+        return np.zeros((values.shape[0], 1))
+    with np.errstate(over="ignore"):  # a sum beyond float64 is for the walk to refuse
+        return np.cumsum(values, axis=1)[:, -1:]
+
+
+def _over(values: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(values, total, out=values.copy(), where=(total > 0) & np.isfinite(total))
 
 
 # ---- Dense top-k ---------------------------------------------------------------------------------------------
@@ -126,20 +166,20 @@ _CODED_ROWS = _native.DENSE_TILE * _native.DENSE_STEP
 
 
 def _padded(corpus: Corpus, rows: int) -> tuple[int, int]:
-    """Rows and columns of the codes of so many rows of a corpus."""
+    """Return the rows and columns of the codes of so many rows of a corpus."""
     width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
     return -(-rows // _CODED_ROWS) * _CODED_ROWS, width
 
 
 def code_bytes(corpus: Corpus) -> int:
-    """Bytes that a corpus's codes take, with the scales and norms that bound what they leave out."""
+    """Return the bytes that a corpus's codes take, with the scales and norms that bound what they leave out."""
     rows, width = _padded(corpus, corpus.num_vectors)
     return rows * (width + 3 * 4) + 4 * corpus.num_vectors
 
 
 def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, Any]:
-    """The 8-bit codes of a corpus (a quarter of float32's bytes), made part by part at its first search."""
-    if "cpu" not in corpus._prepared:
+    """Return the 8-bit codes of a corpus (a quarter of float32's bytes), made part by part at its first search."""
+    if "cpu" not in corpus.derived:
         padded, width = _padded(corpus, corpus.num_vectors)
         codes: dict[str, Any] = {
             "codes": np.empty((padded, width), np.uint8),
@@ -153,8 +193,8 @@ def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, Any]:
             end = rows.start + _padded(corpus, rows.stop - rows.start)[0]
             part = {name: array[rows.start : end] for name, array in codes.items()}
             _native.dense_encode(vectors[rows], **how, threads=threads, **part)
-        corpus._prepared["cpu"] = codes
-    prepared: dict[str, Any] = corpus._prepared["cpu"]
+        corpus.derived["cpu"] = codes
+    prepared: dict[str, Any] = corpus.derived["cpu"]
     return prepared
 
 
@@ -166,206 +206,149 @@ def _how_stored(corpus: Corpus) -> dict[str, Any]:
     return {"type": _DENSE_TYPES[corpus.precision], "cosine": corpus.metric == "cosine"}
 
 
-def dense_topk(
-    queries: NDArray[np.float32],
-    corpus: Corpus,
-    k: int,
-    *,
-    mask: NDArray[np.uint8] | None,
-    indptr: NDArray[np.int64] | None,
-    ids: NDArray[np.int64] | None,
-    shared: bool,
-    threads: int,
-) -> dict[str, Any]:
-    """ids, scores and counts of the k best rows for each query."""
-    batch = queries.shape[0]
-    hits: dict[str, Any] = {
-        "ids": np.full((batch, k), -1, np.int64),
-        "scores": np.full((batch, k), -np.inf, np.float32),
+def dense_topk(call: DenseCall) -> HitArrays:
+    """Return ids, scores and counts of the k best rows for each query."""
+    corpus, batch = call.corpus, call.queries.shape[0]
+    hits: HitArrays = {
+        "ids": np.full((batch, call.k), -1, np.int64),
+        "scores": np.full((batch, call.k), -np.inf, np.float32),
         "counts": np.zeros(batch, np.int64),
     }
     rescored = np.zeros(batch, np.int64)
-    if batch and k and corpus.num_vectors:
+    if batch and call.k and corpus.num_vectors:
+        mask, indptr, ids, shared = call.allow
         _native.dense_topk(
             _vector_bits(corpus),
             **_how_stored(corpus),
-            queries=queries,
-            k=k,
+            queries=call.queries,
+            k=call.k,
             allow_mask=mask,
             allow_indptr=indptr,
             allow_ids=ids,
             allow_shared=shared,
-            threads=threads,
+            threads=call.threads,
             rescored=rescored,
-            **_corpus_codes(corpus, threads),
+            **_corpus_codes(corpus, call.threads),
             **hits,
         )
         corpus.give_back()
     name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
-    _record(name, threads, storage=corpus.storage, queries=batch, rescored_rows=int(rescored.sum()))
+    _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=int(rescored.sum()))
     return hits
 
 
-# ---- Calibration and fusion -------------------------------------------------------------------------------------
+# ---- Calibration, fusion and reranking of lists ------------------------------------------------------------------
 
 
-def calibrate(
-    scores: NDArray[np.float32],
-    counts: NDArray[np.int64],
-    *,
-    method: str,
-    ties: str,
-    option: NDArray[np.float32],
-    threads: int,
-) -> NDArray[np.float32]:
-    """Calibrated scores, (B, k); ``option`` as kernels/include/hopfuse/calibrate.h has it, of one list."""
-    out = np.empty_like(scores)
-    kind = {"method": _CALIBRATIONS[method], "ties": _TIES[ties]}
-    _native.calibrate(scores, counts, **kind, option=option, threads=threads, out=out)
-    _record("calibrate_f32", threads, queries=scores.shape[0], method=method)
-    return out
-
-
-def fuse(
-    lists: list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]],
-    *,
-    method: str,
-    calibration: str,
-    ties: str,
-    calibration_option: NDArray[np.float32],
-    pools: NDArray[np.int64],
-    option: NDArray[np.float32],
-    weights: NDArray[np.float32],
-    consensus: float,
-    prior: NDArray[np.float32],
-    k: int,
-    threads: int,
-) -> dict[str, Any]:
-    """ids, scores and counts of the k best documents of each query's union."""
-    batch = lists[0][0].shape[0]
-    hits: dict[str, Any] = {
+def _empty_hits(batch: int, k: int) -> HitArrays:
+    """Return room for hits, by the bindings' names."""
+    return {
         "out_ids": np.empty((batch, k), np.int64),
         "out_scores": np.empty((batch, k), np.float32),
         "out_counts": np.zeros(batch, np.int64),
     }
+
+
+def _named(hits: HitArrays) -> HitArrays:
+    return {"ids": hits["out_ids"], "scores": hits["out_scores"], "counts": hits["out_counts"]}
+
+
+def calibrate(call: CalibrateCall) -> NDArray[np.float32]:
+    """Return calibrated scores, (B, k)."""
+    out = np.empty(call.scores.shape, np.float32)
+    kind = {"method": _CALIBRATIONS[call.method], "ties": _TIES[call.ties]}
+    _native.calibrate(call.scores, call.counts, **kind, option=call.option, threads=call.threads, out=out)
+    _record("calibrate_f32", call.threads, queries=call.scores.shape[0], method=call.method)
+    return out
+
+
+def fuse(call: FuseCall) -> HitArrays:
+    """Return ids, scores and counts of the k best documents of each query's union."""
+    lists = call.lists
+    batch = lists[0][0].shape[0]
+    hits = _empty_hits(batch, call.k)
     _native.fuse(
         [ids for ids, _, _ in lists],
         [scores for _, scores, _ in lists],
         [counts for _, _, counts in lists],
-        method=_FUSION_METHODS[method],
-        calibration=_CALIBRATIONS[calibration],
-        ties=_TIES[ties],
-        calibration_option=calibration_option,
-        pools=pools,
-        option=option,
-        weights=weights,
-        weights_shared=weights.ndim == 1,
-        consensus=consensus,
-        prior=prior,
-        threads=threads,
+        method=_FUSION_METHODS[call.method],
+        calibration=_CALIBRATIONS[call.calibration],
+        ties=_TIES[call.ties],
+        calibration_option=call.calibration_option,
+        pools=call.pools,
+        option=call.option,
+        weights=call.weights,
+        weights_shared=call.weights.ndim == 1,
+        consensus=call.consensus,
+        prior=call.prior,
+        threads=call.threads,
         **hits,
     )
-    _record("fuse_f32", threads, queries=batch, method=method, lists=len(lists))
-    return {name.removeprefix("out_"): array for name, array in hits.items()}
+    _record("fuse_f32", call.threads, queries=batch, method=call.method, lists=len(lists))
+    return _named(hits)
 
 
-# ---- Ising mean-field reranking ----------------------------------------------------------------------------------
-
-
-def ising(
-    graph: Graph,
-    hits: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]],
-    model: IsingModel,
-    *,
-    k: int,
-    threads: int,
-) -> dict[str, Any]:
-    """ids, scores and counts of the k best candidates of each query, by their mean field."""
-    ids, scores, counts = hits
+def ising(call: IsingCall) -> HitArrays:
+    """Return ids, scores and counts of the k best candidates of each query, by their mean field."""
+    graph, (ids, scores, counts) = call.graph, call.hits
     batch = ids.shape[0]
-    best: dict[str, Any] = {
-        "out_ids": np.empty((batch, k), np.int64),
-        "out_scores": np.empty((batch, k), np.float32),
-        "out_counts": np.zeros(batch, np.int64),
-    }
+    hits = _empty_hits(batch, call.k)
     rows: dict[str, Any] = {name: getattr(graph, name) for name in ("indptr", "indices", "weight", "internal_of")}
-    threads = max(1, min(threads, batch))
-    _native.ising(**rows, ids=ids, scores=scores, counts=counts, **model._asdict(), threads=threads, **best)
+    threads = max(1, min(call.threads, batch))
+    _native.ising(**rows, ids=ids, scores=scores, counts=counts, **call.model._asdict(), threads=threads, **hits)
     _record("ising_f32", threads, queries=batch, candidates=int(counts.sum()))
-    return {name.removeprefix("out_"): array for name, array in best.items()}
+    return _named(hits)
 
 
-# ---- Sørensen-Dice ---------------------------------------------------------------------------------------------------
+# ---- Labels and projection ---------------------------------------------------------------------------------------
 
 
-def dice(
-    labels: LabelSets,
-    query_indptr: NDArray[np.int64],
-    query_units: NDArray[np.int32],
-    candidates: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    *,
-    threads: int,
-) -> NDArray[np.float32]:
-    """Scores, (Z,)."""
-    scores = np.empty(candidates.shape[0], np.float32)
-    threads = max(1, min(threads, indptr.size - 1))  # a query is one thread's, and each has a byte for every unit
+def dice(call: DiceCall) -> NDArray[np.float32]:
+    """Return scores, (Z,)."""
+    labels, batch = call.labels, call.indptr.size - 1
+    scores = np.empty(call.candidates.shape[0], np.float32)
+    threads = max(1, min(call.threads, batch))  # a query is one thread's, and each has a byte for every unit
     _native.dice(
         label_indptr=labels.indptr,
         label_units=labels.members,
         units=len(labels.vocabulary),
-        query_indptr=query_indptr,
-        query_units=query_units,
-        indptr=indptr,
-        candidates=candidates,
+        query_indptr=call.query_indptr,
+        query_units=call.query_units,
+        indptr=call.indptr,
+        candidates=call.candidates,
         threads=threads,
         scores=scores,
     )
-    _record("dice_f32", threads, queries=indptr.size - 1, candidates=candidates.shape[0])
+    _record("dice_f32", threads, queries=batch, candidates=scores.size)
     return scores
 
 
-# ---- Projection ------------------------------------------------------------------------------------------------------
-
-
-def project(
-    incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, *, threads: int
-) -> NDArray[np.float32]:
-    """Scores of the rows, (B, P)."""
-    batch = scores.shape[0]
-    out, status = np.empty((batch, incidence.num_rows), np.float32), np.ones(batch, np.int32)
-    _native.project(**_projection(incidence, scores, scale, threads), status=status, out=out)
-    _record("project_f32", threads, queries=batch, rows=incidence.num_rows)
-    _refuse_beyond(status)
+def project(call: ProjectCall) -> NDArray[np.float32]:
+    """Return scores of the rows, (B, P)."""
+    batch = call.scores.shape[0]
+    out, status = np.empty((batch, call.incidence.num_rows), np.float32), np.ones(batch, np.int32)
+    _native.project(**_projection(call), status=status, out=out)
+    _finish_projection(call, status)
     return out
 
 
-def project_topk(
-    incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, k: int, *, threads: int
-) -> dict[str, Any]:
-    """ids, scores and counts of the k best rows of each query."""
-    batch = scores.shape[0]
-    hits: dict[str, Any] = {
-        "out_ids": np.empty((batch, k), np.int64),
-        "out_scores": np.empty((batch, k), np.float32),
-        "out_counts": np.zeros(batch, np.int64),
-    }
-    status = np.ones(batch, np.int32)
-    if k:
-        _native.project_topk(**_projection(incidence, scores, scale, threads), status=status, **hits)
-    _record("project_f32", threads, queries=batch, rows=incidence.num_rows)
-    _refuse_beyond(status)
-    return {name.removeprefix("out_"): array for name, array in hits.items()}
+def project_topk(call: ProjectCall) -> HitArrays:
+    """Return ids, scores and counts of the k best rows of each query."""
+    batch = call.scores.shape[0]
+    hits, status = _empty_hits(batch, call.k), np.ones(batch, np.int32)
+    if call.k:
+        _native.project_topk(**_projection(call), status=status, **hits)
+    _finish_projection(call, status)
+    return _named(hits)
 
 
-def _projection(
-    incidence: Incidence, scores: NDArray[np.float32], scale: NDArray[np.float32] | None, threads: int
-) -> dict[str, Any]:
-    rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weight": incidence.weights, "scale": scale}
-    return {**rows, "scores": scores, "threads": threads}
+def _projection(call: ProjectCall) -> dict[str, Any]:
+    rows = {"indptr": call.incidence.indptr, "indices": call.incidence.indices, "weight": call.incidence.weights}
+    return {**rows, "scale": call.scale, "scores": call.scores, "threads": call.threads}
 
 
-def _refuse_beyond(status: NDArray[np.int32]) -> None:
+def _finish_projection(call: ProjectCall, status: NDArray[np.int32]) -> None:
+    _record("project_f32", call.threads, queries=status.size, rows=call.incidence.num_rows)
     wrong = np.flatnonzero(status < 0)
     if wrong.size:
         raise InputError(SUM_BEYOND.format(row=wrong[0]))

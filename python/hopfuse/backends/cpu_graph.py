@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..types import Graph
-from .arguments import PprQueries
+from .calls import PprQueries
 from .graph_arrays import Arrays, Degrees, longest_row, out_rows
 
 MANY_LANES = 32
@@ -36,14 +36,14 @@ class Layout(NamedTuple):
         return cls(place, internal)
 
     def nodes(self, tables: Arrays) -> Arrays:
-        """Tables by internal node, by stored row."""
+        """Return tables by internal node as tables by stored row."""
         return {
             name: None if table is None else np.ascontiguousarray(table[self.internal])
             for name, table in tables.items()
         }
 
     def rows(self, arrays: Arrays) -> Arrays:
-        """Rows (indptr, indices, then what each entry has) in this order; the entries of a row keep theirs."""
+        """Put rows (indptr, indices, then what each entry has) in this order; the entries of a row keep theirs."""
         (indptr_name, indptr), (indices_name, indices), *more = arrays.items()
         assert indptr is not None
         assert indices is not None
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 
 def lane_blocks(batch: int) -> list[int]:
-    """Lanes of the blocks in which ppr_f32.cpp solves a batch."""
+    """Return the lanes of the blocks in which ppr_f32.cpp solves a batch."""
     lanes = [MANY_LANES] * (batch // MANY_LANES)
     left = batch % MANY_LANES
     if left > MANY_LANES // 2:
@@ -71,7 +71,7 @@ def lane_blocks(batch: int) -> list[int]:
 
 
 def threads_used(graph: Graph, queries: PprQueries) -> int:
-    """The most threads that a block of the batch is worth, of those that it may use."""
+    """Return the most threads that a block of the batch is worth, of those that it may use."""
     sizes = graph.num_nodes, graph.num_stored
     blocks = lane_blocks(queries.damping.size)
     return max((_native.ppr_threads(*sizes, lanes, queries.threads) for lanes in blocks), default=1)
@@ -81,19 +81,19 @@ def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> 
     """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once with the
     rows by length too, for batches that have a block of few lanes or may come to one (``regroups``).
     """
-    with_rows = queries.allowed is not None and graph.directed
+    with_rows = queries.allow is not None and graph.directed
     is_few = regroups or min(lane_blocks(queries.damping.size)) <= _native.PPR_FEW_LANES
     key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
-    if key not in graph._prepared:
+    if key not in graph.derived:
         derived = Degrees.of(graph, queries.per_type)
         arrays = _arrays(graph, derived, with_rows)
-        graph._prepared[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume, None)
-    arrays, volume, view = graph._prepared[key]
+        graph.derived[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume, None)
+    arrays, volume, view = graph.derived[key]
     if is_few:
-        if f"{key}:few" not in graph._prepared:
+        if f"{key}:few" not in graph.derived:
             by_length = _make_view(graph, _laid_out(graph, arrays), volume, None)
-            graph._prepared[f"{key}:few"] = _make_view(graph, arrays, volume, by_length)
-        view = graph._prepared[f"{key}:few"]
+            graph.derived[f"{key}:few"] = _make_view(graph, arrays, volume, by_length)
+        view = graph.derived[f"{key}:few"]
     made: _native.GraphView = view
     return made
 
@@ -104,7 +104,7 @@ NODES = ("degree", "node_of", "scale64", "scale32", "unscale64", "unscale32")
 
 
 def _arrays(graph: Graph, derived: Degrees, with_rows: bool) -> Arrays:
-    """What the kernels read, by internal node."""
+    """Return what the kernels read, by internal node."""
     return {
         **{name: getattr(graph, name) for name in (*ROWS[:-1], "degree", "node_of")},
         "share32": _shares(graph, derived) if derived.unscale64 is None else None,
@@ -117,14 +117,14 @@ def _arrays(graph: Graph, derived: Degrees, with_rows: bool) -> Arrays:
 
 
 def _shares(graph: Graph, derived: Degrees) -> NDArray[np.float32]:
-    """1 / degree of each entry's source, of the entry's type: read in the entries' order, not here and there."""
+    """Return 1 / degree of each entry's source, of the entry's type: read in order, not here and there."""
     types = graph.num_edge_types
     source = graph.indices.astype(np.int64) * types
     return derived.scale32.reshape(-1)[source if graph.edge_type is None else source + graph.edge_type]
 
 
 def _laid_out(graph: Graph, arrays: Arrays) -> Arrays:
-    """The same by stored row, rows by length."""
+    """Return the same by stored row, rows by length."""
     layout = Layout.of(graph)
     laid = layout.rows({name: arrays[name] for name in ROWS}) | layout.nodes({name: arrays[name] for name in NODES})
     outgoing = {name: arrays[name] for name in OUT_ROWS}

@@ -5,11 +5,27 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 from ..errors import BackendError
 
 B = TypeVar("B")
+
+INSTALL = (
+    "install it with: pip install 'hopfuse[cuda13]' for a driver of CUDA 13 or later, 'hopfuse[cuda12]' for CUDA 12"
+)
+
+
+def no_cupy() -> str | None:
+    """Return why there is no CuPy, without importing it; None if there is. A mere folder of that name is none."""
+    try:
+        found = find_spec("cupy")
+    except ValueError:  # a module of that name without a spec
+        found = None
+    if found is not None and found.origin is not None:
+        return None
+    return f"backend='cuda' needs CuPy, which is not installed; {INSTALL}"
 
 
 class FirstUse(Generic[B]):
@@ -42,7 +58,7 @@ class FirstUse(Generic[B]):
         self._difference: str | None = None
 
     def untested(self) -> B:
-        """The backend. BackendError where this machine cannot run it."""
+        """Return the backend. BackendError where this machine cannot run it."""
         with self._lock:
             if self._made is None and self._unusable is None:
                 self._unusable = self._impossible()
@@ -56,7 +72,7 @@ class FirstUse(Generic[B]):
             return self._made
 
     def tested(self) -> B:
-        """The backend, if it also has the CPU's bits. BackendError otherwise."""
+        """Return the backend, if it also has the CPU's bits. BackendError otherwise."""
         with self._lock:
             backend = self.untested()
             if not self._tested:
@@ -70,7 +86,7 @@ class FirstUse(Generic[B]):
             return backend
 
     def is_usable(self) -> bool:
-        """For ``backend="auto"``: a machine without the backend is no matter, wrong answers are a warning."""
+        """Say whether ``backend="auto"`` may take it; wrong answers are a warning."""
         try:
             self.tested()
         except BackendError as error:
@@ -81,7 +97,7 @@ class FirstUse(Generic[B]):
         return True
 
     def explain(self) -> dict[str, Any]:
-        """What the backend says of itself, with the reason why it is not used."""
+        """Return what the backend says of itself, with the reason why it is not used."""
         error = None
         try:
             self.tested()

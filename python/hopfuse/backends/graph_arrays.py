@@ -34,7 +34,7 @@ class Degrees(NamedTuple):
 
 
 def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Degrees over all types, added in type order as the kernels do."""
+    """Return degrees over all types, added in type order as the kernels do."""
     total = np.zeros(degree.shape[0], np.float64)
     for t in range(degree.shape[1]):
         total = total + degree[:, t]
@@ -46,7 +46,7 @@ def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def out_rows(graph: Graph) -> Arrays:
-    """Rows of outgoing edges, targets ascending: what masked degrees of a directed graph are counted from."""
+    """Return rows of outgoing edges, targets ascending: masked degrees of a directed graph need them."""
     row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(graph.indptr))
     order = np.argsort(graph.indices, kind="stable")
     indptr = np.zeros(graph.num_nodes + 1, np.int64)

@@ -9,10 +9,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from . import Backend, cpu, untested
+from . import cpu
+from .calls import Backend
 from .selftest_cases import Answer, Case, every_case, quick_cases
 
-__all__ = ["Check", "SelfTest", "difference", "run", "selftest"]
+__all__ = ["Check", "difference", "run"]
 
 
 @dataclass(frozen=True)
@@ -39,64 +40,13 @@ class Check:
     device_seconds: float
 
 
-@dataclass(frozen=True)
-class SelfTest:
-    """What :func:`selftest` found.
-
-    Attributes
-    ----------
-    backend : str
-    quick : bool
-    checks : tuple of Check
-    passed : bool
-        Whether every check is equal.
-    """
-
-    backend: str
-    quick: bool
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        return all(check.equal for check in self.checks)
-
-
-def selftest(backend: str = "cuda", quick: bool = False) -> SelfTest:
-    """Run every op of a backend on generated cases and compare with the CPU's answers, bit for bit.
-
-    Parameters
-    ----------
-    backend : str
-        "cuda", or "auto" for what calls get by default.
-    quick : bool
-        A few cases, as before the first use of a GPU; otherwise every kernel runs.
-
-    Returns
-    -------
-    SelfTest
-
-    Raises
-    ------
-    BackendError
-        This machine cannot run the backend; the message says why.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> found = hf.selftest("cpu", quick=True)
-    >>> found.passed, sum(check.differing for check in found.checks)
-    (True, 0)
-    """
-    return SelfTest(backend, quick, tuple(run(untested(backend), quick=quick)))
-
-
 def run(device: Backend, reference: Backend = cpu, *, quick: bool = False, rounds: int = 2) -> list[Check]:
-    """Every case on both backends; the last of ``rounds`` is timed."""
+    """Run every case on both backends; the last of ``rounds`` is timed."""
     return [_check(case, device, reference, rounds) for case in (quick_cases() if quick else every_case())]
 
 
 def difference(device: Backend) -> str | None:
-    """What the quick self-test finds wrong, as a sentence; None if nothing."""
+    """Return what the quick self-test finds wrong, as a sentence; None if nothing."""
     wrong = [check for check in run(device, quick=True, rounds=1) if not check.equal]
     if not wrong:
         return None
@@ -121,7 +71,7 @@ def _timed(case: Case, backend: Backend, rounds: int) -> tuple[Answer, float]:
 
 
 def _differing(found: Answer, expected: Answer) -> int:
-    """Values with other bytes: -0 is not 0 here, and a NaN is itself."""
+    """Count values with other bytes: -0 is not 0 here, and a NaN is itself."""
     return sum(_differing_values(one, other) for one, other in zip(found, expected, strict=True))
 
 

@@ -12,9 +12,21 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
-from . import Backend
-from .arguments import DeviceSeeds, IsingModel, PprQueries
-from .seed_hits import seed_hits
+from .calls import (
+    Backend,
+    CalibrateCall,
+    DenseCall,
+    DeviceSeeds,
+    DiceCall,
+    FuseCall,
+    IsingCall,
+    IsingModel,
+    NodeRanking,
+    PprQueries,
+    ProjectCall,
+    RowFilter,
+    SeedCall,
+)
 
 Answer = list[NDArray[Any]]
 
@@ -59,7 +71,7 @@ class Case:
 
 
 def quick_cases() -> Iterator[Case]:
-    """One of each op, in a second or so."""
+    """Yield one of each op, a second or so in all."""
     batch = BATCHES[0]
     yield ppr_case("ppr typed, masked", batch, types=_TYPES, masks=batch)
     yield topk_case("ppr_topk", batch, weighted=True)
@@ -74,7 +86,7 @@ def quick_cases() -> Iterator[Case]:
 
 
 def every_case() -> Iterator[Case]:
-    """What reaches every kernel."""
+    """Yield what reaches every kernel."""
     for batch in BATCHES:
         yield from _ppr_cases(batch)
         yield from _topk_cases(batch)
@@ -88,7 +100,7 @@ def every_case() -> Iterator[Case]:
         yield calibrate_case("pit", ties)
     yield ising_case("ising", weighted=True)
     yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
-    yield Case("seed_hits", _seed_hits)
+    yield Case("add_passage_seeds", _passage_seeds)
     yield Case("dice", _dice)
     yield from _projections()
     yield Case("search, recorded and replayed", _search)
@@ -112,7 +124,7 @@ def _ppr_cases(batch: int) -> Iterator[Case]:
 
 def _topk_cases(batch: int) -> Iterator[Case]:
     yield topk_case(f"ppr_topk proven, {batch} queries", batch, weighted=True)
-    yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, among=True)
+    yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, some=True)
     yield topk_case(f"ppr_topk refined, {batch} queries", batch, k=_NODES - 20, weighted=True, tol=1e-4)
     yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
     yield topk_case(f"ppr_topk of all nodes, masks, {batch} queries", batch, k=_NODES, types=_TYPES, masks=batch)
@@ -128,11 +140,11 @@ def ppr_case(name: str, batch: int, **options: Any) -> Case:
     return Case(name, run)
 
 
-def topk_case(name: str, batch: int, *, k: int = 10, proven: bool = True, among: bool = False, **options: Any) -> Case:
+def topk_case(name: str, batch: int, *, k: int = 10, proven: bool = True, some: bool = False, **options: Any) -> Case:
     def run(backend: Backend) -> Answer:
         graph, queries = _walk(batch, **options)
-        candidates = np.arange(0, graph.num_nodes, 3, dtype=np.int32) if among else None
-        hits, evidence = backend.ppr_topk(graph, queries, k, candidates, proven)
+        candidates = np.arange(0, graph.num_nodes, 3, dtype=np.int32) if some else None
+        hits, evidence = backend.ppr_topk(graph, queries, NodeRanking(k, candidates, proven))
         return [hits[name] for name in ("ids", "scores", "counts", "score_bounds", "proven")] + list(evidence)
 
     return Case(name, run)
@@ -149,7 +161,7 @@ def _walk(
     damping: float = 0.5,
     tol: float = 1e-6,
 ) -> tuple[Graph, PprQueries]:
-    """A graph with a hub longer than a segment, self-loops and nodes without edges; a batch on it.
+    """Make a graph with a hub longer than a segment, self-loops and nodes without edges; a batch on it.
 
     Parallel edges would add up to weights: the plain graph has none.
     """
@@ -183,7 +195,7 @@ def _walk(
         damping=np.where(np.arange(batch) % 4 == 3, 0.85, damping),
         edge_type_weights=weights,
         per_type=per_type,
-        allowed=allowed,
+        allow=allowed,
         tol=tol,
         max_iter=0,
         threads=1,
@@ -226,35 +238,35 @@ def dense_case(
             vectors, queries = np.sign(vectors) * levels, np.sign(queries)
         corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)
         allowed = _filter(rng, allow, batch, rows, shared)
-        hits = backend.dense_topk(queries.astype(np.float32), corpus, k, **allowed, shared=shared, threads=1)
+        hits = backend.dense_topk(DenseCall(queries.astype(np.float32), corpus, k, allowed, threads=1))
         return [hits["ids"], hits["scores"], hits["counts"]]
 
     return Case(name, run)
 
 
-def _filter(rng: np.random.Generator, kind: str | None, batch: int, rows: int, shared: bool) -> dict[str, Any]:
+def _filter(rng: np.random.Generator, kind: str | None, batch: int, rows: int, shared: bool) -> RowFilter:
     if kind is None:
-        return {"mask": None, "indptr": None, "ids": None}
+        return RowFilter()
     chosen = rng.random((1 if shared else batch, rows)) < (0.05 if kind == "few ids" else 0.6)
     if kind == "mask":
         mask = chosen.astype(np.uint8)
-        return {"mask": mask[0] if shared else mask, "indptr": None, "ids": None}
+        return RowFilter(mask=mask[0] if shared else mask, shared=shared)
     indptr = np.zeros(chosen.shape[0] + 1, np.int64)
     np.cumsum(chosen.sum(axis=1), out=indptr[1:])
-    return {"mask": None, "indptr": indptr, "ids": np.nonzero(chosen)[1].astype(np.int64)}
+    return RowFilter(indptr=indptr, ids=np.nonzero(chosen)[1].astype(np.int64), shared=shared)
 
 
 # ---- Calibration and fusion ------------------------------------------------------------------------------------
 
 
 def fuse_case(method: str, *, long_lists: bool = False) -> Case:
-    """Long lists are more than a block sorts in shared memory."""
+    """Make a case; long lists are more than a block sorts in shared memory."""
 
     def run(backend: Backend) -> Answer:
         rng = np.random.default_rng(5)
         sizes = tuple((60 * width, 60 * documents) for width, documents in _LISTS) if long_lists else _LISTS
         lists = [_list(rng, 2 if long_lists else 9, *size) for size in sizes]
-        hits = backend.fuse(
+        call = FuseCall(
             lists,
             method=method,
             calibration="none" if method in _RANKS_ONLY else "pit",
@@ -268,6 +280,7 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
             k=20,
             threads=1,
         )
+        hits = backend.fuse(call)
         return [hits["ids"], hits["scores"], hits["counts"]]
 
     return Case(f"fuse {method}{', long lists' if long_lists else ''}", run)
@@ -277,7 +290,7 @@ def calibrate_case(method: str, ties: str) -> Case:
     def run(backend: Backend) -> Answer:
         _, scores, counts = _list(np.random.default_rng(6), 9, 70, 80)
         option = _CALIBRATION_OPTION[:5]
-        return [backend.calibrate(scores, counts, method=method, ties=ties, option=option, threads=1)]
+        return [backend.calibrate(CalibrateCall(scores, counts, method, ties, option, threads=1))]
 
     return Case(f"calibrate {method}{f', {ties} ties' if method == 'pit' else ''}", run)
 
@@ -285,36 +298,30 @@ def calibrate_case(method: str, ties: str) -> Case:
 def ising_case(name: str, *, temperature: float = 2.0, **options: Any) -> Case:
     def run(backend: Backend) -> Answer:
         graph, _ = _walk(3, **options)
-        ids, scores, counts = _list(np.random.default_rng(9), 5, 70, _NODES)
+        hits = _list(np.random.default_rng(9), 5, 70, _NODES)
         model = IsingModel(coupling=1.0, temperature=temperature, relaxation=0.5, steps=10, blend=0.25)
-        best = backend.ising(graph, (ids, scores, counts), model, k=30, threads=1)
+        best = backend.ising(IsingCall(graph, hits, model, k=30, threads=1))
         return [best["ids"], best["scores"], best["counts"]]
 
     return Case(name, run)
 
 
-def _seed_hits(backend: Backend) -> Answer:
-    """Where the backend has a device, of arrays there: the op has no other form on it."""
+def _passage_seeds(backend: Backend) -> Answer:
     rng = np.random.default_rng(7)
-    ids, scores, counts = _list(rng, 9, 12, 40)
+    hits = _list(rng, 9, 12, 40)
     node = np.stack([rng.permutation(40)[:4] for _ in range(9)]).astype(np.int64)
     node[3:, 3] = -1
     weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
-    arrays: dict[str, Any] = {"node": node, "weight": weight, "ids": ids, "scores": scores, "counts": counts}
-    if backend.device is None:
-        return list(seed_hits(**arrays, mass=0.5))
-    runtime = backend.device.runtime
-    uploaded = {name: runtime.upload(array) for name, array in arrays.items()}
-    return [runtime.download(array) for array in backend.device.seed_hits(**uploaded, mass=0.5)]
+    return list(backend.add_passage_seeds(SeedCall(node, weight, *hits, mass=0.5)))
 
 
 def _dice(backend: Backend) -> Answer:
-    """Labels of every length from none, texts with elements that no label has, queries without candidates."""
+    """Score labels of every length from none, texts with elements that no label has, queries without candidates."""
     rng = np.random.default_rng(9)
     labels = LabelSets.from_labels([_drawn_text(rng, length) for length in rng.integers(0, 40, 50)])
     sets = labels.sets_of([_drawn_text(rng, length) + " é€" for length in (0, 5, 30, 30, 200)])
     candidates = rng.integers(0, len(labels), (700, 3)).astype(np.int32)
-    return [backend.dice(labels, *sets, candidates, np.array([0, 0, 1, 300, 300, 700]), threads=1)]
+    return [backend.dice(DiceCall(labels, *sets, candidates, np.array([0, 0, 1, 300, 300, 700]), threads=1))]
 
 
 def _drawn_text(rng: np.random.Generator, length: int) -> str:
@@ -327,7 +334,7 @@ def _projections() -> Iterator[Case]:
 
 
 def _project(backend: Backend, k: int | None) -> Answer:
-    """Rows without entries, one of all columns, scores that tie, denormal weights; all scores, or the best k rows."""
+    """Project on rows without entries and one of all columns, with ties and denormal weights."""
     rng = np.random.default_rng(10)
     rows, columns, batch = 300, 150, 11
     pairs = np.unique(np.concatenate([rng.integers(0, rows * columns, 900), _HUB * columns + np.arange(columns)]))
@@ -336,34 +343,44 @@ def _project(backend: Backend, k: int | None) -> Answer:
     scores = (rng.integers(-4, 9, (batch, columns)) / 8).astype(np.float32)
     scale = rng.random(rows).astype(np.float32)
     if k is None:
-        return [backend.project(incidence, scores, scale, threads=1)]
-    hits = backend.project_topk(incidence, scores, scale, k, threads=1)
+        return [backend.project(ProjectCall(incidence, scores, scale, rows, threads=1))]
+    hits = backend.project_topk(ProjectCall(incidence, scores, scale, k, threads=1))
     return [hits["ids"], hits["scores"], hits["counts"]]
 
 
 def _search(backend: Backend) -> Answer:
-    """A dense list and a walk, fused: on a device by a recording, as a captured core runs there."""
+    """Fuse a dense list and a walk: on a device by a recording, as a captured core runs there."""
     batch, rng = 5, np.random.default_rng(8)
     graph, queries = _walk(batch, weighted=True)
     corpus = Corpus.from_array(rng.standard_normal((_NODES, 24)).astype(np.float32))
     vectors = rng.standard_normal((batch, 24)).astype(np.float32)
     queries = queries._replace(damping=np.full(batch, 0.5))
-    call: dict[str, Any] = {"method": "boltzmann", "calibration": "pit", "ties": "strict", "consensus": 0.0, "k": 10}
-    call |= {"option": np.zeros(2, np.float32), "weights": np.array([0.7, 0.3], np.float32)}
-    call |= {
-        "calibration_option": _CALIBRATION_OPTION[:7],
-        "pools": np.array([20, 10]),
-        "prior": np.ones(1, np.float32),
-    }
-    everything: dict[str, Any] = {"mask": None, "indptr": None, "ids": None, "shared": True}
-    parts = ("ids", "scores", "counts")
+    dense_call = DenseCall(vectors, corpus, 20, RowFilter(), threads=1)
+    fuse_call = FuseCall(
+        [],
+        method="boltzmann",
+        calibration="pit",
+        ties="strict",
+        calibration_option=_CALIBRATION_OPTION[:7],
+        pools=np.array([20, 10]),
+        option=np.zeros(2, np.float32),
+        weights=np.array([0.7, 0.3], np.float32),
+        consensus=0.0,
+        prior=np.ones(1, np.float32),
+        k=10,
+        threads=1,
+    )
+
+    def search(call: DenseCall, starts: PprQueries) -> list[Any]:
+        dense = backend.dense_topk(call)
+        walked, _ = backend.ppr_topk(graph, starts, NodeRanking(10))
+        lists = [(hits["ids"], hits["scores"], hits["counts"]) for hits in (dense, walked)]
+        hits = backend.fuse(fuse_call._replace(lists=lists, on_device=call.on_device))
+        return [hits["ids"], hits["scores"], hits["counts"], walked["scores"]]
+
     device = backend.device
     if device is None:
-        dense = backend.dense_topk(vectors, corpus, 20, **everything, threads=1)
-        walked, _ = backend.ppr_topk(graph, queries, 10, None, False)
-        lists = [tuple(hits[part] for part in parts) for hits in (dense, walked)]
-        hits = backend.fuse(lists, **call, threads=1)
-        return [*(hits[part] for part in parts), walked["scores"]]
+        return search(dense_call, queries)
     from .cuda import Recordings
 
     def core(vectors: Any, node: Any, weight: Any) -> tuple[Any, ...]:
@@ -374,11 +391,8 @@ def _search(backend: Backend) -> Answer:
             damping=np.full(seeds.node.shape[0], 0.5),
             seeds=seeds,
         )
-        dense = device.dense_topk(runtime.adopt(vectors), corpus, 20, **everything)
-        walked = device.ppr_topk(graph, chosen, 10, None, False).hits()
-        lists = [tuple(hits[part] for part in parts) for hits in (dense, walked)]
-        hits = device.fuse(lists, **call)
-        return tuple(runtime.export(array, None) for array in (*(hits[part] for part in parts), walked["scores"]))
+        call = dense_call._replace(queries=runtime.adopt(vectors), on_device=True)
+        return tuple(runtime.export(array, None) for array in search(call, chosen))
 
     shapes = [((24,), np.float32), ((3,), np.int64), ((3,), np.float64)]
     node = graph.node_of[queries.node].reshape(batch, 3).astype(np.int64)
@@ -390,7 +404,7 @@ def _search(backend: Backend) -> Answer:
 def _list(
     rng: np.random.Generator, batch: int, width: int, documents: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    """Hits, best first, with ties; lists end early in all queries but the first."""
+    """Draw hits, best first, with ties; lists end early in all queries but the first."""
     ids = np.stack([rng.permutation(documents)[:width] for _ in range(batch)]).astype(np.int64)
     scores = np.sort(rng.integers(1, 40, ids.shape) / 8, axis=1)[:, ::-1].astype(np.float32)
     counts = rng.integers(0, width + 1, batch)

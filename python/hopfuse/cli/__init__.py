@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -31,8 +30,6 @@ def main(args: Sequence[str] | None = None) -> None:
     hopfuse 0.1.0
     0
     """
-    # Threads that wait asleep leave a shared machine to the others; set before the kernels load OpenMP.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         from .app import run
     except ModuleNotFoundError as error:

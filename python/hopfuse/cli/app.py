@@ -9,30 +9,47 @@ import click
 
 from .. import __version__
 from ..errors import HopfuseError
-from .bench import bench
-from .build import build
-from .compare import compare
-from .demo import demo
-from .diagnose import diagnose
-from .eval import evaluate_runs
-from .explain import explain
-from .info import info
-from .policy import policy
-from .score import score
-from .selftest import selftest
-from .sweep import sweep_runs
+from ..report import printable
+from .about.bench import bench
+from .about.info import info
+from .about.selftest import selftest
+from .build.command import build
+from .diagnose.compare import compare
+from .diagnose.diagnose import diagnose
+from .judge.eval import evaluate_runs
+from .judge.sweep import sweep_runs
+from .run.policy import policy
+from .run.score import score
+from .run.search import search
+from .run.trace import trace
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Sections(click.Group):
+    """A group whose help lists its commands in sections."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(width)) for one in commands])
+
+
+@click.group(cls=_Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="hopfuse", message="%(prog)s %(version)s")
 def app() -> None:
     """Score many questions at once over a knowledge graph and a dense corpus."""
 
 
-_ASKING = (demo, build, score, compare, policy)
-_JUDGING = (evaluate_runs, sweep_runs, diagnose, explain)
-for command in (*_ASKING, *_JUDGING, info, selftest, bench):
-    app.add_command(command)
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Build": (build,),
+    "Run": (search, trace, score, policy),
+    "Judge": (evaluate_runs, sweep_runs),
+    "Diagnose": (diagnose, compare),
+    "About": (info, selftest, bench),
+}
+for section in SECTIONS.values():
+    for command in section:
+        app.add_command(command)
 
 
 def run(args: Sequence[str] | None) -> None:
@@ -40,5 +57,5 @@ def run(args: Sequence[str] | None) -> None:
     try:
         app.main(args=None if args is None else list(args), prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
-        click.echo(f"hopfuse: {' '.join(str(error).split())}", err=True)
+        click.echo(f"hopfuse: {printable(' '.join(str(error).split()))}", err=True)
         sys.exit(2)

@@ -1,33 +1,50 @@
-"""Files that are there whole or not at all."""
+"""Files that the commands write: checked before any work, written after all of it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import json
+from collections.abc import Mapping
+from operator import methodcaller
 from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..io.files import write_whole
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a file beside ``path``, put it on the disk, and only then give it its name.
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, overwrite: bool) -> None:
+    """Refuse, before any work, what cannot be written, or would overwrite what is read or a file unasked.
 
-    Where that fails, nothing stays.
+    Parameters
+    ----------
+    outputs, inputs : mapping of str to Path or None
+        By the option that names them; None where it is not given.
+    overwrite : bool
+        Files that exist and are no inputs are replaced.
     """
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        write(unfinished)
-        with open(unfinished, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+    written: dict[Path, str] = {}
+    read = {path.resolve(): option for option, path in inputs.items() if path is not None}
+    for option, out in outputs.items():
+        if out is None:
+            continue
+        if not out.parent.is_dir():
+            raise InputError(f"{option}: {out.parent} is no folder, so {out} cannot be written; make it first")
+        place = out.resolve()
+        if place in read:
+            raise InputError(f"{option}: {out} is what {read[place]} reads; choose another name")
+        if place in written:
+            raise InputError(f"{option}: {out} is what {written[place]} writes; choose another name")
+        if out.exists() and not overwrite:
+            raise InputError(f"{option}: {out} exists; choose another name, or replace it with --overwrite")
+        written[place] = option
 
 
-def sync_directory(directory: Path) -> None:
-    """Put a directory's entries on the disk."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def write_all(texts: Mapping[Path, str]) -> None:
+    """Write files, each whole or not at all, and none where one of the texts cannot be."""
+    for path, content in {path: text.encode() for path, text in texts.items()}.items():
+        write_whole(path, methodcaller("write", content))
+
+
+def strict_json(record: Mapping[str, Any]) -> str:
+    """Return a record as strict JSON."""
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"

@@ -1,10 +1,9 @@
-"""Text in, vectors or scores out: two protocols, and adapters that load nothing until they are made."""
+"""Turn texts into vectors, or into scores: two protocols, and adapters that load nothing until they are made."""
 
 from .array import ArrayEncoder
-from .cross_encoder import CrossEncoderReranker
-from .protocol import Encoder
+from .protocol import Encoder, as_encoder
 from .reranker import Reranker, rerank
-from .sentence_transformer import SentenceTransformerEncoder
+from .sentence_transformers import CrossEncoderReranker, SentenceTransformerEncoder
 from .word_llama import WordLlamaEncoder
 
 __all__ = [
@@ -14,5 +13,6 @@ __all__ = [
     "Reranker",
     "SentenceTransformerEncoder",
     "WordLlamaEncoder",
+    "as_encoder",
     "rerank",
 ]

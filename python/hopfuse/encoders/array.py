@@ -1,4 +1,4 @@
-"""Vectors that were computed elsewhere."""
+"""Look up vectors that were computed elsewhere."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import checked_texts, positive
 from ..errors import InputError
-from ._checks import checked_texts, finished, positive
+from .protocol import checked_vectors
 
 
 class ArrayEncoder:
@@ -24,6 +25,8 @@ class ArrayEncoder:
     queries, passages : mapping of str to array_like of shape (dim,), optional
         The vector of each text that may be asked for. Build one from a matrix with
         ``dict(zip(texts, matrix, strict=True))``.
+    name : str
+        The name of the model that made the vectors: an index keeps it and refuses another's.
     normalize : bool
         Scale every row to length 1. If not, an array that is float32 and C-contiguous comes back as it
         is, without a copy.
@@ -50,20 +53,32 @@ class ArrayEncoder:
         *,
         queries: Mapping[str, ArrayLike] | None = None,
         passages: Mapping[str, ArrayLike] | None = None,
+        name: str = "array",
         normalize: bool = True,
     ) -> None:
         self._dim = positive(dim, "dim")
         self._queries: Mapping[str, ArrayLike] = {} if queries is None else queries
         self._passages: Mapping[str, ArrayLike] = {} if passages is None else passages
+        self._name = name
         self._normalize = normalize
+
+    @property
+    def name(self) -> str:
+        """The name given at construction."""
+        return self._name
 
     @property
     def dim(self) -> int:
         """Entries of a vector."""
         return self._dim
 
+    @property
+    def normalize(self) -> bool:
+        """True where every row is scaled to length 1."""
+        return self._normalize
+
     def encode_queries(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
-        """Vectors of queries.
+        """Return the vectors of queries.
 
         Parameters
         ----------
@@ -82,14 +97,14 @@ class ArrayEncoder:
         return self._encode(texts, self._queries, "queries")
 
     def encode_passages(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
-        """Vectors of passages; see :meth:`encode_queries`."""
+        """Return the vectors of passages; see :meth:`encode_queries`."""
         return self._encode(texts, self._passages, "passages")
 
     def _encode(
         self, texts: Sequence[str] | NDArray[Any], known: Mapping[str, ArrayLike], name: str
     ) -> NDArray[np.float32]:
         if isinstance(texts, np.ndarray) and texts.dtype.kind in "fiu":
-            return finished(texts, len(texts) if texts.ndim else 0, self._dim, self._normalize)
+            return checked_vectors(texts, len(texts) if texts.ndim else 0, self._dim, self._normalize)
         listed = checked_texts(cast("Sequence[str]", texts))
         for at, text in enumerate(listed):
             if text not in known:
@@ -99,4 +114,6 @@ class ArrayEncoder:
                     f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
                 )
         rows = [np.asarray(known[text]) for text in listed]
-        return finished(np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows), self._dim, self._normalize)
+        return checked_vectors(
+            np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows), self._dim, self._normalize
+        )

@@ -1,12 +1,15 @@
-"""What an encoder is."""
+"""The encoder protocol, and the one place where other libraries' objects are fitted to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._validation import checked_texts
+from ..errors import InputError
 
 
 @runtime_checkable
@@ -15,15 +18,18 @@ class Encoder(Protocol):
 
     Both methods return a float32 C-contiguous array of shape (n, dim), row i for ``texts[i]``, and
     (0, dim) for no text. The encoders of this package scale every row to length 1 unless told
-    otherwise, so that an inner product is a cosine. Any object with these three members will do; it
-    need not inherit from this class.
+    otherwise, so that an inner product is a cosine. An index keeps ``name``, ``dim`` and ``normalize``
+    beside its vectors and refuses the vectors of another encoder.
+
+    A class need not inherit from this one. An object that lacks some of the members, or has
+    sentence-transformers' names for them, is fitted by :func:`as_encoder`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hopfuse.encoders import Encoder
     >>> class Lengths:
-    ...     dim = 1
+    ...     name, dim, normalize = "lengths", 1, False
     ...     def encode_queries(self, texts):
     ...         return np.array([[len(t)] for t in texts], np.float32).reshape(-1, 1)
     ...     encode_passages = encode_queries
@@ -32,14 +38,157 @@ class Encoder(Protocol):
     """
 
     @property
+    def name(self) -> str:
+        """The model's name: the same wherever and whenever the same vectors are made."""
+        ...
+
+    @property
     def dim(self) -> int:
         """Entries of a vector."""
         ...
 
+    @property
+    def normalize(self) -> bool:
+        """True where every row is scaled to length 1."""
+        ...
+
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of queries: float32, shape (n, dim)."""
+        """Return the vectors of queries: float32, shape (n, dim)."""
         ...
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of passages: float32, shape (n, dim)."""
+        """Return the vectors of passages: float32, shape (n, dim)."""
         ...
+
+
+def as_encoder(encoder: Any) -> Encoder:
+    """Return an object as an :class:`Encoder`.
+
+    Parameters
+    ----------
+    encoder : object
+        An Encoder, which is returned as it is; else an object with ``encode_queries`` or
+        sentence-transformers' ``encode_query``. Passages are encoded by ``encode_passages`` or
+        ``encode_document``. What else is missing is filled in: ``name`` by the name of the model that
+        sentence-transformers loaded, else of the class; ``dim`` by ``get_embedding_dimension()``, else by
+        the vector of one text; ``normalize`` by False, since rows come as the object makes them.
+
+    Returns
+    -------
+    Encoder
+
+    Raises
+    ------
+    InputError
+        An object that cannot encode queries; later, where passages are encoded, one that cannot do that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.encoders import as_encoder
+    >>> class Lengths:
+    ...     def encode_query(self, texts, **options):
+    ...         return np.array([[len(t), 1.0] for t in texts])
+    ...     encode_document = encode_query
+    >>> encoder = as_encoder(Lengths())
+    >>> encoder.name, encoder.dim, encoder.encode_passages(["a river"])
+    ('Lengths', 2, array([[7., 1.]], dtype=float32))
+    """
+    if isinstance(encoder, Encoder):
+        return encoder
+    if not any(callable(getattr(encoder, name, None)) for name in _QUERY_METHODS):
+        raise InputError(
+            f"encoder is a {type(encoder).__name__} without an encode_queries method (or sentence-transformers' "
+            "encode_query); pass one of hopfuse.encoders, or an object with encode_queries and encode_passages"
+        )
+    return cast("Encoder", _FittedEncoder(encoder))
+
+
+_QUERY_METHODS = ("encode_queries", "encode_query")
+_PASSAGE_METHODS = ("encode_passages", "encode_document")
+
+
+class _FittedEncoder:
+    """A user's object with an encoder's members."""
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder = encoder
+        self._dim: int | None = None
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self._encoder, "name", None) or model_name(self._encoder) or type(self._encoder).__name__)
+
+    @property
+    def dim(self) -> int:
+        if self._dim is None:
+            known = getattr(self._encoder, "dim", None)
+            self._dim = model_dim(self._encoder, self._method(_QUERY_METHODS)) if known is None else int(known)
+        return self._dim
+
+    @property
+    def normalize(self) -> bool:
+        return bool(getattr(self._encoder, "normalize", False))
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._encode(_QUERY_METHODS, texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._encode(_PASSAGE_METHODS, texts)
+
+    def _encode(self, names: tuple[str, str], texts: Sequence[str]) -> NDArray[np.float32]:
+        listed = checked_texts(texts)
+        if not listed:
+            return np.zeros((0, self.dim), np.float32)
+        vectors = np.asarray(self._method(names)(listed))
+        if self._dim is None and vectors.ndim == 2:
+            self._dim = int(getattr(self._encoder, "dim", None) or vectors.shape[1])
+        return checked_vectors(vectors, len(listed), self.dim, normalize=False)
+
+    def _method(self, names: tuple[str, str]) -> Callable[[list[str]], Any]:
+        for name in names:
+            method = getattr(self._encoder, name, None)
+            if callable(method):
+                return cast("Callable[[list[str]], Any]", method)
+        raise InputError(f"encoder is a {type(self._encoder).__name__} without {' or '.join(names)}; give it one")
+
+
+def model_name(model: Any) -> str | None:
+    """Return the name by which sentence-transformers loaded a model, or None where it is not known."""
+    card = getattr(model, "model_card_data", None)
+    name = getattr(card, "model_id", None) or getattr(card, "base_model", None)
+    return f"sentence-transformers/{str(name).rstrip('/').split('/')[-1]}" if name else None
+
+
+def model_dim(model: Any, encode: Callable[[list[str]], Any]) -> int:
+    """Return the dimension that a model states, else that of the vector of one text."""
+    for name in ("get_embedding_dimension", "get_sentence_embedding_dimension"):
+        ask = getattr(model, name, None)
+        known = ask() if callable(ask) else None
+        if known is not None:
+            return int(known)
+    return int(np.shape(encode(["dimension"]))[1])
+
+
+def checked_vectors(vectors: Any, count: int, dim: int, normalize: bool) -> NDArray[np.float32]:
+    """Return vectors as float32 (count, dim), C-contiguous, finite, each of length 1 if asked for."""
+    raw = np.asarray(vectors)
+    if raw.dtype.kind not in "fiu" or raw.shape != (count, dim):
+        raise InputError(f"the vectors are {raw.dtype}{raw.shape}; they must be real numbers of shape {(count, dim)}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.ascontiguousarray(raw, dtype=np.float32)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise InputError(f"the vector of text {int(np.argmin(finite))} has a NaN or an entry outside float32's range")
+    return _unit(rows) if normalize else rows
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
+    if (lengths == 0).any():
+        raise InputError(
+            f"text {int(np.argmin(lengths))} has the zero vector, which has no direction (is the text empty?); "
+            "leave it out, or pass normalize=False"
+        )
+    unit: NDArray[np.float32] = (rows / lengths).astype(np.float32)
+    return unit

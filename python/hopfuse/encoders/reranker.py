@@ -1,4 +1,4 @@
-"""What a reranker is, and a list in its order."""
+"""The reranker protocol, and hits in a reranker's order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import checked_texts
 from ..errors import InputError
 from ..types import Hits
-from ._checks import checked_texts
 
 
 @runtime_checkable
@@ -32,12 +32,12 @@ class Reranker(Protocol):
     """
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
-        """A score for each of the n_b candidates of each of B queries: B arrays of float32, shape (n_b,)."""
+        """Return a score for each of the n_b candidates of each of B queries: B arrays of float32, shape (n_b,)."""
         ...
 
 
 def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: Reranker, *, k: int) -> Hits:
-    """The first k hits of each query in a reranker's order, with its scores.
+    """Return the first k hits of each query in a reranker's order, with its scores.
 
     What stands beyond the first k is left out: the reranker reads k texts a query. The result is one more list, to be
     returned or to be fused with the one it came from (``hf.fuse([hits, reranked], ...)``).

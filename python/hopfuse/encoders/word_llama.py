@@ -1,4 +1,4 @@
-"""Small static embeddings that come inside a wheel: for demonstrations and tests."""
+"""Encode by small static embeddings that come inside a wheel: for demonstrations and tests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import checked_texts, positive
 from ..errors import InputError, MissingExtraError
-from ._checks import checked_texts, finished, positive
+from .protocol import checked_vectors
 
 DIMS = (64, 128, 256)
 
@@ -71,12 +72,22 @@ class WordLlamaEncoder:
         )
 
     @property
+    def name(self) -> str:
+        """``"wordllama"``: one model, whose leading entries are kept."""
+        return "wordllama"
+
+    @property
     def dim(self) -> int:
         """Entries of a vector."""
         return self._dim
 
+    @property
+    def normalize(self) -> bool:
+        """True where every row is scaled to length 1."""
+        return self._normalize
+
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of queries.
+        """Return the vectors of queries.
 
         Parameters
         ----------
@@ -94,10 +105,10 @@ class WordLlamaEncoder:
         """
         listed = checked_texts(texts)
         vectors = self._model.embed(listed, norm=False, batch_size=self._batch_size)
-        return finished(vectors, len(listed), self._dim, self._normalize)
+        return checked_vectors(vectors, len(listed), self._dim, self._normalize)
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of passages; the same as :meth:`encode_queries`."""
+        """Return the vectors of passages; the same as :meth:`encode_queries`."""
         return self.encode_queries(texts)
 
 

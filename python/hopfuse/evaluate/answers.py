@@ -1,24 +1,26 @@
-"""How good answers are: exact match and token F1."""
+"""Answer metrics: exact match, token F1, and whether the retrieved passages hold an answer."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from ..errors import InputError
-from .metrics import Values
+from ..types import Hits
+from .metrics import Values, relevance
 from .qrels import Qrels
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalised(answer: str) -> str:
-    """An answer in lower case, without ASCII punctuation and English articles, white space made single.
+def normalise_answer(answer: str) -> str:
+    """Return an answer in lower case, without ASCII punctuation and English articles, white space made single.
 
     References
     ----------
@@ -26,15 +28,15 @@ def normalised(answer: str) -> str:
 
     Examples
     --------
-    >>> from hopfuse.evaluate import normalised
-    >>> normalised("The  Beatles!")
+    >>> from hopfuse.evaluate import normalise_answer
+    >>> normalise_answer("The  Beatles!")
     'beatles'
     """
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def exact_match(answer: str, accepted: Sequence[str]) -> float:
-    """1 where an answer equals one of the accepted ones after :func:`normalised`, else 0.
+    """Return 1 where an answer equals one of the accepted ones after :func:`normalise_answer`, else 0.
 
     Parameters
     ----------
@@ -60,9 +62,9 @@ def exact_match(answer: str, accepted: Sequence[str]) -> float:
 
 
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
-    """Harmonic mean of precision and recall of the tokens, against the accepted answer it fits best.
+    """Return the harmonic mean of precision and recall of the tokens, against the accepted answer it fits best.
 
-    Tokens are the words after :func:`normalised`, counted as often as they occur. Where either side has
+    Tokens are the words after :func:`normalise_answer`, counted as often as they occur. Where either side has
     none (an answer such as "The"), it is 1 if both have none, else 0. Parameters and errors are those of
     :func:`exact_match`.
 
@@ -85,7 +87,7 @@ def token_f1(answer: str, accepted: Sequence[str]) -> float:
 
 
 def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequence[str | None], qrels: Qrels) -> Values:
-    """A score for each query: 0 where it was not answered, NaN where no answer is accepted.
+    """Return a score for each query: 0 where it was not answered, NaN where no answer is accepted.
 
     Parameters
     ----------
@@ -123,8 +125,8 @@ def answer_values(score: Callable[[str, Sequence[str]], float], answers: Sequenc
 def _best(score: Callable[[str, str], float], answer: str, accepted: Sequence[str]) -> float:
     if isinstance(accepted, str) or not accepted:
         raise InputError(f"accepted is {accepted!r}; give a list of one or more accepted answers")
-    given = normalised(answer)
-    return max(score(given, normalised(right)) for right in accepted)
+    given = normalise_answer(answer)
+    return max(score(given, normalise_answer(right)) for right in accepted)
 
 
 def _overlap(given: str, right: str) -> float:
@@ -132,3 +134,99 @@ def _overlap(given: str, right: str) -> float:
     if not ours or not theirs:
         return float(ours == theirs)
     return 2 * (ours & theirs).total() / (ours.total() + theirs.total())
+
+
+Texts = Sequence[str] | Mapping[int, str]
+
+_NOT_SEARCHABLE = frozenset(("", "yes", "no"))
+
+
+def findable_answers(qrels: Qrels) -> tuple[tuple[str, ...], ...]:
+    """Return the accepted answers that a passage can be searched for, after :func:`normalise_answer`.
+
+    Yes and no are left out, for a passage that decides a question seldom has either word, and what has either seldom
+    decides it; so is what has no character left (the answer "The").
+
+    Returns
+    -------
+    tuple of tuples of str, B entries
+        Distinct answers in their order; none for a question that :func:`answer_supported` leaves out.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import Qrels, findable_answers
+    >>> q = Qrels(["a", "b", "c"], [[], [], []], answers=[["The Thames", "thames"], ["Yes"], []])
+    >>> findable_answers(q)
+    (('thames',), (), ())
+    """
+    return tuple(
+        tuple(dict.fromkeys(answer for answer in map(normalise_answer, row) if answer not in _NOT_SEARCHABLE))
+        for row in qrels.answers
+    )
+
+
+def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
+    """Return 1 where one of a question's first k passages contains an accepted answer, else 0.
+
+    Text and answer are compared after :func:`normalise_answer`, and the answer must be there as whole words: "art" is
+    not in "party". A passage that contains the answer need not prove it, so this bounds what a reader of the passages
+    can quote; it needs no gold passages.
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows.
+    qrels : Qrels
+        The accepted answers of the same B queries.
+    k : int, at least 1
+    texts : sequence of str, or mapping of int to str
+        The text of each passage, by its id; an index's ``texts`` is one.
+
+    Returns
+    -------
+    ndarray of float64, shape (B,)
+        NaN for a question without :func:`findable_answers`: none is accepted, or only yes or no.
+
+    Raises
+    ------
+    InputError
+        Another number of queries, k below 1, a passage without a text.
+
+    References
+    ----------
+    As the recall of an answer string, Chen et al., ACL (2017), section 5.1.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, answer_supported
+    >>> texts = ["Rivers of London", "It lies on the Thames."]
+    >>> q = Qrels(["a", "b"], [[], []], answers=[["Thames"], ["yes"]])
+    >>> answer_supported(hf.Hits([[1, 0], [0, 1]], [[0.9, 0.5], [0.9, 0.5]]), q, 1, texts)
+    array([ 1., nan])
+    """
+    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
+    words = lru_cache(maxsize=None)(lambda passage: _as_words(normalise_answer(_text(texts, passage))))
+    values = np.full(len(qrels), np.nan)
+    for row, answers in enumerate(findable_answers(qrels)):
+        if answers:
+            sought = [_as_words(answer) for answer in answers]
+            values[row] = any(one in words(passage) for passage, _ in hits.row(row)[:k] for one in sought)
+    return values
+
+
+def _as_words(text: str) -> str:
+    """Return a normalised text whose every word, the first and the last too, has a space on both sides."""
+    return f" {text} "
+
+
+def _text(texts: Texts, passage: int) -> str:
+    try:
+        text = texts[passage]
+    except (IndexError, KeyError):
+        raise InputError(
+            f"passage {passage} is among the hits, and texts has {len(texts)} passages without it; give every text"
+        ) from None
+    if not isinstance(text, str):
+        raise InputError(f"the text of passage {passage} is {text!r}; it is a string")
+    return text

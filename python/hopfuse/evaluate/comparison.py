@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .bootstrap import bootstrap_interval
-from .mcnemar import mcnemar_exact
-from .odds_ratio import discordant_odds_ratio
-from .power import detectable_difference, detectable_mean_difference
-from .randomisation import randomisation_test
+from .resampling import bootstrap_interval, randomisation_test
+from .significance import detectable_difference, detectable_mean_difference, discordant_odds_ratio, mcnemar_exact
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,17 @@
-"""A sweep's metric against one of its options."""
+"""A sweep's metric against its options: curves and grids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
 from .evaluation import Estimate
-from .option_values import as_number, is_number, plain_options
-from .sweep import Options, Sweep, Trial
+from .sweep import Options, Sweep, Trial, as_number, is_number, plain_options
 
 
 @dataclass(frozen=True)
@@ -85,3 +88,123 @@ def _curve(sweep: Sweep, name: str, best: Trial) -> Curve:
 
 def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {option: value for option, value in options.items() if option != name}
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Grid:
+    """Values at the crossings of two parameters.
+
+    Parameters
+    ----------
+    x, y : array_like of float, shapes (X,) and (Y,)
+        The parameters' values, each at least one, distinct and increasing.
+    values : array_like of float, shape (Y, X)
+        ``values[i, j]`` is at ``y[i]`` and ``x[j]``; NaN where there is none.
+    x_label, y_label, label : str
+        What x, y and the values are.
+
+    Raises
+    ------
+    InputError
+        Another shape, parameters that do not increase, infinite values, no value at all.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import Grid
+    >>> Grid([0.5, 1.0, 2.0], [0.0, 1.0], [[0.1, 0.1, 0.1], [0.9, 0.6, 0.1]], "temperature", "coupling", "mean |m|")
+    Grid(mean |m| over 3 temperature x 2 coupling)
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    values: NDArray[np.float64]
+    x_label: str
+    y_label: str
+    label: str
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        values: ArrayLike,
+        x_label: str = "x",
+        y_label: str = "y",
+        label: str = "value",
+    ) -> None:
+        axes = {"x": np.array(x, np.float64), "y": np.array(y, np.float64)}
+        for name, axis in axes.items():
+            if axis.ndim != 1 or not axis.size or not np.isfinite(axis).all() or not (np.diff(axis) > 0).all():
+                raise InputError(f"{name} is {axis.tolist()}; give one or more finite numbers, each above the last")
+        cells = np.array(values, np.float64)
+        shape = (axes["y"].size, axes["x"].size)
+        if cells.shape != shape:
+            raise InputError(
+                f"values have shape {cells.shape}; it must be {shape}: a row for each y, a column for each x"
+            )
+        if np.isinf(cells).any() or np.isnan(cells).all():
+            raise InputError("values are infinite or all NaN; give finite ones, and NaN only where there is none")
+        arrays = {**axes, "values": cells}
+        for name, array in arrays.items():
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        for name, word in (("x_label", x_label), ("y_label", y_label), ("label", label)):
+            object.__setattr__(self, name, str(word))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable form; NaN is None."""
+        rows = [[None if np.isnan(v) else v for v in row] for row in self.values.tolist()]
+        labels = {name: getattr(self, name) for name in ("x_label", "y_label", "label")}
+        return {"x": self.x.tolist(), "y": self.y.tolist(), "values": rows, **labels}
+
+    def __repr__(self) -> str:
+        return f"Grid({self.label} over {self.x.size} {self.x_label} x {self.y.size} {self.y_label})"
+
+
+def sweep_grid(sweep: Sweep, x: str, y: str) -> Grid:
+    """The metric of a sweep over two of its options: the mean on the tune half, 0 to 1, at each crossing.
+
+    Where the trials differ in other options too, each crossing shows the best of them.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    x, y : str
+        Options with numbers; trials that lack one of them are left out.
+
+    Raises
+    ------
+    InputError
+        No trial has both options as numbers.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.evaluate import Qrels, sweep, sweep_grid
+    >>> qrels = Qrels([f"q{i}" for i in range(40)], [[i] for i in range(40)])
+    >>> def run(options, rows):
+    ...     good = rows % 10 < options["coupling"] / options["temperature"]
+    ...     return hf.Hits(np.where(good, rows, rows + 100)[:, None], np.ones((rows.size, 1)))
+    >>> grid = {"temperature": [1.0, 2.0], "coupling": [0.0, 20.0]}
+    >>> result = sweep(run, qrels, grid, baseline={"coupling": 0.0, "temperature": 1.0}, metric="hit@1")
+    >>> sweep_grid(result, "temperature", "coupling").values
+    array([[0., 0.],
+           [1., 1.]])
+    """
+    best: dict[tuple[float, float], float] = {}
+    for trial in sweep.tune:
+        at, up = trial.options.get(x), trial.options.get(y)
+        if is_number(at) and is_number(up):
+            best[at, up] = max(trial.estimate.mean, best.get((at, up), -np.inf))
+    if not best:
+        raise InputError(
+            f"no trial of the sweep has numbers for both {x!r} and {y!r}; their options are {_options(sweep)}"
+        )
+    across, along = (np.unique([pair[axis] for pair in best]) for axis in (0, 1))
+    values = [[best.get((a, b), np.nan) for a in across.tolist()] for b in along.tolist()]
+    return Grid(across, along, values, x, y, sweep.metric)
+
+
+def _options(sweep: Sweep) -> str:
+    names: Sequence[str] = list(dict.fromkeys(name for trial in sweep.tune for name in trial.options))
+    return ", ".join(names) or "none"

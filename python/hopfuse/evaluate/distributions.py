@@ -1,4 +1,4 @@
-"""How the scores of relevant documents lie among the others', before and after calibration."""
+"""Scores of relevant passages beside the others', and whether scores are calibrated."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..fusion.calibration import CalibrationName
 from ..types import Hits
+from .metrics import relevance
 from .qrels import Qrels
-from .relevance import relevance
-from .run import Run
+from .runs import Run
+from .significance import wilson_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class ScoreDistribution:
 
 
 def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDistribution:
-    """The scores of relevant hits and of the others.
+    """Bin the scores of relevant hits and of the others.
 
     Parameters
     ----------
@@ -93,14 +94,14 @@ def score_distribution(hits: Hits, qrels: Qrels, *, bins: int = 25) -> ScoreDist
 
 
 def score_distributions(
-    runs: Mapping[str, Run], qrels: Qrels, calibration: CalibrationName = "pit"
+    qrels: Qrels, runs: Mapping[str, Run], calibration: CalibrationName = "pit"
 ) -> dict[str, dict[str, ScoreDistribution]]:
-    """For each run the distribution of its scores as they are, and calibrated query by query.
+    """Return for each run the distribution of its scores as they are, and calibrated query by query.
 
     Parameters
     ----------
-    runs : mapping of str to Run
     qrels : Qrels
+    runs : mapping of str to Run
     calibration : str
         A method of :func:`hopfuse.calibrate`.
 
@@ -119,7 +120,7 @@ def score_distributions(
     >>> import hopfuse as hf
     >>> from hopfuse.evaluate import Qrels, Run, score_distributions
     >>> runs = {"dense": Run(hf.Hits([[4, 7]], [[3.0, 2.0]]))}
-    >>> found = score_distributions(runs, Qrels(["a"], gold=[[4]]), "min_max")
+    >>> found = score_distributions(Qrels(["a"], gold=[[4]]), runs, "min_max")
     >>> found["dense"]["raw"].relevant_median, found["dense"]["min_max"].relevant_median
     (3.0, 1.0)
     """
@@ -145,3 +146,96 @@ def _auc(right: NDArray[np.float64], wrong: NDArray[np.float64]) -> float | None
     ordered = np.sort(wrong)
     below = np.searchsorted(ordered, right, "left") + np.searchsorted(ordered, right, "right")
     return float(below.mean() / 2 / wrong.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Documents by score, in bins of equal width over [0, 1].
+
+    Attributes
+    ----------
+    edges : ndarray of float64, shape (bins + 1,)
+    counts : ndarray of int64, shape (bins,)
+        Documents in each bin; the last one holds a score of 1 too.
+    mean_score : ndarray of float64, shape (bins,)
+        NaN where a bin is empty, as below.
+    relevant_share : ndarray of float64, shape (bins,)
+    low, high : ndarray of float64, shape (bins,)
+        Wilson 95 % interval of the share.
+    expected_error : float
+        Mean of \\|share - mean score\\| over the documents: the expected calibration error. It says something of scores
+        that are meant as probabilities; percentile ranks are not.
+    """
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    mean_score: NDArray[np.float64]
+    relevant_share: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    expected_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable form; what an empty bin lacks is None."""
+        fields = ("mean_score", "relevant_share", "low", "high")
+        bins = {name: [None if np.isnan(x) else float(x) for x in getattr(self, name)] for name in fields}
+        known = {"edges": self.edges.tolist(), "counts": self.counts.tolist(), **bins}
+        return {**known, "expected_error": self.expected_error}
+
+
+def reliability(hits: Hits, qrels: Qrels, *, bins: int = 10) -> Reliability:
+    """Measure how often documents of a score are relevant.
+
+    Parameters
+    ----------
+    hits : Hits
+        Scores in [0, 1]: of a :class:`hopfuse.Calibrator`, of :func:`hopfuse.calibrate`, or probabilities.
+    qrels : Qrels
+        Judgements, a row for each query; what is not judged counts as not relevant.
+    bins : int
+        At least 1.
+
+    Raises
+    ------
+    InputError
+        A score outside [0, 1], another number of queries, no document at all, bins below 1, hits on a device.
+
+    References
+    ----------
+    DeGroot & Fienberg, The Statistician 32 (1983); expected calibration error: Naeini, Cooper & Hauskrecht, AAAI 2015.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, reliability
+    >>> hits = hf.Hits([[4, 7], [2, 3]], [[0.9, 0.2], [0.8, 0.3]])
+    >>> found = reliability(hits, Qrels(["a", "b"], gold=[[4], [3]]), bins=2)
+    >>> found.counts, found.relevant_share
+    (array([2, 2]), array([0.5, 0.5]))
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise InputError(f"bins is {bins!r}; it must be a whole number, at least 1")
+    relevant = relevance(hits, qrels.gold_pairs)
+    valid = np.arange(hits.shape[1]) < hits.counts[:, None]
+    scores = hits.scores[valid].astype(np.float64)
+    if scores.size == 0:
+        raise InputError("hits hold no document; give the lists that were calibrated")
+    if not ((scores >= 0) & (scores <= 1)).all():
+        raise InputError(
+            f"scores lie in {scores.min():g} .. {scores.max():g}; they must be in 0 .. 1: calibrate them first, "
+            "e.g. with Calibrator().fit(sample).transform"
+        )
+    return _binned(scores, relevant[valid], bins)
+
+
+def _binned(scores: NDArray[np.float64], relevant: ArrayLike, bins: int) -> Reliability:
+    at = np.minimum((scores * bins).astype(np.int64), bins - 1)
+    counts = np.bincount(at, minlength=bins)
+    hit = np.bincount(at, np.asarray(relevant, np.float64), minlength=bins)
+    with np.errstate(invalid="ignore"):
+        mean, share = np.bincount(at, scores, minlength=bins) / counts, hit / counts
+    nothing = (float("nan"), float("nan"))
+    intervals = [wilson_interval(int(s), int(n)) if n else nothing for s, n in zip(hit, counts, strict=True)]
+    low, high = np.array(intervals).T
+    error = float(np.nansum(np.abs(share - mean) * counts) / scores.size)
+    return Reliability(np.linspace(0.0, 1.0, bins + 1), counts.astype(np.int64), mean, share, low, high, error)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import fusion
 from ..errors import InputError
 from ..types import Hits
-from .run import Run
+from .runs import Run
 from .sweep import Options
 
 
@@ -60,7 +60,7 @@ class FusedLegs:
         self.legs, self.k = dict(legs), k
 
     def __call__(self, options: Options, rows: NDArray[np.int64]) -> Hits | Run:
-        """What the queries at ``rows`` get with some options; a leg keeps its answers, texts and baseline stay."""
+        """Return what the queries at ``rows`` get with some options; a leg keeps its answers, texts and baseline."""
         if "leg" in options:
             alone = self._leg(options["leg"]).take(rows)
             return replace(alone, hits=alone.hits.head(self.k), num_missing=0, num_unjudged=0)

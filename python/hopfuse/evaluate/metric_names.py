@@ -9,13 +9,21 @@ from functools import partial
 
 from ..errors import InputError
 from ..types import Hits
-from .answer_support import answer_supported
-from .answers import answer_values, exact_match, token_f1
-from .distractors import distractor_suppression
-from .hops_recovered import hops_recovered
-from .metrics import Values, average_precision, full_support, hit, last_hop, ndcg, recall, reciprocal_rank
+from .answers import answer_supported, answer_values, exact_match, token_f1
+from .metrics import (
+    Values,
+    average_precision,
+    distractor_suppression,
+    full_support,
+    hit,
+    hops_recovered,
+    last_hop,
+    ndcg,
+    recall,
+    reciprocal_rank,
+)
 from .qrels import Qrels
-from .run import Run
+from .runs import Run
 
 
 @dataclass(frozen=True)

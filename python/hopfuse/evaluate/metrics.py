@@ -1,24 +1,116 @@
-"""Ranking metrics, a value per query; NaN where a query has nothing to be judged by."""
+"""Ranking metrics: a value per query, NaN where a query has nothing to be judged by."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import InputError
 from ..types import Hits
-from .qrels import JudgedPairs, Qrels
-from .relevance import gains, relevance
+from .qrels import Qrels, RelevantPairs
+
+
+def relevance(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np.bool_]:
+    """Return True where one of the first k hits of a query is among its judged passages.
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows.
+    judged : RelevantPairs
+        :attr:`Qrels.gold_pairs` or :attr:`Qrels.last_hop_pairs` of the same B queries.
+    k : int, at least 1, optional
+        By default all hits.
+
+    Returns
+    -------
+    ndarray of bool, shape (B, min(k, width of the hits))
+        False at padding.
+
+    Raises
+    ------
+    InputError
+        Another number of queries, k below 1, hits that are not on the host.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, relevance
+    >>> q = Qrels(["a"], gold=[[5, 8]])
+    >>> relevance(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), q.gold_pairs, 2)
+    array([[ True, False]])
+    """
+    return gains(hits, judged, k) > 0
+
+
+def gains(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np.int64]:
+    """Return the grade of each of the first k hits of a query, 0 for a passage that is not relevant.
+
+    Parameters and errors are those of :func:`relevance`.
+
+    Returns
+    -------
+    ndarray of int64, shape (B, min(k, width of the hits))
+        0 at padding.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, gains
+    >>> q = Qrels(["a"], gold=[[5, 8]], grades=[[2, 1]])
+    >>> gains(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), q.gold_pairs)
+    array([[1, 0, 2]])
+    """
+    width = _check(hits, judged, k)
+    ids = _host(hits.ids)[:, :width]
+    valid = np.arange(width) < _host(hits.counts)[:, None]
+    known = np.unique(judged.passage)
+    if known.size == 0:
+        return np.zeros(ids.shape, np.int64)
+    at = np.minimum(np.searchsorted(known, ids), known.size - 1)
+    pair = np.arange(ids.shape[0], dtype=np.int64)[:, None] * known.size + at
+    wanted = judged.query * known.size + np.searchsorted(known, judged.passage)
+    order = np.argsort(wanted)
+    place = np.minimum(np.searchsorted(wanted, pair, sorter=order), wanted.size - 1)
+    found = valid & (known[at] == ids) & (wanted[order][place] == pair)
+    return np.where(found, judged.grade[order][place], 0)
+
+
+def _check(hits: Hits, judged: RelevantPairs, k: int | None) -> int:
+    queries, width = hits.shape
+    if queries != judged.sizes.size:
+        raise InputError(
+            f"the hits have {queries} rows and the judgements {judged.sizes.size} queries; give one row each"
+        )
+    if k is not None and k < 1:
+        raise InputError(f"k is {k}; it must be at least 1, e.g. 10")
+    return width if k is None else min(k, width)
+
+
+def _host(array: Any) -> NDArray[np.int64]:
+    try:
+        return np.asarray(array if isinstance(array, np.ndarray) else np.from_dlpack(array))
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the hits are {type(array).__module__}.{type(array).__name__} arrays that NumPy cannot read in place; "
+            "copy them to the host first"
+        ) from error
+
 
 Values = NDArray[np.float64]
 
 
 def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """Share of a query's gold passages that are among its first k hits.
+    """Return the share of a query's gold passages that are among its first k hits.
+
+    A list of fewer than k hits is judged as it is: what it does not have, it did not find, as in trec_eval.
 
     Parameters
     ----------
     hits : Hits
-        B rows, at least k wide (a row may hold fewer valid hits).
+        B rows.
     qrels : Qrels
         Judgements of the same B queries, in the same order.
     k : int, at least 1
@@ -31,7 +123,7 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
     Raises
     ------
     InputError
-        Another number of queries, k below 1 or above the width of the hits.
+        Another number of queries, k below 1.
 
     Examples
     --------
@@ -45,7 +137,7 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """1 where at least one gold passage is among the first k hits, else 0.
+    """Return 1 where at least one gold passage is among the first k hits, else 0.
 
     Parameters, returned shape and errors are those of :func:`recall`.
 
@@ -61,7 +153,7 @@ def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def full_support(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """1 where all gold passages are among the first k hits, else 0.
+    """Return 1 where all gold passages are among the first k hits, else 0.
 
     Parameters, returned shape and errors are those of :func:`recall`.
 
@@ -77,7 +169,7 @@ def full_support(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def last_hop(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """1 where at least one passage of the last hop is among the first k hits, else 0.
+    """Return 1 where at least one passage of the last hop is among the first k hits, else 0.
 
     NaN for a query whose last hop is not known (:attr:`Qrels.num_without_last_hop` counts them).
     Parameters, returned shape and errors are those of :func:`recall`.
@@ -95,7 +187,7 @@ def last_hop(hits: Hits, qrels: Qrels, k: int) -> Values:
 
 
 def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
-    """1 / rank of the first gold passage among the first k hits, 0 where there is none.
+    """Return 1 / rank of the first gold passage among the first k hits, 0 where there is none.
 
     Its mean over queries is the MRR. Without k, all the hits count. Parameters, returned shape and
     errors are otherwise those of :func:`recall`.
@@ -115,7 +207,9 @@ def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
 
 
 def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
-    """Normalised discounted cumulative gain at k: a hit's gain is its grade, its discount 1 / log2(1 + rank).
+    """Return the normalised discounted cumulative gain at k.
+
+    A hit's gain is its grade, its discount 1 / log2(1 + rank).
 
     The ideal ranking has the gold passages of the highest grades at the top. Parameters, returned shape
     and errors are those of :func:`recall`.
@@ -132,16 +226,13 @@ def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
     array([0.92])
     """
     judged = qrels.gold_pairs
-    gain = gains(hits, judged, k)
-    discount = 1 / np.log2(np.arange(2, k + 2))
-    # One running sum for both sides, so that a perfect ranking is exactly 1.
-    reached = np.cumsum(gain * discount, axis=1)[:, -1]
-    best = np.cumsum(_ideal_gains(judged, k) * discount, axis=1)[:, -1]
+    reached = _discounted(gains(hits, judged, k))
+    best = _discounted(_ideal_gains(judged, min(k, int(judged.sizes.max(initial=0)))))
     return _where_judged(reached / np.where(judged.sizes > 0, best, 1), judged.sizes)
 
 
 def average_precision(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
-    """Sum of the precisions at the ranks of the gold passages among the first k hits, over all gold passages.
+    """Return the average precision: the precisions at the ranks of the gold passages, over all gold passages.
 
     Its mean over queries is the MAP. A gold passage that is not among the hits adds 0. Without k, all
     the hits count. Parameters, returned shape and errors are otherwise those of :func:`recall`.
@@ -163,8 +254,14 @@ def average_precision(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
     return _where_judged((precision * relevant).sum(axis=1) / np.maximum(sizes, 1), sizes)
 
 
-def _ideal_gains(judged: JudgedPairs, k: int) -> NDArray[np.int64]:
-    """The first k grades of each query, highest first, shape (B, k); 0 where there are fewer."""
+def _discounted(gain: NDArray[np.int64]) -> Values:
+    """Return the discounted sum of each row, one addend after another: a perfect ranking is exactly 1."""
+    discount = 1 / np.log2(np.arange(2, gain.shape[1] + 2))
+    return np.cumsum(gain * discount, axis=1)[:, -1] if gain.shape[1] else np.zeros(len(gain))
+
+
+def _ideal_gains(judged: RelevantPairs, k: int) -> NDArray[np.int64]:
+    """Return the first k grades of each query, highest first, shape (B, k); 0 where there are fewer."""
     order = np.lexsort((-judged.grade, judged.query))
     rank = np.arange(order.size) - np.repeat(np.cumsum(judged.sizes) - judged.sizes, judged.sizes)
     kept = rank < k
@@ -175,3 +272,93 @@ def _ideal_gains(judged: JudgedPairs, k: int) -> NDArray[np.int64]:
 
 def _where_judged(values: ArrayLike, sizes: NDArray[np.int64]) -> Values:
     return np.where(sizes > 0, np.asarray(values, np.float64), np.nan)
+
+
+def hops_recovered(hits: Hits, qrels: Qrels, k: int) -> Values:
+    """Return the share of a question's hops that have a gold passage among its first k hits.
+
+    One passage recovers a hop, however many the hop lists; a passage that two hops list recovers both. Hops without
+    passages are not counted.
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows.
+    qrels : Qrels
+        Judgements of the same B queries, with ``hops``.
+    k : int, at least 1
+
+    Returns
+    -------
+    ndarray of float64, shape (B,)
+        In [0, 1]; NaN for a query whose hops are not known.
+
+    Raises
+    ------
+    InputError
+        Another number of queries, k below 1.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, hops_recovered
+    >>> q = Qrels(["a"], gold=[[5, 8, 2]], hops=[[[5, 2], [8]]])
+    >>> hops_recovered(hf.Hits([[2, 7, 8]], [[0.9, 0.5, 0.1]]), q, 2)
+    array([0.5])
+    """
+    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
+    values = np.full(len(qrels), np.nan)
+    for row, hops in enumerate(qrels.hops):
+        judged = [hop for hop in hops if hop]
+        if judged:
+            found = {passage for passage, _ in hits.row(row)[:k]}
+            values[row] = sum(not found.isdisjoint(hop) for hop in judged) / len(judged)
+    return values
+
+
+def distractor_suppression(hits: Hits, baseline: Hits, qrels: Qrels, k: int) -> Values:
+    """Return the share of a question's distractors that are not among its first k hits.
+
+    A distractor is a passage that is not gold and that the baseline, usually the dense leg, has among its own first k:
+    text that looks like an answer and is none. The same k on both sides compares what a reader of k passages
+    is given. Only the baseline's passages count, so that a run is not charged here for new ones: precision says how
+    many wrong passages there are, this says what became of those that were there. It says nothing of gold passages,
+    and an empty list suppresses all; read it beside recall at the same k.
+
+    Parameters
+    ----------
+    hits, baseline : Hits
+        B rows each.
+    qrels : Qrels
+        Judgements of the same B queries.
+    k : int, at least 1
+
+    Returns
+    -------
+    ndarray of float64, shape (B,)
+        In [0, 1]; NaN for a query without gold passages, or where the baseline's first k are all gold.
+
+    Raises
+    ------
+    InputError
+        Another number of queries, k below 1.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, distractor_suppression
+    >>> dense = hf.Hits([[4, 1, 6]], [[0.9, 0.5, 0.1]])
+    >>> fused = hf.Hits([[1, 6, 4]], [[0.9, 0.5, 0.1]])
+    >>> distractor_suppression(fused, dense, Qrels(["a"], [[1]]), 2)
+    array([1.])
+    """
+    relevance(hits, qrels.gold_pairs, k)  # refuses what no metric takes
+    gold = relevance(baseline, qrels.gold_pairs, k)
+    values = np.full(len(qrels), np.nan)
+    for row in np.flatnonzero(qrels.gold_pairs.sizes > 0).tolist():
+        first = baseline.row(row)[:k]
+        wrong = {passage for (passage, _), right in zip(first, gold[row], strict=False) if not right}
+        if wrong:
+            kept = {passage for passage, _ in hits.row(row)[:k]}
+            values[row] = len(wrong - kept) / len(wrong)
+    return values

@@ -1,4 +1,4 @@
-"""What the right passages are: relevance judgements for multi-hop questions."""
+"""Relevance judgements for multi-hop questions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ._checks import chosen_rows
-from ._qrels_checks import check_answers, check_distinct, check_grades, check_query
-from .json_lines import json_objects
+from ..io.json_lines import json_objects
+from ..io.qrels import read_qrels_file
+from .passages import PassageNames
 
 
-class JudgedPairs(NamedTuple):
+class RelevantPairs(NamedTuple):
     """Judgements as flat arrays: ``query[i]`` has the relevant passage ``passage[i]`` of grade ``grade[i]``.
 
     ``query``, ``passage`` and ``grade`` are int64 of shape (P,), ordered by query; ``sizes`` is int64 of
@@ -183,7 +183,7 @@ class Qrels:
         >>> Qrels(["a", "b", "c"], [[1], [2], [3]]).take([2, 0]).ids
         ('c', 'a')
         """
-        chosen = chosen_rows(rows, len(self)).tolist()
+        chosen = query_rows(rows, len(self)).tolist()
         names = ("ids", "gold", "hops", "last_hop", "types", "grades", "questions", "answers")
         return Qrels(**{name: [getattr(self, name)[row] for row in chosen] for name in names})
 
@@ -206,12 +206,12 @@ class Qrels:
         return sum(not passages for passages in self.last_hop)
 
     @cached_property
-    def gold_pairs(self) -> JudgedPairs:
+    def gold_pairs(self) -> RelevantPairs:
         """Every (query, gold passage) as flat arrays."""
         return _flatten(self.gold, self.grades)
 
     @cached_property
-    def last_hop_pairs(self) -> JudgedPairs:
+    def last_hop_pairs(self) -> RelevantPairs:
         """Every (query, last-hop passage) as flat arrays, of grade 1."""
         return _flatten(self.last_hop, [(1,) * len(row) for row in self.last_hop])
 
@@ -230,13 +230,160 @@ def _accepted(row: Mapping[str, Any]) -> Any:
     return (*given, *aliases) if isinstance(given, (list, tuple)) and isinstance(aliases, (list, tuple)) else given
 
 
-def _flatten(rows: Sequence[Sequence[int]], grades: Sequence[Sequence[int]]) -> JudgedPairs:
+def _flatten(rows: Sequence[Sequence[int]], grades: Sequence[Sequence[int]]) -> RelevantPairs:
     sizes = _frozen([len(row) for row in rows])
     query = _frozen(np.repeat(np.arange(len(rows), dtype=np.int64), sizes))
-    return JudgedPairs(query, _frozen(list(chain(*rows))), sizes, _frozen(list(chain(*grades))))
+    return RelevantPairs(query, _frozen(list(chain(*rows))), sizes, _frozen(list(chain(*grades))))
 
 
 def _frozen(values: Any) -> NDArray[np.int64]:
     array = np.asarray(values, dtype=np.int64)
     array.flags.writeable = False
     return array
+
+
+Passages = tuple[int, ...]
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse a query id that occurs twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"query id {name!r} occurs more than once; ids are distinct")
+        seen.add(name)
+
+
+def check_query(
+    name: str, gold: Sequence[int], hops: Sequence[Sequence[int]], last_hop: Sequence[int]
+) -> tuple[Passages, tuple[Passages, ...], Passages]:
+    """Gold passages, those of each hop and those of the last hop, as tuples."""
+    right = _passages(name, "gold", gold)
+    by_hop = tuple(_passages(name, f"hop {at}", hop) for at, hop in enumerate(listed(name, "hops", hops), 1))
+    last = _passages(name, "last_hop", last_hop)
+    strangers = set(chain(last, *by_hop)) - set(right)
+    if strangers:
+        raise InputError(f"query {name!r}: hop passage {min(strangers)} is not among its gold passages {list(right)}")
+    return right, by_hop, last
+
+
+def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tuple[int, ...]:
+    """A grade of at least 1 for every gold passage; 1 where none are given."""
+    if grades is None:
+        return (1,) * len(gold)
+    values = listed(name, "grades", grades)
+    if len(values) != len(gold):
+        raise InputError(f"query {name!r} has {len(values)} grades for {len(gold)} gold passages; give one for each")
+    for value in values:
+        if not _is_integer(value) or value < 1:
+            raise InputError(f"query {name!r}: grades has {value!r}; grades of gold passages are integers, at least 1")
+    return tuple(int(value) for value in values)
+
+
+def check_answers(name: str, answers: Sequence[str]) -> tuple[str, ...]:
+    """Accepted answers as a tuple of strings."""
+    values = listed(name, "answers", answers)
+    for value in values:
+        if not isinstance(value, str):
+            raise InputError(f"query {name!r}: answers has {value!r}; an answer is a string")
+    return tuple(values)
+
+
+def listed(name: str, field: str, values: Any) -> list[Any]:
+    """A list of what must be a list."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InputError(f"query {name!r}: {field} is {values!r}; it must be a list")
+    return list(values)
+
+
+def _passages(name: str, field: str, values: Sequence[int]) -> Passages:
+    found = listed(name, field, values)
+    for value in found:
+        if not _is_integer(value) or value < 0:
+            raise InputError(f"query {name!r}: {field} has {value!r}; passage ids are integers, at least 0")
+    passages = tuple(int(value) for value in found)
+    if len(set(passages)) != len(passages):
+        raise InputError(f"query {name!r}: {field} {list(passages)} repeats a passage; each is listed once")
+    return passages
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "test") -> Qrels:
+    """Read judgements from a file or folder; the suffix and the first line say which kind it is.
+
+    - ``.jsonl``: an object a line with "id" and "gold" (see :meth:`Qrels.from_records`); passages are
+      named by strings or by integers, and 7 is the same passage as "7".
+    - a folder: BEIR's ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
+    - a file whose first line is ``query-id  corpus-id  score``: such a table by itself.
+    - any other file: TREC qrels, ``query iteration passage grade``, separated by white space. The
+      iteration is not used.
+
+    Grades above 0 are relevant. A query whose grades are all 0 or less is kept, with no gold passage.
+
+    Parameters
+    ----------
+    path : path
+    names : PassageNames
+        Numbers the passages; :func:`read_run` with the same names reads runs for these judgements.
+    split : str
+        Which table of a BEIR folder.
+
+    Returns
+    -------
+    Qrels
+        In the order in which the queries are first named.
+
+    Raises
+    ------
+    FormatError
+        A line that is not what the format says, a pair that is judged twice, a BEIR table that names a
+        query or passage that the folder does not have; the message names file and line.
+    InputError
+        A folder without the table of that split.
+    OSError
+        The file cannot be read.
+
+    References
+    ----------
+    TREC's formats: https://trec.nist.gov/data/qrels_eng/. BEIR: Thakur et al., NeurIPS (2021).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from hopfuse.evaluate import PassageNames, read_qrels
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "qrels.txt")
+    ...     _ = path.write_text("q1 0 docA 2\\nq1 0 docB 0\\nq2 0 docB 1\\n")
+    ...     qrels = read_qrels(path, PassageNames())
+    >>> qrels.ids, qrels.gold, qrels.grades
+    (('q1', 'q2'), ((0,), (1,)), ((2,), (1,)))
+    """
+    file = read_qrels_file(path, split=split)
+    for passage, title in file.titles.items():
+        names.set_title(passage, title)
+    rows = []
+    for where, record in file.rows:
+        row = {**record, "gold": list(map(names.number, record["gold"]))}
+        row["last_hop"] = list(map(names.number, record.get("last_hop", ())))
+        row["hops"] = [list(map(names.number, hop)) for hop in record.get("hops", ())]
+        try:
+            Qrels.from_records([row])
+        except InputError as error:
+            raise FormatError(f"{where}: {error}") from error
+        rows.append(row)
+    return Qrels.from_records(rows)
+
+
+def query_rows(rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_], count: int) -> NDArray[np.int64]:
+    """Return the positions that ``rows`` selects among ``count`` queries: positions, or a mask."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (count,):
+        return np.flatnonzero(given)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise InputError(f"rows is {rows!r}; give positions of queries, or a mask of shape ({count},)")
+    if given.size and not (given.min() >= 0 and given.max() < count):
+        raise InputError(f"rows are {given.min()} .. {given.max()}; there are the queries 0 .. {count - 1}")
+    return given.astype(np.int64)

@@ -1,11 +1,14 @@
-"""Choosing among options on one half of the queries, and saying on the other how good the choice is."""
+"""Choose options on one half of the queries and report them on the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import md5
 from itertools import product
-from typing import Any, TypeVar
+from math import isfinite
+from numbers import Real
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +17,116 @@ from ..errors import InputError
 from ..types import Hits
 from .comparison import Comparison, compare
 from .evaluation import Estimate, summarise
-from .holm import holm
 from .metric_names import Metric, parse_metric
 from .metrics import Values
-from .option_values import plain, plain_options
 from .qrels import Qrels
-from .run import Run
-from .split import split_rows
+from .runs import Run
+from .significance import holm
+
+SPLITS = ("tune", "test", "all")
+
+
+def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
+    """True for the queries of the test half, False for those of the tune half.
+
+    A query is in the test half where the MD5 of its id in UTF-8 is odd. So it depends on the id alone:
+    not on the order of the queries, nor on which others there are, nor on a seed.
+
+    Parameters
+    ----------
+    ids : iterable of str, B entries
+
+    Returns
+    -------
+    ndarray of bool, shape (B,)
+        About half of them True.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import in_test_half
+    >>> in_test_half(["q1", "q2", "q3", "q4"])
+    array([False,  True,  True, False])
+    """
+    odd = (md5(query.encode(), usedforsecurity=False).digest()[-1] % 2 == 1 for query in ids)
+    return np.fromiter(odd, bool)
+
+
+def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
+    """Positions of the queries of one half, or of all of them.
+
+    Parameters
+    ----------
+    qrels : Qrels
+    split : "tune", "test" or "all"
+
+    Raises
+    ------
+    InputError
+        Another name, or a half that has no query.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import Qrels, split_rows
+    >>> split_rows(Qrels(["q1", "q2", "q3"], [[1], [2], [3]]), "test")
+    array([1, 2])
+    """
+    if split not in SPLITS:
+        raise InputError(f"split is {split!r}; allowed: {', '.join(SPLITS)}")
+    test = in_test_half(qrels.ids)
+    rows = np.arange(len(qrels)) if split == "all" else np.flatnonzero(test == (split == "test"))
+    if rows.size == 0:
+        raise InputError(f"none of the {len(qrels)} queries is in the {split} half; evaluate more queries, or all")
+    return rows
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """True for a finite real number that is not a bool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_number(0.5), is_number(np.int64(3)), is_number("auto"), is_number(True), is_number(None)
+    (True, True, False, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+
+
+def as_number(value: float) -> int | float:
+    """A number as an int or a float.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_number(np.int64(3)), as_number(np.float32(0.5))
+    (3, 0.5)
+    """
+    bare = plain(value)
+    return bare if isinstance(bare, int) else float(bare)
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value that it is; anything else as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain(np.float64(0.5)), plain("auto")
+    (0.5, 'auto')
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with plain values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_options({"method": "rrf", "pool": np.int64(30)})
+    {'method': 'rrf', 'pool': 30}
+    """
+    return {name: plain(value) for name, value in options.items()}
+
 
 Options = Mapping[str, Any]
 MakeRun = Callable[[Options, NDArray[np.int64]], Hits | Run]
@@ -51,7 +157,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What :func:`sweep` returns.
+    """Results of :func:`sweep`.
 
     Attributes
     ----------
@@ -84,7 +190,7 @@ class Sweep:
 
     def __str__(self) -> str:
         tuned, tested = self.tune[0].estimate.n, self.test[0].estimate
-        chosen = f"{written_options(self.selected.options)}, of {len(self.tune)} on {tuned} tune queries"
+        chosen = f"{options_text(self.selected.options)}, of {len(self.tune)} on {tuned} tune queries"
         baseline = f"{100 * tested.mean:.1f} on {tested.n} test queries"
         if len(self.test) == 1:
             return f"{self.metric}: the baseline was selected ({chosen}); {baseline}"
@@ -185,7 +291,7 @@ def _run(
         run = make_run(options, rows)
         values = metric.per_query(run, qrels.take(rows))
     except InputError as error:
-        raise InputError(f"options {written_options(options)}, {metric.name}: {error}") from error
+        raise InputError(f"options {options_text(options)}, {metric.name}: {error}") from error
     if np.isnan(values).all():
         raise InputError(f"{metric.name} judges none of the {rows.size} queries of one half; give more queries")
     return run, values
@@ -200,12 +306,12 @@ def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric
     return tuple(Trial(*row) for row in zip(options, estimates, comparisons, strict=True))
 
 
-def written_options(options: Options) -> str:
+def options_text(options: Options) -> str:
     """Options in one line.
 
     Examples
     --------
-    >>> written_options({"method": "rrf", "pool": 30})
+    >>> options_text({"method": "rrf", "pool": 30})
     "method='rrf', pool=30"
     """
     return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options"

@@ -1,4 +1,4 @@
-"""Where the gold passages of a query stand in each run."""
+"""The ranks of a query's gold passages in each run."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .evaluation import Evaluation
-from .passage_names import PassageNames
+from .passages import PassageNames
 from .qrels import Qrels
-from .ranks import gold_ranks
-from .run import Run
+from .runs import Run, gold_ranks
 
 
 def query_trace(
-    row: int, runs: Mapping[str, Run], qrels: Qrels, names: PassageNames, *, first: int = 3
+    row: int, qrels: Qrels, runs: Mapping[str, Run], names: PassageNames, *, first: int = 3
 ) -> dict[str, Any]:
-    """What each run did with one query, as plain data for JSON.
+    """Return what each run did with one query, as plain data for JSON.
 
     Parameters
     ----------
     row : int
         The query's position.
-    runs : mapping of str to Run
     qrels : Qrels
+    runs : mapping of str to Run
     names : PassageNames
         The names that runs and judgements were read with.
     first : int
@@ -42,7 +41,7 @@ def query_trace(
     >>> from hopfuse.evaluate import PassageNames, Qrels, Run, query_trace
     >>> names = PassageNames()
     >>> qrels = Qrels(["q1"], [[names.number("doc")]], questions=["Who?"])
-    >>> made = query_trace(0, {"graph": Run(hf.Hits([[0]], [[0.5]]))}, qrels, names)
+    >>> made = query_trace(0, qrels, {"graph": Run(hf.Hits([[0]], [[0.5]]))}, names)
     >>> made["gold"]
     [{'id': 'doc', 'title': None, 'hop': None, 'runs': {'graph': {'rank': 1, 'score': 0.5}}}]
     """
@@ -77,9 +76,9 @@ def query_trace(
 
 
 def traces(
-    queries: Iterable[str], runs: Mapping[str, Run], qrels: Qrels, names: PassageNames
+    queries: Iterable[str], qrels: Qrels, runs: Mapping[str, Run], names: PassageNames
 ) -> dict[str, dict[str, Any]]:
-    """:func:`query_trace` of some queries, by id.
+    """Return :func:`query_trace` of some queries, by id.
 
     Examples
     --------
@@ -87,22 +86,22 @@ def traces(
     >>> from hopfuse.evaluate import PassageNames, Qrels, Run, traces
     >>> names = PassageNames()
     >>> qrels = Qrels(["q1", "q2"], [[names.number("doc")], []])
-    >>> list(traces(["q2"], {"graph": Run(hf.Hits([[0], [0]], [[0.5], [0.5]]))}, qrels, names))
+    >>> list(traces(["q2"], qrels, {"graph": Run(hf.Hits([[0], [0]], [[0.5], [0.5]]))}, names))
     ['q2']
     """
     place = {query: row for row, query in enumerate(qrels.ids)}
-    return {query: query_trace(place[query], runs, qrels, names) for query in queries}
+    return {query: query_trace(place[query], qrels, runs, names) for query in queries}
 
 
-def decided(evaluation: Evaluation) -> tuple[str, ...]:
-    """Queries that some run won or lost against the baseline under some metric, in order; none without a baseline.
+def differing_queries(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return the queries that some run won or lost against the baseline under some metric, in order.
 
     Examples
     --------
     >>> import hopfuse as hf
-    >>> from hopfuse.evaluate import Qrels, evaluate
+    >>> from hopfuse.evaluate import Qrels, differing_queries, evaluate
     >>> one, two = hf.Hits([[1], [2]], [[1.0], [1.0]]), hf.Hits([[1], [3]], [[1.0], [1.0]])
-    >>> decided(evaluate({"a": one, "b": two}, Qrels(["x", "y"], [[1], [2]]), ["hit@1"], baseline="a"))
+    >>> differing_queries(evaluate(Qrels(["x", "y"], [[1], [2]]), {"a": one, "b": two}, ["hit@1"], baseline="a"))
     ('y',)
     """
     if evaluation.baseline is None:

@@ -1,4 +1,4 @@
-"""Unicode folding that remembers where every folded character came from."""
+"""Fold Unicode, and remember where every folded character came from."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Folded(NamedTuple):
 
 
 def fold(text: str, case_sensitive: bool) -> str:
-    """NFKC, and with ``case_sensitive=False`` the full case folding of it, in NFKC again."""
+    """Return a text in NFKC, and with ``case_sensitive=False`` the full case folding of it, in NFKC again."""
     text = unicodedata.normalize("NFKC", text)
     return text if case_sensitive else unicodedata.normalize("NFKC", text.casefold())
 
 
 def fold_with_offsets(text: str, case_sensitive: bool) -> Folded:
-    """The same folding, segment by segment."""
+    """Fold in the same way, segment by segment, with offsets."""
     if text.isascii():
         return Folded(text if case_sensitive else text.lower(), range(len(text)), range(1, len(text) + 1))
     pieces: list[str] = []
@@ -45,7 +45,7 @@ def fold_with_offsets(text: str, case_sensitive: bool) -> Folded:
 
 
 def in_word(folded: str, at: int) -> bool:
-    """Whether the character at a position, or the one that its mark belongs to, is part of a word."""
+    """Return whether the character at a position, or the one that its mark belongs to, is part of a word."""
     while at > 0 and unicodedata.category(folded[at])[0] == "M":
         at -= 1
     return folded[at].isalnum() or folded[at] == "_"
@@ -62,7 +62,7 @@ def _segments(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=1 << 16)
 def _attaches(character: str) -> bool:
-    """Whether normalization may merge or reorder a character with the one before it."""
+    """Return whether normalization may merge or reorder a character with the one before it."""
     if character < "\u0300":
         return False
     first = unicodedata.normalize("NFKD", character)[0]

@@ -1,4 +1,4 @@
-"""Abbreviations that a text explains: "the International Monetary Fund (IMF)"."""
+"""Find abbreviations that a text explains: "the International Monetary Fund (IMF)"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from ..errors import InputError
+from .._validation import checked_texts
 
 WINDOW = 500  # characters before a parenthesis that are read: a long form has 15 words at most
 _PARENTHESES = re.compile(r"\(([^()]{2,})\)")
@@ -15,7 +15,7 @@ _WORD = re.compile(r"\S+")
 
 
 def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Short forms and the long forms that stand before them, by the algorithm of Schwartz and Hearst.
+    """Return short forms and the long forms that stand before them, by the algorithm of Schwartz and Hearst.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     Raises
     ------
     InputError
-        One text instead of several.
+        One text instead of several, or what is no text.
 
     References
     ----------
@@ -49,10 +49,8 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     >>> abbreviations(["She led the International Monetary Fund (IMF) (2011)."])
     {('IMF', 'International Monetary Fund'): 1}
     """
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(f"texts is one {type(texts).__name__}; pass a list of strings: [text]")
     found: Counter[tuple[str, str]] = Counter()
-    for text in texts:
+    for text in checked_texts(texts):
         found.update(pair for match in _PARENTHESES.finditer(text) if (pair := _explained(text, match)))
     return dict(found)
 
@@ -76,7 +74,7 @@ def _is_short(form: str) -> bool:
 
 
 def _long_form(short: str, before: str) -> str | None:
-    """The shortest end of ``before`` that has the short form's characters in their order."""
+    """Return the shortest end of ``before`` that has the short form's characters in their order."""
     words = list(_WORD.finditer(before))[-min(len(short) + 5, 2 * len(short)) :]
     if not words:
         return None

@@ -1,11 +1,11 @@
-"""One entity for the names that differ in writing alone."""
+"""Give one number to names that differ in writing alone, and one label to what is labelled at several places."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 
 from ._folding import fold
@@ -22,7 +22,7 @@ _MINUS = frozenset("-−")
 
 
 def canonical_key(name: str) -> str:
-    """What names of one entity share: letters and digits, whatever their case, punctuation and leading article.
+    """Return what names of one entity share: letters and digits, whatever their case, punctuation and leading article.
 
     Returns
     -------
@@ -60,7 +60,7 @@ class NameTable:
         return len(self._surfaces)
 
     def add(self, name: str) -> int:
-        """The number of a name, which is counted."""
+        """Return the number of a name, and count it."""
         surface = " ".join(name.split())
         number = self._number.setdefault(canonical_key(surface), len(self._surfaces))
         if number == len(self._surfaces):
@@ -69,9 +69,35 @@ class NameTable:
         return number
 
     def names(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """For each number its most frequent writing (the first seen of equally frequent ones), and the others."""
+        """Return each number's most frequent writing (the first seen of equally frequent ones), and the others."""
         ordered = [tuple(_by_frequency(counts)) for counts in self._surfaces]
         return tuple(row[0] for row in ordered), tuple(row[1:] for row in ordered)
+
+
+class Labels:
+    """Labels that are given to the same thing at several places.
+
+    Examples
+    --------
+    >>> labels = Labels()
+    >>> for label in ("ORG", "PERSON", "", "", "", "PERSON"):
+    ...     labels.add("Ada", label)
+    >>> labels.of("Ada"), labels.of("Bob")
+    ('PERSON', '')
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[Hashable, Counter[str]] = {}
+
+    def add(self, key: Hashable, label: str) -> None:
+        """Count a label; a blank one is none."""
+        if label.strip():
+            self._counts.setdefault(key, Counter())[label] += 1
+
+    def of(self, key: Hashable) -> str:
+        """Return the label that is given most often, of equally frequent ones the first; ``""`` where there is none."""
+        counts = self._counts.get(key)
+        return "" if counts is None else counts.most_common(1)[0][0]
 
 
 def _by_frequency(counts: Counter[str]) -> Iterable[str]:
@@ -79,7 +105,7 @@ def _by_frequency(counts: Counter[str]) -> Iterable[str]:
 
 
 def _spaced(folded: str) -> str:
-    """A space for each character that separates words."""
+    """Put a space for each character that separates words."""
     return "".join(" " if _is_separator(folded, at) else character for at, character in enumerate(folded))
 
 
@@ -97,7 +123,7 @@ def _is_separator(text: str, at: int) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _separates(character: str) -> bool:
-    """Punctuation, spaces, and the signs that serve as such."""
+    """Return whether a character is punctuation, a space, or a sign that serves as such."""
     if character in _TELLING:
         return False
     return unicodedata.category(character)[0] in "PZ" or character.isspace() or character in "|~`´<>=^−"

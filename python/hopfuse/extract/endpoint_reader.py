@@ -1,4 +1,4 @@
-"""Entities and facts of plain passages, by a language model."""
+"""Read entities and facts of plain passages by a language model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..connect import ChatEndpoint
 from ..errors import InputError
-from .extraction import Extraction, well_formed
-from .passages import Passage, Progress, listed_passages
+from ..llm import ChatEndpoint
+from .extraction import Extraction, Passage, Progress, listed_passages, well_formed
 
 PROMPTS = Path(__file__).with_name("prompts")
 #: The files of prompts, and what each needs to hold.
@@ -27,7 +26,7 @@ def _answer_with(name: str, rows: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {name: whole}, "required": [name], "additionalProperties": False}
 
 
-ENTITY_SCHEMA, TRIPLE_SCHEMA = _answer_with("entities", {"type": "string"}), _answer_with("triples", _TEXTS)
+SCHEMAS = {"entities": _answer_with("entities", {"type": "string"}), "triples": _answer_with("triples", _TEXTS)}
 
 
 class EndpointReader:
@@ -53,7 +52,7 @@ class EndpointReader:
 
     Examples
     --------
-    >>> from hopfuse.connect import ChatEndpoint
+    >>> from hopfuse.llm import ChatEndpoint
     >>> from hopfuse.extract import EndpointReader
     >>> EndpointReader(ChatEndpoint("http://localhost:8000/v1", model="qwen3"))
     EndpointReader(ChatEndpoint('http://localhost:8000/v1/', model='qwen3'))
@@ -61,13 +60,13 @@ class EndpointReader:
 
     def __init__(self, endpoint: ChatEndpoint, *, prompts: str | PathLike[str] | None = None) -> None:
         if not isinstance(endpoint, ChatEndpoint):
-            raise InputError(f"endpoint is a {type(endpoint).__name__}; make it a hopfuse.connect.ChatEndpoint")
+            raise InputError(f"endpoint is a {type(endpoint).__name__}; make it a hopfuse.llm.ChatEndpoint")
         folder = PROMPTS if prompts is None else _folder(prompts)
         self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
         self._endpoint = endpoint
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
-        """Entities and facts of each passage.
+        """Return entities and facts of each passage.
 
         Parameters
         ----------
@@ -86,22 +85,22 @@ class EndpointReader:
         InputError
             What is no table of passages.
         EndpointError
-            See :meth:`hopfuse.connect.ChatEndpoint.ask`; it names the step and the passage.
+            See :meth:`hopfuse.llm.ChatEndpoint.ask`; it names the step and the passage.
         """
         listed = listed_passages(passages)
-        named = [row["entities"] for row in self._asked(listed, None, progress)]
-        stated = [row["triples"] for row in self._asked(listed, named, progress)]
+        prompts = [_filled(self._entities, passage, ()) for passage in listed]
+        named = self._asked("entities", prompts, listed, progress, 0)
+        prompts = [_filled(self._triples, *row) for row in zip(listed, named, strict=True)]
+        stated = self._asked("triples", prompts, listed, progress, len(listed))
         return [_extraction(*row) for row in zip(listed, named, stated, strict=True)]
 
-    def _asked(self, passages: list[Passage], named: list[Any] | None, progress: Progress | None) -> list[Any]:
-        """The first step, or, once entities are known, the second."""
-        before, total = (0 if named is None else len(passages)), 2 * len(passages)
-        step = None if progress is None else lambda done, _: progress(before + done, total)
-        if named is None:
-            prompts = [_filled(self._entities, passage, ()) for passage in passages]
-            return self._endpoint.ask(prompts, ENTITY_SCHEMA, progress=step, names=_names("entities", passages))
-        prompts = [_filled(self._triples, *row) for row in zip(passages, named, strict=True)]
-        return self._endpoint.ask(prompts, TRIPLE_SCHEMA, progress=step, names=_names("triples", passages))
+    def _asked(
+        self, step: str, prompts: list[str], passages: list[Passage], progress: Progress | None, before: int
+    ) -> list[list[Any]]:
+        """Ask one step of every passage; ``before`` prompts were answered before."""
+        told = None if progress is None else lambda done, _: progress(before + done, 2 * len(passages))
+        names = [f"{step} of passage {passage.id!r}" for passage in passages]
+        return [row[step] for row in self._endpoint.ask(prompts, SCHEMAS[step], progress=told, names=names)]
 
     def __repr__(self) -> str:
         return f"EndpointReader({self._endpoint!r})"
@@ -114,13 +113,9 @@ def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extr
 
 
 def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:
-    """The prompt of a passage; braces in the passage's own words stay."""
+    """Return the prompt of a passage; braces in the passage's own words stay."""
     words = {**passage._asdict(), "entities": json.dumps(list(entities), ensure_ascii=False)}
     return _PLACE.sub(lambda place: words[place[1]], prompt)
-
-
-def _names(step: str, passages: Sequence[Passage]) -> list[str]:
-    return [f"{step} of passage {passage.id!r}" for passage in passages]
 
 
 def _folder(prompts: Any) -> Path:

@@ -1,14 +1,26 @@
-"""What was read in a passage: its entities, and facts among them."""
+"""Passages, and what was read in them: entities, and facts among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
+from ..index.build import PASSAGES
+from ..io.readers import read_table
+from ..io.tables import row_ids, texts
 
 Triple = tuple[str, str, str]
+Progress = Callable[[int, int], None]
+
+
+class Passage(NamedTuple):
+    """A text, what it is called, and what it is told apart by."""
+
+    id: str
+    title: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -76,15 +88,41 @@ class Extraction:
 
 
 def is_triple(row: Any) -> bool:
-    """Three texts, none of them blank."""
+    """Return whether a row is three texts, none of them blank."""
     three = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3
     return three and all(isinstance(name, str) and name.strip() for name in row)
 
 
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
-    """The triples among what a language model wrote, and how many rows are none."""
+    """Return the triples among what a language model wrote, and how many rows are none."""
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise InputError(f"triples are a {type(rows).__name__}; they must be a list of [head, relation, tail]")
     listed = list(rows)
     kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
     return kept, len(listed) - len(kept)
+
+
+class Reader(Protocol):
+    """Anything that finds entities and facts in passages."""
+
+    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+        """Return an extraction for each passage, in their order."""
+        ...
+
+
+def listed_passages(source: Any) -> list[Passage]:
+    """Return the rows of a path, an Arrow table or mappings, as :meth:`hopfuse.Index.build` takes passages.
+
+    Raises
+    ------
+    InputError
+        What is no such table, an id twice, a text that is no string.
+
+    Examples
+    --------
+    >>> listed_passages([{"text": "Ada wrote notes."}])
+    [Passage(id='0', title='', text='Ada wrote notes.')]
+    """
+    table = read_table(source, PASSAGES)
+    rows = zip(row_ids(table), texts(table, "title", default=""), texts(table, "text"), strict=True)
+    return [Passage(str(id), title, text) for id, title, text in rows]

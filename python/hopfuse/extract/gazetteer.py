@@ -1,4 +1,4 @@
-"""Entity mentions by exact lookup of known names."""
+"""Find entity mentions by exact lookup of known names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
+from .._validation import checked_texts, positive
 from ..errors import InputError, MissingExtraError
 from ._folding import Folded, fold, fold_with_offsets, in_word
 
@@ -89,8 +90,7 @@ class Gazetteer:
         min_length: int = 2,
         case_sensitive: bool = False,
     ) -> None:
-        if isinstance(min_length, bool) or not isinstance(min_length, int) or min_length < 1:
-            raise InputError(f"min_length is {min_length!r}; it must be an integer, at least 1")
+        positive(min_length, "min_length")
         self._case_sensitive = case_sensitive
         skipped: list[tuple[int, str]] = []
         table: dict[str, dict[int, Kind]] = {}
@@ -108,14 +108,14 @@ class Gazetteer:
         self._automaton = _automaton(table)
 
     def __len__(self) -> int:
-        """The number of different surfaces that are looked for."""
+        """Return the number of different surfaces that are looked for."""
         return len(self._lengths)
 
     def __repr__(self) -> str:
         return f"Gazetteer(surfaces={len(self)}, skipped={len(self.skipped)}, case_sensitive={self._case_sensitive})"
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
-        """The mentions in each text.
+        """Return the mentions in each text.
 
         Parameters
         ----------
@@ -140,13 +140,9 @@ class Gazetteer:
         >>> [[(m.entity, m.kind) for m in found] for found in gazetteer.match(["mercury", "none"])]
         [[(0, 'exact'), (1, 'alias'), (2, 'exact')], []]
         """
-        if isinstance(texts, str) or not isinstance(texts, Iterable):
-            raise InputError(f"texts is one {type(texts).__name__}; pass a list of strings: [text]")
-        return [self._mentions(at, text) for at, text in enumerate(texts)]
+        return [self._mentions(text) for text in checked_texts(texts)]
 
-    def _mentions(self, at: int, text: str) -> list[Match]:
-        if not isinstance(text, str):
-            raise InputError(f"texts[{at}] is a {type(text).__name__}; every text must be a string")
+    def _mentions(self, text: str) -> list[Match]:
         if not text or not self._lengths:
             return []
         spans = _longest(self._candidates(fold_with_offsets(text, self._case_sensitive)), len(text))
@@ -157,7 +153,7 @@ class Gazetteer:
         ]
 
     def _candidates(self, folded: Folded) -> list[tuple[int, int, int]]:
-        """(start, end, surface) of every occurrence between word boundaries, in original offsets."""
+        """Return (start, end, surface) of every occurrence between word boundaries, in original offsets."""
         found = []
         for last, surface in self._automaton.iter(folded.text):
             first = last - self._lengths[surface] + 1
@@ -168,7 +164,7 @@ class Gazetteer:
 
 
 def _surfaces(names: Sequence[str], aliases: Mapping[int, Iterable[str]]) -> Iterable[tuple[int, str, Kind]]:
-    """Every (entity, surface, kind), names first."""
+    """Yield every (entity, surface, kind), names first."""
     if isinstance(names, str):
         raise InputError("names is one str; pass a list of strings: [name]")
     for entity, name in enumerate(names):
@@ -205,7 +201,7 @@ def _splits_word(folded: str, cut: int) -> bool:
 
 
 def _longest(spans: list[tuple[int, int, int]], length: int) -> list[tuple[int, int, int]]:
-    """Spans that do not overlap, by offset: the longest first claim their place, then the leftmost."""
+    """Return spans that do not overlap, by offset: the longest first claim their place, then the leftmost."""
     taken = bytearray(length)
     kept = []
     for start, end, surface in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):

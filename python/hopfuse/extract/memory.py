@@ -1,4 +1,4 @@
-"""A memory: passages, entities and the facts that join them, as a typed graph."""
+"""Put passages, entities and the facts that join them together as a memory, a typed graph."""
 
 from __future__ import annotations
 
@@ -15,41 +15,17 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index
 from ..types import Facts, Graph
-from ._labels import Labels
-from .canonical import NameTable, canonical_key
+from .canonical import Labels, NameTable, canonical_key
 from .extraction import Extraction
+from .facts import Fact, FactConflict, resolve_conflicts
 from .relations import Predicates
-from .settling import Settled, settle
 
 CONTEXT, SYNONYM = "context", "synonym"
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A fact that some passages state.
-
-    Attributes
-    ----------
-    head, tail : int
-        Entities.
-    relation : str
-        As it is most often written.
-    family : str
-        Of its predicate; the type of its edge.
-    passages : tuple of int
-        Those that state it, ascending.
-    """
-
-    head: int
-    relation: str
-    tail: int
-    family: str
-    passages: tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Memory:
-    """What :func:`build_memory` makes of extractions.
+    """Passages with their entities and facts, as :func:`build_memory` makes them.
 
     Attributes
     ----------
@@ -62,7 +38,7 @@ class Memory:
         (passage, entity), ascending, each once: the entries of the incidence matrix B.
     facts : tuple of Fact
         Each once, in the order in which they are first stated.
-    settled : tuple of Settled
+    conflicts : tuple of FactConflict
         Where passages disagree about a functional predicate: what was kept, and what was dropped.
     left_out : mapping of str to int
         How many stated facts make no edge: ``"malformed"``, ``"generic"`` predicates, ``"loop"`` (from an entity to
@@ -79,7 +55,7 @@ class Memory:
     aliases: tuple[tuple[str, ...], ...]
     mentions: NDArray[np.int64]
     facts: tuple[Fact, ...]
-    settled: tuple[Settled, ...]
+    conflicts: tuple[FactConflict, ...]
     left_out: dict[str, int] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
 
@@ -101,7 +77,7 @@ class Memory:
     def graph(
         self, synonyms: Iterable[Sequence[int]] | NDArray[np.int64] = (), similarities: Sequence[float] | None = None
     ) -> Graph:
-        """The undirected graph: nodes 0 .. P-1 are the passages, P .. P+E-1 the entities.
+        """Return the undirected graph: nodes 0 .. P-1 are the passages, P .. P+E-1 the entities.
 
         Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1), the family of each fact
         (weight: the passages that state facts of it between the two), ``"synonym"``.
@@ -149,7 +125,7 @@ class Memory:
         )
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
-        """An index of the passages, entities, aliases, graph and facts.
+        """Return an index of the passages, entities, aliases, graph and facts.
 
         Parameters
         ----------
@@ -170,7 +146,7 @@ class Memory:
         )
 
     def abbreviated(self, forms: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
-        """Pairs of entities whose names are a short form, its long form, or one with the other in parentheses.
+        """Return pairs of entities whose names are a short form, its long form, or one with the other in parentheses.
 
         Parameters
         ----------
@@ -194,11 +170,11 @@ class Memory:
 
     def __repr__(self) -> str:
         counts = f"passages={len(self.ids)}, entities={len(self.entities)}, facts={len(self.facts)}"
-        return f"Memory({counts}, settled={len(self.settled)})"
+        return f"Memory({counts}, conflicts={len(self.conflicts)})"
 
 
 def _checked_pairs(given: Any) -> NDArray[np.int64]:
-    """(S, 2): two entities each, no pair twice."""
+    """Return pairs as (S, 2): two entities each, no pair twice."""
     pairs = _numbers(given, "synonyms")
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
@@ -254,7 +230,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     ...     Extraction("b", "London", "...", ("london",), (("ada lovelace", "born in", "London"),)),
     ... ])
     >>> memory, memory.aliases[1], memory.specificity.round(2).tolist()
-    (Memory(passages=2, entities=2, facts=1, settled=0), ('london',), [0.33, 0.33])
+    (Memory(passages=2, entities=2, facts=1, conflicts=0), ('london',), [0.33, 0.33])
     >>> memory.facts[0].family, memory.facts[0].passages
     ('birth', (0, 1))
     """
@@ -288,8 +264,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
             passages = stated.setdefault((a, key, b), [])
             if not passages or passages[-1] != passage:
                 passages.append(passage)
-    kept, settled = settle(stated, predicates.is_functional)
-    left_out["outvoted"] = sum(len(passages) for one in settled for passages in one.dropped.values())
+    kept, conflicts = resolve_conflicts(stated, predicates.is_functional)
+    left_out["outvoted"] = sum(len(passages) for one in conflicts for passages in one.dropped.values())
     facts = []
     for (a, key, b), passages in kept.items():
         written = writings[key].most_common(1)[0][0]
@@ -299,4 +275,4 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     ids, titles, texts = columns if read else ((), (), ())
     pairs = np.array(sorted(mentions), np.int64).reshape(-1, 2)
     kinds = tuple(labels.of(entity) for entity in range(len(names)))
-    return Memory(ids, titles, texts, names, aliases, pairs, tuple(facts), settled, dict(left_out), kinds)
+    return Memory(ids, titles, texts, names, aliases, pairs, tuple(facts), conflicts, dict(left_out), kinds)

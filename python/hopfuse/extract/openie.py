@@ -1,15 +1,14 @@
-"""Passages whose entities and triples were extracted already: OpenIE files."""
+"""Read passages whose entities and triples were extracted already: OpenIE files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..evaluate.json_lines import json_objects
+from ..io.json_lines import json_objects, parse_json
 from .extraction import Extraction, well_formed
 
 
@@ -72,7 +71,7 @@ def read_openie(path: str | PathLike[str], passages: str | PathLike[str] | None 
 
 def _documents(file: Path) -> list[Extraction]:
     try:
-        whole = json.loads(file.read_text(encoding="utf-8-sig"))
+        whole = parse_json(file.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is not JSON: {error!r}") from None
     documents = whole.get("docs") if isinstance(whole, dict) else None
@@ -95,11 +94,11 @@ def _documents(file: Path) -> list[Extraction]:
 
 def _joined(file: Path, passages: Path) -> list[Extraction]:
     extracted: dict[str, Mapping[str, Any]] = {}
-    for line, row in _lines(file, ("id", "entities", "triples")):
+    for line, row in json_objects(file, ("id", "entities", "triples")):
         if extracted.setdefault(str(row["id"]), row) is not row:
             raise InputError(f"{file}, line {line}: id {row['id']!r} is there already; it must be distinct")
     found = []
-    for line, row in _lines(passages, ("id", "text")):
+    for line, row in json_objects(passages, ("id", "text")):
         read = extracted.get(str(row["id"]), {"entities": (), "triples": ()})
         try:
             triples, malformed = well_formed(read["triples"])
@@ -114,12 +113,8 @@ def _joined(file: Path, passages: Path) -> list[Extraction]:
     return found
 
 
-def _lines(file: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[str, Any]]]:
-    return list(json_objects(file, needed))
-
-
 def _names(entities: Any) -> tuple[str, ...]:
-    """Names of some letters; language models give empty ones at times."""
+    """Drop empty names, which language models give at times."""
     if not isinstance(entities, list | tuple):
         raise InputError(f"entities are a {type(entities).__name__}; they must be a list of names")
     return tuple(name for name in entities if not isinstance(name, str) or name.strip())

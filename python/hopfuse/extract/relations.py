@@ -1,4 +1,4 @@
-"""Predicates: families of them, those that say nothing, and those that have one value."""
+"""Know predicates: their families, those that say nothing, and those that have one value."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ FUNCTIONAL: frozenset[str] = frozenset(
 
 
 class Predicates:
-    """What is known of predicates; all of it may be given.
+    """Knowledge of predicates; all of it may be given.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Predicates:
         self._functional = {canonical_key(name) for name in functional}
 
     def family(self, relation: str) -> str:
-        """The family of a predicate."""
+        """Return the family of a predicate."""
         found = {self._family[word] for word in canonical_key(relation).split() if word in self._family}
         return min(found, key=self._rank.__getitem__, default=OTHER)
 

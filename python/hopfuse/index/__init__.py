@@ -3,6 +3,7 @@
 The file format is specified byte by byte in ``FORMAT.md`` beside this module.
 """
 
+from .encoder import EncoderInfo
 from .index import Index
 
-__all__ = ["Index"]
+__all__ = ["EncoderInfo", "Index"]

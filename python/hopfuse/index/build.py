@@ -1,25 +1,34 @@
-"""From what a user has to the sections of an index; everything is checked before anything is made."""
+"""Build the sections of an index from what a user gives; everything is checked before anything is made."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Graph, Incidence
-from ..types.graph import MAX_NODES
-from . import columns
+from ..io import tables
+from ..io.npy import read_npy
+from ..io.readers import read_table
+from ..io.tables import Spec
+from ..types import Corpus, Facts, Graph
+from ..types.facts import merged, numbered
+from ..types.graph import MAX_NODES, check_node_count
+from .columns import string_arrays
+from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .graph_check import check_graph, check_symmetry
-from .readers import existing_file, read_table
-from .strings import encode
-from .tables import Spec
+from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays
 
+STATEMENTS = Spec(
+    "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
+)
+#: What heads and tails of a table of facts are.
+FACT_ENDS = ("name", "node")
 PASSAGES = Spec("passages", ("text",), ("title", "id"), ("id", "text", "title"), others=True)
 ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)
 EDGES = Spec("graph", ("src", "dst"), ("type", "weight"), ("src", "dst", "type", "weight"), others=False)
@@ -27,40 +36,115 @@ EDGES = Spec("graph", ("src", "dst"), ("type", "weight"), ("src", "dst", "type",
 Arrays = dict[str, NDArray[Any]]
 
 
-def check_settings(metric: str, storage: str) -> None:
+class Parts(NamedTuple):
+    """The sections of an index, its settings, and the types that some sections were made from."""
+
+    arrays: Arrays
+    settings: Settings
+    made: dict[str, Any]
+
+
+def build_parts(
+    *,
+    passages: Any,
+    vectors: Any,
+    graph: Any,
+    entities: Any,
+    aliases: Any,
+    entity_vectors: Any,
+    facts: Any,
+    fact_ends: str,
+    encoder: Any,
+    metric: Any,
+    storage: Any,
+) -> Parts:
+    """Check and convert the arguments of :meth:`hopfuse.Index.build`."""
+    _check_options(metric, storage, fact_ends)
+    info = None if encoder is None else EncoderInfo.of(encoder)
+    arrays = _passage_arrays(passages)
+    num_passages = arrays["passage.length"].size
+    corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
+    names = _entity_names(entities)
+    own_graph = _load_graph(graph, num_passages, None if names is None else len(names))
+    if names is None:
+        names = [str(e) for e in range(0 if own_graph is None else own_graph.num_nodes - num_passages)]
+    entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
+    arrays |= _entity_arrays(names, aliases)
+    if corpus is not None:
+        arrays["passage.vectors"] = corpus.vectors
+    if entity_corpus is not None:
+        arrays["entity.vectors"] = entity_corpus.vectors
+    if info is not None:
+        check_encoder_dim(info, *(None if one is None else one.dim for one in (corpus, entity_corpus)))
+        arrays |= encoder_arrays(info)
+    if own_graph is not None:
+        arrays |= graph_arrays(own_graph, num_passages)
+    own_facts = _load_facts(facts, fact_ends, names, num_passages)
+    if own_facts is not None:
+        arrays |= fact_arrays(own_facts, num_passages, len(names))
+    settings = Settings(metric, storage, own_graph is not None and own_graph.directed)
+    made = {"graph": own_graph, "corpus": corpus, "entity_corpus": entity_corpus, "facts": own_facts, "encoder": info}
+    return Parts(arrays, settings, made)
+
+
+def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
+    """Return the rows of passages that :meth:`hopfuse.Index.from_texts` is given."""
+    if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
+        raise InputError(f"texts is a {type(texts).__name__}; give a list of strings, or of mappings with 'text'")
+    rows = [{"text": text} if isinstance(text, str) else text for text in texts]
+    for name, values in (("id", ids), ("title", titles)):
+        if values is None:
+            continue
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"{name}s is a {type(values).__name__}; give a list, one for each text")
+        listed = list(values)
+        if len(listed) != len(rows):
+            raise InputError(f"{name}s has {len(listed)} entries for {len(rows)} texts; give one for each")
+        for at, row in enumerate(rows):
+            if isinstance(row, Mapping):
+                if name in row:
+                    raise InputError(f"texts[{at}] has the {name} {row[name]!r} of its own; leave {name}s out")
+                rows[at] = {**row, name: listed[at]}
+    return rows
+
+
+def _check_options(metric: str, storage: str, fact_ends: str) -> None:
     """Refuse options before anything large is read."""
+    if fact_ends not in FACT_ENDS:
+        raise InputError(f"fact_ends is {fact_ends!r}; allowed: {', '.join(FACT_ENDS)}")
     if metric not in METRICS:
         raise InputError(f"metric is {metric!r}; allowed: {', '.join(METRICS)}")
     if storage not in STORAGES:
         raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
 
 
-def passage_arrays(passages: Any) -> Arrays:
-    """The sections ``passage.*`` that hold text."""
+def _passage_arrays(passages: Any) -> Arrays:
+    """Return the sections ``passage.*`` but for vectors."""
     table = read_table(passages, PASSAGES)
-    texts = columns.texts(table, "text")
+    texts, ids = tables.texts(table, "text"), tables.row_ids(table)
+    are_strings = bool(ids) and isinstance(ids[0], str)
     return {
-        **_strings("passage.id", columns.row_ids(table)),
-        **_strings("passage.title", columns.texts(table, "title", default="")),
-        **_strings("passage.text", texts),
+        **(string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}),  # type: ignore[arg-type]
+        **string_arrays("passage.title", tables.texts(table, "title", default="")),
+        **string_arrays("passage.text", texts),
         "passage.length": np.array([len(text.split()) for text in texts], np.int32),
     }
 
 
-def entity_names(entities: Any) -> list[str] | None:
-    """Names from a list of str or a table; None where there is nothing."""
+def _entity_names(entities: Any) -> list[str] | None:
+    """Return names from a list of str or a table; None where there is nothing."""
     if entities is None:
         return None
     if isinstance(entities, (list, tuple)) and all(isinstance(name, str) for name in entities):
         return list(entities)
-    return columns.texts(read_table(entities, ENTITIES), "name")
+    return tables.texts(read_table(entities, ENTITIES), "name")
 
 
 def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) -> Corpus | None:
-    """A corpus over an array or an .npy file of (rows, d) numbers."""
+    """Return a corpus over an array or an .npy file of (rows, d) numbers."""
     if vectors is None:
         return None
-    array = _read_npy(Path(vectors), what) if isinstance(vectors, (str, os.PathLike)) else vectors
+    array = _vectors_of(Path(vectors), what) if isinstance(vectors, (str, os.PathLike)) else vectors
     try:
         corpus = Corpus.from_array(array, metric=metric, storage=storage)
     except InputError as error:
@@ -70,8 +154,8 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
     return corpus
 
 
-def load_graph(graph: Any, num_passages: int, num_entities: int | None) -> Graph | None:
-    """The graph itself, checked, or one built from an edge table."""
+def _load_graph(graph: Any, num_passages: int, num_entities: int | None) -> Graph | None:
+    """Return the graph itself, checked, or one built from an edge table."""
     if graph is None:
         return None
     if not isinstance(graph, Graph):
@@ -86,58 +170,56 @@ def load_graph(graph: Any, num_passages: int, num_entities: int | None) -> Graph
     return graph
 
 
-def entity_arrays(names: list[str], aliases: Any) -> Arrays:
-    """The sections ``entity.*`` that hold text."""
+def _entity_arrays(names: list[str], aliases: Any) -> Arrays:
+    """Return the sections ``entity.*`` that hold text."""
     rows = _alias_rows(names, aliases)
     return {
-        **_strings("entity.name", names),
+        **string_arrays("entity.name", names),
         "entity.alias.rows": np.cumsum([0, *map(len, rows)], dtype=np.int64),
-        **_strings("entity.alias", [alias for row in rows for alias in row]),
+        **string_arrays("entity.alias", [alias for row in rows for alias in row]),
     }
 
 
-def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
-    """The sections ``graph.*``, and what is counted on the graph."""
-    mentioned = np.bincount(Incidence.from_graph(graph, num_passages).indices, minlength=graph.num_nodes)
-    return {
-        "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
-        **_strings("graph.type_name", graph.edge_type_names),
-        "graph.edge_count": np.bincount(graph.edges()[3], minlength=graph.num_edge_types).astype(np.int64),
-        **{f"graph.{name}": array for name, array in graph.to_arrays().items()},
-    }
+def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> Facts | None:
+    """Return the facts themselves, or those of a table whose ends are names of entities, or nodes of the graph."""
+    if facts is None or isinstance(facts, Facts):
+        if ends != "name":
+            raise InputError(
+                f"fact_ends is {ends!r}, which says what a table's heads and tails are; facts are no table"
+            )
+        return facts
+    table = read_table(facts, STATEMENTS)
+    passages = tables.integers(table, "passage", num_passages).tolist()
+    relations = tables.texts(table, "relation")
+    if ends == "node":
+        heads, tails = (_entities(table, name, num_passages, len(names)) for name in ("head", "tail"))
+        made = merged(zip(heads, relations, tails, passages, strict=True))
+    else:
+        written = zip(tables.texts(table, "head"), relations, tables.texts(table, "tail"), passages, strict=True)
+        made = merged(numbered(written, names, table.where))
+    return Facts(*made, num_entities=len(names), num_passages=num_passages)
 
 
-def settings_of(metric: str, storage: str, graph: Graph | None) -> Settings:
-    """What the header will say."""
-    return Settings(metric, storage, graph is not None and graph.directed)
-
-
-def _strings(name: str, values: Sequence[str]) -> Arrays:
-    offsets, data = encode(values, name)
-    return {f"{name}.offsets": offsets, f"{name}.bytes": data}
-
-
-def _read_npy(path: Path, what: str) -> NDArray[Any]:
+def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     if path.suffix.lower() != ".npy":
         raise InputError(f"{what} is the path {str(path)!r}; allowed: an array, or the path of an .npy file")
-    try:
-        array = np.load(existing_file(path, what), mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{what}: {path} cannot be read as an .npy array: {error}") from None
-    return np.asarray(array)
+    return read_npy(path, what)
 
 
 def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -> Graph:
     table = read_table(edges, EDGES)
     limit = MAX_NODES if num_entities is None else num_passages + num_entities
-    src, dst = columns.integers(table, "src", limit), columns.integers(table, "dst", limit)
-    weight, types = columns.weights(table, "weight"), columns.categories(table, "type")
-    largest = int(max(src.max(initial=-1), dst.max(initial=-1)))
+    src, dst = tables.integers(table, "src", limit), tables.integers(table, "dst", limit)
+    weight, types = tables.weights(table, "weight"), tables.categories(table, "type")
+    nodes = limit
+    if num_entities is None:
+        nodes = max(num_passages, int(max(src.max(initial=-1), dst.max(initial=-1))) + 1)
+        check_node_count(nodes - num_passages, src.size, f"node {nodes - 1} of {table.what}", "entities=", "entities")
     return Graph.from_edges(
         src,
         dst,
         weight,
-        num_nodes=max(num_passages, largest + 1) if num_entities is None else limit,
+        num_nodes=nodes,
         edge_type=None if types is None else types[0],
         edge_type_names=None if types is None else types[1],
     )
@@ -178,3 +260,12 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
 
 def _entity_index(key: Any) -> int:
     return -1 if isinstance(key, bool) or not isinstance(key, (int, np.integer)) else int(key)
+
+
+def _entities(table: tables.Table, name: str, num_passages: int, num_entities: int) -> list[int]:
+    nodes = tables.integers(table, name, num_passages + num_entities).tolist()
+    for at, node in enumerate(nodes):
+        if node < num_passages:
+            allowed = f"{num_passages} .. {num_passages + num_entities - 1}"
+            raise InputError(f"{table.where(at)} has {name} = {node}, a passage; it must be an entity's node {allowed}")
+    return [node - num_passages for node in nodes]

@@ -1,122 +1,199 @@
-"""Typed values from a table's columns; an error names the row that is wrong."""
+"""Columns that are read item by item: strings (UTF-8 bytes end to end, and int64 offsets), rows of them, integers."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+import codecs
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from .tables import Table
+from ..errors import FormatError, InputError
+from .sections import Section
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
-_REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-
-
-def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
-    """A column of str; ``default`` stands for values that are absent."""
-    values = table.columns.get(name)
-    if values is None:
-        return [default or ""] * table.num_rows
-    out = []
-    for i, value in enumerate(values):
-        found = default if value is None else value
-        if not isinstance(found, str):
-            _refuse(table, name, i, value, "a string")
-        out.append(found)
-    return out
+_CHUNK = 4096
+_DECODE_BYTES = 1 << 22
 
 
-def row_ids(table: Table) -> list[str]:
-    """The column ``id`` as distinct strings; the row number where there is no such column."""
-    values = table.columns.get("id")
-    if values is None:
-        return [str(i) for i in range(table.num_rows)]
-    out = []
-    first: dict[str, int] = {}
-    for i, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
-            _refuse(table, "id", i, value, "a string or an integer")
-        text = str(value)
-        if first.setdefault(text, i) != i:
-            raise InputError(
-                f"{table.where(i)}: id {text!r} is also that of {table.where(first[text])}; ids are distinct"
-            )
-        out.append(text)
-    return out
+def string_arrays(name: str, strings: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Return the sections ``name.offsets`` and ``name.bytes`` of strings; an error calls them ``name``."""
+    blob = bytearray()
+    offsets = [0]
+    for i, string in enumerate(strings):
+        try:
+            blob += string.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(f"{name}[{i}] cannot be written as UTF-8: {error}") from None
+        offsets.append(len(blob))
+    return {f"{name}.offsets": np.array(offsets, np.int64), f"{name}.bytes": np.frombuffer(blob, np.uint8)}
 
 
-def integers(table: Table, name: str, limit: int) -> NDArray[np.int64]:
-    """A column of integers 0 .. limit-1."""
-    allowed = f"an integer 0 .. {limit - 1}"
-    values = _numbers(table, name, _as_integer, "iu", allowed)
-    out = np.asarray(values, dtype=np.int64) if len(values) else np.zeros(0, np.int64)
-    bad = (out < 0) | (out >= limit)
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        _refuse(table, name, at, values[at], allowed)
-    return out
+def string_column(sections: Mapping[str, Section], name: str) -> StringColumn:
+    """Return the column of the sections ``name.offsets`` and ``name.bytes``."""
+    return StringColumn(sections[f"{name}.offsets"], sections[f"{name}.bytes"])
 
 
-def weights(table: Table, name: str) -> NDArray[np.float64] | None:
-    """A column of finite numbers >= 0; None where there is no such column."""
-    if name not in table.columns:
-        return None
-    allowed = "a finite number of at least 0"
-    out = np.asarray(_numbers(table, name, _as_real, "iuf", allowed), dtype=np.float64)
-    bad = ~(np.isfinite(out) & (out >= 0))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        _refuse(table, name, at, table.columns[name][at], allowed)
-    return out
+def id_column(sections: Mapping[str, Section]) -> StringColumn | IntegerColumn:
+    """Return the column of the passages' ids, whichever kind they are."""
+    number = sections.get("passage.id.number")
+    return string_column(sections, "passage.id") if number is None else IntegerColumn(number)
 
 
-def categories(table: Table, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
-    """A column of strings as (number of each row's string, strings in order of first appearance)."""
-    if name not in table.columns:
-        return None
-    numbers: dict[str, int] = {}
-    rows = [numbers.setdefault(text, len(numbers)) for text in texts(table, name)]
-    return np.array(rows, np.int64), list(numbers)
+class StringColumn(Sequence[str]):
+    """An immutable sequence of strings that is decoded item by item from (mapped) memory.
+
+    An integer gives a str, a slice a list of str. A negative integer counts from the end.
+    """
+
+    __slots__ = ("_bytes", "_offsets")
+
+    def __init__(self, offsets: Section, data: Section) -> None:
+        self._offsets = offsets
+        self._bytes = data
+
+    def __len__(self) -> int:
+        return self._offsets.shape[0] - 1
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        if not isinstance(item, slice):
+            i = row_number(item, len(self))
+            return self.read(i, i + 1)[0]
+        start, stop, step = item.indices(len(self))
+        if step == 1:
+            return self.read(start, max(start, stop))
+        return [self[i] for i in range(start, stop, step)]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _CHUNK):
+            yield from self.read(start, min(start + _CHUNK, len(self)))
+
+    def __repr__(self) -> str:
+        return f"StringColumn({len(self)} strings)"
+
+    def read(self, start: int, stop: int) -> list[str]:
+        """Return the strings start .. stop-1, 0 <= start <= stop <= n."""
+        ends = ascending(self._offsets, start, stop, self._bytes.shape[0])
+        data = self._bytes.part(ends[0], ends[-1]).tobytes()
+        try:
+            return [data[a - ends[0] : b - ends[0]].decode("utf-8") for a, b in pairwise(ends)]
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{self._bytes.label}: a string in {start} .. {stop - 1} is not UTF-8: {error}") from None
+
+    def check(self) -> None:
+        """Verify every string without keeping any."""
+        check_offsets(self._offsets, self._bytes.shape[0])
+        offsets, data = self._offsets.whole(), self._bytes.whole()
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            for start in range(0, data.size, _DECODE_BYTES):
+                decoder.decode(data[start : start + _DECODE_BYTES].tobytes())
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{self._bytes.label}: the bytes are not UTF-8: {error}") from None
+        inside = offsets[offsets < data.size]
+        if (data[inside] & 0xC0 == 0x80).any():
+            raise FormatError(f"{self._offsets.label}: an offset is inside a UTF-8 character")
 
 
-def _numbers(
-    table: Table, name: str, convert: Callable[[Any, bool], Any], kinds: str, allowed: str
-) -> Sequence[Any] | NDArray[Any]:
-    values = table.columns[name]
-    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
-        return values
-    out = []
-    for i, value in enumerate(values):
-        number = convert(value, table.textual)
-        if number is None:
-            _refuse(table, name, i, value, allowed)
-        out.append(number)
-    return out
+class IntegerColumn(Sequence[int]):
+    """An immutable sequence of integers; an integer gives an int, a slice a list of int."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, numbers: Section) -> None:
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return self._numbers.shape[0]
+
+    @overload
+    def __getitem__(self, item: int) -> int: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[int]: ...
+    def __getitem__(self, item: int | slice) -> int | list[int]:
+        if isinstance(item, slice):
+            found: list[int] = self._numbers.whole()[item].tolist()
+            return found
+        i = row_number(item, len(self))
+        return int(self._numbers.part(i, i + 1)[0])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers.whole().tolist())
+
+    def __repr__(self) -> str:
+        return f"IntegerColumn({len(self)} integers)"
+
+    def check(self) -> None:
+        """Verify the checksums; every integer is allowed."""
+        self._numbers.whole()
 
 
-def _as_integer(value: Any, textual: bool) -> int | None:
-    if textual:
-        return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return int(value) if whole and abs(int(value)) < 2**62 else None
+class RaggedStrings(Sequence[tuple[str, ...]]):
+    """An immutable sequence of rows, each of zero or more strings.
+
+    An integer gives a tuple of str, a slice a list of such tuples.
+    """
+
+    __slots__ = ("_rows", "_strings")
+
+    def __init__(self, rows: Section, strings: StringColumn) -> None:
+        self._rows = rows
+        self._strings = strings
+
+    def __len__(self) -> int:
+        return self._rows.shape[0] - 1
+
+    @overload
+    def __getitem__(self, item: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[tuple[str, ...]]: ...
+    def __getitem__(self, item: int | slice) -> tuple[str, ...] | list[tuple[str, ...]]:
+        if isinstance(item, slice):
+            return [self[i] for i in range(*item.indices(len(self)))]
+        i = row_number(item, len(self))
+        first, last = ascending(self._rows, i, i + 1, len(self._strings))
+        return tuple(self._strings.read(first, last))
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        for start in range(0, len(self), _CHUNK):
+            ends = ascending(self._rows, start, min(start + _CHUNK, len(self)), len(self._strings))
+            strings = self._strings.read(ends[0], ends[-1])
+            yield from (tuple(strings[a - ends[0] : b - ends[0]]) for a, b in pairwise(ends))
+
+    def __repr__(self) -> str:
+        return f"RaggedStrings({len(self)} rows, {len(self._strings)} strings)"
+
+    def check(self) -> None:
+        """Verify every row and every string."""
+        check_offsets(self._rows, len(self._strings))
+        self._strings.check()
 
 
-def _as_real(value: Any, textual: bool) -> float | None:
-    if textual:
-        return float(value) if isinstance(value, str) and _REAL.fullmatch(value) else None
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+def row_number(item: Any, length: int) -> int:
+    """``item`` as a row 0 .. length-1; a negative one counts from the end."""
+    i = operator.index(item)
+    if not -length <= i < length:
+        raise IndexError(f"row {i} of a column of {length}; rows are 0 .. {length - 1}")
+    return i % length
 
 
-def _refuse(table: Table, name: str, row: int, value: Any, allowed: str) -> NoReturn:
-    found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
-    raise InputError(f"{table.where(row)} has {found}; it must be {allowed}")
+def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
+    """Return the offsets start .. stop, after a check that they ascend within 0 .. limit."""
+    ends = offsets.part(start, stop + 1)
+    if ends[0] < 0 or ends[-1] > limit or (ends[1:] < ends[:-1]).any():
+        raise FormatError(f"{offsets.label}: offsets {start} .. {stop} do not ascend within 0 .. {limit}")
+    return [int(x) for x in ends]
+
+
+def check_offsets(offsets: Section, limit: int) -> None:
+    """Offsets as a whole: from 0, ascending, to the limit."""
+    ends = offsets.whole()
+    if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
+        raise FormatError(f"{offsets.label}: the offsets do not ascend from 0 to {limit}")

@@ -8,12 +8,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError
+from ..errors import FormatError, InputError
+from ..io.files import create_exclusively, open_regular, sync_file
 from .format import (
     BLOCK,
     Entry,
@@ -40,9 +41,7 @@ def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
     FileNotFoundError
         There is no such file.
     """
-    if path.exists() and not path.is_file():
-        raise FormatError(f"{path} is not a regular file")
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             raise FormatError(f"{path}: the file is empty; it is torn")
@@ -53,6 +52,13 @@ def open_file(path: Path) -> tuple[Head, dict[str, Section]]:
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
     return head, _sections(path, data, head)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)
+    except InputError as error:
+        raise FormatError(str(error)) from None
 
 
 def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -67,7 +73,7 @@ def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[
     """
     entries = place([Entry(name, name_of(array.dtype), array.shape) for name, array in arrays.items()])
     checksums: list[int] = []
-    with open(path, "xb") as file:
+    with create_exclusively(path) as file:
         for entry in entries:
             file.seek(entry.offset)
             payload = np.ascontiguousarray(arrays[entry.name], _stored_dtype(entry)).reshape(-1).view(np.uint8)
@@ -78,8 +84,7 @@ def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[
         file.truncate(file_bytes(entries))
         file.seek(0)
         file.write(pack_head(Head(generation, settings, entries, np.array(checksums, np.uint32))))
-        file.flush()
-        os.fsync(file.fileno())
+        sync_file(file)
 
 
 def _stored_dtype(entry: Entry) -> np.dtype[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError
 
 MAGIC = b"\x89HOPFUSE"
-VERSION = 4
+VERSION = 1
 ENDIAN_MARK = 0x01020304
 ALIGNMENT = 64
 BLOCK = 1 << 20
@@ -26,8 +26,6 @@ MAX_SIZE = 1 << 48  # of a dimension
 DTYPES = ("uint8", "int32", "int64", "float16", "float32", "float64", "bfloat16")
 METRICS = ("ip", "cosine")
 STORAGES = ("float32", "float16", "bfloat16", "int8")
-#: How many of the dtypes and storages each version that is read has.
-_KNOWN = {1: (6, 2), 2: (7, 4), 3: (7, 4), 4: (7, 4)}
 _BFLOAT16 = "uint16"  # as NumPy holds it; the format has no uint16
 
 HEADER = struct.Struct("<8s2I2Q2I3B13sI")  # followed by its own checksum
@@ -37,18 +35,18 @@ _NAME = re.compile(rb"[a-z_]+(?:\.[a-z_]+)*")
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """How NumPy holds a dtype of the format."""
+    """Return the NumPy dtype that holds a dtype of the format."""
     return np.dtype(_BFLOAT16 if name == "bfloat16" else name)
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The format's name of what NumPy holds."""
+    """Return the format's name of a NumPy dtype."""
     return "bfloat16" if dtype.name == _BFLOAT16 else dtype.name
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the header says about the index as a whole."""
+    """Settings of the whole index, kept in the header."""
 
     metric: str
     storage: str
@@ -83,11 +81,10 @@ class Head:
     settings: Settings
     entries: tuple[Entry, ...]
     checksums: NDArray[np.uint32]
-    version: int = VERSION
 
 
 def aligned(position: int) -> int:
-    """The first multiple of the alignment at or after a position."""
+    """Return the first multiple of the alignment at or after a position."""
     return -(-position // ALIGNMENT) * ALIGNMENT
 
 
@@ -97,7 +94,7 @@ def head_bytes(num_sections: int, num_blocks: int) -> int:
 
 
 def place(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries with the only offsets that the format allows."""
+    """Return the entries with the only offsets that the format allows."""
     position = aligned(head_bytes(len(entries), sum(e.num_blocks for e in entries)))
     placed = []
     for e in entries:
@@ -112,12 +109,12 @@ def file_bytes(placed: Sequence[Entry]) -> int:
 
 
 def pack_head(head: Head) -> bytes:
-    """The bytes of a head, without its padding."""
+    """Return the bytes of a head, without its padding."""
     table = b"".join(_pack_entry(e) for e in head.entries) + head.checksums.astype("<u4").tobytes()
     s = head.settings
     fields = HEADER.pack(
         MAGIC,
-        head.version,
+        VERSION,
         ENDIAN_MARK,
         file_bytes(head.entries),
         head.generation,
@@ -153,17 +150,15 @@ def parse_head(data: memoryview) -> Head:
     (header_crc,) = struct.unpack("<I", data[HEADER.size : HEADER_BYTES])
     if magic != MAGIC:
         raise FormatError(f"the file starts with {bytes(magic)!r}, not with {MAGIC!r}; it is not a hopfuse index")
-    if version not in _KNOWN:
-        allowed = f"{min(_KNOWN)} to {max(_KNOWN)}"
-        raise FormatError(f"format version {version}; this hopfuse reads versions {allowed}: build the index again")
-    num_dtypes, num_storages = _KNOWN[version]
+    if version != VERSION:
+        raise FormatError(f"format version {version}; this hopfuse reads version {VERSION}: build the index again")
     if zlib.crc32(data[: HEADER.size]) != header_crc:
         raise FormatError("the header does not match its checksum; the file is damaged")
     if mark != ENDIAN_MARK or any(zeros):
         raise FormatError("the header's byte-order mark or reserved bytes are wrong")
     if size != len(data):
         raise FormatError(f"the header says {size} bytes, the file has {len(data)}; it is torn or was appended to")
-    if metric >= len(METRICS) or storage >= num_storages or directed > 1:
+    if metric >= len(METRICS) or storage >= len(STORAGES) or directed > 1:
         raise FormatError(f"unknown settings in the header: metric {metric}, storage {storage}, directed {directed}")
     if not 1 <= sections <= MAX_SECTIONS:
         raise FormatError(f"{sections} sections; 1 to {MAX_SECTIONS} are allowed")
@@ -173,10 +168,10 @@ def parse_head(data: memoryview) -> Head:
     table = data[HEADER_BYTES:end]
     if zlib.crc32(table) != table_crc:
         raise FormatError("the section table does not match its checksum; the file is damaged")
-    entries = _parse_entries(table[: ENTRY.size * sections], size, blocks, num_dtypes)
+    entries = _parse_entries(table[: ENTRY.size * sections], size, blocks)
     checksums = np.frombuffer(table, "<u4", blocks, ENTRY.size * sections).astype(np.uint32)
     settings = Settings(METRICS[metric], STORAGES[storage], bool(directed))
-    return Head(generation, settings, entries, checksums, version)
+    return Head(generation, settings, entries, checksums)
 
 
 def _pack_entry(e: Entry) -> bytes:
@@ -184,10 +179,10 @@ def _pack_entry(e: Entry) -> bytes:
     return ENTRY.pack(e.name.encode(), DTYPES.index(e.dtype), len(e.shape), *shape, e.offset, e.length)
 
 
-def _parse_entries(table: memoryview, size: int, blocks: int, num_dtypes: int) -> tuple[Entry, ...]:
+def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ...]:
     entries = []
     for row in range(len(table) // ENTRY.size):
-        entry, length = _parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size], num_dtypes)
+        entry, length = _parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
         if length != entry.length or length > size:
             raise FormatError(
                 f"section {entry.name!r} says {length} bytes; {entry.dtype}{entry.shape} has {entry.length}, "
@@ -207,13 +202,13 @@ def _parse_entries(table: memoryview, size: int, blocks: int, num_dtypes: int) -
     return expected
 
 
-def _parse_entry(row: int, data: memoryview, num_dtypes: int) -> tuple[Entry, int]:
+def _parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
     raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
     name = raw.rstrip(b"\0")
     if not _NAME.fullmatch(name):
         raise FormatError(f"row {row} of the section table has the name {raw!r}")
-    if code >= num_dtypes:
-        raise FormatError(f"section {name.decode()!r} has dtype code {code}; 0 to {num_dtypes - 1} are known")
+    if code >= len(DTYPES):
+        raise FormatError(f"section {name.decode()!r} has dtype code {code}; 0 to {len(DTYPES) - 1} are known")
     if ndim not in (1, 2) or (ndim == 1 and columns != 0) or max(rows, columns) > MAX_SIZE:
         raise FormatError(f"section {name.decode()!r} has {ndim} dimensions, sizes {rows} and {columns}")
     return Entry(name.decode(), DTYPES[code], (rows, columns)[:ndim], offset), length

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import FormatError, InputError
+from ..io.files import create_exclusively, open_regular, sync_directory, sync_file
 
 POINTER = "CURRENT"
 LOCK = "LOCK"
@@ -41,10 +42,11 @@ def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     with _writer_lock(directory):
         generation = 1 + max((_number(name) for name in _files(directory)), default=0)
-        path = directory / f"generation-{generation:012d}.hopfuse"
+        path = directory / generation_name(generation)
+        _remove_leftovers(directory)
         try:
             write(path, generation)
-            _sync_directory(directory)
+            sync_directory(directory)
             _point_to(directory, path.name)
         except BaseException:
             if _pointer(directory) != path.name:
@@ -55,7 +57,7 @@ def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
 
 
 def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
-    """What ``read(path, generation)`` makes of the current generation.
+    """Return what ``read(path, generation)`` makes of the current generation.
 
     Raises
     ------
@@ -79,24 +81,29 @@ def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
                 raise FormatError(f"{directory / POINTER} names {name}, which does not exist") from None
 
 
+def generation_name(generation: int) -> str:
+    """Return the name of a generation's file."""
+    return f"generation-{generation:012d}.hopfuse"
+
+
 def _pointer(directory: Path) -> str | None:
-    path = directory / POINTER
-    if not path.is_file():
+    try:
+        with open_regular(directory / POINTER) as file:
+            data = file.read(_POINTER_BYTES)
+    except (FileNotFoundError, InputError):
         return None
-    with open(path, "rb") as file:
-        data = file.read(_POINTER_BYTES)
     line = data.decode("ascii", "backslashreplace")
     return line[:-1] if line.endswith("\n") else f"{line} (no end of line)"
 
 
 def _point_to(directory: Path, name: str) -> None:
     draft = directory / f"{POINTER}.new"
-    with open(draft, "wb") as file:
+    draft.unlink(missing_ok=True)  # left by a writer that was killed; what is a link is not followed
+    with create_exclusively(draft) as file:
         file.write(f"{name}\n".encode())
-        file.flush()
-        os.fsync(file.fileno())
+        sync_file(file)
     os.replace(draft, directory / POINTER)
-    _sync_directory(directory)
+    sync_directory(directory)
 
 
 def _files(directory: Path) -> list[str]:
@@ -108,7 +115,17 @@ def _number(name: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _remove_others(directory: Path, name: str) -> None:
+def _remove_leftovers(directory: Path) -> None:
+    """Remove generations that writers left when they were killed: nobody needs them, and a disk may be full of them.
+
+    Where ``CURRENT`` is damaged, all stay: one of them is the index.
+    """
+    current = _pointer(directory)
+    if current is None or (_FILE.fullmatch(current) and (directory / current).exists()):
+        _remove_others(directory, current)
+
+
+def _remove_others(directory: Path, name: str | None) -> None:
     """A file that cannot be removed now is removed by the next save."""
     for other in _files(directory):
         if other != name:
@@ -116,20 +133,12 @@ def _remove_others(directory: Path, name: str) -> None:
                 os.unlink(directory / other)
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextlib.contextmanager
 def _writer_lock(directory: Path) -> Iterator[None]:
     """An exclusive lock that the system releases when its holder ends, however it ends."""
     import fcntl  # POSIX only; reading an index does not need it
 
-    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

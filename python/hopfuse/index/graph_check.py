@@ -1,4 +1,4 @@
-"""What a kernel relies on in a graph's arrays, verified once before a graph from a file is used.
+"""Checks of everything that kernels rely on in a graph's arrays, for a graph from a file.
 
 Everything is streamed in chunks; the largest temporary is as large as ``degree``.
 """

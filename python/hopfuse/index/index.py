@@ -1,40 +1,37 @@
-"""The index: what a recipe retrieves from, in memory or mapped from a file."""
+"""The index: how it is made, kept and changed."""
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Facts, Graph, TermMatrix
+from ..types import Facts, TermMatrix
 from ..types.corpus import Metric, Storage
-from .facts import fact_arrays, facts_info, load_facts
+from .contents import Contents, PassageId
+from .encoder import EncoderInfo
 from .files import open_file, write_file
-from .format import VERSION, Settings, name_of
-from .generations import open_current, publish
-from .lexical import lexical_arrays, lexical_info, load_lexical
-from .loading import graph_info, load_corpus, load_graph
+from .format import Settings
+from .generations import generation_name, open_current, publish
+from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
 from .schema import check_schema, in_file_order
 from .sections import Section
-from .strings import RaggedStrings, StringColumn
+from .verify import verify_sections
 
 VERIFY = ("lazy", "full")
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Index:
+class Index(Contents):
     """Passages, entities, their vectors and the graph between them. Immutable.
 
-    Make one with :meth:`build`, keep it with :meth:`save`, map it with :meth:`open`.
+    Make one with :meth:`build` or :meth:`from_texts`, keep it with :meth:`save`, map it with :meth:`open`. It pickles:
+    one that was opened by its directory and generation, which must be there where it is read; another whole.
 
     Row order: row i of every passage column (``passage_ids``, ``titles``, ``texts``, ``vectors``,
     ``passage_lengths``) is passage i in the order of the input, and node i of the graph; row e of
@@ -52,13 +49,6 @@ class Index:
         How ``corpus`` holds its vectors, and their precision but for ``"int8"``.
     """
 
-    _sections: Mapping[str, Section]
-    _settings: Settings
-    _generation: int | None = None
-    _version: int = VERSION
-    _made: dict[str, Any] = field(default_factory=dict)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-
     @classmethod
     def build(
         cls,
@@ -71,6 +61,7 @@ class Index:
         entity_vectors: Any = None,
         facts: Any = None,
         fact_ends: Literal["name", "node"] = "name",
+        encoder: Any = None,
         metric: Metric = "ip",
         storage: Storage = "float32",
     ) -> Index:
@@ -79,10 +70,10 @@ class Index:
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
-            P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty) and ``id``
-            (distinct str or int; by default the row number). Other columns are not kept. A path is
+            P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty) and ``id`` (distinct; all
+            str or all int, kept as they are; by default the row number). Other columns are not kept. A path is
             ``.jsonl``, ``.tsv`` (no quoting; a first line that holds a column's name is a header,
-            without one the columns are id, text, title) or ``.parquet``; that and an Arrow table
+            without one the columns are id, text, title; ids are str) or ``.parquet``; that and an Arrow table
             need the extra ``arrow``. May be empty.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array of the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, float32
@@ -103,6 +94,8 @@ class Index:
             triple that several rows have is one fact. A TSV without a header has the columns in this order.
         fact_ends : {"name", "node"}
             What a table's heads and tails are: names of entities, matched exactly, or their nodes P .. N-1.
+        encoder : EncoderInfo, or an encoder, optional
+            What made ``vectors`` (without them ``entity_vectors``), which the index keeps: see :attr:`encoder`.
         metric : {"ip", "cosine"}
         storage : {"float32", "float16", "bfloat16", "int8"}
             Precision of both kinds of vectors; values are rounded to it here, once. ``"int8"`` keeps each kind in
@@ -133,33 +126,69 @@ class Index:
         >>> index.passage_frequency
         array([1, 1], dtype=int32)
         """
-        from . import build, fact_tables  # readers are imported only by those who build
+        from .build import build_parts  # readers are imported only by those who build
 
-        build.check_settings(metric, storage)
-        fact_tables.check_ends(fact_ends)
-        arrays = build.passage_arrays(passages)
-        num_passages = arrays["passage.length"].size
-        corpus = build.load_vectors(vectors, "vectors", num_passages, metric, storage)
-        names = build.entity_names(entities)
-        made_graph = build.load_graph(graph, num_passages, None if names is None else len(names))
-        if names is None:
-            names = [str(e) for e in range(0 if made_graph is None else made_graph.num_nodes - num_passages)]
-        entity_corpus = build.load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
-        arrays |= build.entity_arrays(names, aliases)
-        if corpus is not None:
-            arrays["passage.vectors"] = corpus.vectors
-        if entity_corpus is not None:
-            arrays["entity.vectors"] = entity_corpus.vectors
-        if made_graph is not None:
-            arrays |= build.graph_arrays(made_graph, num_passages)
-        made_facts = fact_tables.given_facts(facts, fact_ends, names, num_passages)
-        if made_facts is not None:
-            arrays |= fact_arrays(made_facts, num_passages, len(names))
-        sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
-        settings = build.settings_of(metric, storage, made_graph)
-        check_schema(sections, settings)
-        made = {"graph": made_graph, "corpus": corpus, "entity_corpus": entity_corpus, "facts": made_facts}
-        return cls(sections, settings, _made=made)
+        parts = build_parts(
+            passages=passages,
+            vectors=vectors,
+            graph=graph,
+            entities=entities,
+            aliases=aliases,
+            entity_vectors=entity_vectors,
+            facts=facts,
+            fact_ends=fact_ends,
+            encoder=encoder,
+            metric=metric,
+            storage=storage,
+        )
+        return cls._of_arrays(parts.arrays, parts.settings, parts.made)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[Any],
+        *,
+        ids: Iterable[PassageId] | None = None,
+        titles: Iterable[str] | None = None,
+        encoder: Any = None,
+        metric: Metric = "cosine",
+        storage: Storage = "float32",
+    ) -> Index:
+        """Put an index of passages together in memory, and encode them.
+
+        Parameters
+        ----------
+        texts : iterable of str, or of mappings with ``text`` and optionally ``title`` and ``id``
+        ids : iterable of str or of int, optional
+            Distinct, one for each text; by default the row number.
+        titles : iterable of str, optional
+        encoder : Encoder, optional
+            Encodes :meth:`texts_to_index`: an object with ``encode_passages``, or sentence-transformers'
+            ``encode_document``. It is kept as :attr:`encoder`. Without one there are no vectors.
+        metric, storage
+            As in :meth:`build`.
+
+        Raises
+        ------
+        InputError
+            Texts, ids or titles that are not as above, an encoder that cannot encode them.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.from_texts(["A river.", "The sea."], ids=["thames", "sea"], titles=["Thames", ""])
+        >>> index.texts_to_index(), index.row_of("sea")
+        (['Thames\\nA river.', 'The sea.'], 1)
+        """
+        from .build import rows_of_texts
+
+        index = cls.build(passages=rows_of_texts(texts, ids, titles), metric=metric, storage=storage)
+        if encoder is None:
+            return index
+        from ..encoders import as_encoder
+
+        whole = as_encoder(encoder)
+        return index.with_vectors(whole.encode_passages(index.texts_to_index()), encoder=whole)
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], *, verify: Literal["lazy", "full"] = "lazy") -> Index:
@@ -201,9 +230,7 @@ class Index:
             raise InputError(f"verify is {verify!r}; allowed: {', '.join(VERIFY)}")
         index = open_current(Path(directory), cls._read)
         if verify == "full":
-            from .verify import verify_index
-
-            verify_index(index, index._sections)
+            index._made.update(verify_sections(index._sections, index._settings))
         return index
 
     def save(self, directory: str | os.PathLike[str]) -> int:
@@ -245,8 +272,42 @@ class Index:
 
         return publish(Path(directory), write)
 
+    def with_vectors(self, vectors: Any, *, encoder: Any = None) -> Index:
+        """Return the same index with other vectors of its passages, or with none; nothing else is copied.
+
+        Parameters
+        ----------
+        vectors : array_like of float, shape (P, d), path of an .npy file, or None
+            As in :meth:`build`, under the index's metric and storage.
+        encoder : EncoderInfo, or an encoder, optional
+            What made them.
+
+        Raises
+        ------
+        InputError
+            Vectors that are not as above, an encoder of another dimension.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}])
+        >>> index.with_vectors([[1.0, 0.0], [0.0, 1.0]]).dim
+        2
+        """
+        from .build import load_vectors
+
+        corpus = load_vectors(vectors, "vectors", self.num_passages, self.metric, self.storage)
+        info = None if encoder is None else EncoderInfo.of(encoder)
+        new = {} if corpus is None else {"passage.vectors": corpus.vectors}
+        if info is not None:
+            check_encoder_dim(
+                info, None if corpus is None else corpus.dim, vector_dim(self._sections, "entity.vectors")
+            )
+            new |= encoder_arrays(info)
+        return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
+
     def with_lexical(self, matrix: TermMatrix | None) -> Index:
-        """The same index with another lexical part, or with none; nothing large is copied.
+        """Return the same index with another lexical part, or with none; nothing large is copied.
 
         Parameters
         ----------
@@ -273,10 +334,10 @@ class Index:
         array([[1]])
         """
         new = {} if matrix is None else lexical_arrays(matrix, self.num_passages)
-        return self._with("lexical", new, {"lexical": matrix})
+        return self._with(("lexical.",), new, {"lexical": matrix})
 
     def with_facts(self, facts: Facts | None) -> Index:
-        """The same index with other facts, or with none; nothing large is copied.
+        """Return the same index with other facts, or with none; nothing large is copied.
 
         Parameters
         ----------
@@ -302,165 +363,14 @@ class Index:
         {'facts': 1, 'relations': 1, 'statements': 1}
         """
         new = {} if facts is None else fact_arrays(facts, self.num_passages, self.num_entities)
-        return self._with("fact", new, {"facts": facts})
+        return self._with(("fact.",), new, {"facts": facts})
 
-    def info(self) -> dict[str, Any]:
-        """Counts, dimensions, dtypes and sizes; reads nothing large.
-
-        Returns
-        -------
-        dict
-            ``format_version`` (:meth:`save` writes the newest), ``generation`` (None for an index that
-            was not opened from a directory), ``num_passages``, ``num_entities``, ``num_aliases``,
-            ``dim``, ``entity_dim`` (None without vectors), ``metric``, ``storage``, ``graph`` (None, or a dict with
-            ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
-            type, an undirected one once), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
-            ``stopwords``, ``terms`` and ``entries``, the last three counted), ``facts`` (None, or how many ``facts``,
-            ``relations`` and ``statements``: passages of facts), ``bytes`` (of all sections) and ``sections`` (dtype,
-            shape and bytes of each).
-
-        Examples
-        --------
-        >>> from hopfuse.index import Index
-        >>> index = Index.build(passages=[{"text": "one"}], graph=[{"src": 0, "dst": 1, "type": "mentions"}])
-        >>> index.info()["graph"]["edge_types"]
-        {'mentions': 1}
-        """
-        entity_vectors = self._sections.get("entity.vectors")
-        return {
-            "format_version": self._version,
-            "generation": self._generation,
-            "num_passages": self.num_passages,
-            "num_entities": self.num_entities,
-            "num_aliases": self._sections["entity.alias.offsets"].shape[0] - 1,
-            "dim": self.dim,
-            "entity_dim": None if entity_vectors is None else entity_vectors.shape[1],
-            "metric": self.metric,
-            "storage": self.storage,
-            "graph": graph_info(self._sections, self._settings),
-            "lexical": lexical_info(self._sections),
-            "facts": facts_info(self._sections),
-            "bytes": sum(s.nbytes for s in self._sections.values()),
-            "sections": {
-                name: {"dtype": name_of(s.dtype), "shape": s.shape, "bytes": s.nbytes}
-                for name, s in self._sections.items()
-            },
-        }
-
-    @property
-    def num_passages(self) -> int:
-        """P."""
-        return self._sections["passage.length"].shape[0]
-
-    @property
-    def num_entities(self) -> int:
-        """E."""
-        return self._sections["entity.alias.rows"].shape[0] - 1
-
-    @property
-    def dim(self) -> int | None:
-        """d, the dimension of the passages' vectors; None where there are none."""
-        section = self._sections.get("passage.vectors")
-        return None if section is None else section.shape[1]
-
-    @property
-    def metric(self) -> Metric:
-        """What the vectors are compared by: ``"ip"`` or ``"cosine"``."""
-        return cast(Metric, self._settings.metric)
-
-    @property
-    def storage(self) -> Storage:
-        """How vectors are held: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``."""
-        return cast(Storage, self._settings.storage)
-
-    @property
-    def passage_ids(self) -> StringColumn:
-        """P distinct ids."""
-        return self._strings("passage.id")
-
-    @property
-    def titles(self) -> StringColumn:
-        """P titles; empty where none was given."""
-        return self._strings("passage.title")
-
-    @property
-    def texts(self) -> StringColumn:
-        """P texts."""
-        return self._strings("passage.text")
-
-    @property
-    def passage_lengths(self) -> NDArray[np.int32]:
-        """Tokens in each text (not the title), split at whitespace: int32, shape (P,)."""
-        return self._sections["passage.length"].whole()
-
-    @property
-    def entity_names(self) -> StringColumn:
-        """E names."""
-        return self._strings("entity.name")
-
-    @property
-    def entity_aliases(self) -> RaggedStrings:
-        """For each of the E entities, a tuple of its aliases."""
-        return RaggedStrings(self._sections["entity.alias.rows"], self._strings("entity.alias"))
-
-    @property
-    def passage_frequency(self) -> NDArray[np.int32] | None:
-        """Distinct passages adjacent to each entity: int32, shape (E,); None without a graph."""
-        return self._array("entity.passage_frequency")
-
-    @property
-    def vectors(self) -> NDArray[Any] | None:
-        """The passages' vectors as ``corpus`` holds them, bfloat16 by its bits: (P, d); None where there are none."""
-        return self._array("passage.vectors")
-
-    @property
-    def entity_vectors(self) -> NDArray[Any] | None:
-        """The entities' vectors, likewise: (E, d2); None where there are none."""
-        return self._array("entity.vectors")
-
-    @property
-    def corpus(self) -> Corpus | None:
-        """The passages' vectors, checked for search once; None where there are none."""
-        return self._once("corpus", lambda: load_corpus(self._sections, self._settings, "passage.vectors"))
-
-    @property
-    def entity_corpus(self) -> Corpus | None:
-        """The entities' vectors, checked for search once; None where there are none."""
-        return self._once("entity_corpus", lambda: load_corpus(self._sections, self._settings, "entity.vectors"))
-
-    @property
-    def graph(self) -> Graph | None:
-        """The graph over passages and entities, verified once; None where there is none."""
-        return self._once("graph", lambda: load_graph(self._sections, self._settings))
-
-    @property
-    def lexical(self) -> TermMatrix | None:
-        """What :class:`hopfuse.lexical.BM25` searches, verified once; None where there is none."""
-        return self._once("lexical", lambda: load_lexical(self._sections, self.num_passages))
-
-    @property
-    def facts(self) -> Facts | None:
-        """Triples of the entities and the passages that state each, verified once; None where there are none."""
-        return self._once("facts", lambda: load_facts(self._sections, self.num_passages, self.num_entities))
-
-    def entity_node(self, entity: int) -> int:
-        """The graph node of entity 0 .. E-1: P + entity.
-
-        Examples
-        --------
-        >>> from hopfuse.index import Index
-        >>> Index.build(passages=[{"text": "one"}], entities=["Ada", "Babbage"]).entity_node(1)
-        2
-        """
-        if not 0 <= entity < self.num_entities:
-            raise InputError(f"entity is {entity}; there are {self.num_entities}: 0 .. {self.num_entities - 1}")
-        return self.num_passages + int(entity)
-
-    def __repr__(self) -> str:
-        return (
-            f"Index(passages={self.num_passages}, entities={self.num_entities}, dim={self.dim}, "
-            f"graph={'graph.indptr' in self._sections}, lexical={'lexical.indptr' in self._sections}, "
-            f"metric={self.metric!r}, storage={self.storage!r})"
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._directory is not None:
+            return _reopened, (str(self._directory.absolute()), self._generation)
+        return type(self)._of_arrays, (
+            {name: section.whole() for name, section in self._sections.items()},
+            self._settings,
         )
 
     @classmethod
@@ -469,28 +379,34 @@ class Index:
         try:
             if head.generation != generation:
                 raise FormatError(f"the header says generation {head.generation}; the file was renamed")
-            check_schema(sections, head.settings, head.version)
+            check_schema(sections, head.settings)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
-        return cls(sections, head.settings, generation, head.version)
+        return cls(sections, head.settings, path.parent, generation)
 
-    def _with(self, group: str, new: Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> Index:
-        """With these sections in the place of the group's, and what they are made of."""
-        kept = {name: section for name, section in self._sections.items() if not name.startswith(f"{group}.")}
+    @classmethod
+    def _of_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], settings: Settings, made: Mapping[str, Any] | None = None
+    ) -> Index:
+        sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
+        check_schema(sections, settings)
+        return cls(sections, settings, _made=dict(made or {}))
+
+    def _with(self, groups: tuple[str, ...], new: Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> Index:
+        """With these sections in the place of the groups', and what they are made of."""
+        kept = {name: section for name, section in self._sections.items() if not name.startswith(groups)}
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
             return type(self)(sections, self._settings, _made={**self._made, **made})
 
-    def _once(self, key: str, make: Callable[[], T]) -> T:
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-            return cast(T, self._made[key])
 
-    def _strings(self, name: str) -> StringColumn:
-        return StringColumn(self._sections[f"{name}.offsets"], self._sections[f"{name}.bytes"])
-
-    def _array(self, name: str) -> NDArray[Any] | None:
-        section = self._sections.get(name)
-        return None if section is None else section.whole()
+def _reopened(directory: str, generation: int) -> Index:
+    """Open the generation that was pickled."""
+    try:
+        return Index._read(Path(directory) / generation_name(generation), generation)
+    except FileNotFoundError:
+        raise FormatError(
+            f"{directory} no longer has generation {generation}, which this index was pickled as; open the directory "
+            "again: hf.Index.open"
+        ) from None

@@ -1,4 +1,4 @@
-"""Which sections an index has, in file order, and how their shapes agree."""
+"""The sections of an index in file order, and the sizes that their shapes share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FormatError
 from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
-from .format import VERSION, Settings, name_of
+from .format import Settings, name_of
 
 T = TypeVar("T")
 
 VECTOR = "storage"  # a dtype that holds what the header's storage names
-LEXICAL, FACTS = "lexical", "fact"
-_SINCE = {LEXICAL: 3, FACTS: 4}  # the version that added a group of sections
+LEXICAL, FACTS, ENCODER = "lexical", "fact", "encoder"
+_ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
@@ -33,7 +33,8 @@ def _strings(name: str, count: str, group: str = "core") -> dict[str, Rule]:
 
 
 RULES: dict[str, Rule] = {
-    **_strings("passage.id", "P"),
+    **_strings("passage.id", "P", "passage.id"),
+    "passage.id.number": Rule("int64", (("P", 0),), "passage.id.number"),
     **_strings("passage.title", "P"),
     **_strings("passage.text", "P"),
     "passage.length": Rule("int32", (("P", 0),)),
@@ -42,6 +43,8 @@ RULES: dict[str, Rule] = {
     **_strings("entity.alias", "A"),
     "passage.vectors": Rule(VECTOR, (("P", 0), ("d", 0)), "passage.vectors"),
     "entity.vectors": Rule(VECTOR, (("E", 0), ("d2", 0)), "entity.vectors"),
+    **_strings("encoder.name", "K", ENCODER),
+    "encoder.setting": Rule("int64", (("G", 0),), ENCODER),
     "entity.passage_frequency": Rule("int32", (("E", 0),), "graph"),
     **_strings("graph.type_name", "T", "graph"),
     "graph.edge_count": Rule("int64", (("T", 0),), "graph"),
@@ -71,19 +74,17 @@ GRAPH_ARRAYS = tuple(
 
 
 def in_file_order(arrays: Mapping[str, T]) -> dict[str, T]:
-    """The sections in the order of the format."""
+    """Return the sections in the order of the format."""
     return {name: arrays[name] for name in sorted(arrays, key=list(RULES).index)}
 
 
-def check_schema(sections: Mapping[str, Any], settings: Settings, version: int = VERSION) -> dict[str, int]:
-    """The sizes P, E, ... of sections whose names, dtypes and shapes agree.
+def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, int]:
+    """Return the sizes P, E, ... of sections whose names, dtypes and shapes agree.
 
     Parameters
     ----------
     sections : mapping of str to object with ``dtype`` and ``shape``
         In file order.
-    version : int
-        Of the format.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def check_schema(sections: Mapping[str, Any], settings: Settings, version: int =
     FormatError
         A section is unknown, missing, out of order, or of another dtype or shape.
     """
-    _check_names(sections, version)
+    _check_names(sections)
     sizes: dict[str, int] = {}
     for name, section in sections.items():
         rule = RULES[name]
@@ -116,13 +117,17 @@ def check_schema(sections: Mapping[str, Any], settings: Settings, version: int =
     return sizes
 
 
-def _check_names(sections: Mapping[str, Any], version: int) -> None:
-    unknown = [name for name in sections if name not in RULES or version < _SINCE.get(RULES[name].group, 1)]
+def _check_names(sections: Mapping[str, Any]) -> None:
+    unknown = [name for name in sections if name not in RULES]
     if unknown:
         raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
     groups = {RULES[name].group for name in sections} | {"core"}
     if {"graph.weight", "graph.edge_type"} & groups:
         groups.add("graph")
+    if groups.issuperset(_ID_GROUPS):
+        raise FormatError("the passages' ids are there twice, as strings and as integers")
+    if groups.isdisjoint(_ID_GROUPS):
+        groups.add(_ID_GROUPS[0])
     expected = [name for name, rule in RULES.items() if rule.group in groups]
     missing = [name for name in expected if name not in sections]
     if missing:
@@ -139,6 +144,8 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         raise FormatError("vectors have no components; d is at least 1")
     if sizes.get("S", 2) != 2:
         raise FormatError(f"the lexical part has {sizes['S']} settings and as many parameters; there are 2 of each")
+    if (sizes.get("K", 1), sizes.get("G", 2)) != (1, 2):
+        raise FormatError(f"the encoder has {sizes['K']} names and {sizes['G']} settings; there are 1 and 2")
     if sizes.get("C", 3) != 3:
         raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
     if "N" not in sizes:

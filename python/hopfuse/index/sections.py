@@ -40,7 +40,7 @@ class Section:
         return self._array.nbytes
 
     def whole(self) -> NDArray[Any]:
-        """The array, all of it verified."""
+        """Return the array, all of it verified."""
         if self._checksums is not None:
             self._verify(0, self.nbytes)
             self._checksums = None

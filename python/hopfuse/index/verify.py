@@ -3,51 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from ..types import Graph
-from .build import graph_arrays
-from .facts import check_facts
+from .columns import RaggedStrings, id_column, string_column
+from .format import Settings
 from .graph_check import check_symmetry
-from .lexical import check_lexical
-from .loading import type_names
+from .parts import graph_arrays, load_corpus, load_encoder, load_facts, load_graph, load_lexical
+from .schema import RULES
 from .sections import Section
 
-if TYPE_CHECKING:
-    from .index import Index
 
-
-def verify_index(index: Index, sections: Mapping[str, Section]) -> None:
-    """Read all of an index and raise FormatError at the first thing that is wrong.
+def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict[str, Any]:
+    """Read all of an index, and return its parts.
 
     Beyond what every use verifies: offsets as a whole, the UTF-8 of every string, the symmetry of an
     undirected graph, and the counts that are derived from texts and graph.
+
+    Raises
+    ------
+    FormatError
+        At the first thing that is wrong.
     """
-    for column in (index.passage_ids, index.titles, index.texts, index.entity_names, index.entity_aliases):
-        column.check()
-    lengths = np.fromiter((len(text.split()) for text in index.texts), np.int32, index.num_passages)
+    for name in RULES:
+        if name.endswith(".offsets") and name in sections:
+            string_column(sections, name.removesuffix(".offsets")).check()
+    RaggedStrings(sections["entity.alias.rows"], string_column(sections, "entity.alias")).check()
+    _verify_passages(sections)
+    num_passages, num_entities = sections["passage.length"].shape[0], sections["entity.alias.rows"].shape[0] - 1
+    graph = load_graph(sections, settings)
+    if graph is not None:
+        if not graph.directed:
+            check_symmetry(graph.to_arrays())
+        derived = graph_arrays(graph, num_passages)
+        for name in ("entity.passage_frequency", "graph.edge_count"):
+            _check_equal(derived[name], sections[name])
+    return {
+        "graph": graph,
+        "corpus": load_corpus(sections, settings, "passage.vectors"),
+        "entity_corpus": load_corpus(sections, settings, "entity.vectors"),
+        "encoder": load_encoder(sections),
+        "lexical": load_lexical(sections, num_passages),
+        "facts": load_facts(sections, num_passages, num_entities),
+    }
+
+
+def _verify_passages(sections: Mapping[str, Section]) -> None:
+    ids, texts = id_column(sections), string_column(sections, "passage.text")
+    lengths = np.fromiter((len(text.split()) for text in texts), np.int32, len(texts))
     _check_equal(lengths, sections["passage.length"])
-    if len(set(index.passage_ids)) != index.num_passages:
-        raise FormatError(f"{sections['passage.id.bytes'].label}: two passages have the same id")
-    _ = index.corpus, index.entity_corpus
-    check_lexical(sections)
-    check_facts(sections)
-    _ = index.lexical, index.facts
-    if index.graph is not None:
-        _verify_graph(index, index.graph, sections)
-
-
-def _verify_graph(index: Index, graph: Graph, sections: Mapping[str, Section]) -> None:
-    type_names(sections).check()
-    if not graph.directed:
-        check_symmetry(graph.to_arrays())
-    derived = graph_arrays(graph, index.num_passages)
-    for name in ("entity.passage_frequency", "graph.edge_count"):
-        _check_equal(derived[name], sections[name])
+    if len(set(ids)) != len(ids):
+        name = "passage.id.number" if "passage.id.number" in sections else "passage.id.bytes"
+        raise FormatError(f"{sections[name].label}: two passages have the same id")
 
 
 def _check_equal(derived: NDArray[Any], stored: Section) -> None:

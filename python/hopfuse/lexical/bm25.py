@@ -1,4 +1,4 @@
-"""BM25 over an index's passages, through bm25s."""
+"""Rank passages by BM25, through bm25s."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..encoders._checks import checked_texts
+from .._validation import check_k, checked_texts, mask_or_ids
 from ..errors import InputError
-from ..ops._checks import check_k, mask_or_ids
 from ..types import Hits, TermMatrix
 from ..types.hits import PAD_ID, PAD_SCORE
 from ..types.term_matrix import check_options
-from ._words import Words, bm25s, listed_stopwords
+from ._tokenizer import Tokenizer, bm25s, listed_stopwords
 
 
 class BM25:
@@ -66,7 +65,7 @@ class BM25:
                 "index.with_lexical(BM25.build(texts).matrix), or by `hopfuse build --lexical`"
             )
         self.matrix = matrix
-        self._words = Words(matrix.stopwords, matrix.stemmer)
+        self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
         self._model = bm25s().BM25(k1=matrix.k1, b=matrix.b, method=matrix.method, backend="numpy")
         self._model.nonoccurrence_array = None
@@ -125,7 +124,7 @@ class BM25:
         """
         check_options(method, k1, b)
         words = listed_stopwords(stopwords)
-        rows = Words(words, stemmer).of(checked_texts(texts))
+        rows = Tokenizer(words, stemmer).terms_of(checked_texts(texts))
         terms = sorted({term for row in rows for term in row})
         indptr, passages, scores = _postings(rows, terms, k1=k1, b=b, method=method)
         return cls(
@@ -145,25 +144,26 @@ class BM25:
 
     @property
     def num_passages(self) -> int:
-        """P."""
+        """The number of passages, P."""
         return self.matrix.num_passages
 
     def search(self, questions: Sequence[str], k: int, *, allow: Any = None) -> Hits:
-        """The k best passages for each question; only such as share a word with it.
+        """Return the k best passages for each question; only such as share a word with it.
 
         Parameters
         ----------
         questions : sequence of str, B entries
             A question without a word that any passage has gets an empty list.
         k : int
-            At least 0; above what is found, the rest is padding.
+            At least 0, and of any size.
         allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
             Passages that may be hits, for all questions or for each.
 
         Returns
         -------
         Hits
-            ids int64 (B, k), scores float32 (B, k), counts (B,). Order: higher score, then lower id.
+            ids int64 and scores float32 (B, min(k, P)), counts (B,). Order: higher score, then lower id; the rest
+            of a row is padding.
 
         Raises
         ------
@@ -179,8 +179,8 @@ class BM25:
         >>> bm25.search(["What is the sea?"], k=3, allow=[0, 2]).ids
         array([[ 2, -1, -1]])
         """
-        k = check_k(k)
-        rows = self._words.of(checked_texts(questions))
+        k = min(check_k(k), self.num_passages)
+        rows = self._tokenizer.terms_of(checked_texts(questions))
         ids = np.full((len(rows), k), PAD_ID, np.int64)
         scores = np.full((len(rows), k), PAD_SCORE, np.float32)
         counts = np.zeros(len(rows), np.int64)
@@ -199,7 +199,7 @@ class BM25:
 def _postings(
     rows: list[list[str]], terms: list[str], **options: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """The columns of the matrix; entries that are 0, as ``robertson`` has for the commonest words, are left out."""
+    """Return the columns of the matrix, without entries that are 0, as ``robertson`` has for common words."""
     if not terms:
         return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     number = {term: t for t, term in enumerate(terms)}
@@ -220,7 +220,7 @@ def _postings(
 def _best(
     scores: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The k best passages with a score above 0: higher first, then lower id."""
+    """Return the k best passages with a score above 0: higher first, then lower id."""
     rows = np.flatnonzero(scores > 0 if allowed is None else (scores > 0) & allowed)
     if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
         rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
@@ -229,7 +229,7 @@ def _best(
 
 
 def _masks(allow: Any, batch: int, passages: int) -> Iterator[NDArray[np.bool_] | None]:
-    """For each question, which passages it may have."""
+    """Return for each question which passages it may have."""
     each = isinstance(allow, Sequence) and bool(allow) and not isinstance(allow[0], bool | int | np.integer | np.bool_)
     if each and len(allow) != batch:
         raise InputError(f"allow has {len(allow)} lists for {batch} questions; give one for each question")
@@ -241,7 +241,7 @@ def _masks(allow: Any, batch: int, passages: int) -> Iterator[NDArray[np.bool_] 
 
 
 def _mask(allow: Any, passages: int, name: str, batch: int | None = None) -> NDArray[np.bool_]:
-    """A mask of the passages, or (batch, passages) masks, from either or from ids."""
+    """Return a mask of the passages, or (batch, passages) masks, from either or from ids."""
     mask, ids = mask_or_ids(allow, passages, name)
     if mask is None:
         mask = np.zeros(passages, np.bool_)

@@ -1,4 +1,4 @@
-"""BM25 by SQLite's FTS5: a lexical leg of the standard library alone."""
+"""Rank passages by SQLite's FTS5: a lexical leg of the standard library alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..encoders._checks import checked_texts
+from .._validation import check_k, checked_texts
 from ..errors import BackendError, InputError
-from ..ops._checks import check_k
 from ..types import Hits
 from ..types.hits import PAD_ID, PAD_SCORE
 
@@ -41,7 +40,7 @@ class FTS5:
 
     SQLite scores every passage that has a word of the question before it knows the best, and "the" is in most, so a
     question's time grows with the passages: over 43,614 of them it was a hundred times that of :class:`BM25`, which
-    scores at build (101 questions of the demo, on a busy machine). Only the best come back to Python, which takes three
+    scores at build (101 questions, on a busy machine). Only the best come back to Python, which takes three
     fifths of the time of all. To leave the common words out would take less, and change scores.
 
     Parameters
@@ -122,30 +121,31 @@ class FTS5:
 
     @property
     def num_passages(self) -> int:
-        """P."""
+        """The number of passages, P."""
         return self._passages
 
     def search(self, questions: Sequence[str], k: int) -> Hits:
-        """The k best passages for each question; only such as share a word with it.
+        """Return the k best passages for each question; only such as share a word with it.
 
         Parameters
         ----------
         questions : sequence of str, B entries
             Their words are searched for, never read as FTS5's query language.
         k : int
-            At least 0; above what is found, the rest is padding.
+            At least 0, and of any size.
 
         Returns
         -------
         Hits
-            ids int64 (B, k), scores float32 (B, k), counts (B,). Order: higher score, then lower id.
+            ids int64 and scores float32 (B, min(k, P)), counts (B,). Order: higher score, then lower id; the rest
+            of a row is padding.
 
         Raises
         ------
         InputError
             Questions that are not strings, k below 0.
         """
-        k = check_k(k)
+        k = min(check_k(k), self.num_passages)
         asked = checked_texts(questions)
         ids = np.full((len(asked), k), PAD_ID, np.int64)
         scores = np.full((len(asked), k), PAD_SCORE, np.float32)
@@ -174,7 +174,7 @@ class FTS5:
             raise InputError(f"not a database that FTS5.build wrote: {error}") from None
 
     def _best(self, question: str, k: int) -> tuple[Any, Any]:
-        """The k best passages with a word of the question and what may follow, best first."""
+        """Return the k best passages with a word of the question and what may follow, best first."""
         words = {_bare(word): word for word in _WORD.findall(_composed(question))}.values()
         ids, scores = np.zeros(0, np.int64), np.zeros(0, np.float32)
         if not words or not k:
@@ -203,12 +203,12 @@ def _check_encodable(texts: list[str]) -> None:
 
 
 def _composed(text: str) -> str:
-    """A letter and its accent as one character, as FTS5 knows them."""
+    """Write a letter and its accent as one character, as FTS5 knows them."""
     return unicodedata.normalize("NFC", text)
 
 
 def _bare(word: str) -> str:
-    """Without case and accents, which FTS5 drops."""
+    """Drop case and accents, as FTS5 does."""
     parts = unicodedata.normalize("NFD", word.lower())
     return "".join(part for part in parts if unicodedata.category(part) != "Mn") or word
 
@@ -229,7 +229,7 @@ def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
 
 
 def _write(connection: sqlite3.Connection, file: Path) -> None:
-    """All of the file or none of it, and never over another."""
+    """Write all of the file or none of it, and never over another."""
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         target = sqlite3.connect(partial)

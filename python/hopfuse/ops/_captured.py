@@ -1,4 +1,4 @@
-"""Whether a captured core runs in this thread: its options must hold for any batch."""
+"""Mark the calls inside a captured core, whose options must hold for any batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_inside() -> bool:
 
 
 def inside(core: Callable[..., Any]) -> Callable[..., Any]:
-    """The core, known to be one while it runs."""
+    """Return the core, marked while it runs."""
 
     @wraps(core)
     def run(*arrays: Any) -> Any:
@@ -31,7 +31,7 @@ def inside(core: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_per_query(name: str) -> None:
-    """A core is recorded for other batch sizes than it is called with, and asked again for some of its queries."""
+    """Refuse an option for each query: a core is recorded for other batches than it is called with."""
     if is_inside():
         raise InputError(
             f"{name} is given for each query inside a captured core, which must do for any batch; give it once for "

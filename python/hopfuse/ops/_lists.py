@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import to_numpy
 from ..errors import InputError
-from ..fusion.scales import Scale
 from ..types import Hits
-from ..types.arrays import to_numpy
-from ..types.hits import PAD_SCORE
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -35,14 +33,3 @@ def host_list(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArr
         np.ascontiguousarray(to_numpy(hits.scores, "scores")),
         np.ascontiguousarray(to_numpy(hits.counts, "counts")),
     )
-
-
-def rescaled(
-    array: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]], scale: Scale, pool: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    """The first `pool` hits of a list with their scores on a scale."""
-    ids, scores, counts = array
-    kept = np.minimum(counts, pool)
-    held = np.arange(scores.shape[1]) < kept[:, None]
-    scaled = scale(np.where(held, scores, 0).astype(np.float64), held)
-    return ids, np.where(held, scaled, PAD_SCORE).astype(np.float32), kept

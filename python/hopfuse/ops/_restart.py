@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import to_float64, to_numpy
+from .._validation import check_real
 from ..errors import InputError
 from ..types import Graph, Seeds
-from ..types.arrays import to_float64, to_numpy
 from ..types.hits import PAD_ID
-from ._checks import check_real
 
 
 class Restart(NamedTuple):

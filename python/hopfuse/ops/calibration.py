@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
+from .._arrays.convert import same_library
 from ..backends import resolve
-from ..backends.arguments import thread_count
+from ..backends.calls import CalibrateCall
 from ..backends.placement import device_for
+from ..backends.threads import thread_count
 from ..errors import InputError
 from ..fusion.calibration import Calibration, CalibrationName, Ties
 from ..types import Hits
-from ._arrays import same_library
 from ._lists import device_list, host_list
 
 Bound = float | Sequence[float] | None
@@ -137,12 +138,12 @@ def calibrate(
 
 def _calibrate_one(hits: Hits, rule: Calibration, backend: str, threads: int | None) -> Hits:
     device = device_for(backend, hits.scores, "scores")
-    call = {"method": rule.method, "ties": rule.tie_rule, "option": rule.packed(1)}
+    kind = (rule.method, rule.tie_rule, rule.packed(1), thread_count(threads))
     if device is None:
         _, scores, counts = host_list(hits)
-        out = resolve(backend).calibrate(scores, counts, **call, threads=thread_count(threads))  # type: ignore[arg-type]
-        return Hits._trusted(hits.ids, same_library(hits.scores)(out), hits.counts)
+        out = resolve(backend).calibrate(CalibrateCall(scores, counts, *kind))
+        return Hits.unchecked(hits.ids, same_library(hits.scores)(out), hits.counts)
     with device.runtime.on_stream_of(hits.scores):
         _, scores, counts = device_list(device, hits, "hits")
-        on_device = device.calibrate(scores, counts, **call)  # type: ignore[arg-type]
-        return Hits._trusted(hits.ids, device.runtime.export(on_device, hits.scores), hits.counts)
+        on_device = device.calibrate(CalibrateCall(scores, counts, *kind, on_device=True))
+        return Hits.unchecked(hits.ids, device.runtime.export(on_device, hits.scores), hits.counts)

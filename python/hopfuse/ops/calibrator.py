@@ -1,27 +1,26 @@
-"""A scale for scores that holds across queries: the distribution of a sample of them."""
+"""Put scores on a scale that holds across queries: the distribution of a sample of them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import to_numpy
+from .._validation import is_real
 from ..errors import FormatError, InputError
 from ..types import Hits
-from ..types.arrays import to_numpy
-from ._checks import is_real
 
 FORMAT, VERSION = "hopfuse calibrator", 1
+MAX_KNOTS = 65_536
 #: A file of so many bytes holds any calibrator that is written; more are not read.
-MOST_KNOTS, MOST_BYTES = 65_536, 16 * 2**20
+MAX_BYTES = 16 * 2**20
 
 
-@dataclass(frozen=True, eq=False)
 class Calibrator:
     """The empirical distribution function F of a sample of scores, as a scale in [0, 1] for others.
 
@@ -29,16 +28,27 @@ class Calibrator:
     calibrator that was fitted to the lists of many queries does: F(s) is the share of all their scores that s
     reaches, and one threshold on it serves every query.
 
-    Between two scores of the sample F is constant; where scores of the sample were left out between two knots
-    (see :meth:`fit`) it is linear.
+    Between two scores of the sample F is constant; where scores of the sample were left out between two knots it is
+    linear.
+
+    Parameters
+    ----------
+    max_knots : int
+        From 2 to 65,536. A sample of more distinct scores is kept at so many of its quantiles, evenly spaced by
+        rank: F is then off by at most 1 / (max_knots - 1).
 
     Attributes
     ----------
     knots : ndarray of float32, shape (m,)
-        Scores of the sample, ascending, none twice.
+        Scores of the sample, ascending, none twice. This and what follows is there once :meth:`fit` was called.
     below, at_most : ndarray of int64, shape (m,)
         How many scores of the sample are less than each knot, and how many at most as large.
     sample_size : int
+
+    Raises
+    ------
+    InputError
+        max_knots out of range; later, a calibrator that was not fitted.
 
     References
     ----------
@@ -48,7 +58,7 @@ class Calibrator:
     --------
     >>> import hopfuse as hf
     >>> sample = hf.Hits([[1, 2, 3], [1, 4, 5]], [[9.0, 7.0, 1.0], [7.0, 5.0, 3.0]])
-    >>> scale = hf.Calibrator.fit(sample)
+    >>> scale = hf.Calibrator().fit(sample)
     >>> scale.transform([0.0, 5.0, 8.0, 9.0])
     array([0.       , 0.5      , 0.8333333, 1.       ], dtype=float32)
     >>> scale.transform(hf.Hits([[6, 8]], [[8.0, 2.0]])).scores.round(2)
@@ -62,43 +72,54 @@ class Calibrator:
     at_most: NDArray[np.int64]
     sample_size: int
 
-    @classmethod
-    def fit(cls, sample: Any, *, max_knots: int = 4096) -> Calibrator:
-        """The distribution of a sample of scores.
+    def __init__(self, *, max_knots: int = 4096) -> None:
+        if isinstance(max_knots, bool) or not isinstance(max_knots, int) or not 2 <= max_knots <= MAX_KNOTS:
+            raise InputError(f"max_knots is {max_knots!r}; it must be a whole number from 2 to {MAX_KNOTS:,}")
+        self.max_knots = max_knots
+
+    def fit(self, sample: Any) -> Self:
+        """Take the distribution of a sample of scores, in place of what was fitted before.
 
         Parameters
         ----------
         sample : Hits, sequence of Hits, or array_like of float
             The lists of many queries (padding is left out), or scores of any shape, finite in float32.
-        max_knots : int
-            From 2 to 65,536. A sample of more distinct scores is kept at so many of its quantiles, evenly spaced by
-            rank: F is then off by at most 1 / (max_knots - 1).
+
+        Returns
+        -------
+        Calibrator
+            Itself, so that calls can be chained.
 
         Raises
         ------
         InputError
-            No score, one that is not finite, or max_knots out of range.
+            No score, or one that is not finite; the calibrator is then as it was.
 
         Examples
         --------
         >>> import hopfuse as hf
-        >>> hf.Calibrator.fit([0.5, 0.25, 0.5, 1.0]).knots
+        >>> hf.Calibrator().fit([0.5, 0.25, 0.5, 1.0]).knots
         array([0.25, 0.5 , 1.  ], dtype=float32)
         """
-        if isinstance(max_knots, bool) or not isinstance(max_knots, int) or not 2 <= max_knots <= MOST_KNOTS:
-            raise InputError(f"max_knots is {max_knots!r}; it must be a whole number from 2 to {MOST_KNOTS:,}")
         scores = _scores_of(sample)
         knots, counts = np.unique(scores, return_counts=True)
         at_most = np.cumsum(counts)
-        if knots.size > max_knots:
-            ranks = np.linspace(1, scores.size, max_knots)
+        if knots.size > self.max_knots:
+            ranks = np.linspace(1, scores.size, self.max_knots)
             kept = np.unique(np.searchsorted(at_most, np.floor(ranks)))
         else:
             kept = np.arange(knots.size)
-        return cls(*_frozen(knots[kept], (at_most - counts)[kept], at_most[kept]), int(scores.size))
+        return self._set(knots[kept], (at_most - counts)[kept], at_most[kept], int(scores.size))
+
+    def _set(self, knots: Any, below: Any, at_most: Any, sample_size: int) -> Self:
+        arrays = np.array(knots, np.float32), np.array(below, np.int64), np.array(at_most, np.int64)
+        for array in arrays:
+            array.setflags(write=False)
+        (self.knots, self.below, self.at_most), self.sample_size = arrays, sample_size
+        return self
 
     def transform(self, scores: Any) -> Any:
-        """F of scores; the order of a list stays.
+        """Return F of scores; the order of a list stays.
 
         Parameters
         ----------
@@ -110,15 +131,16 @@ class Calibrator:
         Hits with the same ids and counts, or ndarray of float32 of the same shape
             The share of the sample that is at most as large, in [0, 1].
         """
+        self._check_fitted()
         if not isinstance(scores, Hits):
             return self._share(_finite(to_numpy(scores, "scores")))
         found = to_numpy(scores.scores, "scores")
         valid = np.arange(found.shape[1]) < np.asarray(to_numpy(scores.counts, "counts"))[:, None]
         shares = self._share(np.where(valid, found, np.float32(0.0)).astype(np.float32))
-        return Hits._trusted(scores.ids, np.where(valid, shares, np.float32(-np.inf)), scores.counts)
+        return Hits.unchecked(scores.ids, np.where(valid, shares, np.float32(-np.inf)), scores.counts)
 
     def threshold(self, share: float) -> float:
-        """The least score of the sample's knots that at least ``share`` of the sample does not exceed.
+        """Return the least score of the sample's knots that at least ``share`` of the sample does not exceed.
 
         Parameters
         ----------
@@ -128,9 +150,10 @@ class Calibrator:
         Examples
         --------
         >>> import hopfuse as hf
-        >>> hf.Calibrator.fit([1.0, 2.0, 3.0, 4.0]).threshold(0.75)
+        >>> hf.Calibrator().fit([1.0, 2.0, 3.0, 4.0]).threshold(0.75)
         3.0
         """
+        self._check_fitted()
         if not is_real(share) or not 0 <= share <= 1:
             raise InputError(f"share is {share!r}; it must be a number from 0 to 1")
         return float(self.knots[np.searchsorted(self.at_most, share * self.sample_size * (1.0 - 1e-12))])
@@ -138,7 +161,9 @@ class Calibrator:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file that :meth:`load` reads; a file that is there is replaced when the new one is whole."""
         import json  # where a file is: `import hopfuse` stays fast
+        import secrets
 
+        self._check_fitted()
         content = {
             "sample_size": self.sample_size,
             "knots": self.knots.astype(np.float64).tolist(),
@@ -147,9 +172,10 @@ class Calibrator:
         }
         text = json.dumps({"format": FORMAT, "version": VERSION, "crc32": _checksum(content), **content})
         target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         try:
-            partial.write_text(text + "\n", "utf-8")
+            with open(partial, "x", encoding="utf-8") as file:  # follows no link
+                file.write(text + "\n")
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
@@ -166,15 +192,15 @@ class Calibrator:
         Examples
         --------
         >>> import hopfuse as hf
-        >>> hf.Calibrator.fit([1.0, 2.0, 2.0]).save("dense.json")
+        >>> hf.Calibrator().fit([1.0, 2.0, 2.0]).save("dense.json")
         >>> hf.Calibrator.load("dense.json").transform([2.0])
         array([1.], dtype=float32)
         """
         import json
 
         size = os.path.getsize(path)
-        if size > MOST_BYTES:
-            raise FormatError(f"{path} has {size:,} bytes; a calibrator has at most {MOST_BYTES:,}")
+        if size > MAX_BYTES:
+            raise FormatError(f"{path} has {size:,} bytes; a calibrator has at most {MAX_BYTES:,}")
         try:
             found = json.loads(Path(path).read_text("utf-8"))
         except ValueError as error:
@@ -183,10 +209,15 @@ class Calibrator:
             raise FormatError(f"{path} is not a {FORMAT}; write one with Calibrator.save")
         if found.get("version") != VERSION:
             raise FormatError(f"{path} is of version {found.get('version')!r}; this hopfuse reads version {VERSION}")
-        content = {name: found.get(name) for name in ("sample_size", "knots", "below", "at_most")}
+        content: dict[str, Any] = {name: found.get(name) for name in ("sample_size", "knots", "below", "at_most")}
         if found.get("crc32") != _checksum(content):
             raise FormatError(f"{path}: the checksum does not match; the file is damaged")
-        return cls(*_verified(path, content))
+        _verify(path, content)
+        return cls()._set(**content)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "knots"):
+            raise InputError("the calibrator was not fitted; call fit(hits) with the lists of some queries first")
 
     def _share(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         last = np.searchsorted(self.knots, scores, side="right") - 1  # the knot at or before each score
@@ -200,6 +231,8 @@ class Calibrator:
         return np.asarray(np.where(last < 0, 0.0, reached / self.sample_size), np.float32)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "knots"):
+            return f"Calibrator(max_knots={self.max_knots})"
         low, high = float(self.knots[0]), float(self.knots[-1])
         return f"Calibrator(sample of {self.sample_size:,} scores in {low:g} .. {high:g}, {self.knots.size:,} knots)"
 
@@ -215,7 +248,7 @@ def _scores_of(sample: Any) -> NDArray[np.float32]:
     else:
         found = _finite(to_numpy(many, "sample")).ravel()
     if found.size == 0:
-        raise InputError("the sample has no score; give the lists of some queries, e.g. Calibrator.fit(hits)")
+        raise InputError("the sample has no score; give the lists of some queries, e.g. Calibrator().fit(hits)")
     return np.asarray(found, np.float32)
 
 
@@ -229,13 +262,6 @@ def _finite(scores: NDArray[Any]) -> NDArray[np.float32]:
     return narrow
 
 
-def _frozen(knots: Any, below: Any, at_most: Any) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    arrays = np.array(knots, np.float32), np.array(below, np.int64), np.array(at_most, np.int64)
-    for array in arrays:
-        array.setflags(write=False)
-    return arrays
-
-
 def _checksum(content: dict[str, Any]) -> int:
     import json
     import zlib
@@ -243,18 +269,18 @@ def _checksum(content: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
-def _verified(path: Any, content: dict[str, Any]) -> tuple[Any, ...]:
-    """The fields of a calibrator, if they are one."""
+def _verify(path: Any, content: dict[str, Any]) -> None:
+    """Refuse fields that are no calibrator's."""
     size, lists = content["sample_size"], [content[name] for name in ("knots", "below", "at_most")]
-    whole = all(isinstance(one, list) and 1 <= len(one) <= MOST_KNOTS for one in lists)
+    whole = all(isinstance(one, list) and 1 <= len(one) <= MAX_KNOTS for one in lists)
     if not whole or len({len(one) for one in lists}) > 1 or not isinstance(size, int):
-        raise FormatError(f"{path} does not hold three lists of 1 to {MOST_KNOTS:,} numbers and the size of the sample")
+        raise FormatError(f"{path} does not hold three lists of 1 to {MAX_KNOTS:,} numbers and the size of the sample")
     try:
-        knots, below, at_most = _frozen(*lists)
+        knots = np.array(lists[0], np.float32)
+        below, at_most = np.array(lists[1], np.int64), np.array(lists[2], np.int64)
     except (TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"{path} holds something that is no number: {error}") from None
     ascends = np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     counts = below[0] >= 0 and (below < at_most).all() and (at_most[:-1] <= below[1:]).all() and at_most[-1] == size
     if not ascends or not counts:
         raise FormatError(f"{path} is not the distribution of a sample: knots ascend, and so do their counts")
-    return knots, below, at_most, size

@@ -1,19 +1,20 @@
-"""A core of ops that is replayed as one unit."""
+"""Cores of ops that are replayed as one unit."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import to_numpy
+from ..backends import automatic
+from ..backends.core_results import check_leaves, take_apart
 from ..backends.placement import device_for, device_of, recordings
 from ..errors import InputError
-from ..types.arrays import to_numpy
-from ..types.results import check_leaves, take_apart
 from ._captured import inside, is_inside
 
 if TYPE_CHECKING:
@@ -23,8 +24,29 @@ if TYPE_CHECKING:
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
+class Placement(NamedTuple):
+    """Return where calls with ``backend="auto"`` run now.
+
+    Attributes
+    ----------
+    backend : str
+        Its name, which ops take as ``backend=``.
+    records : bool
+        A captured core is one recording there; elsewhere it is a plain call.
+    """
+
+    backend: str
+    records: bool
+
+
+def placement() -> Placement:
+    """Return where calls with ``backend="auto"`` run, so that several ops need not each find out."""
+    backend = automatic()
+    return Placement(backend, device_of(backend) is not None)
+
+
 class Captured:
-    """What :func:`capture` returns: call it like the core.
+    """A captured core, made by :func:`capture`; call it like the core.
 
     Examples
     --------
@@ -43,7 +65,7 @@ class Captured:
         self._lock = threading.RLock()
 
     def __call__(self, *arrays: Any) -> Any:
-        """The core's result for a batch: NumPy arrays of NumPy arrays, device arrays of device arrays."""
+        """Return the core's result for a batch: NumPy arrays of NumPy arrays, device arrays of device arrays."""
         if is_inside():  # part of another core
             return self._core(*arrays)
         if len(arrays) != len(self._shapes):
@@ -121,8 +143,8 @@ def capture(
     -------
     Captured
         Callable with NumPy arrays, or arrays on the device, of any batch size: batches are padded to 1, 2, 4, ... 256
-        and cut by 256. Queries whose answer a recording cannot prove are asked again without one; ``explain()`` counts
-        them. ``warmup()`` records ahead of the first call.
+        and cut by 256. Queries whose answer a recording cannot prove are asked again without one; ``backend_info()``
+        counts them. ``warmup()`` records ahead of the first call.
 
     Raises
     ------
@@ -145,7 +167,7 @@ def capture(
 
 
 def _as_type(array: Any, dtype: np.dtype[Any], at: int) -> NDArray[Any]:
-    """On the host a number of another width will do: queries are small."""
+    """Return an array as another dtype of its kind: on the host, where queries are small, any width will do."""
     given = to_numpy(array, f"array {at}")
     if given.dtype == dtype or not np.can_cast(given.dtype, dtype, "same_kind"):
         return given

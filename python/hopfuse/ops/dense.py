@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32
+from .._arrays.convert import same_library, to_numpy
+from .._validation import check_k, check_real
 from ..backends import resolve
-from ..backends.arguments import thread_count
+from ..backends.calls import DenseCall
 from ..backends.placement import device_for
+from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Corpus, Hits
-from ..types.arrays import to_numpy
-from ..types.bfloat16 import bfloat16_bits, bfloat16_to_float32
-from ._arrays import same_library
-from ._captured import refuse_per_query
-from ._checks import check_ids, check_k, check_real, mask_or_ids
+from ._filter import read_filter
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -32,7 +31,7 @@ def dense_topk(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Hits:
-    """The k best rows of a corpus for each query vector, exactly.
+    """Return the k best rows of a corpus for each query vector, exactly.
 
     Scores are canonical float32 dot products (or cosines), the same bits on every kernel variant; rows are
     ruled out early only by a proven bound. Order: higher score, then lower id.
@@ -45,7 +44,7 @@ def dense_topk(
         A raw array is wrapped by ``Corpus.from_array`` (inner product, float32) in every call, which reads
         and encodes it all (a quarter of its bytes more); build a Corpus once for more than one call.
     k : int
-        At least 0; above N the rest is padding.
+        At least 0; results are min(k, N) wide.
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
         Rows that may be hits, for all queries or for each.
     backend : {"auto", "cpu", "cuda"}
@@ -55,7 +54,8 @@ def dense_topk(
     Returns
     -------
     Hits
-        ids int64 (B, k), scores float32 (B, k), counts (B,); arrays of the library that ``queries`` came from.
+        ids int64 and scores float32 (B, min(k, N)), counts (B,): how many are valid, fewer than the width where
+        ``allow`` leaves fewer rows. Arrays of the library that ``queries`` came from.
 
     Raises
     ------
@@ -72,15 +72,16 @@ def dense_topk(
     k = check_k(k)
     if not isinstance(corpus, Corpus):
         corpus = Corpus.from_array(corpus)
+    k = min(k, corpus.num_vectors)
     device = device_for(backend, queries, "queries")
     if device is not None:
         return _on_device(device, queries, corpus, k, allow)
     engine = resolve(backend)
     vectors = _read_queries(queries, corpus)
-    allowed = _read_allow(allow, vectors.shape[0], corpus.num_vectors)
-    hits = engine.dense_topk(vectors, corpus, k, **allowed._asdict(), threads=thread_count(threads))
+    allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
+    hits = engine.dense_topk(DenseCall(vectors, corpus, k, allowed, thread_count(threads)))
     wrap = same_library(queries)
-    return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
+    return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
 
 
 def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, k: int, allow: Any) -> Hits:
@@ -92,16 +93,9 @@ def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, k: int, allow: A
                 f"queries are {vectors.dtype}{tuple(vectors.shape)}; on a device they must be float32 of shape "
                 f"(B, {corpus.dim}): convert them there"
             )
-        allowed = _read_allow(allow, int(vectors.shape[0]), corpus.num_vectors)
-        hits = device.dense_topk(vectors, corpus, k, **allowed._asdict())
-        return Hits._trusted(**{name: runtime.export(array, queries) for name, array in hits.items()})
-
-
-class _Allow(NamedTuple):
-    mask: NDArray[np.uint8] | None = None
-    indptr: NDArray[np.int64] | None = None
-    ids: NDArray[np.int64] | None = None
-    shared: bool = True
+        allowed = read_filter(allow, int(vectors.shape[0]), corpus.num_vectors, "allow")
+        hits = device.dense_topk(DenseCall(vectors, corpus, k, allowed, threads=1, on_device=True))
+        return Hits.unchecked(**{name: runtime.export(array, queries) for name, array in hits.items()})
 
 
 def _read_queries(queries: Any, corpus: Corpus) -> NDArray[np.float32]:
@@ -121,30 +115,3 @@ def _read_queries(queries: Any, corpus: Corpus) -> NDArray[np.float32]:
         row = int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
         raise InputError(f"query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out")
     return vectors
-
-
-def _read_allow(allow: Any, batch: int, n: int) -> _Allow:
-    if allow is None:
-        return _Allow()
-    if isinstance(allow, Sequence) and allow and not isinstance(allow[0], bool | int | np.integer | np.bool_):
-        refuse_per_query("allow")
-        rows = [to_numpy(row, f"allow[{b}]") for b, row in enumerate(allow)]
-        if len(rows) != batch:
-            raise InputError(f"allow has {len(rows)} lists for {batch} queries; give one for each query")
-        if any(row.dtype == np.bool_ for row in rows):
-            if {row.shape for row in rows} != {(n,)}:
-                raise InputError(f"allow mixes masks of shapes {[row.shape for row in rows]}; each must be ({n},)")
-            return _read_allow(np.stack(rows), batch, n)
-        lists = [check_ids(row, n, f"allow[{b}]") for b, row in enumerate(rows)]
-        indptr = np.zeros(batch + 1, np.int64)
-        np.cumsum([len(ids) for ids in lists], out=indptr[1:])
-        return _Allow(indptr=indptr, ids=np.concatenate(lists), shared=False)
-    mask, ids = mask_or_ids(to_numpy(allow, "allow"), n, "allow")
-    if mask is not None:
-        if mask.ndim == 2:
-            refuse_per_query("allow")
-        if mask.shape not in ((n,), (batch, n)):
-            raise InputError(f"allow is a mask of shape {mask.shape}; it must be ({n},) or ({batch}, {n})")
-        return _Allow(mask=np.ascontiguousarray(mask).view(np.uint8), shared=mask.ndim == 1)
-    assert ids is not None
-    return _Allow(indptr=np.array([0, ids.size], np.int64), ids=ids)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import to_numpy
 from ..backends import resolve
-from ..backends.arguments import thread_count
+from ..backends.calls import DiceCall
+from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import LabelSets
-from ..types.arrays import to_numpy
 
 
 def dice_scores(
@@ -79,7 +80,8 @@ def dice_scores(
     query_indptr, query_units = labels.sets_of(texts)
     rows = _read_candidates(candidates, len(labels))
     bounds = _read_indptr(indptr, query_indptr.size - 1, rows.shape[0])
-    return resolve(backend).dice(labels, query_indptr, query_units, rows, bounds, threads=thread_count(threads))
+    call = DiceCall(labels, query_indptr, query_units, rows, bounds, thread_count(threads))
+    return np.asarray(resolve(backend).dice(call))
 
 
 def _read_candidates(candidates: Any, count: int) -> NDArray[np.int32]:

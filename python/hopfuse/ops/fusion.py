@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import fusion as methods
+from .._arrays.convert import same_library, to_numpy
+from .._validation import check_k, check_real
 from ..backends import resolve
-from ..backends.arguments import thread_count
+from ..backends.calls import FuseCall
 from ..backends.placement import device_for
+from ..backends.threads import thread_count
 from ..errors import InputError
 from ..fusion.base import is_finite_float32
 from ..fusion.calibration import Calibration, CalibrationName, Ties
 from ..types import Hits
-from ..types.arrays import to_numpy
-from ._arrays import same_library
 from ._captured import refuse_per_query
-from ._checks import check_k, check_real
-from ._lists import device_list, host_list, rescaled
+from ._lists import device_list, host_list
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -41,7 +41,6 @@ def fuse(
     pool: int | Sequence[int | None] | None = None,
     consensus: float = 0.0,
     prior: Any = None,
-    dialect: str | None = None,
     k: int = 10,
     backend: str = "auto",
     threads: int | None = None,
@@ -72,25 +71,21 @@ def fuse(
     prior : :class:`hopfuse.fusion.Prior` or array_like (N,), optional
         Documents' importance in [0, 1], NaN where it is not known: at the end a score is multiplied by
         0.7 + 0.3 importance, and where that is not known by 1.
-    dialect : str, optional
-        The method as another system has it: "ranx", "qdrant", "lancedb", "langchain", "llamaindex", "haystack",
-        "weaviate", "elasticsearch", "opensearch" or "milvus". The system's name decides on constants, scales and
-        weights, so that options that it fixes are errors; docs/dialects.md has a row for each method.
     k : int
-        Hits to return for each query.
+        Hits to return for each query; results are as wide as that, or as all pools together.
     **options
         The method's own options, e.g. ``temperature=`` (boltzmann), ``rank_constant=`` (rrf), ``bias=`` (max).
 
     Returns
     -------
     Hits
-        ids int64 (B, k), scores float32 (B, k), counts (B,). Order: higher score, then lower id.
+        ids int64 and scores float32 (B, width), counts (B,). Order: higher score, then lower id.
 
     Raises
     ------
     InputError
         Lists of different batches, an unknown method, an option or calibration that it does not have,
-        weights of another shape, a pool or prior out of its range, a method or option that the dialect lacks.
+        weights of another shape, a pool or prior out of its range.
 
     References
     ----------
@@ -104,64 +99,50 @@ def fuse(
     >>> graph = hf.Hits([[2, 0]], [[0.5, 0.2]])
     >>> hf.fuse([dense, graph], method="rrf", k=2).ids
     array([[0, 2]])
-    >>> hf.fuse([dense, graph], method="rrf", dialect="qdrant", k=1).scores.round(4)  # 1/(2 + 0) + 1/(2 + 1)
-    array([[0.8333]], dtype=float32)
     """
     k = check_k(k)
-    if dialect is None:
-        spoken, chosen = None, methods.resolve(method, options)
-    else:
-        fixed = {"ties": ties, "single": single, "equal": equal}
-        spoken = methods.translate(
-            dialect, method, calibration=calibration, weights_given=weights is not None, fixed=fixed, options=options
-        )
-        chosen = spoken.method
+    chosen = methods.resolve(method, options)
     _check_lists(lists)
-    rule = spoken.calibration if spoken else _calibration(chosen, calibration, ties=ties, single=single, equal=equal)
+    rule = calibration_for(chosen, calibration, ties=ties, single=single, equal=equal)
     if not is_finite_float32(consensus) or consensus < 0:
         raise InputError(f"consensus is {consensus!r}; it must be a finite float32 number, at least 0")
-    call: dict[str, Any] = {
-        "method": chosen.kernel,
-        "calibration": rule.method,
-        "ties": rule.tie_rule,
-        "calibration_option": rule.packed(len(lists)),
-        "pools": _read_pools(pool, lists),
-        "option": chosen.packed(len(lists)),
-        "weights": _read_weights(weights, chosen, spoken, len(lists[0]), len(lists)),
-        "consensus": float(consensus),
-        "prior": _read_prior(prior),
-        "k": k,
-    }
-    needs_nonnegative = chosen.needs_nonnegative and rule.method in KEEPS_SIGN
+    pools = _read_pools(pool, lists)
     device = device_for(backend, lists[0].ids, "the first list")
+    call = FuseCall(
+        [] if device is not None else [host_list(hits) for hits in lists],
+        method=chosen.kernel,
+        calibration=rule.method,
+        ties=rule.tie_rule,
+        calibration_option=rule.packed(len(lists)),
+        pools=pools,
+        option=chosen.packed(len(lists)),
+        weights=_read_weights(weights, chosen, len(lists[0]), len(lists)),
+        consensus=float(consensus),
+        prior=_read_prior(prior),
+        k=min(k, int(pools.sum())),
+        threads=thread_count(threads),
+        on_device=device is not None,
+    )
+    needs_nonnegative = chosen.needs_nonnegative and rule.method in KEEPS_SIGN
     if device is not None:
-        if spoken and spoken.scale:
-            raise InputError(
-                f"{method!r} of dialect {dialect!r} scales scores on the host alone: pass lists there (backend='cpu')"
-            )
         return _fuse_on_device(device, lists, call, chosen.name if needs_nonnegative else None)
-    arrays = [host_list(hits) for hits in lists]
-    if spoken and spoken.scale:
-        arrays = [rescaled(array, spoken.scale, int(call["pools"][at])) for at, array in enumerate(arrays)]
     if needs_nonnegative:
-        _check_nonnegative(arrays, call["pools"], chosen.name, rule.method)
-    hits = resolve(backend).fuse(arrays, **call, threads=thread_count(threads))
+        _check_nonnegative(call, chosen.name)
+    hits = resolve(backend).fuse(call)
     wrap = same_library(lists[0].ids)
-    return Hits._trusted(**{name: wrap(array) for name, array in hits.items()})
+    return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
 
 
-def _fuse_on_device(
-    device: DeviceOps, lists: Sequence[Hits], call: dict[str, Any], needs_nonnegative: str | None
-) -> Hits:
+def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, needs_nonnegative: str | None) -> Hits:
     if needs_nonnegative is not None:
         raise InputError(
-            f"{needs_nonnegative} with calibration {call['calibration']!r} needs scores of at least 0, "
+            f"{needs_nonnegative} with calibration {call.calibration!r} needs scores of at least 0, "
             "which are looked at on the host alone: pass lists there, or another calibration (pit takes any scores)"
         )
     with device.runtime.on_stream_of(lists[0].ids):
         arrays = [device_list(device, hits, f"list {at}") for at, hits in enumerate(lists)]
-        hits = device.fuse(arrays, **call)
-        return Hits._trusted(**{name: device.runtime.export(array, lists[0].ids) for name, array in hits.items()})
+        hits = device.fuse(call._replace(lists=arrays))
+        return Hits.unchecked(**{name: device.runtime.export(array, lists[0].ids) for name, array in hits.items()})
 
 
 def _check_lists(lists: Sequence[Hits]) -> None:
@@ -174,7 +155,14 @@ def _check_lists(lists: Sequence[Hits]) -> None:
             raise InputError(f"list {at} has {len(hits)} queries and list 0 has {len(lists[0])}; they must match")
 
 
-def _calibration(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
+def calibration_for(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
+    """Return the calibration of a method: the given one with its options, or the method's own.
+
+    Raises
+    ------
+    InputError
+        A calibration or an option that the method cannot use.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(calibration, Calibration) and given:
         raise InputError(f"options {sorted(given)} beside {calibration!r}; give them to the object instead")
@@ -200,7 +188,7 @@ def _calibration(method: methods.FusionMethod, calibration: str | Calibration | 
 
 
 def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
-    """How many hits of each list are taken at most: (L,)."""
+    """Return how many hits of each list are taken at most: (L,)."""
     many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
     whole = [int(hits.ids.shape[1]) for hits in lists]
     if len(many) != len(lists):
@@ -220,23 +208,21 @@ def _read_prior(prior: Any) -> NDArray[np.float32]:
     return (prior if isinstance(prior, methods.Prior) else methods.Prior(prior)).factors
 
 
-def _check_nonnegative(arrays: list[Any], pools: NDArray[np.int64], method: str, calibration: str) -> None:
-    for at, (_, scores, counts) in enumerate(arrays):
-        taken = np.minimum(counts, pools[at])
+def _check_nonnegative(call: FuseCall, method: str) -> None:
+    for at, (_, scores, counts) in enumerate(call.lists):
+        taken = np.minimum(counts, call.pools[at])
         negative = (scores < 0) & (np.arange(scores.shape[1]) < taken[:, None])
         if negative.any():
             row = int(np.argwhere(negative)[0][0])
             raise InputError(
-                f"list {at} has a negative score in row {row}; {method} with calibration {calibration!r} needs scores "
-                "of at least 0 (calibration='pit' takes any)"
+                f"list {at} has a negative score in row {row}; {method} with calibration {call.calibration!r} needs "
+                "scores of at least 0 (calibration='pit' takes any)"
             )
 
 
-def _read_weights(
-    weights: Any, method: methods.FusionMethod, spoken: methods.Spoken | None, batch: int, lists: int
-) -> NDArray[np.float32]:
+def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
     if weights is None:
-        return spoken.convention.weights_for(None, lists) if spoken else method.default_weights(lists)
+        return method.default_weights(lists)
     if not method.weighted:
         raise InputError(f"fusion method {method.name!r} reads no weights; leave them out")
     w = to_numpy(weights, "weights")
@@ -251,4 +237,4 @@ def _read_weights(
         raise InputError(f"weights are {w}; they must be finite and at least 0")
     if not (w32.sum(axis=-1, dtype=np.float64) <= np.finfo(np.float32).max).all():
         raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")
-    return spoken.convention.weights_for(w32, lists) if spoken else w32
+    return w32

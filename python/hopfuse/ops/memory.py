@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._validation import check_whole
 from ..backends import placement
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
-from ._checks import check_whole
 
 MOST = 2**24
 """Queries, hits and seeds beyond which an estimate would itself take memory."""
@@ -20,8 +20,8 @@ class MemoryEstimate:
     Attributes
     ----------
     graph, corpus : int
-        Stay on the device from the first call until :func:`release`, or as long as the object lives; of a corpus,
-        the originals in their own precision, whatever its storage.
+        Stay on the device from the first call until :func:`free_device_memory`, or as long as the object lives; of a
+        corpus, the originals in their own precision, whatever its storage.
     workspace : int
         The most that a call takes beside, and gives back to the pool at its end.
     host_vectors : int
@@ -44,10 +44,10 @@ class MemoryEstimate:
         return self.graph + self.corpus + self.workspace
 
 
-def memory_estimate(
+def estimate_device_memory(
     graph: Graph | None = None, corpus: Corpus | None = None, *, batch: int = 32, k: int = 100, seeds: int = 8
 ) -> MemoryEstimate:
-    """What a graph and a corpus, and searches of them, will take on a GPU, and a corpus on the host. Needs no GPU.
+    """Estimate what a graph, a corpus and searches of them take on a GPU, and a corpus on the host. Needs no GPU.
 
     The calls are gone through without a device, and their allocations counted; what cuBLAS takes for itself and what
     the pool cannot use again is not in it.
@@ -71,13 +71,13 @@ def memory_estimate(
     --------
     >>> import numpy as np, hopfuse as hf
     >>> corpus = hf.Corpus.from_array(np.zeros((10_000, 384), np.float32))
-    >>> estimate = hf.memory_estimate(corpus=corpus)
+    >>> estimate = hf.estimate_device_memory(corpus=corpus)
     >>> estimate.corpus, estimate.host_vectors, estimate.host_codes
     (15400448, 15360000, 4069696)
     """
     asked = {"batch": batch, "k": k, "seeds": seeds}
     if graph is None and corpus is None:
-        raise InputError("memory_estimate needs a graph, a corpus or both")
+        raise InputError("estimate_device_memory needs a graph, a corpus or both")
     for name, held, kind in (("graph", graph, Graph), ("corpus", corpus, Corpus)):
         if held is not None and not isinstance(held, kind):
             raise InputError(f"{name} is a {type(held).__name__}; it must be a {kind.__name__}")
@@ -85,7 +85,7 @@ def memory_estimate(
     return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
 
 
-def release(held: Graph | Corpus | LabelSets | Incidence, *, backend: str = "auto") -> None:
+def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend: str = "auto") -> None:
     """Free what a graph, corpus, label sets or an incidence have on a device now; the next call there uploads it again.
 
     A captured core that reads it keeps it until the core itself is dropped. On the CPU nothing happens.
@@ -98,10 +98,12 @@ def release(held: Graph | Corpus | LabelSets | Incidence, *, backend: str = "aut
     Examples
     --------
     >>> import hopfuse as hf
-    >>> hf.release(hf.Graph.from_edges([0], [1]))
+    >>> hf.free_device_memory(hf.Graph.from_edges([0], [1]))
     """
     if not isinstance(held, Graph | Corpus | LabelSets | Incidence):
-        raise InputError(f"release takes a Graph, a Corpus, LabelSets or an Incidence, not a {type(held).__name__}")
+        raise InputError(
+            f"free_device_memory takes a Graph, a Corpus, LabelSets or an Incidence, not a {type(held).__name__}"
+        )
     device = placement.device_of(backend)
     if device is not None:
         placement.release(device, held)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import is_on_device, same_library, to_float64, to_numpy
+from .._validation import check_k, check_real, is_real
 from ..backends import resolve
-from ..backends.arguments import DeviceSeeds, Evidence, PprQueries, thread_count
+from ..backends.calls import DeviceSeeds, Evidence, NodeRanking, PprQueries
 from ..backends.placement import device_for
+from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
-from ..types.arrays import is_on_device, to_float64, to_numpy
-from ._arrays import same_library
 from ._captured import refuse_per_query
-from ._checks import check_k, check_real, is_real, mask_or_ids
+from ._filter import read_filter
 from ._restart import Restart, read_restart
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def ppr(
     max_iter: int | None = None,
     edge_type_weights: Any = None,
     edge_type_norm: EdgeTypeNorm = "joint",
-    allowed_nodes: Any = None,
+    allow: Any = None,
     out: NDArray[np.float32] | None = None,
     backend: str = "auto",
     threads: int | None = None,
 ) -> PprResult:
-    """Personalized PageRank of every node for a batch of restarts.
+    """Compute the Personalized PageRank of every node for a batch of restarts.
 
     Solves x = d P'x + (1 - d) s for each query; mass that dangling nodes (or ``per_type`` weights that
     sum to less than 1) lose returns to s. An answer depends on the query and the graph alone: not on the
@@ -67,13 +68,14 @@ def ppr(
         ``converged`` is False after a pass limit that follows from the convergence theory.
     max_iter : int, optional
         A lower pass limit for each attempt.
-    edge_type_weights : array_like (T,) or (B, T), optional
-        eta >= 0 for each edge type. ``joint``: all 1 by default. ``per_type``: 1 / T each by default.
+    edge_type_weights : array_like (T,) or (B, T), or mapping of str to float, optional
+        eta >= 0 for each edge type. ``joint``: all 1 by default. ``per_type``: 1 / T each by default. A mapping is by
+        names of edge types; one that it lacks has eta = 1 under ``joint``, 0 under ``per_type``.
     edge_type_norm : {"joint", "per_type"}
         ``joint``: P = rownorm(sum_t eta_t W_t). ``per_type``: P = sum_t eta_t rownorm(W_t), sum of eta
         at most 1 (PolicyRAG).
-    allowed_nodes : array_like of bool (N,) or (B, N), optional
-        True where a query's mass may be: PPR on the induced subgraph, rows renormalised. A seed outside is an error.
+    allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
+        Nodes where a query's mass may be: PPR on the induced subgraph, rows renormalised. A seed outside is an error.
     out : array of float32 (B, N), optional
         C-contiguous array that receives the scores, where ``restart`` is: on the host or on a GPU.
     backend : {"auto", "cpu", "cuda"}
@@ -106,23 +108,23 @@ def ppr(
     >>> bool(r.converged.all())
     True
     """
-    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads)
+    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, threads)
     device = _device_of(backend, restart)
     if device is not None:
         with device.runtime.on_stream_of(restart.nodes):
             queries = _read_queries(graph, restart, *options, device=device)
             on_device = _device_matrix(device, len(restart), graph.num_nodes, out)
-            found = device.ppr(graph, queries, on_device)
-            return _ppr_result(on_device, found.evidence(), lambda array: device.runtime.export(array, restart.nodes))
+            evidence = device.ppr(graph, queries, on_device)
+            return _ppr_result(on_device, evidence, lambda array: device.runtime.export(array, restart.nodes))
     engine = resolve(backend)
     queries = _read_queries(graph, restart, *options)
     scores = _score_matrix(queries.damping.size, graph.num_nodes, out)
-    return _ppr_result(scores, engine.ppr(graph, queries, scores)._asdict(), same_library(restart))
+    return _ppr_result(scores, engine.ppr(graph, queries, scores), same_library(restart))
 
 
-def _ppr_result(scores: Any, evidence: dict[str, Any], wrap: Callable[[Any], Any]) -> PprResult:
-    evidence["converged"] = evidence["converged"].view(np.bool_)
-    return PprResult(wrap(scores), **{name: wrap(array) for name, array in evidence.items()})
+def _ppr_result(scores: Any, evidence: Evidence, wrap: Callable[[Any], Any]) -> PprResult:
+    arrays = evidence._replace(converged=evidence.converged.view(np.bool_))
+    return PprResult(wrap(scores), *(wrap(array) for array in arrays))
 
 
 def ppr_topk(
@@ -130,7 +132,7 @@ def ppr_topk(
     restart: Any,
     k: int,
     *,
-    among: Any = None,
+    candidates: Any = None,
     stop: Literal["proven", "tol"] = "proven",
     empty: Literal["error", "skip"] = "error",
     damping: Any = 0.5,
@@ -138,22 +140,23 @@ def ppr_topk(
     max_iter: int | None = None,
     edge_type_weights: Any = None,
     edge_type_norm: EdgeTypeNorm = "joint",
-    allowed_nodes: Any = None,
+    allow: Any = None,
     backend: str = "auto",
     threads: int | None = None,
 ) -> PprHits:
-    """The k nodes with the highest Personalized PageRank, without a (B, N) matrix.
+    """Return the k nodes with the highest Personalized PageRank, without a (B, N) matrix.
 
     Nodes with score 0 are no hits. Order: higher score, then lower id.
 
     Parameters
     ----------
-    graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, backend, threads
+    graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, backend, threads
         As in :func:`ppr`.
     k : int
-        At least 0; may exceed the number of nodes.
-    among : array_like of int ids, or of bool (N,), optional
-        Only these nodes can be hits (passages, say); they are ranked, the walk uses all nodes.
+        At least 0. Results are min(k, N) wide, or as wide as there are ``candidates`` where all queries share them.
+    candidates : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
+        Only these nodes can be hits (passages, say); they are ranked, the walk uses all nodes. Where they are given for
+        each query, each distinct set of them is a walk of its own.
     stop : {"proven", "tol"}
         "proven" stops a query as soon as the set and the order of its hits are proven to be those of the
         exact scores. What is not runs to ``tol`` and then, where a bound per node holds (an undirected graph
@@ -174,7 +177,7 @@ def ppr_topk(
     --------
     >>> import hopfuse as hf
     >>> g = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
-    >>> h = hf.ppr_topk(g, [{0: 1.0}], 2, among=[1, 2, 3])
+    >>> h = hf.ppr_topk(g, [{0: 1.0}], 2, candidates=[1, 2, 3])
     >>> h.ids, h.proven
     (array([[1, 2]]), array([ True]))
     """
@@ -183,49 +186,58 @@ def ppr_topk(
         raise InputError(f"stop is {stop!r}; allowed: 'proven', 'tol'")
     if empty not in ("error", "skip"):
         raise InputError(f"empty is {empty!r}; allowed: 'error', 'skip'")
-    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allowed_nodes, threads)
-    candidates, skips = _read_among(graph, among), empty == "skip"
+    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, threads)
+    skips = empty == "skip"
     device = _device_of(backend, restart)
     if device is not None:
         if device.runtime.fixed and stop != "tol":
             raise InputError("ppr_topk inside capture needs stop='tol': nothing is read back that could stop a walk")
+        rankings = _read_candidates(graph, candidates, len(restart))
+        if len(rankings) != 1 or rankings[0].queries is not None:
+            raise InputError(
+                "candidates are given for each query, which needs restart on the host; give them once for all"
+            )
         with device.runtime.on_stream_of(restart.nodes):
             queries = _read_queries(graph, restart, *options, skips=skips, device=device)
-            found = device.ppr_topk(graph, queries, k, candidates, stop == "proven")
-            return _ppr_hits(found.hits(), found.evidence(), lambda array: device.runtime.export(array, restart.nodes))
+            ranking = NodeRanking(_width(k, graph, rankings), rankings[0].candidates, stop == "proven")
+            hits, evidence = device.ppr_topk(graph, queries, ranking)
+            return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
     engine = resolve(backend)
     queries = _read_queries(graph, restart, *options, skips=skips)
-    batch, walks = queries.damping.size, np.flatnonzero(np.diff(queries.indptr))
-    hits, evidence = engine.ppr_topk(graph, queries.take(walks), k, candidates, stop == "proven")
-    if walks.size < batch:
-        hits, evidence = _with_empty_rows(hits, evidence, walks, batch)
-    return _ppr_hits(hits, evidence._asdict(), same_library(restart))
+    batch, parts = queries.damping.size, []
+    walks = np.diff(queries.indptr) > 0
+    rankings = _read_candidates(graph, candidates, batch)
+    k = _width(k, graph, rankings)
+    for ranked, rows in rankings:
+        at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
+        hits, evidence = engine.ppr_topk(graph, queries.take(at), NodeRanking(k, ranked, stop == "proven"))
+        parts.append((at, {**hits, **evidence._asdict()}))
+    whole = len(parts) == 1 and parts[0][0].size == batch
+    arrays = parts[0][1] if whole else _joined(parts, batch, k)
+    return _ppr_hits(arrays, same_library(restart))
 
 
-def _ppr_hits(hits: dict[str, Any], evidence: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
-    arrays = {**hits, **evidence}
-    for name in ("proven", "converged"):
-        arrays[name] = arrays[name].view(np.bool_)
-    wrapped = PprHits._trusted(**{name: wrap(array) for name, array in arrays.items()})
+def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
+    flags = {name: arrays[name].view(np.bool_) for name in ("proven", "converged")}
+    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in {**arrays, **flags}.items()})
     assert isinstance(wrapped, PprHits)
     return wrapped
 
 
-def _with_empty_rows(
-    hits: dict[str, Any], evidence: Evidence, walks: NDArray[np.int64], batch: int
-) -> tuple[dict[str, Any], Evidence]:
-    """The results of the queries that walk, in their places among those that have no seed."""
-    nothing: dict[str, Any] = {"ids": -1, "scores": -np.inf, "proven": 1, "converged": 1}
-
-    def spread(name: str, array: NDArray[Any]) -> NDArray[Any]:
-        full = np.full((batch, *array.shape[1:]), nothing.get(name, 0), array.dtype)
-        full[walks] = array
-        return full
-
-    return (
-        {name: spread(name, array) for name, array in hits.items()},
-        Evidence(**{name: spread(name, array) for name, array in evidence._asdict().items()}),
-    )
+def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k: int) -> dict[str, Any]:
+    """Return the results of some queries each, in their places; a query in no part has no hits, and that is proven."""
+    joined: dict[str, Any] = {
+        "ids": np.full((batch, k), -1, np.int64),
+        "scores": np.full((batch, k), -np.inf, np.float32),
+        "counts": np.zeros(batch, np.int64),
+        "score_bounds": np.zeros((batch, k), np.float32),
+        "proven": np.ones(batch, np.uint8),
+        **Evidence.empty(batch)._asdict(),
+    }
+    for rows, arrays in parts:
+        for name, array in arrays.items():
+            joined[name][rows] = array
+    return joined
 
 
 def _device_of(backend: str, restart: Any) -> DeviceOps | None:
@@ -247,7 +259,7 @@ def _read_queries(
     max_iter: int | None,
     edge_type_weights: Any,
     edge_type_norm: str,
-    allowed_nodes: Any,
+    allow: Any,
     threads: int | None,
     *,
     skips: bool = False,
@@ -271,7 +283,7 @@ def _read_queries(
         damping=_read_damping(damping, rows.batch),
         edge_type_weights=_read_type_weights(edge_type_weights, rows.batch, graph, per_type),
         per_type=per_type,
-        allowed=_read_allowed(graph, allowed_nodes, rows),
+        allow=_read_allow(graph, allow, rows),
         tol=_read_tol(tol),
         max_iter=_read_max_iter(max_iter),
         threads=thread_count(threads),
@@ -312,7 +324,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
     types = graph.num_edge_types
     if weights is None:
         return np.full((batch, types), 1.0 / types) if per_type else None
-    eta = to_numpy(weights, "edge_type_weights")
+    eta = to_numpy(_by_name(weights, graph, per_type), "edge_type_weights")
     check_real(eta, "edge_type_weights")
     if eta.ndim == 2:
         refuse_per_query("edge_type_weights")
@@ -335,16 +347,27 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
     return None if (eta == 1).all() else eta
 
 
+def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
+    """Weights in the order of the graph's edge types, where they are given by name."""
+    if not isinstance(weights, Mapping):
+        return weights
+    unknown = [name for name in weights if name not in graph.edge_type_names]
+    if unknown:
+        known = ", ".join(graph.edge_type_names)
+        raise InputError(f"edge_type_weights has the type {unknown[0]!r}; the graph's edge types are {known}")
+    return [weights.get(name, 0.0 if per_type else 1.0) for name in graph.edge_type_names]
+
+
 def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
     """Refuse type weights that vanish in float32 when they multiply the lightest edge of their type."""
     if graph.weight is None:
         return
-    if "lightest" not in graph._prepared:
+    if "lightest" not in graph.derived:
         types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
         lightest = np.full(graph.num_edge_types, np.inf)
         np.minimum.at(lightest, types, graph.weight.astype(np.float64))
-        graph._prepared["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
-    product = eta * graph._prepared["lightest"]
+        graph.derived["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
+    product = eta * graph.derived["lightest"]
     lost = (eta > 0) & (product < np.finfo(np.float32).tiny)
     if lost.any():
         b, t = map(int, np.argwhere(lost)[0])
@@ -368,41 +391,53 @@ def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))
 
 
-def _read_allowed(graph: Graph, allowed: Any, rows: Restart) -> NDArray[np.uint8] | None:
-    if allowed is None:
+def _read_allow(graph: Graph, allow: Any, rows: Restart) -> NDArray[np.uint8] | None:
+    if allow is None:
         return None
-    mask = to_numpy(allowed, "allowed_nodes")
-    n, batch = graph.num_nodes, rows.batch
-    if mask.ndim == 2:
-        refuse_per_query("allowed_nodes")
-    if mask.dtype != np.bool_ or mask.shape not in ((n,), (batch, n)):
-        raise InputError(
-            f"allowed_nodes is {mask.dtype}{mask.shape}; it must be bool of shape ({n},) or ({batch}, {n})"
-        )
-    rows_of_mask = np.atleast_2d(mask)
-    ordered = rows_of_mask if graph.keeps_order else rows_of_mask[:, graph.node_of]
+    masks = read_filter(allow, rows.batch, graph.num_nodes, "allow").masks(graph.num_nodes)
+    ordered = masks if graph.keeps_order else masks[:, graph.node_of]
     internal = np.ascontiguousarray(ordered).view(np.uint8)
-    row = np.repeat(np.arange(batch), np.diff(rows.indptr)) if mask.ndim == 2 else 0
+    row = np.repeat(np.arange(rows.batch), np.diff(rows.indptr)) if len(masks) != 1 else 0
     outside = internal[row, rows.node] == 0
     if outside.any():
         at = int(np.flatnonzero(outside)[0])
         query = int(np.searchsorted(rows.indptr, at, side="right")) - 1
         raise InputError(
-            f"restart row {query} has seed {graph.node_of[rows.node[at]]}, which allowed_nodes excludes; "
+            f"restart row {query} has seed {graph.node_of[rows.node[at]]}, which allow excludes; "
             "drop the seed or allow the node"
         )
     return internal
 
 
-def _read_among(graph: Graph, among: Any) -> NDArray[np.int32] | None:
-    if among is None:
-        return None
-    mask, ids = mask_or_ids(to_numpy(among, "among"), graph.num_nodes, "among")
-    if mask is not None:
-        if mask.ndim != 1:
-            raise InputError(f"among is a mask of shape {mask.shape}; it must be ({graph.num_nodes},), for all queries")
-        ids = np.flatnonzero(mask)
-    return np.ascontiguousarray(graph.internal_of[ids], np.int32)
+class _Ranking(NamedTuple):
+    """Candidates, as internal nodes (None: all), and the queries that rank them (None: all)."""
+
+    candidates: NDArray[np.int32] | None
+    queries: NDArray[np.int64] | None
+
+
+def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking]:
+    """Return the distinct sets of candidates: one where all queries have the same, none for no query."""
+    if candidates is None:
+        return [_Ranking(None, None)]
+    chosen = read_filter(candidates, batch, graph.num_nodes, "candidates")
+    if chosen.shared:
+        ids = chosen.ids if chosen.mask is None else np.flatnonzero(chosen.mask)
+        return [_Ranking(np.ascontiguousarray(graph.internal_of[ids], np.int32), None)]
+    masks = chosen.masks(graph.num_nodes)
+    groups: dict[bytes, list[int]] = {}
+    for query, packed in enumerate(np.packbits(masks, axis=1)):
+        groups.setdefault(packed.tobytes(), []).append(query)
+    return [
+        _Ranking(np.ascontiguousarray(graph.internal_of[np.flatnonzero(masks[rows[0]])], np.int32), np.array(rows))
+        for rows in groups.values()
+    ]
+
+
+def _width(k: int, graph: Graph, rankings: list[_Ranking]) -> int:
+    """Return how many hits there can be: no more than candidates, where all queries share them, or nodes."""
+    shared = rankings[0].candidates if rankings and rankings[0].queries is None else None
+    return min(k, graph.num_nodes if shared is None else shared.size)
 
 
 def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import same_library, to_numpy
+from .._validation import check_k, check_real
 from ..backends import resolve
-from ..backends.arguments import thread_count
+from ..backends.calls import ProjectCall
 from ..backends.placement import device_for
+from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Hits, Incidence
-from ..types.arrays import to_numpy
-from ._arrays import same_library
-from ._checks import check_k, check_real
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -73,11 +73,13 @@ def project(
         with device.runtime.on_stream_of(scores):
             values = _on_device(device, scores, incidence)
             _check_room(int(values.shape[0]), incidence.num_rows)
-            return device.runtime.export(device.project(incidence, values, factors), scores)
+            call = ProjectCall(incidence, values, factors, incidence.num_rows, threads=1, on_device=True)
+            return device.runtime.export(device.project(call), scores)
     engine = resolve(backend)
     values = _read_scores(scores, incidence.num_columns)
     _check_room(values.shape[0], incidence.num_rows)
-    return same_library(scores)(engine.project(incidence, values, factors, threads=thread_count(threads)))
+    call = ProjectCall(incidence, values, factors, incidence.num_rows, thread_count(threads))
+    return same_library(scores)(engine.project(call))
 
 
 def project_topk(
@@ -92,7 +94,7 @@ def project_topk(
     scores, incidence, scale, backend, threads
         As in :func:`project`.
     k : int
-        At least 0; may exceed the number of rows: hits have the shape (B, k) anyway, 12 bytes for each.
+        At least 0; results are min(k, P) wide, 12 bytes for each hit.
 
     Returns
     -------
@@ -111,22 +113,22 @@ def project_topk(
     >>> hf.project_topk([[0.25, 0.5, 1.0]], pairs, 3).row(0)
     [(0, 1.25), (1, 0.5)]
     """
-    k = check_k(k)
     factors = _read_scale(scale, _check(incidence))
+    k = min(check_k(k), incidence.num_rows)
     device = device_for(backend, scores, "scores")
     if device is not None:
         runtime = device.runtime
         with runtime.on_stream_of(scores):
             values = _on_device(device, scores, incidence)
             _check_hits_room(int(values.shape[0]), k, incidence.num_rows)
-            best = device.project_topk(incidence, values, factors, k)
-            return Hits._trusted(**{name: runtime.export(array, scores) for name, array in best.items()})
+            best = device.project_topk(ProjectCall(incidence, values, factors, k, threads=1, on_device=True))
+            return Hits.unchecked(**{name: runtime.export(array, scores) for name, array in best.items()})
     engine = resolve(backend)
     values = _read_scores(scores, incidence.num_columns)
     _check_hits_room(values.shape[0], k, incidence.num_rows)
-    best = engine.project_topk(incidence, values, factors, k, threads=thread_count(threads))
+    best = engine.project_topk(ProjectCall(incidence, values, factors, k, thread_count(threads)))
     wrap = same_library(scores)
-    return Hits._trusted(**{name: wrap(array) for name, array in best.items()})
+    return Hits.unchecked(**{name: wrap(array) for name, array in best.items()})
 
 
 def _check(incidence: Any) -> Incidence:

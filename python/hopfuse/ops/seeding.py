@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._arrays.convert import to_numpy
+from .._validation import is_real
+from ..backends import cpu
+from ..backends.calls import SeedCall
 from ..backends.placement import device_for
-from ..backends.seed_hits import seed_hits as seed_hits_on_host
 from ..errors import InputError
 from ..types import Hits, Seeds
-from ..types.arrays import to_numpy
-from ._checks import is_real
 
 
-def seed_hits(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
+def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     """Seeds that also start the walk at a list's hits, as HippoRAG 2 adds passages to its phrases.
 
     A row of seeds is scaled to sum 1, and its hits with score > 0 share ``mass``: mass * score / (sum of scores). A hit
@@ -44,26 +45,30 @@ def seed_hits(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     --------
     >>> import hopfuse as hf
     >>> hits = hf.Hits([[4, 7]], [[0.75, 0.25]])
-    >>> hf.seed_hits(hf.Seeds([[1, 2]]), hits, 0.5).weights
+    >>> hf.add_passage_seeds(hf.Seeds([[1, 2]]), hits, 0.5).weights
     array([[0.5  , 0.5  , 0.375, 0.125]])
     """
     if not isinstance(seeds, Seeds) or not isinstance(hits, Hits):
-        raise InputError(f"seed_hits takes Seeds and Hits, not {type(seeds).__name__} and {type(hits).__name__}")
+        raise InputError(
+            f"add_passage_seeds takes Seeds and Hits, not {type(seeds).__name__} and {type(hits).__name__}"
+        )
     if len(seeds) != len(hits):
         raise InputError(f"seeds have {len(seeds)} rows and hits {len(hits)}; they must be of the same queries")
     if not is_real(mass) or not 0 <= mass < np.inf:
         raise InputError(f"mass is {mass!r}; it must be a finite number, at least 0")
     device = device_for("auto", seeds.nodes, "seeds")
     read = to_numpy if device is None else device.adopt
-    arrays = {
-        "node": read(seeds.nodes, "nodes of the seeds"),
-        "weight": read(seeds.weights, "weights of the seeds"),
-        "ids": read(hits.ids, "ids of the hits"),
-        "scores": read(hits.scores, "scores of the hits"),
-        "counts": read(hits.counts, "counts of the hits"),
-    }
+    call = SeedCall(
+        read(seeds.nodes, "nodes of the seeds"),
+        read(seeds.weights, "weights of the seeds"),
+        read(hits.ids, "ids of the hits"),
+        read(hits.scores, "scores of the hits"),
+        read(hits.counts, "counts of the hits"),
+        float(mass),
+        on_device=device is not None,
+    )
     if device is None:
-        return Seeds(*seed_hits_on_host(**arrays, mass=float(mass)))
+        return Seeds(*cpu.add_passage_seeds(call))
     with device.runtime.on_stream_of(seeds.nodes):
-        nodes, weights = device.seed_hits(**arrays, mass=float(mass))
+        nodes, weights = device.add_passage_seeds(call)
         return Seeds(device.runtime.export(nodes, seeds.nodes), device.runtime.export(weights, seeds.nodes))

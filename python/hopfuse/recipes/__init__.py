@@ -1,21 +1,52 @@
-"""Whole retrieval systems over the same kernels, each readable top to bottom."""
+"""Whole retrieval systems over the same kernels, each readable top to bottom.
 
-from ._ising import Ising
-from ._policy import Policy
-from .hybrid_rrf import HybridRRF, HybridRRFResult
-from .phase_graph import PhaseGraph, PhaseGraphResult
-from .policy_rag import PolicyRAG, PolicyRAGResult
-from .triple_hybrid import TripleHybrid, TripleHybridResult
+Examples
+--------
+>>> import hopfuse as hf
+>>> texts = ["Ada wrote notes on the Engine.", "The Engine was built by Babbage.", "The sea."]
+>>> index = hf.Index.build(passages=[{"id": name, "text": text} for name, text in zip("abc", texts)])
+>>> recipe = hf.recipes.default(index, lexical=hf.lexical.FTS5.build(texts))
+>>> found = recipe.search(["Who built the engine?"], k=2)
+>>> [(hit.id, hit.text) for hit in found[0]]
+[('b', 'The Engine was built by Babbage.'), ('a', 'Ada wrote notes on the Engine.')]
+"""
+
+from .default import default
+from .hybrid_rrf.config import HybridRRFConfig
+from .hybrid_rrf.core import HybridRRF
+from .phase_graph.config import PhaseGraphConfig
+from .phase_graph.core import PhaseGraph, PhaseGraphResult
+from .policy_rag.config import Policy
+from .policy_rag.search import PolicyRAG, PolicyRAGResult
+from .protocol import AllowScope, Needs, Recipe
+from .results import Hit, SearchResult
+from .triple_hybrid import TripleHybrid, TripleHybridConfig, TripleHybridResult
 
 __all__ = [
+    "RECIPES",
+    "AllowScope",
+    "Hit",
     "HybridRRF",
-    "HybridRRFResult",
-    "Ising",
+    "HybridRRFConfig",
+    "Needs",
     "PhaseGraph",
+    "PhaseGraphConfig",
     "PhaseGraphResult",
     "Policy",
     "PolicyRAG",
     "PolicyRAGResult",
+    "Recipe",
+    "SearchResult",
     "TripleHybrid",
+    "TripleHybridConfig",
     "TripleHybridResult",
+    "default",
 ]
+
+RECIPES: dict[str, type[Recipe]] = {
+    "phase-graph": PhaseGraph,
+    "policy-rag": PolicyRAG,
+    "hybrid-rrf": HybridRRF,
+    "triple-hybrid": TripleHybrid,
+}
+"""Every recipe by its name on the command line."""

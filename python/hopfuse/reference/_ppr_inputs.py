@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Graph
+from .ranking import node_mask
 
 EDGE_TYPE_NORMS = ("joint", "per_type")
 SUM_SLACK = 1e-6
 
 
 class Inputs(NamedTuple):
-    """What each query asks: a row each."""
+    """The checked inputs, a row for each query."""
 
     restart: NDArray[np.float64]
     damping: NDArray[np.float64]
@@ -25,7 +26,7 @@ class Inputs(NamedTuple):
 
 
 def ppr_inputs(
-    graph: Graph, restart: Any, damping: Any, edge_type_weights: Any, edge_type_norm: str, allowed_nodes: Any
+    graph: Graph, restart: Any, damping: Any, edge_type_weights: Any, edge_type_norm: str, allow: Any
 ) -> Inputs:
     """Check every argument against the graph and against the others."""
     if edge_type_norm not in EDGE_TYPE_NORMS:
@@ -34,11 +35,11 @@ def ppr_inputs(
     batch = s.shape[0]
     d = _damping(damping, batch)
     eta = _type_weights(edge_type_weights, edge_type_norm, batch, graph.num_edge_types)
-    allowed = _allowed(allowed_nodes, batch, graph.num_nodes)
+    allowed = node_mask(allow, "allow", batch, graph.num_nodes)
     outside = (s > 0) & ~allowed
     if outside.any():
         row, node = np.argwhere(outside)[0]
-        raise InputError(f"restart row {row} has weight on node {node}, which allowed_nodes excludes; drop the seed")
+        raise InputError(f"restart row {row} has weight on node {node}, which allow excludes; drop the seed")
     return Inputs(s, d, eta, allowed)
 
 
@@ -119,15 +120,3 @@ def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
             "probabilities and sum to at most 1 (the rest returns to the seeds)"
         )
     return np.asarray(eta / np.maximum(total, 1.0))
-
-
-def _allowed(allowed_nodes: Any, batch: int, n: int) -> NDArray[np.bool_]:
-    if allowed_nodes is None:
-        return np.ones((batch, n), bool)
-    allowed = np.asarray(allowed_nodes)
-    if allowed.dtype != bool or allowed.shape not in ((n,), (batch, n)):
-        raise InputError(
-            f"allowed_nodes is {allowed.dtype}{allowed.shape}; it must be booleans of shape ({n},) or ({batch}, {n}), "
-            "True where a node may hold mass"
-        )
-    return np.broadcast_to(allowed, (batch, n))

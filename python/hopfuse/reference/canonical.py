@@ -132,7 +132,7 @@ def dense_topk_canonical(queries: Any, vectors: Any, k: int, *, metric: str | No
 
     Returns
     -------
-    Hits, shape (B, k)
+    Hits, shape (B, min(k, N))
 
     Examples
     --------
@@ -141,8 +141,8 @@ def dense_topk_canonical(queries: Any, vectors: Any, k: int, *, metric: str | No
     >>> dense_topk_canonical(np.float32([[1, 0]]), np.float32([[2, 1], [2, 5], [3, 0]]), 2).ids
     array([[2, 0]])
     """
-    size = check_k(k)
     scores = canonical_scores(queries, vectors, metric=metric)
+    size = min(check_k(k), scores.shape[1])
     mask = node_mask(allow, "allow", *scores.shape)
     rows = (best(np.flatnonzero(m), row[m].astype(np.float64), size) for row, m in zip(scores, mask, strict=True))
     ranked = Ranking.from_rows(rows, size)

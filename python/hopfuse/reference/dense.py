@@ -31,7 +31,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
 
     Returns
     -------
-    Ranking, shape (B, k)
+    Ranking, shape (B, min(k, N))
 
     Raises
     ------
@@ -45,8 +45,8 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
     >>> dense_topk([[1.0, 0.0]], [[0.5, 1.0], [2.0, 0.0], [0.5, 3.0]], 2).row(0)
     [(1, 2.0), (0, 0.5)]
     """
-    size = check_k(k)
     scores = dense_scores(queries, corpus, metric=metric)
+    size = min(check_k(k), scores.shape[1])
     mask = node_mask(allow, "allow", *scores.shape)
     rows = [best(np.flatnonzero(m), row[m], size) for row, m in zip(scores, mask, strict=True)]
     return Ranking.from_rows(rows, size)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter[str]:
-    """What a text is made of, each element with its multiplicity (1 where repeats do not count).
+    """Return what a text is made of, each element with its multiplicity (1 where repeats do not count).
 
     Examples
     --------

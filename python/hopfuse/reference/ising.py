@@ -52,7 +52,7 @@ def ising_rerank(
     >>> hf.reference.ising_rerank(hits, graph).ids
     array([[0, 1, 3, 2]])
     """
-    width = int(hits.ids.shape[1])
+    size = int(hits.ids.shape[1]) if k is None else min(check_k(k), int(hits.ids.shape[1]))
     field = 2.0 * calibrate(hits, "min_max", single=0.5, equal=0.5).scores - 1.0
     ranked = []
     for query, count in enumerate(hits.counts):
@@ -66,8 +66,8 @@ def ising_rerank(
             relaxation=relaxation,
             steps=steps,
         )
-        ranked.append(best(ids, (1.0 - blend) * h + blend * m, width if k is None else check_k(k)))
-    return Ranking.from_rows(ranked, width if k is None else check_k(k))
+        ranked.append(best(ids, (1.0 - blend) * h + blend * m, size))
+    return Ranking.from_rows(ranked, size)
 
 
 def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.float64]:

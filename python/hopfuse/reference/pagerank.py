@@ -40,7 +40,7 @@ def ppr(
     damping: Any = 0.5,
     edge_type_weights: Any = None,
     edge_type_norm: str = "joint",
-    allowed_nodes: Any = None,
+    allow: Any = None,
 ) -> NDArray[np.float64]:
     """Personalized PageRank of a batch of restart vectors.
 
@@ -63,8 +63,8 @@ def ppr(
     edge_type_norm : {"joint", "per_type"}
         "joint": P = rownorm(sum_t eta_t W_t). "per_type" (PolicyRAG): P = sum_t eta_t rownorm(W_t),
         where eta sums to at most 1 (a sum up to 1 + 1e-6 is rounding, and is divided out).
-    allowed_nodes : array_like of bool (N,) or (B, N), optional
-        True where a node may hold mass: the result is that of the induced subgraph, 0 elsewhere.
+    allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
+        Nodes that may hold mass: the result is that of the induced subgraph, 0 elsewhere.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def ppr(
     Raises
     ------
     InputError
-        A restart row that sums to 0, a seed outside the graph or outside `allowed_nodes`, weights
+        A restart row that sums to 0, a seed outside the graph or outside `allow`, weights
         that are negative or not finite, damping outside [0, 1), shapes that do not fit.
 
     References
@@ -91,7 +91,7 @@ def ppr(
     >>> ppr(g, [{0: 1.0}]).round(6)
     array([[0.583333, 0.333333, 0.083333]])
     """
-    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allowed_nodes)
+    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow)
     x = np.zeros_like(asked.restart)
     for b in range(x.shape[0]):
         p = _transitions(graph, asked.type_weights[b], edge_type_norm, asked.allowed[b])
@@ -107,7 +107,7 @@ def ppr_residual(
     damping: Any = 0.5,
     edge_type_weights: Any = None,
     edge_type_norm: str = "joint",
-    allowed_nodes: Any = None,
+    allow: Any = None,
 ) -> NDArray[np.float64]:
     """L1 norm of r = d P'x + (1 - d + d m) s - x, with m the mass of x that P loses.
 
@@ -130,7 +130,7 @@ def ppr_residual(
     >>> ppr_residual(g, [[1.0, 0.0, 0.0]], [{0: 1.0}])
     array([1.])
     """
-    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allowed_nodes)
+    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow)
     given: NDArray[np.float64] = np.atleast_2d(np.asarray(x, np.float64))
     if given.shape != asked.restart.shape:
         raise InputError(f"x has shape {given.shape}; it must be {asked.restart.shape}, a row for each restart row")
@@ -144,7 +144,7 @@ def ppr_residual(
 
 
 def ppr_topk(
-    graph: Graph, restart: Any, k: int, *, among: Any = None, **options: Any
+    graph: Graph, restart: Any, k: int, *, candidates: Any = None, **options: Any
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
     """The k best nodes of each query: those with a score above 0, higher score first, then lower id.
 
@@ -152,8 +152,8 @@ def ppr_topk(
     ----------
     k : int
         At least 0; a query with fewer scored nodes has a shorter list.
-    among : ids (m,), bool (N,), bool (B, N), or a sequence of B id arrays, optional
-        Nodes that may be returned. Unlike `allowed_nodes` it leaves the walk alone.
+    candidates : ids (m,), bool (N,), bool (B, N), or a sequence of B id arrays, optional
+        Nodes that may be returned. Unlike `allow` it leaves the walk alone.
     **options
         As in :func:`ppr`.
 
@@ -173,7 +173,7 @@ def ppr_topk(
     """
     size = check_k(k)
     x = ppr(graph, restart, **options)
-    keep = node_mask(among, "among", x.shape[0], x.shape[1]) & (x > 0)
+    keep = node_mask(candidates, "candidates", x.shape[0], x.shape[1]) & (x > 0)
     rows = [best(np.flatnonzero(mask), row[mask], size) for row, mask in zip(x, keep, strict=True)]
     return [ids for ids, _ in rows], [scores for _, scores in rows]
 

@@ -53,7 +53,7 @@ def project_topk(scores: ArrayLike, incidence: Incidence, k: Any, *, scale: Arra
     >>> project_topk([0.1, 0.2, 0.4], pairs, 3).row(0)
     [(0, 0.5), (1, 0.2)]
     """
-    k = check_k(k)
+    k = min(check_k(k), incidence.num_rows)
     rows = []
     for u in project(scores, incidence, scale=scale):
         above = np.flatnonzero(u > 0).astype(np.int64)

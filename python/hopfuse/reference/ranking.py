@@ -72,7 +72,7 @@ def check_k(k: Any) -> int:
 
 
 def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
-    """Which of n items each query may return, as booleans of shape (batch, n).
+    """Return which of n items each query may return, as booleans of shape (batch, n).
 
     Parameters
     ----------

@@ -1,19 +1,19 @@
-"""Float64 oracle of seed_hits."""
+"""Float64 oracle of add_passage_seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 
-def seed_hits(
+def add_passage_seeds(
     seeds: Sequence[Mapping[int, float]], hits: Sequence[Sequence[tuple[int, float]]], mass: float
 ) -> list[dict[int, float]]:
     """Restarts, {node: weight} per query: seeds scaled to sum 1, and ``mass`` shared by the hits with score > 0.
 
     Examples
     --------
-    >>> from hopfuse.reference import seed_hits
-    >>> seed_hits([{1: 1.0, 2: 3.0}], [[(7, 0.5), (8, 0.0)]], 0.5)
+    >>> from hopfuse.reference import add_passage_seeds
+    >>> add_passage_seeds([{1: 1.0, 2: 3.0}], [[(7, 0.5), (8, 0.0)]], 0.5)
     [{1: 0.25, 2: 0.75, 7: 0.5}]
     """
     restarts = []

@@ -9,7 +9,6 @@ from .label_sets import LabelSets
 from .ppr_result import PprResult
 from .seeds import Seeds
 from .term_matrix import TermMatrix
-from .triples import Triples
 
 __all__ = [
     "Corpus",
@@ -22,5 +21,4 @@ __all__ = [
     "PprResult",
     "Seeds",
     "TermMatrix",
-    "Triples",
 ]

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
+from .._arrays.convert import to_numpy
+from .._arrays.mapped import give_pages_back
 from ..errors import InputError
-from .arrays import to_numpy
-from .bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
-from .mapped import give_pages_back
+from .derived import KeepsDerived
 
 Metric = Literal["ip", "cosine"]
 Storage = Literal["float32", "float16", "bfloat16", "int8"]
@@ -24,7 +25,7 @@ _PRECISIONS: dict[str, Precision] = {"float32": "float32", "float16": "float16",
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
+class Corpus(KeepsDerived):
     """Vectors to search exactly. Immutable; build it with :meth:`from_array`.
 
     Attributes
@@ -40,7 +41,7 @@ class Corpus:
     vectors: NDArray[Any]
     metric: Metric
     storage: Storage
-    _prepared: dict[str, Any] = field(default_factory=dict, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_array(cls, X: Any, *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
@@ -129,7 +130,7 @@ class Corpus:
         return cls(vectors, metric, storage)._checked()
 
     def with_metric(self, metric: Metric) -> Corpus:
-        """The same originals, compared by another metric; nothing is copied.
+        """Return the same originals, compared by another metric; nothing is copied.
 
         Examples
         --------
@@ -182,7 +183,7 @@ class Corpus:
         return f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
 
     def _checked(self) -> Corpus:
-        """The corpus itself, if every row can be scored."""
+        """Return the corpus itself, if every row can be scored."""
         for rows in self.parts():
             with np.errstate(over="ignore", invalid="ignore"):
                 norms = np.square(self.as_float32(rows.start, rows.stop), dtype=np.float64).sum(axis=1)

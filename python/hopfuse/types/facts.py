@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import to_numpy
+from .._arrays.rows import ascends, checked_count, indptr_of
 from ..errors import InputError
-from ._ends import facts_by_end
-from ._rows import ascends, checked_count
-from .arrays import to_numpy
-from .fact_rows import checked, merged, numbered, strings
 
-MOST = int(np.iinfo(np.int32).max)
+MAX_COUNT = int(np.iinfo(np.int32).max)
 """The most facts, entities, passages or statements: int32 numbers them."""
 
 
@@ -76,9 +74,9 @@ class Facts:
 
     def __post_init__(self) -> None:
         for name in ("num_entities", "num_passages"):
-            object.__setattr__(self, name, checked_count(getattr(self, name), name, MOST))
+            object.__setattr__(self, name, checked_count(getattr(self, name), name, MAX_COUNT))
         rows = _integers(self.rows, "rows", (3,))
-        indptr, passages = _integers(self.indptr, "indptr", most=MOST + 1), _integers(self.passages, "passages")
+        indptr, passages = _integers(self.indptr, "indptr", most=MAX_COUNT + 1), _integers(self.passages, "passages")
         relations = _relations(self.relations)
         _check_rows(rows, relations, self.num_entities)
         _check_statements(indptr, passages, len(rows), self.num_passages)
@@ -87,13 +85,13 @@ class Facts:
             kept = np.require(array, dtype, ("C", "A")).view()
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
-        incident_indptr, incident = facts_by_end(self.rows, self.num_entities)
+        incident_indptr, incident = _facts_by_end(self.rows, self.num_entities)
         for name, value in (("relations", relations), ("incident_indptr", incident_indptr), ("incident", incident)):
             object.__setattr__(self, name, value)
 
     @classmethod
     def from_names(cls, rows: Iterable[Sequence[Any]], entities: Sequence[str], num_passages: int) -> Facts:
-        """Facts of names and passage numbers, in the order in which they are first stated.
+        """Build facts of names and passage numbers, in the order in which they are first stated.
 
         A triple that several rows have is one fact, stated by all their passages.
 
@@ -120,13 +118,13 @@ class Facts:
         >>> facts.relations, facts.rows.tolist(), facts.indptr.tolist(), facts.passages.tolist()
         (('wrote', 'born in'), [[0, 0, 2], [0, 1, 1]], [0, 2, 3], [0, 1, 1])
         """
-        names, limit = strings(entities, "entities"), checked_count(num_passages, "num_passages", MOST)
-        made = merged(numbered(checked(rows, limit), names))
+        names, limit = _strings(entities, "entities"), checked_count(num_passages, "num_passages", MAX_COUNT)
+        made = merged(numbered(_checked(rows, limit), names))
         return cls(*made, num_entities=len(names), num_passages=limit)
 
     @classmethod
     def from_numbers(cls, rows: Iterable[Sequence[Any]], num_entities: int, num_passages: int) -> Facts:
-        """The same of rows (int, str, int, int): head and tail are entities 0 .. E-1.
+        """Build the same of rows (int, str, int, int): head and tail are entities 0 .. E-1.
 
         Raises
         ------
@@ -140,13 +138,13 @@ class Facts:
         Facts(facts=1, relations=1, statements=2, entities=2, passages=3)
         """
         entities, limit = (
-            checked_count(num_entities, "num_entities", MOST),
-            checked_count(num_passages, "num_passages", MOST),
+            checked_count(num_entities, "num_entities", MAX_COUNT),
+            checked_count(num_passages, "num_passages", MAX_COUNT),
         )
-        return cls(*merged(checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
+        return cls(*merged(_checked(rows, limit, entities)), num_entities=entities, num_passages=limit)
 
     def texts(self, entities: Sequence[str]) -> list[str]:
-        """Each fact as the words "head relation tail": what a fact's vector is of.
+        """Return each fact as the words "head relation tail": what a fact's vector is of.
 
         Parameters
         ----------
@@ -169,7 +167,7 @@ class Facts:
         >>> hf.Facts.from_names([("Ada", "wrote", "Notes", 0), ("Ada", "born in", "London", 1)], names, 2).texts(names)
         ['Ada wrote Notes', 'Ada born in London']
         """
-        names = strings(entities, "entities")
+        names = _strings(entities, "entities")
         if len(names) != self.num_entities:
             raise InputError(
                 f"entities has {len(names)} names; the facts are of {self.num_entities}: give one for each"
@@ -186,7 +184,100 @@ class Facts:
         )
 
 
-def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = MOST) -> NDArray[Any]:
+class Merged(NamedTuple):
+    """Arguments of :class:`hopfuse.Facts`, in their order."""
+
+    rows: NDArray[np.int32]
+    relations: tuple[str, ...]
+    indptr: NDArray[np.int64]
+    passages: NDArray[np.int32]
+
+
+def _strings(given: Any, what: str) -> tuple[str, ...]:
+    """Return a sequence of strings as a tuple; one string is none."""
+    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} must be a sequence of strings")
+    return names
+
+
+def _checked(rows: Any, num_passages: int, num_entities: int | None = None) -> Iterator[tuple[Any, str, Any, int]]:
+    """Check rows of (head, relation, tail, passage), whose ends are names where there is no ``num_entities``."""
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise InputError(f"rows are a {type(rows).__name__}; pass a sequence of (head, relation, tail, passage)")
+    for at, row in enumerate(rows):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 4:
+            raise InputError(f"row {at} is {row!r}; it must be (head, relation, tail, passage)")
+        head, relation, tail, passage = row
+        if not isinstance(relation, str):
+            raise InputError(f"row {at} is {row!r}; its relation must be a string")
+        for end in (head, tail):
+            if num_entities is None and not isinstance(end, str):
+                raise InputError(f"row {at} is {row!r}; head and tail must be strings")
+            if num_entities is not None and not _is_below(num_entities, end):
+                raise InputError(f"row {at} is {row!r}; head and tail must be integers 0 .. {num_entities - 1}")
+        if not _is_below(num_passages, passage):
+            raise InputError(f"row {at} is {row!r}; its passage must be an integer 0 .. {num_passages - 1}")
+        yield head, relation, tail, int(passage)
+
+
+def numbered(
+    rows: Iterable[tuple[str, str, str, int]], entities: Sequence[str], where: Callable[[int], str] = "row {}".format
+) -> Iterator[tuple[int, str, int, int]]:
+    """Replace heads and tails by their numbers; ``where`` says what an error calls a row.
+
+    Raises
+    ------
+    InputError
+        A name that ``entities`` lacks, or has twice.
+    """
+    number: dict[str, int] = {}
+    repeated = {name for at, name in enumerate(entities) if number.setdefault(name, at) != at}
+    for at, (head, relation, tail, passage) in enumerate(rows):
+        for name in (head, tail):
+            if name not in number or name in repeated:
+                wrong = (
+                    "the name of several entities"
+                    if name in repeated
+                    else "not the name of an entity, letter by letter"
+                )
+                raise InputError(f"{name!r} of {where(at)}, {(head, relation, tail, passage)!r}, is {wrong}")
+        yield number[head], relation, number[tail], passage
+
+
+def merged(rows: Iterable[tuple[int, str, int, int]]) -> Merged:
+    """Merge rows: each triple once, in the order of its first row, with the passages of all its rows."""
+    relations: dict[str, int] = {}
+    stated: dict[tuple[int, int, int], set[int]] = {}
+    for head, relation, tail, passage in rows:
+        fact = (int(head), relations.setdefault(relation, len(relations)), int(tail))
+        stated.setdefault(fact, set()).add(passage)
+    return Merged(
+        np.array(list(stated), np.int32).reshape(-1, 3),
+        tuple(relations),
+        np.cumsum([0, *map(len, stated.values())], dtype=np.int64),
+        np.array([passage for passages in stated.values() for passage in sorted(passages)], np.int32),
+    )
+
+
+def _is_below(limit: int, value: Any) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and 0 <= int(value) < limit
+
+
+def _facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the facts by entity, read-only (CSR); one from an entity to itself stands there once."""
+    fact = np.arange(rows.shape[0], dtype=np.int32)
+    other = rows[:, 0] != rows[:, 2]
+    end, at = np.concatenate([rows[:, 0], rows[other, 2]]), np.concatenate([fact, fact[other]])
+    indptr = indptr_of(end, entities)
+    incident = at[np.lexsort((at, end))]
+    for made in (indptr, incident):
+        made.flags.writeable = False
+    return indptr, incident
+
+
+def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = MAX_COUNT) -> NDArray[Any]:
     array = to_numpy(given, name)
     array = np.zeros((0, *columns), np.int64) if array.size == 0 and array.ndim == 1 else array
     if array.dtype.kind not in "iu" or array.shape[1:] != columns or array.ndim == 0:
@@ -198,7 +289,7 @@ def _integers(given: Any, name: str, columns: tuple[int, ...] = (), most: int = 
 
 
 def _relations(given: Any) -> tuple[str, ...]:
-    names = strings(given, "relations")
+    names = _strings(given, "relations")
     first: dict[str, int] = {}
     for at, name in enumerate(names):
         if first.setdefault(name, at) != at:

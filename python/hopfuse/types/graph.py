@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays.convert import to_float64, to_numpy
+from .._arrays.csr import build_csr, out_degrees
 from ..errors import InputError
-from ._csr import build_csr, out_degrees
-from .arrays import to_float64, to_numpy
+from .derived import KeepsDerived
 
 MAX_NODES = 2**31 - 1
 MAX_EDGE_TYPES = 256
+#: How many nodes a graph may have without a word from the caller, for none and for each edge.
+FREE_NODES, NODES_PER_EDGE = 1_000_000, 16
 #: Half of what float32 holds: type weights, whose largest is below 2, multiply it.
 MAX_DEGREE = float(np.finfo(np.float32).max) / 2
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(KeepsDerived):
     """A weighted, typed graph, laid out for batched Personalized PageRank. Immutable.
 
     Build it with :meth:`from_edges` or :meth:`from_scipy`. The arrays below use *internal* node
@@ -61,7 +64,7 @@ class Graph:
     degree: NDArray[np.float64]
     node_of: NDArray[np.int32]
     internal_of: NDArray[np.int32]
-    _prepared: dict[str, Any] = field(default_factory=dict, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def num_stored(self) -> int:
@@ -75,15 +78,10 @@ class Graph:
 
     @property
     def keeps_order(self) -> bool:
-        """Whether internal nodes are numbered as the caller's; looked at once."""
-        if "keeps_order" not in self._prepared:
-            self._prepared["keeps_order"] = bool((self.node_of == np.arange(self.num_nodes)).all())
-        return bool(self._prepared["keeps_order"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays that hold the graph."""
-        return sum(a.nbytes for a in self.to_arrays().values())
+        """True if internal nodes have the caller's numbers; computed once."""
+        if "keeps_order" not in self.derived:
+            self.derived["keeps_order"] = bool((self.node_of == np.arange(self.num_nodes)).all())
+        return bool(self.derived["keeps_order"])
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
@@ -114,7 +112,8 @@ class Graph:
         weight : array_like of float, shape (E,), optional
             Weights >= 0 (kept as float32); 1 each where absent.
         num_nodes : int, optional
-            N; by default one more than the largest id.
+            N; by default one more than the largest id, which may then be at most 1,000,000 + 16 E: a single wrong id
+            would otherwise take the machine's memory, 24 bytes a node and more.
         directed : bool
         edge_type : array_like of int, shape (E,), optional
             Type of each edge, 0 .. T-1.
@@ -223,7 +222,7 @@ class Graph:
         return node[col[keep]], node[row[keep]], w[keep], t[keep]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that define the graph, by name, for storage; see :meth:`from_arrays`."""
+        """Return the arrays that define the graph, by name, for storage; see :meth:`from_arrays`."""
         arrays: dict[str, NDArray[Any]] = {
             "indptr": self.indptr,
             "indices": self.indices,
@@ -241,7 +240,7 @@ class Graph:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], *, directed: bool, edge_type_names: Sequence[str]
     ) -> Graph:
-        """A graph over arrays made by :meth:`to_arrays`, without a copy (they may be memory-mapped).
+        """Return a graph over arrays made by :meth:`to_arrays`, without a copy (they may be memory-mapped).
 
         The arrays are checked for consistent shapes and dtypes only; contents are trusted, so whoever
         reads them from a file must first have verified that they are what was written.
@@ -304,11 +303,27 @@ def _num_nodes(src: NDArray[np.int64], dst: NDArray[np.int64], given: int | None
     if given is not None and (isinstance(given, bool) or not isinstance(given, int | np.integer)):
         raise InputError(f"num_nodes is {given!r}; it must be a whole number, or None")
     n = largest + 1 if given is None else int(given)
+    if given is None:
+        check_node_count(n, src.size, f"node id {largest}", "num_nodes=")
     if n < 0 or n > MAX_NODES:
         raise InputError(f"num_nodes is {n}; it must be 0 .. {MAX_NODES}")
     if largest >= n:
         raise InputError(f"node id {largest} is outside the graph of num_nodes={n}; ids are 0 .. {n - 1}")
     return n
+
+
+def check_node_count(nodes: int, edges: int, largest: str, option: str, noun: str = "nodes") -> None:
+    """Refuse more nodes than so many edges speak of, where nobody says how many there are.
+
+    16 nodes for an edge are more than any graph has whose nodes are mostly ends of edges, and a million nodes cost a
+    few MiB; beyond both, a wrong id is likelier.
+    """
+    limit = FREE_NODES + NODES_PER_EDGE * edges
+    if nodes > limit:
+        raise InputError(
+            f"{largest} makes {nodes} {noun} of {edges} edges; without {option} at most {limit} are taken "
+            f"({FREE_NODES} + {NODES_PER_EDGE} for each edge): correct the id, or pass {option}"
+        )
 
 
 def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> None:

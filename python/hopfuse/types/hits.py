@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays.convert import to_numpy
 from ..errors import InputError
-from .arrays import to_numpy
 
 PAD_ID = -1
 PAD_SCORE = np.float32(-np.inf)
@@ -59,7 +59,7 @@ class Hits:
         object.__setattr__(self, "counts", count_array)
 
     @classmethod
-    def _trusted(cls, ids: Any, scores: Any, counts: Any, **more: Any) -> Hits:
+    def unchecked(cls, ids: Any, scores: Any, counts: Any, **more: Any) -> Hits:
         """Wrap a kernel's own output, which is right by construction."""
         hits = object.__new__(cls)
         for name, value in {"ids": ids, "scores": scores, "counts": counts, **more}.items():
@@ -102,7 +102,7 @@ class Hits:
         """The first k hits of every row (a view; rows that are shorter stay so)."""
         if k < 0:
             raise InputError(f"k is {k}; it must be at least 0")
-        return Hits._trusted(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))
+        return Hits.unchecked(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))
 
     def __repr__(self) -> str:
         b, k = self.shape

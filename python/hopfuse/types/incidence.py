@@ -1,4 +1,4 @@
-"""What rows (passages) hold of columns (nodes): the sparse matrix that scores are projected by."""
+"""The sparse matrix of rows (passages) by columns (nodes) that scores are projected with."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays.convert import to_numpy
+from .._arrays.rows import ascends, check_array, check_indptr, checked_count, indptr_of
 from ..errors import InputError
-from ._rows import ascends, check_array, check_indptr, checked_count, indptr_of
-from .arrays import to_numpy
+from .derived import KeepsDerived
 from .graph import Graph
 
-MOST = 2**31 - 1
+MAX_SIZE = 2**31 - 1
 """The most rows, and the most columns."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Incidence:
+class Incidence(KeepsDerived):
     """P rows (passages) that hold some of N columns (nodes), in compressed rows. Immutable; checked when it is made.
 
     Parameters
@@ -48,10 +49,10 @@ class Incidence:
     indices: NDArray[np.int32]
     weights: NDArray[np.float32] | None = None
     num_columns: int = field(kw_only=True)
-    _prepared: dict[str, Any] = field(default_factory=dict, init=False)
+    derived: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_columns", checked_count(self.num_columns, "num_columns", MOST))
+        object.__setattr__(self, "num_columns", checked_count(self.num_columns, "num_columns", MAX_SIZE))
         _check_arrays(self)
         _check_entries(self)
         if self.weights is not None:
@@ -88,7 +89,10 @@ class Incidence:
         >>> hf.Incidence.from_pairs([1, 0], [0, 2], [0.5, 2.0], num_rows=2, num_columns=3).indices
         array([2, 0], dtype=int32)
         """
-        count, width = checked_count(num_rows, "num_rows", MOST), checked_count(num_columns, "num_columns", MOST)
+        count, width = (
+            checked_count(num_rows, "num_rows", MAX_SIZE),
+            checked_count(num_columns, "num_columns", MAX_SIZE),
+        )
         row, column = _numbers(rows, "rows", count), _numbers(columns, "columns", width)
         if row.size != column.size:
             raise InputError(f"there are {row.size} rows and {column.size} columns; they must be pairs")
@@ -100,7 +104,7 @@ class Incidence:
 
     @classmethod
     def from_graph(cls, graph: Graph, num_rows: int) -> Incidence:
-        """Which of the nodes behind the first ones each of the first is joined to: passages, and their entities.
+        """Read from a graph which later nodes each of the first ones is joined to: passages and their entities.
 
         Parameters
         ----------
@@ -126,7 +130,7 @@ class Incidence:
         """
         if not isinstance(graph, Graph):
             raise InputError(f"graph is a {type(graph).__name__}; it must be a Graph")
-        rows = checked_count(num_rows, "num_rows", MOST)
+        rows = checked_count(num_rows, "num_rows", MAX_SIZE)
         if rows > graph.num_nodes:
             raise InputError(
                 f"num_rows is {rows}; the graph has {graph.num_nodes} nodes, of which the first are the rows"
@@ -144,7 +148,7 @@ class Incidence:
         return int(self.indptr.size - 1)
 
     def normalised(self) -> Incidence:
-        """The incidence with each row's weights divided by their sum: a row's score is then a mean.
+        """Return the incidence with each row's weights divided by their sum: a row's score is then a mean.
 
         Sums are float64, over ascending columns, and quotients are rounded to float32 once. Rows without entries stay
         empty, and a row that sums to 0 stays as it is.
@@ -221,8 +225,8 @@ def _check_arrays(incidence: Incidence) -> None:
             check_array(array, name, dtype)
     entries = incidence.indices.size
     check_indptr(incidence.indptr, entries)
-    if incidence.num_rows > MOST:
-        raise InputError(f"there are {incidence.num_rows} rows; there may be {MOST}")
+    if incidence.num_rows > MAX_SIZE:
+        raise InputError(f"there are {incidence.num_rows} rows; there may be {MAX_SIZE}")
     if incidence.weights is not None and incidence.weights.size != entries:
         raise InputError(f"there are {entries} indices and {incidence.weights.size} weights; give one for each")
 

@@ -1,4 +1,4 @@
-"""What labels are made of: the sets that Sørensen-Dice coefficients compare."""
+"""Sets of the parts of labels: the sets that Sørensen-Dice coefficients compare."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.rows import ascends, check_array, check_indptr
+from .._validation import checked_texts
 from ..errors import InputError
-from ._rows import ascends, check_array, check_indptr
+from .derived import KeepsDerived
 from .term_matrix import check_words
 
 Unit = Literal["bigrams", "words"]
@@ -21,7 +23,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelSets:
+class LabelSets(KeepsDerived):
     """The set of each label's elements, as numbers. Immutable; build it with :meth:`from_labels`.
 
     Parameters
@@ -53,7 +55,7 @@ class LabelSets:
     unit: Unit = "bigrams"
     repeats: bool = False
     _number: dict[str, int] = field(default_factory=dict, init=False)
-    _prepared: dict[str, Any] = field(default_factory=dict, init=False)
+    derived: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         _check_options(self.unit, self.repeats)
@@ -95,14 +97,14 @@ class LabelSets:
         ('new', 'new 2', 'york', 'york 2')
         """
         _check_options(unit, repeats)
-        rows = [list(elements(label, unit, repeats)) for label in _texts(labels, "labels")]
+        rows = [list(elements(label, unit, repeats)) for label in checked_texts(labels, "labels")]
         vocabulary = sorted({element for row in rows for element in row})
         number = {element: at for at, element in enumerate(vocabulary)}
         indptr, members = _numbered([[number[element] for element in row] for row in rows])
         return cls(vocabulary, indptr, members, unit, repeats)
 
     def sets_of(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The sets of other texts, taken apart as the labels were.
+        """Return the sets of other texts, taken apart as the labels were.
 
         Parameters
         ----------
@@ -121,7 +123,7 @@ class LabelSets:
         (array([0, 3]), array([0, 1, 2], dtype=int32))
         """
         rows = []
-        for text in _texts(texts, "texts"):
+        for text in checked_texts(texts):
             known, total = [], 0
             for element in elements(text, self.unit, self.repeats):
                 total += 1
@@ -141,7 +143,7 @@ class LabelSets:
 
 
 def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
-    """What a text is made of; each once, or numbered where repeats count."""
+    """Return the elements of a text; each once, or numbered where repeats count."""
     lowered = text.lower()
     if unit == "words":
         every: Iterator[str] = iter(_WORD.findall(lowered))
@@ -161,18 +163,6 @@ def _numbered(rows: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int3
     indptr = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(row) for row in rows], out=indptr[1:])
     return indptr, np.array([number for row in rows for number in sorted(row)], np.int32)
-
-
-def _texts(texts: Sequence[str], name: str) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError(f"{name} is one string; pass a sequence of them, [text]")
-    if not isinstance(texts, Iterable):
-        raise InputError(f"{name} is a {type(texts).__name__}; pass a sequence of strings")
-    listed = list(texts)
-    for at, text in enumerate(listed):
-        if not isinstance(text, str):
-            raise InputError(f"{name}[{at}] is a {type(text).__name__}; it must be a string")
-    return listed
 
 
 def _check_options(unit: Any, repeats: Any) -> None:

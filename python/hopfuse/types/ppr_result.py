@@ -1,4 +1,4 @@
-"""What :func:`hopfuse.ppr` returns."""
+"""The result of :func:`hopfuse.ppr`."""
 
 from __future__ import annotations
 

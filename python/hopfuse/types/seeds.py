@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import is_on_device, to_float64, to_numpy
 from ..errors import InputError
-from .arrays import is_on_device, to_float64, to_numpy
 from .hits import PAD_ID
+
+SEED_BYTES = 16  # an id and a weight
+MAX_PADDED_BYTES = 1 << 32  # that padding to a width may take
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -76,7 +79,13 @@ class Seeds:
             raise InputError(f"width is {width!r}; it must be a whole number, at least 0")
         for row, seeds in enumerate(given):
             _check_row(row, seeds)
-        shape = (len(given), max(width, *map(len, given)) if given else width)
+        longest = max(map(len, given), default=0)
+        if width > longest and width * max(1, len(given)) * SEED_BYTES > MAX_PADDED_BYTES:
+            raise InputError(
+                f"width is {width}: {len(given)} rows of so many seeds take more than {MAX_PADDED_BYTES >> 30} GiB, "
+                f"and the longest row has {longest} seeds; pass a smaller width"
+            )
+        shape = (len(given), max(width, longest))
         nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
         for row, seeds in enumerate(given):
             nodes[row, : len(seeds)] = list(seeds)

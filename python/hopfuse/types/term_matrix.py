@@ -1,4 +1,4 @@
-"""The scores of words in passages: what a lexical index is."""
+"""A sparse matrix of the scores of terms in passages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.rows import ascends, check_array, check_indptr
 from ..errors import InputError
-from ._rows import ascends, check_indptr
 
 METHODS = ("lucene", "robertson", "atire")
 """The variants of BM25 that give a passage without a word nothing for it, so that a sparse matrix holds them."""
@@ -19,7 +19,7 @@ METHODS = ("lucene", "robertson", "atire")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TermMatrix:
-    """What each term adds to the score of each passage that has it, by columns, and how texts become terms.
+    """The score that each term adds to the score of each passage that has it, by columns, and how texts become terms.
 
     The matrix of eager sparse scoring: a question's scores are the sum of the columns of its terms. Checked when it
     is made, in one pass. :class:`hopfuse.lexical.BM25` makes and searches it, an :class:`hopfuse.Index` keeps it.
@@ -115,11 +115,8 @@ def check_words(words: tuple[Any, ...], name: str) -> None:
 
 
 def _check_entries(matrix: TermMatrix) -> None:
-    arrays = {"indptr": np.int64, "passages": np.int32, "scores": np.float32}
-    for name, dtype in arrays.items():
-        array = getattr(matrix, name)
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-            raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
+    for name, dtype in (("indptr", np.int64), ("passages", np.int32), ("scores", np.float32)):
+        check_array(getattr(matrix, name), name, dtype)
     indptr, passages, scores = matrix.indptr, matrix.passages, matrix.scores
     if indptr.size != len(matrix.terms) + 1 or passages.size != scores.size:
         raise InputError(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .backend import DeviceBackend
 from .device_ops import DeviceOps
 from .recordings import Recordings
 from .runtime import Runtime
 
-__all__ = ["DeviceBackend", "DeviceOps", "Recordings", "Runtime"]
+__all__ = ["DeviceOps", "Recordings", "Runtime"]

@@ -29,7 +29,7 @@ class Cublas:
     def product(
         self, a: int, b: int, out: int, shape: tuple[int, int, int], stream: int, workspace: int | None
     ) -> None:
-        """out (m, n) = a (m, d) bᵀ (n, d), row-major device pointers, queued on ``stream``.
+        """Queue out (m, n) = a (m, d) bᵀ (n, d), row-major device pointers, on ``stream``.
 
         ``workspace`` is memory of :data:`WORKSPACE_BYTES` that outlives a recording; cuBLAS's own otherwise, which in
         a recording would become memory nodes of the graph.
@@ -51,7 +51,7 @@ class Cublas:
             )
 
     def _ready(self) -> ctypes.CDLL:
-        """The library, with a handle for the current device that lives as long as the process."""
+        """Return the library, with a handle for the current device that lives as long as the process."""
         if self._library is None:
             library = load_library()
             _check(library.cublasCreate_v2(ctypes.byref(self._handle)))
@@ -63,7 +63,7 @@ class Cublas:
 
 
 def load_library() -> ctypes.CDLL:
-    """cuBLAS of the release that CuPy was built for: the wheel's, or the system's."""
+    """Load cuBLAS of the release that CuPy was built for: the wheel's, or the system's."""
     pathfinder = import_module("cuda.pathfinder")
     try:
         return ctypes.CDLL(str(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path))

@@ -31,17 +31,17 @@ class Tape:
         self._bytes = 0
 
     def record(self) -> None:
-        """From here on nothing is allocated."""
+        """Allocate nothing from here on."""
         self._next, self._bytes = 0, self.pool.total_bytes()
 
     def allocate(self, nbytes: int) -> Any:
-        """A MemoryPointer."""
+        """Return a MemoryPointer."""
         if self._next is None:
             pointer = self.pool.malloc(nbytes)
             if self.pool.total_bytes() < self._bytes:  # short of memory, the pool gave back what was noted here
                 raise BackendError(
                     "the device has too little memory to record this batch size: release graphs or corpora that are "
-                    "not used (hopfuse.release), or ask smaller batches"
+                    "not used (hopfuse.free_device_memory), or ask smaller batches"
                 )
             self._bytes = self.pool.total_bytes()
             self._given.append((nbytes, pointer.ptr))
@@ -54,7 +54,7 @@ class Tape:
         return self._memory.MemoryPointer(self._memory.UnownedMemory(given[1], nbytes, self.pool), 0)
 
     def check(self) -> None:
-        """The recording asked for all that the run before it did, and the pool did not grow."""
+        """Check that the recording asked for all that the run before it did, and that the pool did not grow."""
         if self._next != len(self._given):
             raise RuntimeError("a captured work asks for less memory in its recording than in the run before it")
         assert self.pool.total_bytes() == self._bytes

@@ -11,7 +11,7 @@ from ...errors import BackendError
 
 @contextmanager
 def translated(cupy: Any, what: str) -> Iterator[None]:
-    """``what`` is what was being done, for the message."""
+    """Translate errors inside; ``what`` is what was being done, for the message."""
     try:
         yield
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
@@ -19,7 +19,7 @@ def translated(cupy: Any, what: str) -> Iterator[None]:
 
 
 def failed(what: str, error: Exception) -> BackendError:
-    """A call or a kernel failed; a kernel's error shows at whatever waits for it next."""
+    """Return the error of a call or a kernel that failed; a kernel's error shows at whatever waits for it next."""
     return BackendError(
         f"the device failed at {what}, or at work queued before it: {error}. After such an error a process cannot use "
         "the device any more: start it again, and use backend='cpu' if the error comes back"
@@ -27,7 +27,7 @@ def failed(what: str, error: Exception) -> BackendError:
 
 
 def no_room(asked: int, free: int, total: int) -> BackendError:
-    """The device refused an allocation."""
+    """Return the error of an allocation that the device refused."""
     return BackendError(
         f"the device has no room for {asked:,} bytes; {free:,} of its {total:,} are free. Ask for fewer queries at a "
         "time, keep vectors with storage='float16' or 'bfloat16', give back what other libraries hold there "

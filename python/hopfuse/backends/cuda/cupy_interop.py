@@ -15,7 +15,7 @@ _ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 def interface_of(array: Any) -> dict[str, Any] | None:
-    """``__cuda_array_interface__``, or None. torch raises various errors where a tensor cannot have one."""
+    """Return ``__cuda_array_interface__``, or None. torch raises various errors where a tensor cannot have one."""
     try:
         return dict(array.__cuda_array_interface__)
     except (AttributeError, RuntimeError, TypeError, ValueError):
@@ -23,7 +23,7 @@ def interface_of(array: Any) -> dict[str, Any] | None:
 
 
 def dlpack_device_of(array: Any) -> tuple[int, int] | None:
-    """DLPack's (type, number) of the array's device, or None."""
+    """Return DLPack's (type, number) of the array's device, or None."""
     try:
         kind, number = array.__dlpack_device__()
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
@@ -39,7 +39,7 @@ def is_device_array(array: Any) -> bool:
 
 
 def adopt(cupy: Any, device: int, array: Any) -> Any:
-    """A cupy array over the caller's memory. InputError where it is elsewhere or not C-contiguous."""
+    """Return a cupy array over the caller's memory. InputError where it is elsewhere or not C-contiguous."""
     if isinstance(array, cupy.ndarray):
         _check_device(array.device.id, device)
         _check_contiguous(array.shape, array.strides, array.dtype.itemsize)
@@ -103,7 +103,7 @@ def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, i
 
 
 def export(cupy: Any, array: Any, like: Any) -> Any:
-    """The device array in the library of ``like``; a cupy array where that library takes none."""
+    """Return the device array in the library of ``like``; a cupy array where that library takes none."""
     if isinstance(like, cupy.ndarray) or not is_device_array(like):
         return array
     torch = sys.modules.get("torch")

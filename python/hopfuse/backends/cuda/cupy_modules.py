@@ -25,7 +25,7 @@ class CupyModules:
         self._lock = threading.Lock()
 
     def function(self, kernel: str, shared: int) -> Any:
-        """A ``cupy.cuda.Function``, prepared for this much dynamic shared memory."""
+        """Return a ``cupy.cuda.Function``, prepared for this much dynamic shared memory."""
         function = self._functions.get(kernel)
         if function is None:
             with self._lock:
@@ -36,7 +36,7 @@ class CupyModules:
         return function
 
     def origins(self) -> dict[str, str]:
-        """Where the code of each file came from that has been loaded."""
+        """Return where the code of each loaded file came from."""
         return {unit.name: code.origin for unit, (_, code) in sorted(self._modules.items())}
 
     def _find(self, kernel: str) -> Any:
@@ -49,7 +49,7 @@ class CupyModules:
         raise BackendError(f"there is no CUDA kernel {kernel!r} in {self._code.sources.cuda}")
 
     def _load(self, unit: Path) -> tuple[Any, Code]:
-        """From a fatbin where the driver takes it: one built by a newer toolkit, or for other devices, it refuses."""
+        """Load a fatbin where the driver takes it: one of a newer toolkit, or for other devices, it refuses."""
         prebuilt = self._code.prebuilt(unit)
         if prebuilt is not None:
             module = self._cupy.cuda.Module()

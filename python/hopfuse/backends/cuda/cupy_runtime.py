@@ -51,12 +51,12 @@ class CupyRuntime:
 
     @property
     def _device(self) -> Any:
-        """To enter, anew each time: a Device remembers where it was entered from, for one thread."""
+        """Return the device to enter, anew each time: a Device remembers where it was entered from, for one thread."""
         return self._cupy.cuda.Device(self._number)
 
     @property
     def _capture(self) -> Capture | None:
-        """Where this thread's memory and uploads go, if not to the device at large."""
+        """Return where this thread's memory and uploads go, if not to the device at large."""
         return None if getattr(self._local, "resident", False) else getattr(self._local, "capture", None)
 
     # ---- Memory --------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class CupyRuntime:
         return int(self._cupy.cuda.runtime.pointerGetAttributes(address).type) != _PAGEABLE
 
     def _keep_pinned(self, capture: Capture, source: NDArray[Any]) -> None:
-        """A recorded copy reads the host's memory at every replay."""
+        """Keep the host's memory that a recorded copy reads at every replay."""
         if not self._is_pinned(host_address(source)):
             raise capture.refuse("a copy from memory that pinned() did not give")
         if capture.is_recording:
@@ -203,7 +203,7 @@ class CupyRuntime:
 
     @contextmanager
     def _resident(self) -> Iterator[None]:
-        """Waits at its end: other streams will read what was made here."""
+        """Wait at the end: other streams will read what was made here."""
         capture = getattr(self._local, "capture", None)
         if capture is not None and capture.is_recording:
             raise capture.refuse("graphs and corpora are made in the run before a recording, not")
@@ -271,7 +271,7 @@ def device_name(cupy: Any, number: int) -> str:
 
 
 def _release(version: int) -> str:
-    """13.2 for 13020."""
+    """Return a release as it is written, 13.2 for 13020."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 

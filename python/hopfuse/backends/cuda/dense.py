@@ -6,6 +6,7 @@ canonically. The kernels and the bound's derivation are in ``kernels/cuda/topk.c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,15 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import InputError
 from ...types import Corpus
-from .dense_inputs import ROWS_PER_BLOCK, THREADS, Allowed, Bound, Resident, resident
-from .rows import put_rows, take_rows
-from .runtime import DeviceArray, Runtime, blocks
+from ..calls import DENSE_SUFFIXES, DenseCall, RowFilter
+from .residents import require, resident_key
+from .runtime import DeviceArray, Runtime, blocks, put_rows, take_rows
 from .selection import Lists, Selection, Sizes, TopkHits, power_of_two, tiles
 
 __all__ = ["Sizes", "dense_topk"]
 
-MOST_DIMS = 2**20
+MAX_ROWS = 2**31 - 1
+"""Rows that a key has room for."""
+THREADS, ROWS_PER_BLOCK = 256, 16
+UNIT = 2.0**-24
+MAX_DIMS = 2**20
 """Dimensions up to which the bound is worth a matrix product."""
 SHORT_LIST = 8
 """Id lists below a part of the corpus this small are scored row by row."""
@@ -30,26 +36,15 @@ SHORT_LIST = 8
 _QUERIES_PER_ROW = 4
 
 
-def dense_topk(
-    runtime: Runtime,
-    queries: DeviceArray,
-    corpus: Corpus,
-    k: int,
-    *,
-    mask: NDArray[np.uint8] | None,
-    indptr: NDArray[np.int64] | None,
-    ids: NDArray[np.int64] | None,
-    shared: bool,
-    sizes: Sizes | None = None,
-) -> tuple[TopkHits, int]:
-    """The k best rows for each query, (B, d) float32 on the device, and how many rows were scored canonically.
+def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) -> tuple[TopkHits, int]:
+    """Return the k best rows for each query on the device, and how many rows were scored canonically.
 
     With a fixed order of work (:attr:`.Runtime.fixed`) a query that the bound cannot prove is left with its status, and
     the rows are not counted.
     """
+    queries, corpus, k, allowed = call.queries, call.corpus, call.k, call.allow
     batch = int(queries.shape[0])
-    allowed = Allowed(mask, indptr, ids, shared)
-    kept = min(k, allowed.most_rows(corpus.num_vectors))
+    kept = min(k, allowed.max_rows(corpus.num_vectors))
     if not (batch and kept):
         hits = TopkHits.of_nothing(runtime, batch, k)
         if batch:
@@ -62,7 +57,7 @@ def dense_topk(
 
 
 def _check(runtime: Runtime, queries: DeviceArray, cosine: bool, status: DeviceArray) -> DeviceArray:
-    """The queries' canonical norms; ``status`` says what is wrong with them."""
+    """Return the queries' canonical norms; ``status`` says what is wrong with them."""
     count, dim = queries.shape
     norms = runtime.empty(count, np.float32)
     arguments = [queries, np.int64(count), np.int32(dim), np.int32(cosine), norms, status]
@@ -78,7 +73,7 @@ class _TileMask(NamedTuple):
     first: np.int64
 
     @classmethod
-    def of(cls, allowed: Allowed, n: int, first: int) -> _TileMask:
+    def of(cls, allowed: RowFilter, n: int, first: int) -> _TileMask:
         return cls(allowed.mask, np.int64(0 if allowed.shared else n), np.int64(first))
 
 
@@ -94,16 +89,16 @@ class _Queries:
     vectors: DeviceArray
     norms: DeviceArray
     status: DeviceArray
-    allowed: Allowed
+    allowed: RowFilter
     hits: TopkHits
 
 
 class _Search:
     """One call's search of a resident corpus for k hits, k at most the rows there can be."""
 
-    def __init__(self, runtime: Runtime, corpus: Resident, allowed: Allowed, k: int, sizes: Sizes) -> None:
+    def __init__(self, runtime: Runtime, corpus: Resident, allowed: RowFilter, k: int, sizes: Sizes) -> None:
         self.runtime, self.corpus, self.allowed, self.k, self.sizes = runtime, corpus, allowed, k, sizes
-        self.shared = allowed.upload(runtime) if allowed.shared else None
+        self.shared = upload_filter(runtime, allowed) if allowed.shared else None
         # Candidates beyond k: rows within the bound of the k-th, and rounding may have moved some of them.
         self.width = k + k // 8 + 32
 
@@ -131,26 +126,24 @@ class _Search:
             put_rows(runtime, mine, left.tolist(), theirs)
         return allowed.total(left.size, self.corpus.rows)
 
-    def _is_bound_worth_it(self, allowed: Allowed) -> bool:
-        """Whether candidates can be kept in shared memory and are fewer than the rows there are."""
+    def _is_bound_worth_it(self, allowed: RowFilter) -> bool:
+        """Say whether candidates fit in shared memory and are fewer than the rows there are."""
         n = self.corpus.rows
-        longest = allowed.most_rows(n)
+        longest = allowed.max_rows(n)
         is_short = allowed.indptr is not None and longest < n // SHORT_LIST
-        return (
-            self.width <= self.sizes.widest and self.width < longest and not is_short and self.corpus.dim <= MOST_DIMS
-        )
+        return self.width <= self.sizes.widest and self.width < longest and not is_short and self.corpus.dim <= MAX_DIMS
 
-    def _read(self, vectors: DeviceArray, allowed: Allowed, hits: TopkHits) -> _Queries:
+    def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
         count = int(vectors.shape[0])
         status = self.runtime.empty(count, np.int32)
         norms = _check(self.runtime, vectors, self.corpus.cosine, status)
-        may_hit = allowed.upload(self.runtime) if self.shared is None else self.shared
+        may_hit = upload_filter(self.runtime, allowed) if self.shared is None else self.shared
         return _Queries(count, vectors, norms, status, may_hit, hits)
 
     # ---- By the bound ------------------------------------------------------------------------------------------
 
     def _by_bound(self, queries: _Queries) -> DeviceArray:
-        """Hits, and whether each query's are proven; returns how many candidates of each were scored."""
+        """Write hits, and whether each query's are proven; return how many candidates of each were scored."""
         tile_rows = min(max(self.sizes.tile_rows, self.sizes.tile_scores // queries.count), self.corpus.rows)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
         lists = Lists(self.runtime, queries.count, self.sizes.splits(queries.count, tile_rows), self.width)
@@ -180,7 +173,7 @@ class _Search:
         return rescored
 
     def _tiles_as_float32(self, tile_rows: int) -> _TileReader:
-        """Slices of a float32 corpus, or copies of one of 16 bits: a matrix product takes one type."""
+        """Return slices of a float32 corpus, or copies of one of 16 bits: a matrix product takes one type."""
         corpus, runtime = self.corpus, self.runtime
         if corpus.suffix == "f32":
             return lambda first, rows: corpus.vectors[first : first + rows]
@@ -210,8 +203,8 @@ class _Search:
 
     # ---- Every allowed row ---------------------------------------------------------------------------------------
 
-    def _exhaustively(self, queries: _Queries, allowed: Allowed) -> None:
-        self._selection(queries).of_all(allowed.most_rows(self.corpus.rows), partial(self._score, queries))
+    def _exhaustively(self, queries: _Queries, allowed: RowFilter) -> None:
+        self._selection(queries).of_all(allowed.max_rows(self.corpus.rows), partial(self._score, queries))
 
     def _selection(self, queries: _Queries) -> Selection:
         return Selection(self.runtime, self.sizes, self.k, queries.status, queries.hits)
@@ -219,7 +212,7 @@ class _Search:
     def _score(
         self, queries: _Queries, first: int, rows: int, keys: DeviceArray, stride: int, begin: int, columns: int
     ) -> None:
-        """Canonical keys of rows, or of positions in id lists, from ``first`` on."""
+        """Write canonical keys of rows, or of positions in id lists, from ``first`` on."""
         allowed, corpus = queries.allowed, self.corpus
         if allowed.indptr is not None:
             lists = [None, np.int32(0), allowed.indptr, allowed.ids, np.int32(allowed.shared)]
@@ -245,3 +238,63 @@ class _Search:
     def _query_arguments(self, queries: _Queries) -> list[Any]:
         numbers = (queries.count, self.corpus.dim, self.corpus.cosine)
         return [queries.vectors, queries.norms, *(np.int32(number) for number in numbers)]
+
+
+# ---- What a search reads: the corpus that stays on the device, its filter, a product's bound -------------------------
+
+
+def upload_filter(runtime: Runtime, rows: RowFilter) -> RowFilter:
+    """Return a filter with its arrays on the device."""
+    mask, indptr, ids = (None if array is None else runtime.upload(array) for array in rows[:3])
+    return RowFilter(mask, indptr, ids, rows.shared)
+
+
+class Resident(NamedTuple):
+    """A corpus on a device."""
+
+    runtime: Runtime  # held, so that no other runtime gets its id
+    vectors: DeviceArray  # (N, d) float32, or float16 and bfloat16 by their bits
+    norms: DeviceArray  # (N,) canonical
+    rows: int
+    dim: int
+    cosine: bool
+    suffix: str
+
+
+def resident(runtime: Runtime, corpus: Corpus) -> Resident:
+    """Return the corpus where the runtime can read it, uploaded at its first search there."""
+    key = resident_key(runtime)
+    if key not in corpus.derived:
+        if corpus.num_vectors > MAX_ROWS:
+            raise InputError(f"the corpus has {corpus.num_vectors} rows; a device searches up to {MAX_ROWS}")
+        suffix = DENSE_SUFFIXES[corpus.precision]
+        require(runtime, corpus.vectors.nbytes + 4 * corpus.num_vectors, "the corpus")
+        with runtime.resident():
+            vectors = runtime.upload(corpus.vectors if suffix == "f32" else corpus.vectors.view(np.uint16))
+            norms = runtime.empty(corpus.num_vectors, np.float32)
+            arguments = [vectors, np.int64(corpus.num_vectors), np.int32(corpus.dim), norms]
+            runtime.launch(f"dense_norms_{suffix}", blocks(corpus.num_vectors, ROWS_PER_BLOCK), THREADS, arguments)
+        corpus.derived[key] = Resident(
+            runtime, vectors, norms, corpus.num_vectors, corpus.dim, corpus.metric == "cosine", suffix
+        )
+    resident: Resident = corpus.derived[key]
+    return resident
+
+
+class Bound(NamedTuple):
+    """Bound what a matrix product's dot may differ by from the canonical one; derived at dense_select_f32.
+
+    It holds for float32 products and sums in any order, not for narrower ones such as TF32.
+    """
+
+    slack: np.float32
+    norm_floor: np.float32
+    underflow: np.float32
+
+    @classmethod
+    def of(cls, dim: int) -> Bound:
+        n = dim + 8
+        gamma = n * UNIT / (1 - n * UNIT)
+        slack = 1.01 * (2 * gamma + 8 * UNIT * (1 + gamma)) * (1 + gamma) ** 2
+        values = (slack, math.sqrt(n) * 2.0**-74, 8 * n * 2.0**-126)
+        return cls(*(np.nextafter(np.float32(value), np.float32(np.inf)) for value in values))

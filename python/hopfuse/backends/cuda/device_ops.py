@@ -1,4 +1,4 @@
-"""The ops on arrays that are on the device already, results staying there."""
+"""The backend of a device: its ops over a runtime, on arrays of the host or of the device."""
 
 from __future__ import annotations
 
@@ -11,8 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...types import Corpus, Graph, Incidence, LabelSets
-from ..arguments import DENSE_SUFFIXES, SUM_BEYOND, IsingModel, PprQueries
+from ...types import Corpus, Graph, Incidence
+from ..calls import (
+    DENSE_SUFFIXES,
+    SUM_BEYOND,
+    Array,
+    CalibrateCall,
+    DenseCall,
+    DiceCall,
+    Evidence,
+    FuseCall,
+    HitArrays,
+    IsingCall,
+    NodeRanking,
+    PprQueries,
+    ProjectCall,
+    SeedCall,
+)
 from . import dense, dice, fusion, ising, ppr, projection
 from .ppr_topk import Answers
 from .residents import residents
@@ -34,13 +49,13 @@ FAULTS = {
 
 
 def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
-    """The error of the first query that has one; ``first`` is the number of query 0."""
+    """Raise the error of the first query that has one; ``first`` is the number of query 0."""
     bad = np.flatnonzero(status < 0)
     if bad.size:
         raise InputError(FAULTS[int(status[bad[0]])].format(row=first + int(bad[0])))
 
 
-class Watched(NamedTuple):
+class CaptureLog(NamedTuple):
     """What a capture must know of its ops."""
 
     statuses: list[DeviceArray]  # (B,) int32
@@ -48,139 +63,146 @@ class Watched(NamedTuple):
 
 
 class DeviceOps:
-    """Each op queues its work and returns device arrays.
+    """The CPU backend's ops, with the same bits, by the kernels of ``kernels/cuda``. ``threads`` are the host's.
 
-    What a kernel finds wrong with a query raises InputError, or inside a capture, where nothing can be read back, goes
-    to :meth:`watching`'s list as the query's status: kernels/include/hopfuse/query_status.h.
+    The arrays of a call go up and its results come down, unless the call is ``on_device``: then its results are device
+    arrays, and their work is queued. What a kernel finds wrong with a query raises InputError, or inside a capture,
+    where nothing can be read back, goes to :meth:`capture_log` as a status: kernels/include/hopfuse/query_status.h.
     """
+
+    unusable_reason: str | None = None
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self._thread = threading.local()
         self.last: dict[str, dict[str, Any]] = {}
+        self._thread = threading.local()
+
+    @property
+    def device(self) -> DeviceOps:
+        """Return the backend itself: it takes arrays on its device, too."""
+        return self
+
+    def explain(self) -> dict[str, Any]:
+        """Return the part of :func:`hopfuse.backend_info` that concerns the device."""
+        calls = {op: dict(call) for op, call in list(self.last.items())}
+        return {**self.runtime.explain(), "last_calls": calls, "error": self.unusable_reason}
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[Watched]:
+    def capture_log(self) -> Iterator[CaptureLog]:
         """Collect what this thread's captured ops leave to the capture."""
-        self._thread.watched = Watched([], [])
+        self._thread.log = CaptureLog([], [])
         try:
-            yield self._thread.watched
+            yield self._thread.log
         finally:
-            del self._thread.watched
+            del self._thread.log
 
     def adopt(self, array: Any, name: str) -> DeviceArray:
-        """A caller's array, if it is on this device."""
+        """Return a caller's array, if it is on this device."""
         if not self.runtime.is_device_array(array):
             raise InputError(f"{name} is on the host, and other arrays on a device; all must be there")
         return self.runtime.adopt(array)
 
-    def record(self, op: str, **more: Any) -> None:
-        """Note a call for ``explain()``."""
-        self.last[op] = {"kernel": f"{op}_{self.runtime.name}", **more}
+    # ---- Up, down, and what is left behind ---------------------------------------------------------------------------
 
-    def settle(self, status: DeviceArray) -> None:
-        """Raise what a query's status says, or leave it to the capture."""
+    def _up(self, call: Any, *arrays: Array) -> tuple[DeviceArray, ...]:
+        return arrays if call.on_device else tuple(self.runtime.upload(array) for array in arrays)
+
+    def _down(self, call: Any, arrays: dict[str, DeviceArray]) -> dict[str, Array]:
+        if call.on_device:
+            return arrays
+        return {name: self.runtime.download(array) for name, array in arrays.items()}
+
+    def _finish(self, status: DeviceArray | None, held: Graph | Corpus | Incidence) -> None:
+        """Raise what the queries' status says, or leave it to the capture.
+
+        A recording reads what stays on the device by its address: that must not go before the recording does.
+        """
         if self.runtime.fixed:
-            self._thread.watched.statuses.append(status)
-        else:
+            self._thread.log.residents.extend(residents(self.runtime, held))
+            if status is not None:
+                self._thread.log.statuses.append(status)
+        elif status is not None:
             raise_fault(self.runtime.download(status))
 
-    def _keep(self, held: Graph | Corpus | Incidence) -> None:
-        """A recording reads what stays on the device by its address: it must not go before the recording does."""
-        if self.runtime.fixed:
-            self._thread.watched.residents.extend(residents(self.runtime, held))
+    def _record(self, op: str, **more: Any) -> None:
+        """Note a call for ``backend_info()``."""
+        self.last[op] = {"kernel": f"{op}_{self.runtime.name}", **more}
 
-    def ppr(self, graph: Graph, queries: PprQueries, scores: Any, *, on_host: bool = False) -> Answers:
-        answers = ppr.ppr(self.runtime, graph, queries, scores, on_host=on_host)
-        self._keep(graph)
-        if queries.seeds is not None:
-            self.settle(answers.status)
-        self.record("ppr_f32", queries=queries.damping.size)
-        return answers
+    # ---- Ops ---------------------------------------------------------------------------------------------------------
 
-    def ppr_topk(
-        self, graph: Graph, queries: PprQueries, k: int, among: NDArray[np.int32] | None, stop_when_proven: bool
-    ) -> Answers:
-        answers = ppr.ppr_topk(self.runtime, graph, queries, k, among, stop_when_proven)
-        self._keep(graph)
-        if queries.seeds is not None:
-            self.settle(answers.status)
-        self.record("ppr_f32", queries=queries.damping.size)
-        return answers
+    def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
+        answers = ppr.ppr(self.runtime, graph, queries, scores)
+        return self._evidence(graph, queries, answers)
 
-    def dense_topk(self, queries: DeviceArray, corpus: Corpus, k: int, **allowed: Any) -> dict[str, DeviceArray]:
-        hits, rescored = dense.dense_topk(self.runtime, queries, corpus, k, **allowed)
-        self._keep(corpus)
-        self.settle(hits.status)
+    def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
+        answers = ppr.ppr_topk(self.runtime, graph, queries, ranking)
+        evidence = self._evidence(graph, queries, answers)
+        hits = self._down(queries, answers.hits())
+        if not queries.on_device:
+            self.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
+        return hits, evidence
+
+    def _evidence(self, graph: Graph, queries: PprQueries, answers: Answers) -> Evidence:
+        self._finish(answers.status if queries.on_device else None, graph)
+        self._record("ppr_f32", queries=queries.damping.size)
+        return Evidence(**self._down(queries, answers.evidence()))
+
+    def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]:
+        node, weight, *hits = self._up(call, *call[:5])
+        (batch, width), k = node.shape, int(hits[0].shape[1])
+        nodes = self.runtime.empty((batch, width + k), np.int64)
+        weights = self.runtime.empty((batch, width + k), np.float64)
+        if batch and width + k:
+            arguments = [node, weight, np.int32(width), *hits, np.int32(k), np.float64(call.mass), nodes, weights]
+            self.runtime.launch("add_passage_seeds_f64", int(batch), SEED_THREADS, arguments)
+        made = self._down(call, {"nodes": nodes, "weights": weights})
+        return made["nodes"], made["weights"]
+
+    def dense_topk(self, call: DenseCall) -> HitArrays:
+        corpus, (queries,) = call.corpus, self._up(call, call.queries)
+        hits, rescored = dense.dense_topk(self.runtime, call._replace(queries=queries))
+        self._finish(hits.status, corpus)
         how: dict[str, Any] = {"storage": corpus.storage}
         if corpus.storage == "int8":
             how["resident"] = f"the originals, in {corpus.precision}; 8-bit codes are the CPU's alone"
         name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
-        self.record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
-        return {"ids": hits.ids, "scores": hits.scores, "counts": hits.counts}
+        self._record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
+        return self._down(call, hits.arrays())
 
-    def calibrate(
-        self, scores: DeviceArray, counts: DeviceArray, *, method: str, ties: str, option: NDArray[np.float32]
-    ) -> DeviceArray:
-        out = fusion.calibrate(self.runtime, scores, counts, method=method, ties=ties, option=option)
-        self.record("calibrate_f32", queries=int(scores.shape[0]), method=method)
-        return out
+    def calibrate(self, call: CalibrateCall) -> Array:
+        scores, counts = self._up(call, call.scores, call.counts)
+        out = fusion.calibrate(self.runtime, call._replace(scores=scores, counts=counts))
+        self._record("calibrate_f32", queries=int(scores.shape[0]), method=call.method)
+        return self._down(call, {"scores": out})["scores"]
 
-    def fuse(self, lists: list[fusion.DeviceList], *, method: str, **options: Any) -> dict[str, DeviceArray]:
-        hits = fusion.fuse(self.runtime, lists, method=method, **options)
-        self.record("fuse_f32", queries=int(lists[0][0].shape[0]), method=method, lists=len(lists))
-        return hits
+    def fuse(self, call: FuseCall) -> HitArrays:
+        lists = [self._up(call, *arrays) for arrays in call.lists]
+        hits = fusion.fuse(self.runtime, call._replace(lists=lists))
+        self._record("fuse_f32", queries=int(lists[0][0].shape[0]), method=call.method, lists=len(lists))
+        return self._down(call, hits)
 
-    def ising(self, graph: Graph, hits: fusion.DeviceList, model: IsingModel, *, k: int) -> dict[str, DeviceArray]:
-        best, status = ising.ising(self.runtime, graph, hits, model, k)
-        self._keep(graph)
-        self.settle(status)
-        self.record("ising_f32", queries=int(hits[0].shape[0]))
-        return best
+    def ising(self, call: IsingCall) -> HitArrays:
+        hits = self._up(call, *call.hits)
+        best, status = ising.ising(self.runtime, call._replace(hits=hits))
+        self._finish(status, call.graph)
+        self._record("ising_f32", queries=int(hits[0].shape[0]))
+        return self._down(call, best)
 
-    def dice(
-        self,
-        labels: LabelSets,
-        query_indptr: NDArray[np.int64],
-        query_units: NDArray[np.int32],
-        candidates: NDArray[np.int32],
-        indptr: NDArray[np.int64],
-    ) -> DeviceArray:
-        """Of arrays on the host: texts are there."""
-        scores = dice.dice(self.runtime, labels, query_indptr, query_units, candidates, indptr)
-        self.record("dice_f32", queries=indptr.size - 1, candidates=candidates.shape[0])
-        return scores
+    def dice(self, call: DiceCall) -> NDArray[np.float32]:
+        scores = dice.dice(self.runtime, call)
+        self._record("dice_f32", queries=call.indptr.size - 1, candidates=call.candidates.shape[0])
+        return self.runtime.download(scores)
 
-    def project(self, incidence: Incidence, scores: DeviceArray, scale: NDArray[np.float32] | None) -> DeviceArray:
-        out, status = projection.project(self.runtime, incidence, scores, scale)
-        self._keep(incidence)
-        self.settle(status)
-        self.record("project_f32", queries=int(scores.shape[0]), rows=incidence.num_rows)
-        return out
+    def project(self, call: ProjectCall) -> Array:
+        (scores,) = self._up(call, call.scores)
+        out, status = projection.project(self.runtime, call._replace(scores=scores))
+        self._finish(status, call.incidence)
+        self._record("project_f32", queries=int(scores.shape[0]), rows=call.incidence.num_rows)
+        return self._down(call, {"scores": out})["scores"]
 
-    def project_topk(
-        self, incidence: Incidence, scores: DeviceArray, scale: NDArray[np.float32] | None, k: int
-    ) -> dict[str, DeviceArray]:
-        hits = projection.project_topk(self.runtime, incidence, scores, scale, k)
-        self._keep(incidence)
-        self.settle(hits.status)
-        self.record("project_f32", queries=int(scores.shape[0]), rows=incidence.num_rows)
-        return {"ids": hits.ids, "scores": hits.scores, "counts": hits.counts}
-
-    def seed_hits(
-        self,
-        node: DeviceArray,
-        weight: DeviceArray,
-        ids: DeviceArray,
-        scores: DeviceArray,
-        counts: DeviceArray,
-        mass: float,
-    ) -> tuple[DeviceArray, DeviceArray]:
-        (batch, width), k = node.shape, int(ids.shape[1])
-        nodes = self.runtime.empty((batch, width + k), np.int64)
-        weights = self.runtime.empty((batch, width + k), np.float64)
-        if batch and width + k:
-            hits = [ids, scores, counts, np.int32(k), np.float64(mass)]
-            arguments = [node, weight, np.int32(width), *hits, nodes, weights]
-            self.runtime.launch("seed_hits_f64", int(batch), SEED_THREADS, arguments)
-        return nodes, weights
+    def project_topk(self, call: ProjectCall) -> HitArrays:
+        (scores,) = self._up(call, call.scores)
+        hits = projection.project_topk(self.runtime, call._replace(scores=scores))
+        self._finish(hits.status, call.incidence)
+        self._record("project_f32", queries=int(scores.shape[0]), rows=call.incidence.num_rows)
+        return self._down(call, hits.arrays())

@@ -1,21 +1,139 @@
-"""Bytes that a graph, a corpus and the calls on them take on a device, before any is asked for."""
+"""Bytes that a graph, a corpus and the calls on them take on a device: the ops themselves, on a runtime that counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from ...types import Corpus, Graph
-from ..arguments import DeviceSeeds, PprQueries
+from ..calls import DenseCall, DeviceSeeds, NodeRanking, PprQueries, RowFilter
 from .device_ops import DeviceOps
-from .dry_runtime import DryRuntime
 from .residents import release
+from .runtime import Recording
+
+T = TypeVar("T")
+#: A device's memory is given out in pieces of so many bytes.
+GRAIN = 512
+
+
+class DryMemory:
+    """Bytes that are in use, and the most that were."""
+
+    def __init__(self) -> None:
+        self.used = self.most = 0
+
+    def take(self, nbytes: int) -> int:
+        taken = -(-max(1, nbytes) // GRAIN) * GRAIN
+        self.used += taken
+        self.most = max(self.most, self.used)
+        return taken
+
+
+class _Lease:
+    def __init__(self, memory: DryMemory, nbytes: int) -> None:
+        self._memory, self._taken = memory, memory.take(nbytes)
+
+    def __del__(self) -> None:
+        self._memory.used -= self._taken
+
+
+class DryArray:
+    """A device array's shape and type, with a hold on its memory."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, lease: _Lease) -> None:
+        self.shape, self.dtype, self._lease = shape, np.dtype(dtype), lease
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def reshape(self, shape: tuple[int, ...]) -> DryArray:
+        return DryArray(shape, self.dtype, self._lease)
+
+    def view(self, dtype: DTypeLike) -> DryArray:
+        last = self.shape[-1] * self.dtype.itemsize // np.dtype(dtype).itemsize
+        return DryArray((*self.shape[:-1], last), dtype, self._lease)
+
+    def __getitem__(self, key: int | slice) -> DryArray:
+        rest = self.shape[1:]
+        if isinstance(key, slice):
+            return DryArray((len(range(*key.indices(self.shape[0]))), *rest), self.dtype, self._lease)
+        return DryArray(rest, self.dtype, self._lease)
+
+
+class DryRuntime:
+    """As inside a capture: passes and candidates are fixed, and nothing can be read back."""
+
+    name = "dry"
+    fixed = True
+
+    def __init__(self) -> None:
+        self.memory = DryMemory()
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DryArray:
+        sides = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        return DryArray(sides, dtype, _Lease(self.memory, math.prod(sides) * np.dtype(dtype).itemsize))
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DryArray:
+        return self.empty(shape, dtype)
+
+    def upload(self, array: NDArray[Any]) -> DryArray:
+        return self.empty(array.shape, array.dtype)
+
+    def download(self, array: DryArray) -> NDArray[Any]:
+        raise RuntimeError("a dry run reads nothing back")
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Takes no memory."""
+
+    def pinned(self, nbytes: int) -> NDArray[np.uint8]:
+        return np.empty(nbytes, np.uint8)
+
+    def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
+        """Takes no memory."""
+
+    def matmul(self, a: Any, b: Any, out: Any) -> None:
+        """Count nothing: what the library takes for itself is unknown."""
+
+    def capture(self, work: Callable[[], T]) -> tuple[Recording, T]:
+        raise RuntimeError("a dry run records nothing")
+
+    def resident(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def is_device_array(self, array: Any) -> bool:
+        return isinstance(array, DryArray)
+
+    def adopt(self, array: Any) -> Any:
+        return array
+
+    def export(self, array: Any, like: Any) -> Any:
+        return array
+
+    def on_stream_of(self, array: Any) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def free_bytes(self) -> int:
+        return 1 << 62
+
+    def trim(self) -> None:
+        """There is nothing to give back."""
+
+    def explain(self) -> dict[str, Any]:
+        return {"device": "none: memory is counted"}
 
 
 def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int) -> dict[str, int]:
-    """``graph`` and ``corpus``: what stays there. ``workspace``: the most that a call takes beside, for a while."""
+    """Return the bytes of ``graph`` and ``corpus``, which stay there, and the most that a call takes beside."""
     runtime = DryRuntime()
     device = DeviceOps(runtime)
     sizes = {"graph": 0, "corpus": 0, "workspace": 0}
@@ -27,7 +145,7 @@ def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, 
     for name, held, call in calls:
         before = runtime.memory.used
         try:
-            with device.watching():
+            with device.capture_log():
                 call()
             sizes[name] = runtime.memory.used - before
             sizes["workspace"] = max(sizes["workspace"], runtime.memory.most - runtime.memory.used)
@@ -47,15 +165,15 @@ def _walk(device: DeviceOps, graph: Graph, batch: int, k: int, seeds: int) -> No
         damping=np.full(batch, 0.5),
         edge_type_weights=None,
         per_type=False,
-        allowed=None,
+        allow=None,
         tol=1e-6,
         max_iter=0,
         threads=1,
         seeds=rows,
     )
-    device.ppr_topk(graph, queries, k, None, True)  # and refined, which takes most
+    device.ppr_topk(graph, queries, NodeRanking(k, None, stop_when_proven=True))  # and refined, which takes most
 
 
 def _search(device: DeviceOps, corpus: Corpus, batch: int, k: int) -> None:
     queries = device.runtime.empty((batch, corpus.dim), np.float32)
-    device.dense_topk(queries, corpus, k, mask=None, indptr=None, ids=None, shared=True)
+    device.dense_topk(DenseCall(queries, corpus, k, RowFilter(), threads=1, on_device=True))

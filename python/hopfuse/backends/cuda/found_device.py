@@ -8,17 +8,17 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import BackendError
-from ..cupy_lookup import INSTALL, no_cupy
-from .backend import DeviceBackend
+from ..first_use import INSTALL, no_cupy
+from .device_ops import DeviceOps
 from .kernel_cache import KernelCache, cache_folder
 from .kernel_sources import KernelSources, find_sources
 
-#: The least compute capability that the kernels are compiled for.
-LEAST_CAPABILITY = 75
+#: The lowest compute capability that the kernels are compiled for.
+MIN_CAPABILITY = 75
 
 
-def make_backend() -> DeviceBackend:
-    """The ops on the current CUDA device. BackendError says what is missing."""
+def make_backend() -> DeviceOps:
+    """Return the ops on the current CUDA device. BackendError says what is missing."""
     cupy = _import_cupy()
     _check_device(cupy)
     from .cupy_runtime import CupyRuntime
@@ -28,7 +28,7 @@ def make_backend() -> DeviceBackend:
     sources = find_sources()
     cache = KernelCache(cache_folder(_version()))
     runtime = CupyRuntime(lambda capability: KernelCode(sources, CupyNvrtc(), capability, cache))
-    return DeviceBackend(runtime)
+    return DeviceOps(runtime)
 
 
 class SelfTestMark:
@@ -74,10 +74,10 @@ def _check_device(cupy: Any) -> None:
     if not count:
         raise BackendError(_no_device(runtime, "it counts no device"))
     device = cupy.cuda.Device()
-    if int(device.compute_capability) < LEAST_CAPABILITY:
+    if int(device.compute_capability) < MIN_CAPABILITY:
         raise BackendError(
             f"CUDA device {device.id} has compute capability {int(device.compute_capability) / 10}; the kernels need "
-            f"{LEAST_CAPABILITY / 10} (Turing) or later. Choose another with CUDA_VISIBLE_DEVICES, or use backend='cpu'"
+            f"{MIN_CAPABILITY / 10} (Turing) or later. Choose another with CUDA_VISIBLE_DEVICES, or use backend='cpu'"
         )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...types import Graph
-from ..arguments import IsingModel
-from .fusion import DeviceList
+from ..calls import HitArrays, IsingCall
+from .fusion import no_hits, room_for_hits
 from .ppr_graph import device_graph
 from .runtime import DeviceArray, Runtime
 
@@ -15,26 +14,15 @@ _THREADS, _WARP = 256, 32
 WORKSPACE_BYTES = 256 * 2**20
 
 
-def ising(
-    runtime: Runtime, graph: Graph, hits: DeviceList, model: IsingModel, k: int
-) -> tuple[dict[str, DeviceArray], DeviceArray]:
-    """ids, scores and counts of the k best candidates, and each query's status."""
-    ids, scores, counts = hits
+def ising(runtime: Runtime, call: IsingCall) -> tuple[HitArrays, DeviceArray]:
+    """Return ids, scores and counts of the k best candidates, and each query's status."""
+    (ids, scores, counts), model, k = call.hits, call.model, call.k
     batch, width = (int(side) for side in ids.shape)
     if not (batch and width):
-        nothing = {
-            "ids": runtime.upload(np.full((batch, k), -1, np.int64)),
-            "scores": runtime.upload(np.full((batch, k), -np.inf, np.float32)),
-            "counts": runtime.zeros(batch, np.int64),
-        }
-        return nothing, runtime.upload(np.ones(batch, np.int32))
-    best = {
-        "ids": runtime.empty((batch, k), np.int64),
-        "scores": runtime.empty((batch, k), np.float32),
-        "counts": runtime.empty(batch, np.int64),
-    }
+        return no_hits(runtime, batch, k), runtime.upload(np.ones(batch, np.int32))
+    best = room_for_hits(runtime, batch, k)
     status = runtime.empty(batch, np.int32)
-    rows = device_graph(runtime, graph, per_type=False, masked=False)
+    rows = device_graph(runtime, call.graph, per_type=False, masked=False)
     threads = min(_THREADS, _WARP * width)
     coupling, shared = width * width, width * (threads // _WARP)
     at_once = min(batch, max(1, WORKSPACE_BYTES // (4 * coupling + 8 * shared)))

@@ -11,7 +11,7 @@ _MAGIC = b"hopfuse 1 "
 
 
 def cache_folder(version: str) -> Path:
-    """``HOPFUSE_CUDA_CACHE``, else the user's cache folder; a folder for each version of the library."""
+    """Return ``HOPFUSE_CUDA_CACHE``, else the user's cache folder; a folder for each version of the library."""
     chosen = os.environ.get("HOPFUSE_CUDA_CACHE")
     if chosen:
         return Path(chosen) / version
@@ -30,7 +30,7 @@ class KernelCache:
         return self.folder / key
 
     def get(self, key: str) -> bytes | None:
-        """The entry's content, or None where there is none, or none that is as it was written."""
+        """Return the entry's content; None where there is none that is as it was written."""
         try:
             content = self.path(key).read_bytes()
         except OSError:
@@ -39,7 +39,7 @@ class KernelCache:
         return body if head == _head(body) else None
 
     def put(self, key: str, body: bytes) -> bool:
-        """Whole or not at all, also where another process writes the same; whether it worked."""
+        """Write whole or not at all, also where another process writes the same; return whether it worked."""
         made = None
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,11 +22,11 @@ class Compiler(Protocol):
     def version(self) -> str: ...
 
     def architectures(self) -> Sequence[int]:
-        """Compute capabilities, as 90 for 9.0."""
+        """Return compute capabilities, as 90 for 9.0."""
         ...
 
     def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
-        """A cubin for the target ``sm_N``, PTX for ``compute_N``. BackendError with the log where it fails."""
+        """Return a cubin for the target ``sm_N``, PTX for ``compute_N``. BackendError with the log where it fails."""
         ...
 
 
@@ -45,7 +45,7 @@ class KernelCode:
         self.sources, self.compiler, self.capability, self.cache = sources, compiler, capability, cache
 
     def prebuilt(self, unit: Path) -> Code | None:
-        """From the package's fatbin; None where none was built from these sources. A driver may still refuse it."""
+        """Return the package's fatbin; None where none is of these sources. A driver may still refuse it."""
         if not self.sources.has_fatbins:
             return None
         path = self.sources.fatbin / f"{unit.stem}.fatbin"
@@ -56,7 +56,7 @@ class KernelCode:
         return Code(image, kernel_names(image), f"fatbin {path}")
 
     def compiled(self, unit: Path) -> Code:
-        """From the cache, or compiled now."""
+        """Return the code from the cache, or compile it now."""
         version, target = self.compiler.version(), self.target()
         identity = (self.sources.unit_hash(unit), OPTIONS, version, target)
         key = f"{unit.stem}-{target}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}"
@@ -69,7 +69,7 @@ class KernelCode:
         return Code(image, kernel_names(image), f"compiled by NVRTC {version}{kept}")
 
     def target(self) -> str:
-        """The device's own code or, for one that is newer than the compiler, PTX that its driver compiles."""
+        """Name the device's own code or, for one that is newer than the compiler, PTX that its driver compiles."""
         known = sorted(self.compiler.architectures())
         if self.capability in known:
             return f"sm_{self.capability}"
@@ -83,7 +83,7 @@ class KernelCode:
 
 
 def kernel_names(image: bytes) -> frozenset[str]:
-    """The entry points of a cubin, of PTX, or of a fatbin with uncompressed PTX inside."""
+    """Return the entry points of a cubin, of PTX, or of a fatbin with uncompressed PTX inside."""
     if not image.startswith(_ELF):
         return frozenset(name.decode() for name in re.findall(rb"\.entry\s+(\w+)", image))
     (begin,), (size, count, names) = struct.unpack_from("<Q", image, 40), struct.unpack_from("<HHH", image, 58)

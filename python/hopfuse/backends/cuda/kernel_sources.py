@@ -28,24 +28,24 @@ class KernelSources:
 
     @cached_property
     def units(self) -> tuple[Path, ...]:
-        """The .cu files, by name."""
+        """Return the .cu files, by name."""
         return tuple(sorted(self.cuda.glob("*.cu")))
 
     @cached_property
     def headers(self) -> tuple[Path, ...]:
-        """What any of them may include."""
+        """Return what any of them may include."""
         return (*sorted(self.cuda.glob("*.h")), *sorted(self.include.rglob("*.h")))
 
     @cached_property
     def hash(self) -> str:
-        """Of every source and header, with its place. CMakeLists.txt computes the same for the manifest of fatbins."""
+        """Hash every source and header with its place. CMakeLists.txt does the same for the manifest of fatbins."""
         placed = {f"cuda/{path.name}": path for path in self.cuda.iterdir() if path.suffix in (".cu", ".h")}
         placed |= {f"include/{path.relative_to(self.include).as_posix()}": path for path in self.include.rglob("*.h")}
         lines = (f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for place, path in sorted(placed.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def unit_hash(self, unit: Path) -> str:
-        """Of one .cu file and every header."""
+        """Hash one .cu file and every header."""
         total = hashlib.sha256()
         for path in (unit, *self.headers):
             total.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
@@ -53,7 +53,7 @@ class KernelSources:
 
     @cached_property
     def has_fatbins(self) -> bool:
-        """Whether code was built with the package, from these very sources."""
+        """Say whether code was built with the package, from these very sources."""
         try:
             manifest = json.loads((self.fatbin / "manifest.json").read_text(encoding="utf-8"))
             return bool(manifest["sources"] == self.hash)
@@ -61,7 +61,7 @@ class KernelSources:
             return False
 
     def likely_units(self, kernel: str) -> list[Path]:
-        """All units, the likeliest first. Macros paste names together, so the compiler alone knows them for certain."""
+        """Return all units, the likeliest first. Macros paste names together, so only the compiler knows them."""
 
         def likelihood(unit: Path) -> tuple[int, int]:
             text = unit.read_text(encoding="utf-8")
@@ -73,13 +73,13 @@ class KernelSources:
 
 
 def _declared_names(text: str) -> list[str]:
-    """Names of kernels as they are written, ``ppr_pass_##name##_l##L`` say."""
+    """Return names of kernels as they are written, ``ppr_pass_##name##_l##L`` say."""
     text = re.sub(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)", "", text.replace("\\\n", " "))
     return re.findall(r'extern\s+"C"\s+__global__\s+void\s+([\w#]+)\s*\(', text)
 
 
 def find_sources(package: Path = _PACKAGE) -> KernelSources:
-    """The checkout's own files where the package lies in one, whatever was installed before; else the installed ones.
+    """Return the checkout's own files where the package lies in one, else the installed ones.
 
     Fatbins are build products: an editable installation has them in its site-packages.
     """

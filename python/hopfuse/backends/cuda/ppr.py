@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...types import Graph
-from ..arguments import PprQueries
+from ..calls import Array, NodeRanking, PprQueries
 from .ppr_block import PprBlock
-from .ppr_certificate import Certificate, Certifier
+from .ppr_certificate import Certificate, Certifier, refine, refining_passes, room
 from .ppr_graph import device_graph
-from .ppr_refine import refine, refining_passes, room
 from .ppr_topk import Answers, TopkSearch
-from .rows import take_rows
-from .runtime import Runtime
+from .runtime import Runtime, take_rows
 
 LANES = (4, 8, 16, 32)
 
 
 def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
-    """(first query, queries, lanes) of each block: as few lanes as hold the queries, 32 at most."""
+    """Yield (first query, queries, lanes) of each block: as few lanes as hold the queries, 32 at most."""
     first = 0
     while first < batch:
         count = min(batch - first, LANES[-1])
@@ -30,42 +28,36 @@ def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
         first += count
 
 
-def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Any, *, on_host: bool) -> Answers:
+def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> Answers:
     """Write (B, N) scores; return the evidence, with no hits."""
     batch = queries.damping.size
     answers = Answers(runtime, batch, 0)
     if not batch:
         return answers
-    uploaded = device_graph(runtime, graph, queries.per_type, queries.allowed is not None)
+    uploaded = device_graph(runtime, graph, queries.per_type, queries.allow is not None)
     search = TopkSearch(runtime, uploaded, 0, None)
     for first, count, lanes in lane_blocks(batch):
         solved = _solve(PprBlock(runtime, uploaded, queries, first, count, lanes), None)
         solved.finish(search, np.arange(first, first + count), answers)
         rows = scores[first : first + count]
-        out = runtime.empty((count, graph.num_nodes), np.float32) if on_host else rows
+        out = runtime.empty((count, graph.num_nodes), np.float32) if not queries.on_device else rows
         solved.certifier.scores(out)
         del solved  # the next block takes its memory
-        if on_host:
+        if not queries.on_device:
             runtime.copy(rows, out)
     return answers
 
 
-def ppr_topk(
-    runtime: Runtime,
-    graph: Graph,
-    queries: PprQueries,
-    k: int,
-    among: NDArray[np.int32] | None,
-    stop_when_proven: bool,
-) -> Answers:
-    """The k best nodes of each query, with the evidence."""
+def ppr_topk(runtime: Runtime, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Answers:
+    """Return the k best nodes of each query, with the evidence."""
+    k, candidates, stop_when_proven = ranking
     batch = queries.damping.size
     answers = Answers(runtime, batch, k)
     if not batch:
         return answers
-    uploaded = device_graph(runtime, graph, queries.per_type, queries.allowed is not None)
-    candidates = graph.num_nodes if among is None else among.size
-    search = TopkSearch(runtime, uploaded, min(k, candidates), among)
+    uploaded = device_graph(runtime, graph, queries.per_type, queries.allow is not None)
+    most = graph.num_nodes if candidates is None else candidates.size
+    search = TopkSearch(runtime, uploaded, min(k, most), candidates)
     todo = np.arange(batch)
     proves = stop_when_proven and search.k > 0
     if proves:
@@ -77,7 +69,7 @@ def ppr_topk(
 def _search(
     search: TopkSearch, queries: PprQueries, todo: NDArray[np.int64], answers: Answers, *, proofs: bool, refines: bool
 ) -> NDArray[np.int64]:
-    """Solve some queries of the batch; those whose proof the certificate refused are returned."""
+    """Solve some queries of the batch; return those whose proof the certificate refused."""
     chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
     refused = np.zeros(todo.size, np.bool_)
     for first, count, lanes in lane_blocks(todo.size):
@@ -92,7 +84,7 @@ def _search(
 
 
 def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> PprQueries:
-    """Some queries of the batch, in order; seeds stay on the device."""
+    """Return some queries of the batch, in order; seeds stay on the device."""
     seeds = queries.seeds
     if seeds is None:
         return queries.take(rows)
@@ -113,7 +105,7 @@ class _Solved(NamedTuple):
         search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished)
 
     def refine(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
-        """Once more for lists that stand and are not proven, if that may prove them; which do not stand."""
+        """Refine lists that stand and are not proven, if that may prove them; return which do not stand."""
         if self.block.runtime.fixed:  # a dry run, which counts what this would take
             room(self.block)
             return np.zeros(rows.size, np.bool_)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from ..arguments import PprQueries
+from ..calls import PprQueries
 from .ppr_graph import TILE, DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
@@ -24,7 +24,7 @@ class Proof(Protocol):
 
 
 def fixed_passes(block: PprBlock) -> tuple[int, int]:
-    """The first pass to measure and the last one, right for all but unusual restarts; those say that they need others.
+    """Return the first pass to measure and the last one, right for all but unusual restarts, which say so.
 
     ||s||_{D^-1} is least for the stationary restart, 1 / sqrt(vol), and most for a seed with the smallest degree. Where
     lanes have degrees of their own, nothing is known of the least.
@@ -49,7 +49,7 @@ class PprBlock:
         self.damping = np.zeros(lanes)
         self.damping[:count] = queries.damping[first : first + count]
         self.d_damping = runtime.upload(self.damping)
-        self.per_lane = queries.allowed is not None or (queries.edge_type_weights is not None and not queries.per_type)
+        self.per_lane = queries.allow is not None or (queries.edge_type_weights is not None and not queries.per_type)
         self.first_measured, self.most_passes = fixed_passes(self) if runtime.fixed else (1, 0)
         self._read_types()
         self._read_degrees()
@@ -60,32 +60,32 @@ class PprBlock:
     # ---- Launches ------------------------------------------------------------------------------------------------
 
     def launch(self, kernel: str, items: int, arguments: list[Any], *, block: int = THREADS, shared: int = 0) -> None:
-        """``items`` threads of the kernel for this block's number of lanes."""
+        """Launch ``items`` threads of the kernel for this block's number of lanes."""
         self.runtime.launch(f"{kernel}_l{self.lanes}", blocks(items, block), block, arguments, shared)
 
     def launch_states(self, kernel: str, arguments: list[Any]) -> None:
-        """A thread for each entry of the state."""
+        """Launch a thread for each entry of the state."""
         self.launch(kernel, self.graph.num_nodes * self.lanes, arguments)
 
     def launch_tiles(self, kernel: str, arguments: list[Any], shared: int) -> None:
-        """A block of threads for each tile."""
+        """Launch a block of threads for each tile."""
         self.launch(kernel, self.graph.num_tiles * THREADS, arguments, shared=shared)
 
     def launch_tile_lanes(self, kernel: str, arguments: list[Any]) -> None:
-        """A thread for each tile and lane."""
+        """Launch a thread for each tile and lane."""
         self.launch(kernel, self.graph.num_tiles * self.lanes, arguments)
 
     def launch_warps(self, kernel: str, arguments: list[Any]) -> None:
-        """A warp for each lane, in one block."""
+        """Launch a warp for each lane, in one block."""
         self.launch(kernel, 32 * self.lanes, arguments, block=32 * self.lanes)
 
     def lanes_of(self, dtype: Any) -> DeviceArray:
-        """(L,), a value for each lane."""
+        """Return room for a value of each lane, (L,)."""
         return self.runtime.empty(self.lanes, dtype)
 
     @property
     def scales(self) -> list[Any]:
-        """The kernels' HOPFUSE_SCALES."""
+        """Return the kernels' HOPFUSE_SCALES."""
         return [
             self.scale64,
             self.unscale64,
@@ -100,7 +100,7 @@ class PprBlock:
 
     @property
     def states(self) -> list[Any]:
-        """Both buffers, and which pass wrote the last: even passes write the first buffer."""
+        """Return both buffers, and which pass wrote the last: even passes write the first buffer."""
         return [self.even, self.odd, self.last_pass]
 
     # ---- Set-up --------------------------------------------------------------------------------------------------
@@ -124,10 +124,10 @@ class PprBlock:
         if not self.per_lane:
             return
         state = (graph.num_nodes, self.lanes)
-        if q.allowed is not None:
+        if q.allow is not None:
             self.mask = runtime.empty(state, np.float32)
-            shared = q.allowed.shape[0] == 1
-            rows = q.allowed if shared else q.allowed[self.first : self.first + self.count]
+            shared = q.allow.shape[0] == 1
+            rows = q.allow if shared else q.allow[self.first : self.first + self.count]
             arguments = [runtime.upload(rows), np.int32(shared), np.int32(self.count), self.nodes, self.mask]
             self.launch_states("ppr_mask", arguments)
         scales = (graph.num_nodes, graph.num_types if q.per_type else 1, self.lanes)
@@ -185,7 +185,7 @@ class PprBlock:
         )
 
     def _restarts(self) -> tuple[Any, ...]:
-        """No seeds; the restarts that the host has put in order, and how many rows they have."""
+        """Return no seeds, the restarts that the host has put in order, and how many rows they have."""
         q, runtime = self.queries, self.runtime
         indptr = q.indptr[self.first : self.first + self.count + 1]
         node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
@@ -195,7 +195,7 @@ class PprBlock:
         return [None, None, *map(np.int32, (-1, self.count, 0))], *arrays, np.unique(node).size
 
     def _seeds(self) -> tuple[Any, ...]:
-        """Seeds on the device; room for the restarts that the kernel makes of them."""
+        """Return seeds on the device, and room for the restarts that the kernel makes of them."""
         seeds, runtime = self.queries.seeds, self.runtime
         assert seeds is not None
         width = int(seeds.node.shape[1])
@@ -210,7 +210,7 @@ class PprBlock:
     # ---- The walk ------------------------------------------------------------------------------------------------
 
     def walk(self, proof: Proof | None = None) -> None:
-        """Passes until all lanes have ended; the iterate is where :attr:`states` says.
+        """Run passes until all lanes have ended; the iterate is where :attr:`states` says.
 
         With ``proof`` a lane also ends where its hits look proven. Of a fixed number of passes those after the last
         lane's end do nothing.
@@ -233,7 +233,7 @@ class PprBlock:
                 break
 
     def _span(self, proof: Proof | None) -> tuple[int, int]:
-        """The last pass, and the first one whose residual a lane may ask for."""
+        """Return the last pass, and the first one whose residual a lane may ask for."""
         if self.runtime.fixed:
             return self.most_passes, self.first_measured
         first_measured = int(self.runtime.download(self.measured_from).min())
@@ -245,7 +245,7 @@ class PprBlock:
         return self.runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
 
     def buffers(self, number: int) -> tuple[DeviceArray, DeviceArray]:
-        """What pass ``number`` reads and what it writes."""
+        """Return what pass ``number`` reads and what it writes."""
         return (self.even, self.odd) if number % 2 else (self.odd, self.even)
 
     def run_pass(
@@ -290,7 +290,7 @@ class PprBlock:
         return "weighted" if self.graph.weighted else "plain"
 
     def omega(self, passes: int) -> NDArray[np.float32]:
-        """(passes, L) of the Chebyshev recurrence (Golub & Varga 1961)."""
+        """Return (passes, L) of the Chebyshev recurrence (Golub & Varga 1961)."""
         table, d = np.empty((passes, self.lanes), np.float32), self.damping
         omega = 1.0 / (1.0 - 0.5 * d * d)
         for row in table:

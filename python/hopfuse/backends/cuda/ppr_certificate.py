@@ -1,7 +1,8 @@
-"""From a block's last iterate to the scores that are returned and their certificate: hopfuse/ppr.h, STOP."""
+"""From a block's last iterate to the scores that are returned and their certificate: hopfuse/ppr.h."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,14 +38,14 @@ class Certifier:
         self.remainder: DeviceArray | None = None
 
     def normalise(self) -> None:
-        """x^ from the last iterate, and the mass that it loses."""
+        """Make x^ from the last iterate, and the mass that it loses."""
         block = self.block
         block.launch_tile_lanes("ppr_mass", [*block.scales, block.nodes, *block.states, self.tiles])
         self._totals(self.sums)
         self._lose(self.sums)
 
     def measure(self, improved: DeviceArray | None = None) -> None:
-        """The tiles' residuals of x^; ``improved`` receives a power step of float64."""
+        """Measure the tiles' residuals of x^; ``improved`` receives a power step of float64."""
         block, graph = self.block, self.block.graph
         block.launch_tiles(
             "ppr_residual",
@@ -58,20 +59,20 @@ class Certifier:
 
     @property
     def certified(self) -> list[Any]:
-        """The kernels' HOPFUSE_CERTIFIED."""
+        """Return the kernels' HOPFUSE_CERTIFIED."""
         block = self.block
         tiles = [self.tiles, np.int64(block.graph.num_tiles)]
         return [*tiles, self.lost, block.d_damping, self.slack, np.int32(block.symmetric)]
 
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
-        """What the residual proves."""
+        """Return what the residual proves."""
         self.measure(improved)
         arrays = [self.block.lanes_of(np.float64) for _ in range(3)]
         self.block.launch_warps("ppr_certificate", [*self.certified, *arrays])
         return Certificate(*(self.block.runtime.download(array) for array in arrays))
 
     def polish(self, certificate: Certificate, lanes_open: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Power steps in float64 for open lanes until tol is met or float32 holds no better answer; how many."""
+        """Take power steps in float64 for open lanes until tol is met or float32 holds no better; return how many."""
         block, steps = self.block, np.zeros(self.block.lanes, np.int64)
         if not lanes_open.any():
             return steps
@@ -97,7 +98,7 @@ class Certifier:
         return steps
 
     def scores(self, out: DeviceArray) -> None:
-        """(count, N) in the caller's node order."""
+        """Write scores, (count, N), in the caller's node order."""
         block = self.block
         arguments = [*block.states, block.graph.internal_of, block.nodes, np.int32(block.count), out]
         block.launch("ppr_scores", block.count * block.graph.num_nodes, arguments)
@@ -109,7 +110,7 @@ class Certifier:
         self._totals(self.lost)
 
     def totals(self) -> NDArray[np.float64]:
-        """(L,) sums of what the tiles hold."""
+        """Return sums of what the tiles hold, (L,)."""
         sums = self.block.lanes_of(np.float64)
         self._totals(sums)
         return self.block.runtime.download(sums)
@@ -118,7 +119,56 @@ class Certifier:
         self.block.launch_warps("ppr_totals", [self.tiles, np.int64(self.block.graph.num_tiles), sums])
 
     def _place(self, result: DeviceArray, other: DeviceArray) -> None:
-        """From here on the scores are in ``result``: as if an even pass had written it."""
+        """Take the scores from ``result`` from here on: as if an even pass had written it."""
         block = self.block
         block.even, block.odd = result, other
         block.last_pass = block.runtime.upload(np.zeros(1, np.int64))
+
+
+# ---- One step of iterative refinement: kernels/include/hopfuse/ppr.h, REFINEMENT ------------------------------------
+
+
+def refining_passes(block: PprBlock) -> NDArray[np.int64]:
+    """Return how many passes each lane's refinement takes, (L,)."""
+    return np.array([_native.ppr_refining_passes(d) for d in block.damping.tolist()], np.int64)
+
+
+def room(block: PprBlock) -> tuple[DeviceArray, DeviceArray]:
+    """Return what a refinement takes beside the block's arrays and the correction: a state, sums of segments."""
+    return block.runtime.empty((block.graph.num_nodes, block.lanes), np.float32), block.segment_sums()
+
+
+def refine(certifier: Certifier, lanes_open: NDArray[np.bool_]) -> Certificate:
+    """Make open lanes of x^ fl(x^ + e), e the correction that their residual asks for; return the certificate."""
+    block, runtime = certifier.block, certifier.block.runtime
+    is_open = runtime.upload(lanes_open.astype(np.int32))
+    solved = _solve(block, certifier.correction, lanes_open, is_open)
+    arguments = [*block.scales, is_open, block.nodes, *block.states, solved, certifier.tiles]
+    block.launch_tile_lanes("ppr_refine_end", arguments)
+    lacking = certifier.totals()
+    certifier.correction, certifier.remainder = None, solved
+    certificate = certifier.certificate()
+    certifier.remainder = None
+    rounding = np.array([_native.ppr_rounding(sum_) for sum_ in lacking.tolist()])
+    certificate.residual = certificate.residual + (1.0 + block.damping) * rounding
+    certificate.bound = certificate.bound + rounding
+    return certificate
+
+
+def _solve(block: PprBlock, start: DeviceArray, lanes_open: NDArray[np.bool_], is_open: DeviceArray) -> DeviceArray:
+    """Return the walk that ``start`` restarts in every row; the block's buffer without x^ is used up."""
+    runtime, walk = block.runtime, copy.copy(block)
+    holds_odd = runtime.download(block.last_pass)[0] % 2
+    walk.even, partial = room(block)
+    walk.odd = block.even if holds_odd else block.odd
+    block.launch_states("ppr_refine_start", [is_open, block.nodes, start, walk.even, walk.odd])
+    words = max(1, -(-block.graph.num_nodes // 64))
+    every_row = np.full(words, 2**64 - 1, np.uint64)
+    walk.restart_rows = [runtime.upload(every_row), runtime.upload(64 * np.arange(words, dtype=np.int32))]
+    walk.restart32, walk.left = start, runtime.upload(np.ones(1, np.int32))
+    passes = np.where(lanes_open, refining_passes(block), 0)
+    damping32, omega = runtime.upload(block.damping.astype(np.float32)), runtime.upload(block.omega(int(passes.max())))
+    for number in range(1, int(passes.max()) + 1):
+        walk.walking = runtime.upload((passes >= number).astype(np.int32))
+        walk.run_pass(number, damping32, omega[number - 1], partial, None)
+    return walk.buffers(int(passes.max()))[1]

@@ -78,20 +78,20 @@ class DeviceGraph(Rows):
 
 
 def device_graph(runtime: Runtime, graph: Graph, per_type: bool, masked: bool) -> DeviceGraph:
-    """The graph on this runtime's device, uploaded at its first use there and kept with it."""
+    """Return the graph on this runtime's device, uploaded at its first use there and kept with it."""
     with_out = masked and graph.directed
     key = f"{resident_key(runtime)}:{per_type}:{with_out}"
-    prepared: DeviceGraph | None = graph._prepared.get(key)
+    prepared: DeviceGraph | None = graph.derived.get(key)
     if prepared is None:
         arrays = (graph.indptr, graph.indices, graph.weight, graph.edge_type, graph.node_of, graph.internal_of)
         stored = sum(0 if array is None else array.nbytes for array in arrays) * (2 if with_out else 1)
         require(runtime, stored + 5 * graph.degree.nbytes, "the graph")
-        rows: Rows | None = graph._prepared.get(f"{resident_key(runtime)}:rows")
+        rows: Rows | None = graph.derived.get(f"{resident_key(runtime)}:rows")
         with runtime.resident():  # which waits at its end: then other streams may read what is there
             rows = rows or _upload(runtime, graph)
             prepared = _derive(rows, graph, per_type, with_out)
-        graph._prepared[f"{resident_key(runtime)}:rows"] = rows
-        graph._prepared[key] = prepared
+        graph.derived[f"{resident_key(runtime)}:rows"] = rows
+        graph.derived[key] = prepared
     return prepared
 
 

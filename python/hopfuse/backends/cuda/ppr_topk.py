@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import Evidence
+from ..calls import Evidence
 from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import DeviceGraph
@@ -29,7 +29,7 @@ class Answers:
         self.converged, self.status = runtime.empty(batch, np.uint8), runtime.empty(batch, np.int32)
 
     def evidence(self) -> dict[str, DeviceArray]:
-        """By the names of :class:`..arguments.Evidence`."""
+        """Return the evidence by the names of :class:`..calls.Evidence`."""
         return {name: getattr(self, name) for name in Evidence._fields}
 
     def hits(self) -> dict[str, DeviceArray]:
@@ -43,17 +43,17 @@ class Answers:
 
 
 class TopkSearch:
-    """The best ``k`` of all nodes, or of ``among`` (internal nodes); k is at most the number of candidates."""
+    """The best ``k`` of all nodes, or of ``candidates`` (internal nodes); k is at most the number of candidates."""
 
-    def __init__(self, runtime: Runtime, graph: DeviceGraph, k: int, among: NDArray[np.int32] | None) -> None:
+    def __init__(self, runtime: Runtime, graph: DeviceGraph, k: int, candidates: NDArray[np.int32] | None) -> None:
         self.runtime, self.graph, self.k = runtime, graph, k
-        self.among = None if among is None else runtime.upload(among)
-        self.count = np.int64(graph.num_nodes if among is None else among.size)
+        self.candidates = None if candidates is None else runtime.upload(candidates)
+        self.count = np.int64(graph.num_nodes if candidates is None else candidates.size)
         self.stride = -(-(k + 1) // SELECT_KEPT) * SELECT_KEPT
         self._keys: DeviceArray = None
 
     def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
-        """After pass ``number``: end lanes whose hits look proven with the iterate that the pass read."""
+        """End lanes after pass ``number`` whose hits look proven with the iterate that it read."""
         current, following = block.buffers(number)
         passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping]
         state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
@@ -89,10 +89,10 @@ class TopkSearch:
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
 
     def _ranked(self, block: PprBlock) -> list[Any]:
-        """What the kernels rank, after the state itself, and their HOPFUSE_LIST."""
+        """Return what the kernels rank, after the state itself, and their HOPFUSE_LIST."""
         if self._keys is None or self._keys.shape[0] < block.lanes:
             self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
-        candidates = [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.among, self.count]
+        candidates = [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.candidates, self.count]
         found = [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, np.int64(self.k)]
         graph = self.graph
         rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, *block.restart_rows, block.restart64]

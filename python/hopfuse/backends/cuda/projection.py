@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...types import Incidence
-from .residents import require, resident_key, upload_some
+from ..calls import ProjectCall
+from .residents import resident, upload_some
 from .runtime import DeviceArray, Runtime, blocks
 from .selection import Selection, Sizes, TopkHits
 
 _CHECK_THREADS, _THREADS, _QUERIES_PER_ROW = 256, 128, 4
 
 
-class Resident(NamedTuple):
+class Entries(NamedTuple):
     """An incidence on a device."""
 
     runtime: Runtime  # held, so that no other runtime gets its id
@@ -24,50 +24,39 @@ class Resident(NamedTuple):
     weights: DeviceArray | None
 
 
-def resident(runtime: Runtime, incidence: Incidence) -> Resident:
-    """The incidence where the runtime can read it, uploaded at its first use there."""
-    key = resident_key(runtime)
-    if key not in incidence._prepared:
-        weights = incidence.weights
-        nbytes = incidence.indptr.nbytes + incidence.indices.nbytes + (0 if weights is None else weights.nbytes)
-        require(runtime, nbytes, "the incidence")
-        with runtime.resident():
-            there = None if weights is None else upload_some(runtime, weights)
-            rows = runtime.upload(incidence.indptr), upload_some(runtime, incidence.indices)
-            incidence._prepared[key] = Resident(runtime, *rows, there)
-    found: Resident = incidence._prepared[key]
-    return found
+def device_incidence(runtime: Runtime, incidence: Incidence) -> Entries:
+    """Return the incidence where the runtime can read it."""
+    indptr, indices, weights = incidence.indptr, incidence.indices, incidence.weights
+
+    def make() -> Entries:
+        there = None if weights is None else upload_some(runtime, weights)
+        return Entries(runtime, runtime.upload(indptr), upload_some(runtime, indices), there)
+
+    return resident(runtime, incidence, (indptr, indices, weights), "the incidence", make)
 
 
-def project(
-    runtime: Runtime, incidence: Incidence, scores: DeviceArray, scale: NDArray[np.float32] | None
-) -> tuple[DeviceArray, DeviceArray]:
-    """Scores of the rows, (B, P), and each query's status."""
+def project(runtime: Runtime, call: ProjectCall) -> tuple[DeviceArray, DeviceArray]:
+    """Return scores of the rows, (B, P), and each query's status."""
+    scores = call.scores
     batch, columns = (int(side) for side in scores.shape)
-    rows = incidence.num_rows
+    rows = call.incidence.num_rows
     out, status = runtime.empty((batch, rows), np.float32), _check(runtime, scores)
     if batch and rows:
-        arguments = [*_rows(runtime, incidence, scale), np.int64(rows), np.int64(columns)]
+        arguments = [*_rows(runtime, call), np.int64(rows), np.int64(columns)]
         arguments += [_readable(runtime, scores), np.int64(batch), status, out]
         runtime.launch("project_f32", _grid(rows, batch), _THREADS, arguments)
     return out, status
 
 
-def project_topk(
-    runtime: Runtime,
-    incidence: Incidence,
-    scores: DeviceArray,
-    scale: NDArray[np.float32] | None,
-    k: int,
-    sizes: Sizes | None = None,
-) -> TopkHits:
-    """The k best rows of each query."""
-    batch, rows, sizes = int(scores.shape[0]), incidence.num_rows, sizes or Sizes()
+def project_topk(runtime: Runtime, call: ProjectCall, sizes: Sizes | None = None) -> TopkHits:
+    """Return the k best rows of each query."""
+    scores, k, sizes = call.scores, call.k, sizes or Sizes()
+    batch, rows = int(scores.shape[0]), call.incidence.num_rows
     kept = min(k, rows)
     if not (batch and kept):
         return TopkHits.of_nothing(runtime, batch, k)._replace(status=_check(runtime, scores))
     hits, status = TopkHits.empty(runtime, batch, k), _check(runtime, scores)
-    given = _rows(runtime, incidence, scale)
+    given = _rows(runtime, call)
     for begin, end in sizes.batches(batch, kept, rows):
         chosen = _Queries(runtime, given, scores[begin:end], status[begin:end])
         Selection(runtime, sizes, kept, chosen.status, hits.rows(begin, end)).of_all(rows, chosen.make_keys)
@@ -91,7 +80,7 @@ class _Queries(NamedTuple):
 
 
 def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
-    """Each query's status by its scores."""
+    """Return each query's status by its scores."""
     batch, columns = (int(side) for side in scores.shape)
     status = runtime.empty(batch, np.int32)
     if batch:
@@ -100,9 +89,9 @@ def _check(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
     return status
 
 
-def _rows(runtime: Runtime, incidence: Incidence, scale: NDArray[np.float32] | None) -> list[Any]:
-    """indptr, indices, weight and scale."""
-    there = resident(runtime, incidence)
+def _rows(runtime: Runtime, call: ProjectCall) -> list[Any]:
+    """Return indptr, indices, weight and scale."""
+    there, scale = device_incidence(runtime, call.incidence), call.scale
     return [there.indptr, there.indices, there.weights, None if scale is None else upload_some(runtime, scale)]
 
 
@@ -111,5 +100,5 @@ def _grid(rows: int, batch: int) -> int:
 
 
 def _readable(runtime: Runtime, scores: DeviceArray) -> DeviceArray:
-    """Of no columns nothing is read, but an address is taken."""
+    """Return scores that have an address, which is taken even of no columns."""
     return scores if scores.size else runtime.zeros(1, np.float32)

@@ -1,18 +1,126 @@
-"""A core's recordings by batch size: batches of any size, and the queries that a recording leaves open."""
+"""A core of ops recorded on a device for each batch size, and replayed for batches of any size."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types.results import take_apart
+from ..core_results import Rebuild, check_leaves, take_apart
 from .device_ops import DeviceOps, raise_fault
-from .recorded import RecordedCore
-from .rows import put_rows, take_rows
-from .runtime import DeviceArray
+from .runtime import DeviceArray, put_rows, take_rows
+
+_ALIGN = 256
+
+
+class Slot(NamedTuple):
+    """An array's place in a block of bytes."""
+
+    begin: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def view(self, block: Any) -> Any:
+        return block[self.begin : self.begin + self.nbytes].view(self.dtype).reshape(self.shape)
+
+
+class Layout:
+    """Arrays one after the other in a block, each aligned."""
+
+    def __init__(self, arrays: Sequence[tuple[tuple[int, ...], Any]]) -> None:
+        self.slots: list[Slot] = []
+        self.nbytes = 0
+        for shape, dtype in arrays:
+            self.slots.append(Slot(self.nbytes, tuple(shape), np.dtype(dtype)))
+            self.nbytes += -(-self.slots[-1].nbytes // _ALIGN) * _ALIGN
+
+    def views(self, block: Any) -> list[Any]:
+        return [slot.view(block) for slot in self.slots]
+
+
+class RecordedCore:
+    """``core`` on a device for one shape of its inputs. Calls must not overlap.
+
+    Parameters
+    ----------
+    core : callable
+        Takes the inputs as arrays on the device, calls ops, returns Hits or arrays, or tuples or dicts of them.
+    inputs : sequence of (shape, dtype)
+        Shapes begin with the batch size.
+    """
+
+    def __init__(self, device: DeviceOps, core: Callable[..., Any], inputs: Sequence[tuple[tuple[int, ...], Any]]):
+        runtime = device.runtime
+        self.device, self.runtime, self._core = device, runtime, core
+        self.inputs = Layout(inputs)
+        self._above = runtime.empty(max(1, self.inputs.nbytes), np.uint8)
+        self._staged = runtime.pinned(max(1, self.inputs.nbytes))
+        for view in self.inputs.views(self._staged):
+            view[...] = 1 if view.dtype.kind == "f" else 0  # something to compute with while it is recorded
+        runtime.copy(self._above, self._staged)
+        self._recording, made = runtime.capture(self._work)
+        self.outputs, self._below, self._rebuild = made
+        self._received = runtime.pinned(self._below.nbytes)
+
+    def _work(self) -> tuple[Layout, DeviceArray, Rebuild]:
+        runtime = self.runtime
+        given = [runtime.export(view, None) for view in self.inputs.views(self._above)]
+        with self.device.capture_log() as (statuses, self._residents):
+            leaves, rebuild = take_apart(self._core(*given))
+        check_leaves(leaves, self.inputs.slots[0].shape[0])
+        arrays = [*(runtime.adopt(leaf) for leaf in leaves), *statuses]
+        layout = Layout([(tuple(array.shape), array.dtype) for array in arrays])
+        below = runtime.empty(max(1, layout.nbytes), np.uint8)
+        for view, array in zip(layout.views(below), arrays, strict=True):
+            if array.nbytes:
+                runtime.copy(view, array)
+        self._num_statuses = len(statuses)
+        return layout, below, rebuild
+
+    def on_host(self, arrays: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], NDArray[np.int32]]:
+        """Return the arrays of the result, and each query's status."""
+        for view, array in zip(self.inputs.views(self._staged), arrays, strict=True):
+            view[...] = array
+        self.runtime.copy(self._above, self._staged)
+        self._recording.replay()
+        self.runtime.copy(self._received, self._below)
+        results = [view.copy() for view in self.outputs.views(self._received)]
+        return self._split(results, np.asarray)
+
+    def on_device(self, arrays: Sequence[DeviceArray]) -> tuple[list[DeviceArray], NDArray[np.int32]]:
+        """Do the same for arrays on the device; only the statuses are read back."""
+        for view, array in zip(self.inputs.views(self._above), arrays, strict=True):
+            if array.nbytes:
+                self.runtime.copy(view, array)
+        self._recording.replay()
+        below = self.runtime.empty(self._below.nbytes, np.uint8)  # the next replay writes where this one did
+        self.runtime.copy(below, self._below)
+        if not self._num_statuses:  # and may be queued on another stream: this one must be over
+            self.runtime.download(below[:1])
+        return self._split(self.outputs.views(below), self.runtime.download)
+
+    def rebuild(self, leaves: Sequence[Any]) -> Any:
+        """Return what the core returned, of other arrays."""
+        return self._rebuild(iter(leaves))
+
+    def _split(self, results: list[Any], read: Callable[[Any], NDArray[Any]]) -> tuple[list[Any], NDArray[np.int32]]:
+        cut = len(results) - self._num_statuses
+        statuses = [np.ones(self.inputs.slots[0].shape[0], np.int32), *(read(status) for status in results[cut:])]
+        return results[:cut], _of_first_fault(np.stack(statuses))
+
+
+def _of_first_fault(statuses: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return of each query what the first op says that found it wrong, as without a recording; else the least."""
+    first = np.argmax(statuses < 0, axis=0)
+    fault = np.take_along_axis(statuses, first[None], axis=0)[0]
+    return np.asarray(np.where(fault < 0, fault, statuses.min(axis=0)))
 
 
 class Recordings:
@@ -29,7 +137,7 @@ class Recordings:
         self._made: dict[int, RecordedCore] = {}
 
     def recorded(self, batch: int) -> RecordedCore:
-        """The recording that a batch of this size uses."""
+        """Return the recording that a batch of this size uses."""
         size = next((size for size in self._sizes if size >= batch), self._sizes[-1])
         if size not in self._made:
             inputs = [((size, *shape), dtype) for shape, dtype in self._shapes]
@@ -37,7 +145,7 @@ class Recordings:
         return self._made[size]
 
     def on_host(self, arrays: Sequence[NDArray[Any]]) -> Any:
-        """The core's result for NumPy arrays, of NumPy arrays."""
+        """Return the core's result for NumPy arrays, of NumPy arrays."""
         batch, parts = arrays[0].shape[0], []
         recorded = self.recorded(batch)
         size = recorded.inputs.slots[0].shape[0]
@@ -55,7 +163,7 @@ class Recordings:
         return recorded.rebuild(joined)
 
     def on_device(self, arrays: Sequence[DeviceArray], like: Any) -> Any:
-        """The same for arrays on the device, of arrays there."""
+        """Return the same for arrays on the device, of arrays there."""
         runtime, batch = self.device.runtime, int(arrays[0].shape[0])
         if not batch:
             return self._core(*(runtime.export(array, like) for array in arrays))
@@ -79,7 +187,7 @@ class Recordings:
         return recorded.rebuild([runtime.export(leaf, like) for leaf in joined])
 
     def _left(self, status: NDArray[np.int32], begin: int) -> NDArray[np.int64]:
-        """The queries of a part that must be asked again; the error of one that is wrong."""
+        """Return the queries of a part that must be asked again; raise the error of one that is wrong."""
         raise_fault(status, begin)
         left = np.flatnonzero(status == 0)
         counts = self.device.last.setdefault("capture", {"replays": 0, "queries_asked_again": 0})
@@ -93,7 +201,7 @@ class Recordings:
         return [runtime.adopt(leaf) for leaf in leaves]
 
     def _padded(self, array: DeviceArray, size: int) -> DeviceArray:
-        """The array, with its last row again until there are ``size``."""
+        """Return the array, with its last row again until there are ``size``."""
         count = int(array.shape[0])
         if count == size:
             return array

@@ -6,7 +6,7 @@ Device arrays are the runtime's own objects. The orchestration uses no more of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -35,26 +35,26 @@ class Runtime(Protocol):
 
     @property
     def fixed(self) -> bool:
-        """Whether this thread is inside :meth:`capture`: nothing may be read back, so no choice depends on a result."""
+        """Say whether this thread is inside :meth:`capture`: nothing may be read back to choose by."""
         ...
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
-        """Memory with unspecified content. BackendError where the device has no room."""
+        """Return memory with unspecified content. BackendError where the device has no room."""
         ...
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
-        """Memory with every byte 0; no kernel is launched for it."""
+        """Return memory with every byte 0; no kernel is launched for it."""
         ...
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
-        """A copy on the device of a C-contiguous array, which has been read when the call returns.
+        """Return a copy on the device of a C-contiguous array, which has been read when the call returns.
 
         Inside :meth:`capture` a constant of the recording: it is copied once, and replays read it again.
         """
         ...
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
-        """A copy on the host of a device array."""
+        """Return a copy on the host of a device array."""
         ...
 
     def copy(self, target: Any, source: Any) -> None:
@@ -66,7 +66,7 @@ class Runtime(Protocol):
         ...
 
     def pinned(self, nbytes: int) -> NDArray[np.uint8]:
-        """Host memory that copies to and from the device without staging."""
+        """Return host memory that copies to and from the device without staging."""
         ...
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
@@ -78,7 +78,7 @@ class Runtime(Protocol):
         ...
 
     def matmul(self, a: DeviceArray, b: DeviceArray, out: DeviceArray) -> None:
-        """out = a bᵀ in float32, row-major: a (m, d), b (n, d), out (m, n), all float32.
+        """Compute out = a bᵀ in float32, row-major: a (m, d), b (n, d), out (m, n), all float32.
 
         The order of the sums is the library's own: what it gives is a candidate score, not a final one. No narrower
         arithmetic such as TF32.
@@ -94,19 +94,19 @@ class Runtime(Protocol):
         ...
 
     def resident(self) -> AbstractContextManager[None]:
-        """Uploads and memory in it outlive any recording: graphs and corpora, made in the run before one."""
+        """Let uploads and memory outlive any recording: graphs and corpora, made in the run before one."""
         ...
 
     def is_device_array(self, array: Any) -> bool:
-        """Whether a caller's array is in a device's memory (``__cuda_array_interface__``, or DLPack's device)."""
+        """Say whether a caller's array is in a device's memory (``__cuda_array_interface__``, or DLPack's device)."""
         ...
 
     def adopt(self, array: Any) -> DeviceArray:
-        """A caller's array on this device, C-contiguous, without a copy. InputError if it is neither."""
+        """Return a caller's array on this device, C-contiguous, without a copy. InputError if it is neither."""
         ...
 
     def export(self, array: DeviceArray, like: Any) -> Any:
-        """A device array for the caller, without a copy: of the library that ``like`` came from."""
+        """Return a device array for the caller, without a copy: of the library that ``like`` came from."""
         ...
 
     def on_stream_of(self, array: Any) -> AbstractContextManager[None]:
@@ -114,7 +114,7 @@ class Runtime(Protocol):
         ...
 
     def free_bytes(self) -> int:
-        """Bytes that :meth:`empty` can still give."""
+        """Return the bytes that :meth:`empty` can still give."""
         ...
 
     def trim(self) -> None:
@@ -122,7 +122,7 @@ class Runtime(Protocol):
         ...
 
     def explain(self) -> dict[str, Any]:
-        """Device, driver and where the kernels came from."""
+        """Return device, driver and where the kernels came from."""
         ...
 
 
@@ -134,7 +134,7 @@ class Constants:
         self._next: int | None = None
 
     def record(self) -> None:
-        """From here on nothing is made."""
+        """Make nothing from here on."""
         self._next = 0
 
     def upload(self, array: NDArray[Any], make: Callable[[NDArray[Any]], DeviceArray]) -> DeviceArray:
@@ -151,5 +151,26 @@ class Constants:
 
 
 def blocks(items: int, per_block: int) -> int:
-    """Blocks that cover ``items``, at least one."""
+    """Return the blocks that cover ``items``, at least one."""
     return max(1, -(-items // per_block))
+
+
+def take_rows(runtime: Runtime, array: DeviceArray, rows: Iterable[int]) -> DeviceArray:
+    """Return a new array of these rows by copies, in their order; a row may come more than once."""
+    chosen = list(rows)
+    taken = runtime.empty((len(chosen), *array.shape[1:]), array.dtype)
+    for to, row in enumerate(chosen):
+        _copy_row(runtime, taken, to, array, row)
+    return taken
+
+
+def put_rows(runtime: Runtime, target: DeviceArray, rows: Iterable[int], source: DeviceArray) -> None:
+    """Copy row i of ``source`` to row ``rows[i]`` of ``target``."""
+    for at, row in enumerate(rows):
+        _copy_row(runtime, target, row, source, at)
+
+
+def _copy_row(runtime: Runtime, target: DeviceArray, to: int, source: DeviceArray, at: int) -> None:
+    row = source[at : at + 1]
+    if row.nbytes:
+        runtime.copy(target[to : to + 1], row)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..calls import HitArrays
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
@@ -44,15 +45,15 @@ class Sizes:
     sort_keys: int = 1 << 25
 
     def splits(self, queries: int, columns: int) -> int:
-        """Blocks that share a tile of a query's columns."""
+        """Return how many blocks share a tile of a query's columns."""
         return max(1, min(self.split_blocks // queries, columns // self.split_rows))
 
     def sort_length(self, k: int, rows: int) -> int:
-        """Keys of a query that are sorted together: its best k and a tile."""
+        """Return how many keys of a query are sorted together: its best k and a tile."""
         return power_of_two(k + min(max(rows, 1), max(self.tile_rows, k)))
 
     def batches(self, count: int, k: int, rows: int) -> Iterator[tuple[int, int]]:
-        """The first query of those that are searched together for k of so many rows, and the end."""
+        """Yield the first query of those searched together for k of so many rows, and the end."""
         size = self.batch
         if k > self.widest:
             size = min(size, max(1, self.sort_keys // self.sort_length(k, rows)))
@@ -79,6 +80,10 @@ class TopkHits(NamedTuple):
         arrays = ids, scores, np.zeros(batch, np.int64), np.ones(batch, np.int32)
         return cls(*(runtime.upload(array) for array in arrays))
 
+    def arrays(self) -> HitArrays:
+        """Return the hits without the status."""
+        return {"ids": self.ids, "scores": self.scores, "counts": self.counts}
+
     def rows(self, begin: int, end: int) -> TopkHits:
         return TopkHits(*(array[begin:end] for array in self))
 
@@ -100,7 +105,7 @@ class Lists:
         self.launch("dense_keep_u64", [keys, np.int64(columns), np.int32(columns)])
 
     def merged(self) -> DeviceArray:
-        """(queries, width): one list for each query."""
+        """Return one list for each query, (queries, width)."""
         if self.splits == 1:
             return self.keys
         one = Lists(self.runtime, self.queries, 1, self.width)
@@ -137,7 +142,7 @@ class Selection:
             self._sort_all(rows, make_keys)
 
     def _keep_all(self, rows: int, make_keys: MakeKeys) -> None:
-        """Tile by tile past running lists."""
+        """Stream tile by tile past running lists."""
         columns = max(1, min(self.sizes.tile_rows, rows))
         keys = self.runtime.empty(self.queries * columns, np.uint64)
         lists = Lists(self.runtime, self.queries, self.sizes.splits(self.queries, columns), self.k)
@@ -147,7 +152,7 @@ class Selection:
         self.emit(lists.merged(), self.k)
 
     def _sort_all(self, rows: int, make_keys: MakeKeys) -> None:
-        """Tile by tile behind the best k so far, all sorted together."""
+        """Sort tile by tile with the best k so far."""
         length = self.sizes.sort_length(self.k, rows)
         columns = length - self.k
         keys = self.runtime.zeros(self.queries * length, np.uint64)
@@ -184,14 +189,14 @@ class Selection:
         width: int = 0,
         rescored: DeviceArray | None = None,
     ) -> None:
-        """Hits of each query's first keys; see ``topk_emit`` for the rest."""
+        """Write hits of each query's first keys; see ``topk_emit`` for the rest."""
         arguments = [keys, np.int64(stride), np.int32(sorts), np.int64(self.k), np.int64(self.hits.ids.shape[1])]
         arguments += [bounds, np.int32(width), self.status, *self.hits, rescored]
         self.runtime.launch("topk_emit", self.queries, _SELECT_THREADS, arguments, 8 * stride if sorts else 16)
 
 
 def tiles(rows: int, tile_rows: int) -> Iterator[tuple[int, int]]:
-    """The first row of each tile, and how many it has."""
+    """Yield the first row of each tile, and how many it has."""
     for first in range(0, rows, tile_rows):
         yield first, min(tile_rows, rows - first)
 

@@ -66,7 +66,7 @@ def fuse(
 
     Returns
     -------
-    Ranking, shape (B, k)
+    Ranking, shape (B, min(k, width of all lists together))
 
     Raises
     ------
@@ -83,13 +83,15 @@ def fuse(
     [(2, 0.8333333333333333), (1, 0.5)]
     """
     rule = _method(method, options)
-    size, batch = check_k(k), _batch(lists)
+    batch = _batch(lists)
     settings = {**rule.options, **options}
     rule.check(len(lists), **settings)
     bonus = _consensus(consensus)
     w = _weights(rule, weights, batch, len(lists))
     factors = _prior_factors(prior, prior_weight)
-    calibrated = _calibrated(rule, _capped(lists, pool), calibration, ties, dict(calibration_options or {}))
+    capped = _capped(lists, pool)
+    size = min(check_k(k), sum(one.ids.shape[1] for one in capped))
+    calibrated = _calibrated(rule, capped, calibration, ties, dict(calibration_options or {}))
     rows = []
     for b in range(batch):
         row = [ScoredList(one.ids[b, : one.counts[b]], one.scores[b, : one.counts[b]]) for one in calibrated]

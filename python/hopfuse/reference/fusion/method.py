@@ -1,4 +1,4 @@
-"""What a fusion method is: the interface that every file of this folder fills in."""
+"""The interface of a fusion method, which every file of this folder fills in."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Runnable examples of hopfuse; each is run by a test."""

@@ -1,0 +1,181 @@
+"""A few short passages about every place, and the facts that they state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from .names import alternates, fold, reads_as_name, with_article
+from .places import LARGE, City, Country, Places, Region
+
+ALTERNATES = 2  # alternate names of a place, at most
+
+
+class Passage(NamedTuple):
+    """A text, the entity it is about and the others it mentions (by key)."""
+
+    title: str
+    text: str
+    about: str
+    mentions: tuple[str, ...]
+
+
+class Collection:
+    """Entities, passages and facts by readable keys.
+
+    ``names`` are the entities' own, ``plain`` as texts say them, which several may share; ``alternates`` are other
+    names of countries and cities; a fact is (subject, relation, object).
+    """
+
+    def __init__(self, places: Places) -> None:
+        self.names: dict[str, str] = {}
+        self.plain: dict[str, str] = {}
+        self.alternates: dict[str, tuple[str, ...]] = {}
+        self.passages: dict[str, Passage] = {}
+        self.facts: list[tuple[str, str, str]] = []
+        self._used: set[str] = set()
+        self._name_entities(places)
+        self._add_alternates(places)
+        for country in places.countries.values():
+            self._describe_country(places, country)
+        for code, currency in places.currencies.items():
+            text = f"The {currency.name} has the letter code {code} and the number {currency.number} in ISO 4217."
+            self._describe(f"currency/{code}", text)
+        for code, language in places.languages.items():
+            text = f"{language.name} is a language with the three-letter code {language.three_letters} in ISO 639."
+            if language.two_letters:
+                text += f" Its two-letter code is {language.two_letters}."
+            self._describe(f"language/{code}", text)
+        for city in places.cities.values():
+            self._describe_city(places, city)
+        self._describe_regions(places)
+        self._describe_zones(places)
+
+    def _name_entities(self, places: Places) -> None:
+        """Name well-known things first: they keep their plain names; later ones are qualified or left out."""
+        for code, name in places.continents.items():
+            self._name(f"continent/{code}", name)
+        for country in places.countries.values():
+            self._name(f"country/{country.code}", country.name, f"{country.name} (country)")
+        for code, currency in places.currencies.items():
+            self._name(f"currency/{code}", currency.name, f"{currency.name} ({code})")
+        for code, language in places.languages.items():
+            self._name(f"language/{code}", language.name, f"{language.name} (language)", f"{language.name} ({code})")
+        for city in sorted(places.cities.values(), key=lambda c: (-c.population, c.id)):
+            inside = places.region_of(city) or places.countries[city.country]
+            self._name(f"city/{city.id}", city.name, f"{city.name}, {inside.name}")
+        for region in places.regions.values():
+            country_name = places.countries[region.country].name
+            self._name(f"region/{region.code}", region.name, f"{region.name} ({region.kind}, {country_name})")
+        for county in places.counties.values():
+            self._name(f"county/{county.fips}", county.name, f"{county.name}, {places.regions[county.state].name}")
+        for zone in sorted(places.largest_in_zone):
+            self._name(f"zone/{zone}", zone)
+
+    def _name(self, key: str, plain: str, *qualified: str) -> None:
+        """Add an entity under the first of its names that is free; leave it out where none is."""
+        free = next((name for name in (plain, *qualified) if fold(name) not in self._used), None)
+        if free is not None:
+            self._used.add(fold(free))
+            self.names[key], self.plain[key] = free, plain
+
+    def _add_alternates(self, places: Places) -> None:
+        """Add alternate names of countries and cities that are nothing else's name."""
+        sources = {f"city/{c.id}": c.alternates for c in places.cities.values()}
+        sources |= {f"country/{c.code}": c.alternates for c in places.countries.values()}
+        known = {
+            key: {fold(name): name for name in sorted(names) if reads_as_name(name)}
+            for key, names in sources.items()
+            if key in self.names
+        }
+        claims = Counter(folded for names in known.values() for folded in names)
+        taken = {fold(name) for name in self.plain.values()} | {name for name, count in claims.items() if count > 1}
+        for key, names in known.items():
+            self.alternates[key] = alternates(self.plain[key], names.values(), taken, ALTERNATES)
+
+    def _describe(
+        self, id: str, text: str, *facts: tuple[str, str | None], about: str | None = None, title: str | None = None
+    ) -> None:
+        """Add a passage and what it states of its subject; leave out what is about or relates entities not here."""
+        about = about or id
+        if about in self.names:
+            known = [(relation, o) for relation, o in facts if o and o in self.names and o != about]
+            mentions = tuple(dict.fromkeys(o for _, o in known))
+            self.passages[id] = Passage(title or self.names[about], text, about, mentions)
+            self.facts += [(about, relation, o) for relation, o in known]
+
+    def _describe_country(self, places: Places, country: Country) -> None:
+        key, name = f"country/{country.code}", with_article(country.name)
+        text = f"The capital of {name} is {country.capital_name}. " if country.capital_name else ""
+        text += f"{name[0].upper()}{name[1:]} is in {places.continents[country.continent]}"
+        text += f" and covers {country.area:,} km²." if country.area else "."
+        capital = f"city/{country.capital}" if country.capital else None
+        facts = (("continent", f"continent/{country.continent}"), ("capital", capital))
+        self._describe(key, text, *facts, title=country.name)
+        if country.currency:
+            text = f"The currency used in {name} is the {places.currencies[country.currency].name}."
+            fact = ("currency", f"currency/{country.currency}")
+            self._describe(f"{key}/currency", text, fact, about=key, title=f"Currency of {name}")
+        if country.languages:
+            verb = "languages spoken in {} are" if len(country.languages) > 1 else "language spoken in {} is"
+            text = f"The {verb.format(name)} {_listed([places.languages[code].name for code in country.languages])}."
+            facts = tuple(("language", f"language/{code}") for code in country.languages)
+            self._describe(f"{key}/languages", text, *facts, about=key, title=f"Languages of {name}")
+        verb = "neighbours of {} by land are" if len(country.neighbours) > 1 else "only neighbour of {} by land is"
+        names = _listed([with_article(places.countries[code].name) for code in country.neighbours])
+        text = f"The {verb.format(name)} {names}." if names else f"No country borders {name} by land."
+        facts = tuple(("border", f"country/{code}") for code in country.neighbours)
+        self._describe(f"{key}/borders", text, *facts, about=key, title=f"Borders of {name}")
+        code = f"The calling code of {name} is +{country.calling_code}." if country.calling_code else ""
+        domain = f"The internet domain of {name} is {country.domain}." if country.domain else ""
+        if code or domain:
+            title = f"Calling code and internet domain of {name}"
+            self._describe(f"{key}/connections", f"{code} {domain}".strip(), about=key, title=title)
+
+    def _describe_city(self, places: Places, city: City) -> None:
+        region, country = places.region_of(city), places.countries[city.country]
+        inside = f"region/{region.code}" if region else f"country/{city.country}"
+        place = region.name if region else with_article(country.name)
+        near, distance = city.near
+        other = "other " if city.population > LARGE else ""
+        text = f"{city.name} is a place in {place} with a population of {city.population:,}."
+        text += f" Its clocks follow the time zone {city.timezone}. The nearest {other}city of more than half a million"
+        text += f" people is {places.cities[near].name}, {distance}."
+        self._describe(
+            f"city/{city.id}", text, ("in", inside), ("zone", f"zone/{city.timezone}"), ("near", f"city/{near}")
+        )
+
+    def _describe_regions(self, places: Places) -> None:
+        parts = Counter(region.parent for region in places.regions.values())
+        counties = Counter(county.state for county in places.counties.values())
+        for code, region in places.regions.items():
+            inside = f"region/{region.parent}" if region.parent else f"country/{region.country}"
+            city = places.largest_in_region.get(code)
+            text = _region_text(places, region)
+            text += f" It is divided into {parts[code]} parts." if parts[code] else ""
+            text += f" It has {counties[code]} counties or their equivalents." if counties[code] else ""
+            text += f" The largest city of {region.name} is {city.name}." if city else ""
+            largest = f"city/{city.id}" if city else None
+            self._describe(f"region/{code}", text, ("in", inside), ("largest city", largest))
+        for fips, county in places.counties.items():
+            text = f"{county.name} belongs to {places.regions[county.state].name}. Its federal code is {fips}."
+            self._describe(f"county/{fips}", text, ("in", f"region/{county.state}"))
+
+    def _describe_zones(self, places: Places) -> None:
+        count = Counter(city.timezone for city in places.cities.values())
+        for zone, city in sorted(places.largest_in_zone.items()):
+            kept = f"{count[zone]:,} places" if count[zone] > 1 else "One place"
+            text = f"{kept} of the atlas keep the time zone {zone}. The largest city in it is {city.name}."
+            self._describe(f"zone/{zone}", text, ("largest city", f"city/{city.id}"))
+
+
+def _region_text(places: Places, region: Region) -> str:
+    parent = places.regions.get(region.parent or "")
+    place = parent.name if parent else with_article(places.countries[region.country].name)
+    article = "an" if region.kind[0] in "aeiou" and not region.kind.startswith("uni") else "a"
+    return f"{region.name} is {article} {region.kind} of {place}."
+
+
+def _listed(words: list[str]) -> str:
+    """Return words as a sentence lists them: "Dutch, French and German"."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

@@ -1,0 +1,22 @@
+"""Index your own passages, ask, read what was found.
+
+Run it with ``python examples/quickstart.py``, where hopfuse and its extra ``demo`` are installed.
+"""
+
+import hopfuse as hf
+from hopfuse.encoders import WordLlamaEncoder
+
+passages = [
+    "Ada Lovelace wrote the first program, for Babbage's engine.",
+    "Charles Babbage designed the Analytical Engine in London.",
+    "The Thames flows through London to the North Sea.",
+    "Grace Hopper wrote one of the first compilers.",
+]
+
+encoder = WordLlamaEncoder()
+index = hf.Index.from_texts(passages, encoder=encoder)
+recipe = hf.recipes.default(index, encoder=encoder)
+result = recipe.search(["Which river is in the city where the Analytical Engine was designed?"], k=2)
+
+for hit in result[0]:
+    print(f"{hit.score:.3f}  {hit.text}")

@@ -1,0 +1,47 @@
+"""Where data is read and numbers are written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.machine import ROOT
+
+from ..quality import FOLDERS
+
+RESULTS = ROOT / "experiments" / "results" / "fusion.json"
+RERANKING = ROOT / "experiments" / "results" / "reranking.json"
+PAGE = ROOT / "docs" / "experiments.md"
+DIGITS = 6
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The option ``--data``."""
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
+
+
+def folders_of(data: Path, parser: argparse.ArgumentParser) -> list[Path]:
+    """The folders that the experiments run on."""
+    absent = [name for name in FOLDERS if not (data / name).is_dir()]
+    if absent:
+        parser.error(f"{data} has no folder {', '.join(absent)}; give --data")
+    return [data / name for name in FOLDERS]
+
+
+def write_results(path: Path, results: dict[str, Any]) -> None:
+    """Results as JSON, with numbers of so many DIGITS."""
+    path.write_text(json.dumps(_rounded(results), ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,247 @@
+"""The Dice-Sørensen hybrid on MetaQA's questions: quality per hop count, and how fast it answers.
+
+python -m experiments.metaqa [--data FOLDER] [--questions 1000] [--speed]
+
+Quality goes to docs/quality.md with the other folders' (python -m experiments.quality); here it is printed. Times go to
+experiments/results/metaqa-speed.json, and from there to docs/quality.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.encoders import WordLlamaEncoder
+from hopfuse.evaluate import Evaluation, Qrels, evaluate
+from hopfuse.lexical import BM25
+from numpy.typing import NDArray
+
+from bench.machine import commit, machine
+from bench.markdown import table
+
+METRICS = ("recall@10", "hit@10", "mrr", "ndcg@10")
+HOPS = (1, 2, 3)
+SPEED = Path(__file__).parent / "results" / "metaqa-speed.json"
+BATCH = 32
+#: Facts that an entity's text names at most: genres and years have thousands, and would say nothing else.
+FACTS_OF_A_TEXT = 20
+QUESTIONS = 1000
+#: A mode and the recipe's options by the name of the run.
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "vector": ("vector", {}),
+    "bm25": ("lexical", {}),
+    "graph": ("graph", {}),
+    "hybrid": ("hybrid", {}),
+    "hybrid, min_max": ("hybrid", {"calibration": "min_max"}),
+    "graph, words": ("graph", {"unit": "words"}),
+    "graph, multisets": ("graph", {"repeats": True}),
+    "graph, 2 hops": ("graph", {"hops": 2}),
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    text: str
+    hops: int
+    answers: tuple[str, ...]
+    topic: str
+
+
+def questions_of(folder: Path, most: int) -> list[Question]:
+    """``most`` of each hop count, those whose texts have the smallest MD5; brackets around topics are taken out."""
+    chosen = []
+    for hops in HOPS:
+        rows = [(text, tuple(answers.split("|"))) for text, answers in _tsv(folder / f"qa_{hops}hop_dev.txt")]
+        rows.sort(key=lambda row: hashlib.md5(row[0].encode(), usedforsecurity=False).digest())
+        chosen += [_question(text, hops, answers) for text, answers in rows[:most]]
+    return chosen
+
+
+def _question(text: str, hops: int, answers: tuple[str, ...]) -> Question:
+    topic = re.search(r"\[(.+)\]", text)
+    return Question(re.sub(r"[\[\]]", "", text), hops, answers, topic[1] if topic else "")
+
+
+def facts_of(folder: Path) -> tuple[list[str], hf.Facts]:
+    """All facts, stated by one passage, and the entities in the order of entity2text.txt; some have no fact."""
+    rows = list(_tsv(folder / "kb.tsv"))
+    names = [name for _, name in _tsv(folder / "entity2text.txt")]
+    entities = list(dict.fromkeys([*names, *(row[end] for row in rows for end in (0, 2))]))
+    return entities, hf.Facts.from_names([(*row, 0) for row in rows], entities, 1)
+
+
+def entity_texts(entities: list[str], facts: hf.Facts) -> list[str]:
+    """A name and the first facts about it, as a passage of a text collection would have them."""
+    said = facts.texts(entities)
+    return [
+        ". ".join([name, *(said[at] for at in own)]) for name, own in zip(entities, facts_about(facts), strict=True)
+    ]
+
+
+def facts_about(facts: hf.Facts) -> list[list[int]]:
+    """For each entity the first facts that name it."""
+    ends = pairwise(facts.incident_indptr.tolist())
+    return [facts.incident[begin : min(end, begin + FACTS_OF_A_TEXT)].tolist() for begin, end in ends]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The knowledge graph with its entities' texts as vectors and as terms, and the questions with theirs."""
+
+    index: hf.Index
+    lexical: BM25
+    questions: list[Question]
+    vectors: NDArray[np.float32]
+
+    @classmethod
+    def read(cls, folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> Collection:
+        (entities, facts), questions = facts_of(folder), questions_of(folder, most)
+        texts = entity_texts(entities, facts)
+        index = hf.Index.build(
+            passages=[{"text": "All facts."}],
+            entities=entities,
+            entity_vectors=encoder.encode_passages(texts),
+            facts=facts,
+            metric="cosine",
+        )
+        asked = encoder.encode_queries([q.text for q in questions])
+        return cls(index, BM25.build(texts), questions, asked)
+
+    def recipe(self, **options: Any) -> hf.recipes.TripleHybrid:
+        return hf.recipes.TripleHybrid(self.index, lexical=self.lexical, **options)
+
+    @property
+    def qrels(self) -> Qrels:
+        """A question's answers are what its last hop reaches."""
+        number = {name: at for at, name in enumerate(self.index.entity_names)}
+        gold = [sorted({number[answer] for answer in q.answers}) for q in self.questions]
+        hops = [[*([()] * (q.hops - 1)), right] for q, right in zip(self.questions, gold, strict=True)]
+        return Qrels([str(at) for at in range(len(gold))], gold, hops)
+
+    def batches(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        texts = [q.text for q in self.questions]
+        for begin in range(0, len(texts), BATCH):
+            yield texts[begin : begin + BATCH], self.vectors[begin : begin + BATCH]
+
+
+def run(collection: Collection, mode: str, options: dict[str, Any]) -> hf.Hits:
+    """The ten best entities for every question, batch by batch."""
+    recipe = collection.recipe(mode=mode, **options)
+    found = [recipe.search(texts, vectors=vectors).hits for texts, vectors in collection.batches()]
+    ids, scores, counts = (
+        np.concatenate([getattr(hits, part) for hits in found]) for part in ("ids", "scores", "counts")
+    )
+    short = ((0, 0), (0, max(0, 10 - ids.shape[1])))  # of fewer than ten entities
+    return hf.Hits(np.pad(ids, short, constant_values=-1), np.pad(scores, short, constant_values=-np.inf), counts)
+
+
+def evaluation(collection: Collection, runs: dict[str, tuple[str, dict[str, Any]]]) -> Evaluation:
+    found = {name: run(collection, mode, options) for name, (mode, options) in runs.items()}
+    return evaluate(collection.qrels, found, METRICS, baseline="vector")
+
+
+def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> str:
+    """What docs/quality.md says of MetaQA."""
+    result = evaluation(Collection.read(folder, encoder, most), RUNS)
+    parts = [_HEAD.format(most=most)]
+    for group in result.groups[1:]:
+        rows = [
+            [name, *(f"{100 * result.estimate(name, m, group=group.label).mean:.1f}" for m in METRICS)] for name in RUNS
+        ]
+        parts.append(f"{group.label}\n\n" + table(["run", *METRICS], rows))
+    rows = []
+    for name in ("bm25", "graph", "hybrid", "hybrid, min_max"):
+        c, e = result.comparison(name, "hit@10"), result.estimate(name, "hit@10")
+        interval = f"{100 * (e.low or 0):.1f} to {100 * (e.high or 0):.1f}"
+        rows.append([name, interval, str(c.wins), str(c.losses), f"{c.p_value:.2g}"])
+    parts.append(
+        "hit@10 against vector, questions of all hop counts together: won and lost, exact two-sided McNemar p of each "
+        "comparison by itself, not corrected for their number; Wilson 95 % interval of a run.\n\n"
+        + table(["run", "95 %", "wins", "losses", "p"], rows)
+    )
+    return "\n".join(parts)
+
+
+def speed(collection: Collection) -> dict[str, Any]:
+    """Seconds of a batch of 32, median and 95 %, on the threads that a call takes; encoding apart."""
+    taken_by = {}
+    for name, (mode, options) in RUNS.items():
+        recipe = collection.recipe(mode=mode, **options)
+        taken = []
+        for texts, vectors in collection.batches():
+            begin = time.perf_counter()
+            recipe.search(texts, vectors=vectors)
+            if len(texts) == BATCH:
+                taken.append(time.perf_counter() - begin)
+        half, most = np.quantile(taken[1:], [0.5, 0.95]).tolist()  # the first makes codes
+        taken_by[name] = {"median": half, "p95": most, "batches": len(taken) - 1}
+    return {"machine": machine(), "commit": commit(), "batch": BATCH, "seconds": taken_by}
+
+
+def speed_table(numbers: dict[str, Any]) -> str:
+    rows = [
+        [
+            name,
+            *(f"{1000 * taken[part]:.1f}" for part in ("median", "p95")),
+            f"{numbers['batch'] / taken['median']:,.0f}",
+        ]
+        for name, taken in numbers["seconds"].items()
+    ]
+    return table(["run", "ms, median", "ms, 95 %", "questions/s"], rows)
+
+
+def _tsv(path: Path) -> Iterator[list[str]]:
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            yield line.rstrip("\n").split("\t")
+
+
+_HEAD = """## metaqa
+
+Questions over a film knowledge graph (129,235 triples, 43,235 entities, 9 relations), {most:,} of each hop count: those
+whose texts have the smallest MD5. Answers are entities. An entity's text is its name and the first 20 facts about it;
+vectors are WordLlama's (256 dimensions), BM25 reads the same texts. `python -m experiments.metaqa` prints
+this part alone.
+
+- `graph`: triples of the 10 nearest entities, by the mean Dice coefficient of the question's bigrams with those of
+  head, relation and tail; the entity at the other end, by its best triple. `words`: the same over words; `multisets`:
+  bigrams with their number, as APOC counts them; `2 hops`: also the triples of the entities reached.
+- `hybrid`: the recipe `TripleHybrid` ([triple-hybrid.md](triple-hybrid.md)), max(cosine, Dice + 1e-6) over both lists
+  of 100, as the method has it. Most of these cosines are above a question's best Dice coefficient, so the vectors
+  decide; `min_max`: each list on [0, 1] before the maximum.
+- `hit@10`: at least one answer among ten hits, which the paper of the method calls Recall@10; `recall@10`: the share of
+  a question's answers.
+"""
+
+
+def main() -> None:
+    root = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(prog="python -m experiments.metaqa", description=__doc__)
+    parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data", help="where the folder metaqa is")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each hop count")
+    parser.add_argument("--speed", action="store_true", help=f"time batches of 32, into {SPEED.name}")
+    args = parser.parse_args()
+    folder = args.data / "metaqa"
+    if not folder.is_dir():
+        parser.error(f"{args.data} has no folder metaqa; give --data")
+    encoder = WordLlamaEncoder()
+    if args.speed:
+        numbers = speed(Collection.read(folder, encoder, args.questions))
+        SPEED.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+        print(speed_table(numbers))
+    else:
+        print(section(folder, encoder, args.questions))
+
+
+if __name__ == "__main__":
+    main()

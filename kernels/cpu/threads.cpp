@@ -1,0 +1,228 @@
+#include "threads.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#include <signal.h>
+#define HOPFUSE_HAS_FORK
+#endif
+
+namespace hopfuse {
+
+namespace {
+
+constexpr auto spin_time = std::chrono::microseconds(20);
+
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Whether `ready` came true within the time that waiting threads spin.
+template <class Ready>
+bool spin_until(const Ready& ready) {
+    const auto end = std::chrono::steady_clock::now() + spin_time;
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (ready()) return true;
+            pause();
+        }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+}
+
+// One call of run_chunks, on the caller's stack.
+struct Job {
+    const ChunkBody body;
+    const void* const context;
+    const int64_t count, chunk;
+    std::atomic<int64_t> next{0};
+    std::atomic<int> busy{0};  // threads that have the job and have not left it
+    std::mutex mutex;
+    std::condition_variable left;
+
+    Job(ChunkBody run, const void* with, int64_t all, int64_t each)
+        : body(run), context(with), count(all), chunk(each) {}
+
+    void work(int thread) {
+        for (;;) {
+            const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+            if (begin >= count) return;
+            body(context, begin, chunk < count - begin ? begin + chunk : count, thread);
+        }
+    }
+
+    // The caller may end the job's life as soon as the lock is given back.
+    void leave() {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (busy.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
+    }
+
+    void wait() {
+        spin_until([&] { return busy.load(std::memory_order_acquire) == 0; });
+        std::unique_lock<std::mutex> lock(mutex);
+        left.wait(lock, [&] { return busy.load(std::memory_order_acquire) == 0; });
+    }
+};
+
+// A thread of the pool. It takes `job` by an exchange; a caller that finds it still there takes it back.
+struct Worker {
+    std::atomic<Job*> job{nullptr};
+    int index = 0;  // in the job's numbering; written before the job
+    bool sleeps = false;
+    std::mutex mutex;
+    std::condition_variable wake;
+
+    void give(Job* given, int thread) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        index = thread;
+        job.store(given, std::memory_order_release);
+        if (sleeps) wake.notify_one();
+    }
+
+    bool take_back(Job* given) { return job.compare_exchange_strong(given, nullptr, std::memory_order_acq_rel); }
+
+    void wait() {
+        const auto given = [&] { return job.load(std::memory_order_acquire) != nullptr; };
+        if (spin_until(given)) return;
+        std::unique_lock<std::mutex> lock(mutex);
+        sleeps = true;
+        wake.wait(lock, given);
+        sleeps = false;
+    }
+};
+
+class Pool {
+public:
+    // Up to `wanted` threads without work; new ones are made while fewer than `most` exist.
+    int acquire(Worker** workers, int wanted, int most) {
+        int found = 0;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        while (found < wanted && !idle_.empty()) {
+            workers[found++] = idle_.back();
+            idle_.pop_back();
+        }
+        for (; found < wanted && size_ < most; ++found) {
+            Worker* made = start();
+            if (made == nullptr) break;
+            workers[found] = made;
+            ++size_;
+        }
+        return found;
+    }
+
+    void release(Worker* worker) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        idle_.push_back(worker);  // has room: start() reserved it
+    }
+
+    int size() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return size_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<Worker*> idle_;
+    int size_ = 0;
+
+    // Null where the system gives no thread, or no memory.
+    Worker* start() {
+        try {
+            idle_.reserve(size_t(size_) + 1);
+            Worker* worker = new Worker;
+            try {
+#if defined(HOPFUSE_HAS_FORK)
+                sigset_t every, before;  // signals are for the program's own threads
+                sigfillset(&every);
+                pthread_sigmask(SIG_SETMASK, &every, &before);
+#endif
+                try {
+                    std::thread([this, worker] { run(worker); }).detach();
+                } catch (...) {
+#if defined(HOPFUSE_HAS_FORK)
+                    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
+                    throw;
+                }
+#if defined(HOPFUSE_HAS_FORK)
+                pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
+            } catch (...) {
+                delete worker;
+                throw;
+            }
+            return worker;
+        } catch (const std::system_error&) {
+            return nullptr;
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+    }
+
+    void run(Worker* worker) {
+        for (;;) {
+            worker->wait();
+            Job* job = worker->job.exchange(nullptr, std::memory_order_acq_rel);
+            if (job == nullptr) continue;  // taken back
+            job->work(worker->index);
+            job->leave();
+            release(worker);
+        }
+    }
+};
+
+// Never destroyed: its threads outlive the program's static objects. A forked child has none of them, and starts afresh.
+alignas(Pool) unsigned char storage[sizeof(Pool)];
+
+void make_pool() { new (storage) Pool; }
+
+Pool& pool() {
+    static const bool made = [] {
+        make_pool();
+#if defined(HOPFUSE_HAS_FORK)
+        pthread_atfork(nullptr, nullptr, make_pool);
+#endif
+        return true;
+    }();
+    static_cast<void>(made);
+    return *std::launder(reinterpret_cast<Pool*>(storage));
+}
+
+}  // namespace
+
+void run_chunks(int64_t count, int64_t chunk, int threads, ChunkBody body, const void* context) {
+    if (count <= 0) return;
+    const int64_t chunks = (count + chunk - 1) / chunk;
+    if (threads <= 1 || chunks == 1) return body(context, 0, count, 0);
+    constexpr int most_workers = 1023;
+    Worker* workers[most_workers];
+    const int64_t useful = chunks - 1 < threads - 1 ? chunks - 1 : threads - 1;
+    const int wanted = useful < most_workers ? int(useful) : most_workers;
+    Job job(body, context, count, chunk);
+    const int found = pool().acquire(workers, wanted, threads - 1);
+    job.busy.store(found, std::memory_order_relaxed);
+    for (int i = 0; i < found; ++i) workers[i]->give(&job, i + 1);
+    job.work(0);
+    for (int i = 0; i < found; ++i) {
+        if (!workers[i]->take_back(&job)) continue;  // it has begun, and leaves by itself
+        pool().release(workers[i]);
+        job.busy.fetch_sub(1, std::memory_order_relaxed);
+    }
+    job.wait();
+}
+
+int pool_size() { return pool().size(); }
+
+}  // namespace hopfuse

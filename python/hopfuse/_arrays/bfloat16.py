@@ -1,0 +1,78 @@
+"""bfloat16, which NumPy lacks: its 16 bits as uint16, the upper half of the float32 of the same value."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .convert import is_on_device, to_numpy
+
+_PART = 1 << 20  # values rounded at a time
+
+
+def bfloat16_bits(array: Any, name: str) -> NDArray[np.uint16] | None:
+    """Return the bits of a bfloat16 array of ml_dtypes or torch, in place; None for any other array.
+
+    Raises
+    ------
+    InputError
+        The array is on a device, or its library does not let it be read.
+    """
+    dtype = str(getattr(array, "dtype", ""))
+    if dtype == "torch.bfloat16":  # torch exports no bfloat16 to NumPy, but its bits
+        return to_numpy(array.view(sys.modules["torch"].int16), name).view(np.uint16)
+    if dtype != "bfloat16":
+        return None
+    if is_on_device(array):
+        to_numpy(array, name)  # which says what to do
+    return np.asarray(array).view(np.uint16)
+
+
+def round_to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
+    """Return the bits of the nearest bfloat16 of each number, of two the even one; infinity beyond the largest.
+
+    Parameters
+    ----------
+    array : ndarray of real numbers, shape (N, d)
+
+    Examples
+    --------
+    1 + 2**-8 lies between 1 and 1 + 2**-7, of which 1 is even; a little more is nearer to the other:
+
+    >>> import numpy as np
+    >>> from hopfuse._arrays.bfloat16 import bfloat16_to_float32, round_to_bfloat16
+    >>> bfloat16_to_float32(round_to_bfloat16(np.array([[1 + 2**-8, 1 + 2**-8 + 2**-40]]))).tolist()
+    [[1.0, 1.0078125]]
+    """
+    out = np.empty(array.shape, np.uint16)
+    step = max(1, _PART // max(1, array.shape[1]))
+    for start in range(0, array.shape[0], step):
+        out[start : start + step] = _rounded(array[start : start + step])
+    return out
+
+
+def bfloat16_to_float32(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Return the float32 of each bfloat16, exactly."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _rounded(part: NDArray[Any]) -> NDArray[np.uint16]:
+    exact = part.astype(np.longdouble) if part.dtype.kind in "iu" else part
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        near = exact.astype(np.float32)
+        if exact.dtype.itemsize > 4:
+            near = _to_odd(exact, near)
+    bits = near.view(np.uint32)
+    even = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(near), 0x7FC0, even).astype(np.uint16)
+
+
+def _to_odd(exact: NDArray[Any], near: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Of the two float32 numbers around an exact one, the odd: rounding that once more is rounding once."""
+    wide = near.astype(exact.dtype)
+    is_even = (near.view(np.uint32) & 1) == 0
+    towards = np.where(exact > wide, np.float32(np.inf), np.float32(-np.inf))
+    return np.where(is_even & (wide != exact) & ~np.isnan(near), np.nextafter(near, towards), near)

@@ -1,0 +1,62 @@
+"""Compressed rows: an indptr, and values that ascend within a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+
+def checked_count(value: Any, name: str, most: int) -> int:
+    """Return a whole number from 0 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= most:
+        raise InputError(f"{name} is {value!r}; it must be a whole number from 0 to {most}")
+    return int(value)
+
+
+def check_array(array: Any, name: str, dtype: Any) -> None:
+    """One dimension of a dtype, as a kernel reads it in place."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+        raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
+    if not array.flags.c_contiguous:
+        raise InputError(f"{name} is not contiguous; pass np.ascontiguousarray of it")
+    if not array.flags.aligned:
+        raise InputError(f"{name} is not aligned in memory; pass a copy of it")
+
+
+def check_indptr(indptr: NDArray[Any], entries: int) -> None:
+    """Refuse an indptr that does not ascend from 0 to the number of entries."""
+    if not indptr.size or indptr[0] != 0 or indptr[-1] != entries or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(f"indptr does not ascend from 0 to {entries}")
+
+
+def ascends(values: NDArray[Any], indptr: NDArray[Any]) -> bool:
+    """Return True if the values of every row ascend strictly."""
+    falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
+    return bool(np.isin(falls, indptr).all())
+
+
+def indptr_of(rows: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Return the indptr of ``count`` rows, from the row of each entry."""
+    indptr = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=indptr[1:])
+    return indptr
+
+
+def entries_of(
+    indptr: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the values of these rows, one row after the other, and how many each has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> entries_of(np.array([0, 2, 3]), np.array([7, 8, 9]), np.array([1, 0]))
+    (array([9, 7, 8]), array([1, 2]))
+    """
+    begin, count = indptr[rows], indptr[rows + 1] - indptr[rows]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return values[np.repeat(begin, count) + within], count

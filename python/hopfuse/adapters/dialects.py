@@ -1,0 +1,395 @@
+"""Fuse as other systems do, in terms of this library's methods. docs/dialects.md has the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.convert import is_on_device, to_numpy
+from ..errors import InputError
+from ..fusion import (
+    ISR,
+    RBC,
+    RRF,
+    WMNZ,
+    Borda,
+    Calibration,
+    CombANZ,
+    CombMax,
+    CombMed,
+    CombMin,
+    CombMNZ,
+    CombSum,
+    FusionMethod,
+    Linear,
+    LogISR,
+)
+from ..fusion.base import is_finite_float32
+from ..ops.fusion import fuse as fuse_lists
+from ..types import Hits
+from ..types.hits import PAD_SCORE
+
+__all__ = ["DIALECTS", "Convention", "fuse"]
+
+# ---- Scales that no calibration here has, in float64 on the host ----------------------------------------------------
+
+#: (scores (B, k), which of them hold a hit (B, k)) -> scores on the scale (B, k); where no hit is, anything finite.
+Scale: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]]
+#: What equal scores, or a single one, become: a number, what they are, or 1 where they are above 0 and 0 otherwise.
+Flat: TypeAlias = float | Literal["kept", "sign"]
+
+
+def _three_sigma(*, ddof: int, flat: Flat) -> Scale:
+    """Return (s - mean + 3 sigma)/(6 sigma), not cut to [0, 1]; ``ddof`` is 0 for the population, 1 for a sample."""
+
+    def scale(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> NDArray[np.float64]:
+        count = held.sum(axis=1, keepdims=True)
+        mean = scores.sum(axis=1, keepdims=True, where=held) / np.maximum(count, 1)
+        squares = np.square(scores - mean, where=held, out=np.zeros_like(scores)).sum(axis=1, keepdims=True)
+        sigma = np.sqrt(squares / np.maximum(count - ddof, 1))
+        return _spread(scores, held, mean - 3.0 * sigma, 6.0 * sigma, flat)
+
+    return scale
+
+
+def _min_max(*, flat: Flat, floor: float = 0.0) -> Scale:
+    """Return (s - min)/(max - min), and ``floor`` where that is 0."""
+
+    def scale(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> NDArray[np.float64]:
+        least, most = _ends(scores, held)
+        scaled = _spread(scores, held, least, most - least, flat)
+        return np.where((scores == least) & (most > least), floor, scaled)
+
+    return scale
+
+
+def _by_largest(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return s / max(max s, 1e-9): scores below 0 count as such in the maximum."""
+    return np.where(held, scores, 0.0) / np.maximum(_ends(scores, held)[1], 1e-9)
+
+
+def _ends(scores: NDArray[np.float64], held: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the largest score of each list, (B, 1): 0 for an empty one."""
+    some = held.any(axis=1, keepdims=True)
+    least = scores.min(axis=1, keepdims=True, where=held, initial=np.inf)
+    most = scores.max(axis=1, keepdims=True, where=held, initial=-np.inf)
+    return np.where(some, least, 0.0), np.where(some, most, 0.0)
+
+
+def _spread(
+    scores: NDArray[np.float64],
+    held: NDArray[np.bool_],
+    low: NDArray[np.float64],
+    width: NDArray[np.float64],
+    flat: Flat,
+) -> NDArray[np.float64]:
+    """Return (s - low)/width, and ``flat`` where the scores of a list are equal."""
+    least, most = _ends(scores, held)
+    if flat == "kept":
+        level = most
+    elif flat == "sign":
+        level = np.where(most > 0, 1.0, 0.0)
+    else:
+        level = np.full_like(most, flat)
+    spread = (most > least) & (width > 0)
+    inside = np.where(held, scores, low)
+    return np.where(spread, (inside - low) / np.where(spread, width, 1.0), level)
+
+
+# ---- Conventions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One method of one system.
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.dialects import DIALECTS
+    >>> DIALECTS["qdrant"]["rrf"].constant, DIALECTS["qdrant"]["rrf"].first_rank
+    (2.0, 0)
+    """
+
+    method: type[FusionMethod]
+    #: Scales by the name that calibration= takes; the first is the system's default. None where ranks count.
+    scales: Mapping[str, Calibration | Scale] = field(default_factory=dict)
+    #: Options at values of the system's, and which options its user sets.
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settable: tuple[str, ...] = ()
+    #: RRF's k and first rank, by the system's count.
+    constant: float = 60.0
+    first_rank: int = 1
+    #: Whether weights can be given, and whether the system divides them by their sum.
+    weights: Literal["none", "as given", "divided"] = "none"
+    #: Weights where the call gives none: 1 each, 1/L each, or an error.
+    default: Literal["one", "mean", "required"] = "one"
+    #: Every score is multiplied by it.
+    factor: float = 1.0
+
+    def weights_for(self, given: Any, num_lists: int) -> NDArray[np.float32]:
+        """Return weights, (L,) or (B, L), as ``hf.fuse`` takes them.
+
+        Examples
+        --------
+        >>> from hopfuse.adapters.dialects import DIALECTS
+        >>> DIALECTS["langchain"]["rrf"].weights_for(None, 2)
+        array([0.5, 0.5], dtype=float32)
+        """
+        if given is None:
+            given = np.full(num_lists, 1.0 / num_lists if self.default == "mean" else 1.0)
+        w = np.asarray(given, np.float32).astype(np.float64)
+        if self.weights == "divided":
+            total = w.sum(axis=-1, keepdims=True)
+            if not (total > 0).all():
+                raise InputError(f"weights are {given}; this dialect divides them by their sum, which must be above 0")
+            w = w / total
+        return (w * self.factor).astype(np.float32)
+
+
+_NONE = MappingProxyType({"none": Calibration("none")})
+
+
+def _ranx() -> dict[str, Convention]:
+    norms: dict[str, Calibration | Scale] = {
+        "min_max": Calibration("min_max", single=0.0, equal=0.0),
+        "max": _by_largest,
+        "sum": Calibration("sum", single=0.0, equal=0.0),
+        "z_score": Calibration("z_score"),
+        "rank": Calibration("rank"),
+        "none": Calibration("none"),
+    }
+    plain = {method.name: Convention(method, norms) for method in (CombSum, CombANZ, CombMin, CombMax, CombMed)}
+    return {
+        **plain,
+        "comb_mnz": Convention(CombMNZ, norms, settable=("gamma",)),
+        "linear": Convention(Linear, norms, weights="as given", default="required"),
+        "mixed": Convention(CombMNZ, norms, {"gamma": 0.5}, weights="as given", default="required"),
+        "wmnz": Convention(WMNZ, norms, weights="as given", default="required"),
+        "isr": Convention(ISR),
+        "log_isr": Convention(LogISR, settable=("sigma",)),
+        "borda": Convention(Borda, options={"missing": "mean"}, weights="as given"),
+        "rbc": Convention(RBC, settable=("phi",)),
+        "rrf": Convention(RRF, settable=("rank_constant",)),
+    }
+
+
+def _llamaindex() -> dict[str, Convention]:
+    relative, sigma = _min_max(flat="sign"), _three_sigma(ddof=0, flat="sign")
+    return {
+        "rrf": Convention(RRF, first_rank=0),
+        "relative_score": Convention(Linear, {"min_max": relative}, weights="divided"),
+        "dbsf": Convention(Linear, {"three_sigma": sigma}, weights="divided"),
+        "comb_max": Convention(CombMax, _NONE),
+    }
+
+
+def _haystack() -> dict[str, Convention]:
+    return {
+        "rrf": Convention(RRF, constant=61.0, first_rank=0, weights="divided", factor=61.0),
+        "dbsf": Convention(CombMax, {"three_sigma": _three_sigma(ddof=0, flat="kept")}),
+        "linear": Convention(Linear, _NONE, weights="divided"),
+        "comb_max": Convention(CombMax, _NONE),
+    }
+
+
+_K = ("rank_constant",)
+DIALECTS: Mapping[str, Mapping[str, Convention]] = MappingProxyType(
+    {
+        "ranx": _ranx(),
+        "qdrant": {
+            "rrf": Convention(RRF, settable=_K, constant=2.0, first_rank=0),
+            "dbsf": Convention(Linear, {"three_sigma": _three_sigma(ddof=1, flat=0.5)}),
+        },
+        "lancedb": {"rrf": Convention(RRF, settable=_K)},
+        "langchain": {"rrf": Convention(RRF, settable=_K, weights="as given", default="mean")},
+        "llamaindex": _llamaindex(),
+        "haystack": _haystack(),
+        "weaviate": {
+            "rrf": Convention(RRF, first_rank=0, weights="as given", default="required"),
+            "relative_score": Convention(
+                Linear, {"min_max": Calibration("min_max")}, weights="as given", default="required"
+            ),
+        },
+        "elasticsearch": {
+            "rrf": Convention(RRF, settable=_K, weights="as given"),
+            "linear": Convention(
+                Linear,
+                {"none": Calibration("none"), "min_max": Calibration("min_max"), "l2": Calibration("l2")},
+                weights="as given",
+            ),
+        },
+        "opensearch": {
+            "rrf": Convention(RRF, settable=_K, weights="as given"),
+            "linear": Convention(
+                Linear,
+                {"min_max": _min_max(flat=1.0, floor=0.001), "l2": Calibration("l2")},
+                weights="divided",
+            ),
+        },
+        "milvus": {
+            "rrf": Convention(RRF, settable=_K),
+            "linear": Convention(Linear, _NONE, weights="as given", default="required"),
+        },
+    }
+)
+
+
+# ---- The call -------------------------------------------------------------------------------------------------------
+
+
+def fuse(
+    lists: Sequence[Hits],
+    dialect: str,
+    method: str,
+    *,
+    weights: Any = None,
+    calibration: str | None = None,
+    pool: int | Sequence[int | None] | None = None,
+    consensus: float = 0.0,
+    prior: Any = None,
+    k: int = 10,
+    backend: str = "auto",
+    threads: int | None = None,
+    **options: Any,
+) -> Hits:
+    """Fuse ranked lists of the same queries into one, as another system does.
+
+    Parameters
+    ----------
+    lists : sequence of Hits
+        L lists of B queries each, over the same ids; k may differ.
+    dialect : str
+        "ranx", "qdrant", "lancedb", "langchain", "llamaindex", "haystack", "weaviate", "elasticsearch", "opensearch"
+        or "milvus".
+    method : str
+        The system's method, by this library's name for it; docs/dialects.md has a row for each.
+    weights : array_like (L,) or (B, L), optional
+        As the system's user gives them, where its method has weights.
+    calibration : str, optional
+        The scale of the scores, where the system lets its user choose.
+    pool : int or sequence of int or None, one a list, optional
+        Only so many of a list's first hits are taken, and scaled.
+    consensus, prior, k, backend, threads
+        As :func:`hopfuse.fuse` takes them.
+    **options
+        Those of the method that the system's user sets, e.g. ``rank_constant=``, the system's own k.
+
+    Returns
+    -------
+    Hits
+        As :func:`hopfuse.fuse` returns them.
+
+    Raises
+    ------
+    InputError
+        An unknown dialect, a method or option that the system lacks or fixes, lists on a device where the dialect has
+        a scale of its own, what :func:`hopfuse.fuse` refuses.
+
+    References
+    ----------
+    docs/dialects.md names the version and the page of each system.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.adapters import dialects
+    >>> dense = hf.Hits([[0, 1, 2]], [[0.9, 0.8, 0.1]])
+    >>> graph = hf.Hits([[2, 0]], [[0.5, 0.2]])
+    >>> dialects.fuse([dense, graph], "qdrant", "rrf", k=1).scores.round(4)  # 1/(2 + 0) + 1/(2 + 1)
+    array([[0.8333]], dtype=float32)
+    """
+    convention = _convention(dialect, method)
+    name = f"{method!r} of dialect {dialect!r}"
+    if weights is not None and convention.weights == "none":
+        raise InputError(f"{name} has no weights; leave them out, or use hopfuse.fuse")
+    if weights is None and convention.default == "required":
+        raise InputError(f"{name} has no default weights; give weights=, one a list")
+    chosen = convention.method(**_options(convention, name, options))
+    scale = _scale(convention, name, calibration)
+    rule = scale if scale is None or isinstance(scale, Calibration) else Calibration("none")
+    known = isinstance(lists, Sequence) and all(isinstance(hits, Hits) for hits in lists)
+    if known and scale is not None and not isinstance(scale, Calibration):
+        pools = list(pool) if isinstance(pool, Sequence | np.ndarray) else [pool] * len(lists)
+        if len(pools) == len(lists):  # else hopfuse.fuse refuses the pools
+            lists = [_rescaled(hits, scale, most, name) for hits, most in zip(lists, pools, strict=True)]
+    if known and chosen.weighted and (weights is None or _is_plain(weights)):
+        weights = convention.weights_for(weights, len(lists))
+    return fuse_lists(
+        lists,
+        method=chosen,
+        weights=weights,
+        calibration=rule,
+        pool=pool,
+        consensus=consensus,
+        prior=prior,
+        k=k,
+        backend=backend,
+        threads=threads,
+    )
+
+
+def _rescaled(hits: Hits, scale: Scale, most: Any, name: str) -> Hits:
+    """Return hits with the scores of the first ``most`` of each row on a scale."""
+    if is_on_device(hits.scores):
+        raise InputError(f"{name} scales scores on the host alone: pass lists there (backend='cpu')")
+    scores, counts = to_numpy(hits.scores, "scores"), to_numpy(hits.counts, "counts")
+    if isinstance(most, int | np.integer) and not isinstance(most, bool):  # hopfuse.fuse refuses what else is given
+        counts = np.minimum(counts, max(int(most), 0))
+    held = np.arange(scores.shape[1]) < counts[:, None]
+    scaled = scale(np.where(held, scores, 0).astype(np.float64), held)
+    return Hits.unchecked(hits.ids, np.where(held, scaled, PAD_SCORE).astype(np.float32), counts)
+
+
+def _is_plain(weights: Any) -> bool:
+    """Return whether hopfuse.fuse will take the weights; what it refuses, it is to name as it was given."""
+    array = to_numpy(weights, "weights")
+    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = array.astype(np.float32)
+    return bool((np.isfinite(numbers) & (numbers >= 0)).all())
+
+
+def _scale(convention: Convention, name: str, wanted: Any) -> Calibration | Scale | None:
+    if not convention.scales:
+        if wanted is not None:
+            raise InputError(f"{name} reads ranks, not scores: a calibration has no effect; leave it out")
+        return None
+    chosen = next(iter(convention.scales)) if wanted is None else wanted
+    if not isinstance(chosen, str) or chosen not in convention.scales:
+        raise InputError(f"calibration is {chosen!r}; {name} has: {', '.join(convention.scales)}")
+    return convention.scales[chosen]
+
+
+def _convention(dialect: str, method: str) -> Convention:
+    if not isinstance(dialect, str) or dialect not in DIALECTS:
+        raise InputError(f"dialect is {dialect!r}; allowed: {', '.join(DIALECTS)}")
+    has = ", ".join(DIALECTS[dialect])
+    if isinstance(method, FusionMethod):
+        raise InputError(f"method is {method!r} with dialect {dialect!r}, which sets its options; give a name: {has}")
+    if not isinstance(method, str) or method not in DIALECTS[dialect]:
+        raise InputError(f"dialect {dialect!r} has no fusion method {method!r}; it has: {has}")
+    return DIALECTS[dialect][method]
+
+
+def _options(convention: Convention, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    known = {f.name for f in fields(convention.method)}  # type: ignore[arg-type]
+    for option in (option for option in given if option not in convention.settable):
+        fixes = f"{name} fixes {option}" if option in known else f"{name} has no option {option!r}"
+        raise InputError(f"{fixes}; options that can be given: {', '.join(convention.settable) or 'none'}")
+    options = {**convention.options, **given}
+    if convention.method is RRF:
+        k = options.get("rank_constant", convention.constant)
+        least = 1 - convention.first_rank
+        if not is_finite_float32(k) or k < least:
+            raise InputError(
+                f"rank_constant is {k!r}; {name} counts ranks from {convention.first_rank}, so that it must be a "
+                f"finite float32 number, at least {least}"
+            )
+        options["rank_constant"] = float(k) - (1 - convention.first_rank)
+    return options

@@ -1,0 +1,77 @@
+"""Count the threads that a call may use: asked for, set by the environment, or what the process is given."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from .._validation import MAX_THREADS, check_threads
+from ..errors import InputError
+
+
+def thread_count(threads: int | None) -> int:
+    """Return ``threads``, else HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors of this process.
+
+    Those are the smaller of the processors that it may run on and its control group's quota, rounded up.
+    """
+    given = check_threads(threads)
+    if given is not None:
+        return given
+    text = os.environ.get("HOPFUSE_NUM_THREADS", "")
+    if text:
+        if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
+            raise InputError(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1 to {MAX_THREADS}")
+        return int(text)
+    # OpenMP's own variable, for those who set it for every library: its first level, and nothing where it is no number.
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if first.isdecimal() and int(first) >= 1:
+        return min(int(first), MAX_THREADS)
+    return _processors()
+
+
+def _processors() -> int:
+    may_run_on = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota()
+    return max(1, min(may_run_on, MAX_THREADS if quota is None else -int(-quota // 1)))
+
+
+@lru_cache(maxsize=1)
+def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Return how many processors' time the control groups of this process grant it; None where nothing limits it.
+
+    Version 2 says so in ``cpu.max`` of the group and of those above it, version 1 in ``cpu.cfs_quota_us``.
+
+    Examples
+    --------
+    >>> from hopfuse.backends.threads import cpu_quota
+    >>> cpu_quota() is None or cpu_quota() > 0
+    True
+    """
+    try:
+        lines = proc.read_text().splitlines()
+    except OSError:
+        return None
+    quotas = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        root = mount / controllers if controllers else mount
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):  # a container sees its own group as the root, whatever the path says
+            quotas.append(_quota_of(folder))
+            if folder == root:
+                break
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota_of(folder: Path) -> float | None:
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+        return float(quota) / float(period) if quota != "max" and float(quota) > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):
+        return None

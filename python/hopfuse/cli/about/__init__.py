@@ -1,0 +1,1 @@
+"""``info``, ``selftest`` and ``bench``: indexes, this machine, and its speed."""

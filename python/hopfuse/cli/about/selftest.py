@@ -1,0 +1,55 @@
+"""``hopfuse selftest``: whether a backend computes on this machine what the CPU computes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ... import SelfTest
+from ... import selftest as run_selftest
+
+
+@click.command()
+@click.option("--backend", default="cuda", show_default=True, help="What to test.")
+@click.option("--quick", is_flag=True, help="Only what runs before the first use of a GPU.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def selftest(backend: str, quick: bool, as_json: bool) -> None:
+    """Run every kernel of a backend and compare with the CPU, bit for bit; exit code 1 where anything differs.
+
+    A machine that cannot run the backend gets exit code 2 and the reason.
+    """
+    found = run_selftest(backend, quick)
+    if as_json:
+        click.echo(json.dumps({**asdict(found), "passed": found.passed}, indent=2))
+    else:
+        Console().print(selftest_table(found))
+        click.echo(verdict(found))
+    if not found.passed:
+        sys.exit(1)
+
+
+def selftest_table(found: SelfTest) -> Table:
+    """Return a table with a line for each check."""
+    table = Table(title=f"{found.backend} against cpu, bit for bit", title_justify="left")
+    table.add_column("check", overflow="fold")
+    for name in ("values", "differing", "cpu ms", f"{found.backend} ms"):
+        table.add_column(name, justify="right")
+    table.add_column("result")
+    for check in found.checks:
+        times = (f"{1e3 * seconds:.2f}" for seconds in (check.cpu_seconds, check.device_seconds))
+        result = "equal" if check.equal else "[red]DIFFERS[/red]"
+        table.add_row(check.name, f"{check.values:,}", f"{check.differing:,}", *times, result)
+    return table
+
+
+def verdict(found: SelfTest) -> str:
+    """Return the last line."""
+    if found.passed:
+        return f"All {len(found.checks)} checks are equal."
+    wrong = sum(not check.equal for check in found.checks)
+    return f"{wrong} of {len(found.checks)} checks differ: do not use backend={found.backend!r} here, and report it."

@@ -1,0 +1,1 @@
+"""``hopfuse build``: an index from files."""

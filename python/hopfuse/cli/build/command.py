@@ -1,0 +1,199 @@
+"""``hopfuse build``: an index from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ... import Index
+from ...encoders import Encoder
+from ...errors import InputError
+from ...lexical import BM25
+from ...types.corpus import METRICS, STORAGES
+from ..about.info import index_table
+from ..console import note
+from ..options import DIRECTORY, FILE, encoder_option, make_encoder
+from .conflicts import check_conflicts, save_with_conflicts
+from .memory import index_of_memory, read_bounds, read_memory
+from .sources import check_reader, read_aliases, read_nodes, reader_options
+
+#: Options that say what --from finds by itself.
+TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
+
+
+@click.command()
+@click.argument("passages", type=FILE, required=False)
+@click.option(
+    "--from",
+    "source",
+    type=FILE,
+    help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl beside PASSAGES) or triples (.tsv, .nt, "
+    ".parquet).",
+)
+@reader_options
+@click.option(
+    "--synonyms",
+    metavar="SIMILARITY",
+    help="Join entities that --encoder finds so similar, and abbreviations with what they stand for. With --reader "
+    "spacy also one for each label: PERSON=0.85,ORG=0.8,*=0.9.",
+)
+@click.option("--conflicts", type=FILE, help="Write what was kept and dropped where passages disagree: .jsonl.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --conflicts if it exists.")
+@click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
+@encoder_option
+@click.option("--edges", type=FILE, help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet.")
+@click.option("--entities", type=FILE, help="Rows of name: .jsonl, .tsv or .parquet.")
+@click.option("--nodes", type=FILE, help="Instead of --entities: lines of node, passage or entity, name: .tsv.")
+@click.option("--aliases", type=FILE, help="Other names: .jsonl with entity (name or number) and aliases (a list).")
+@click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
+@click.option("--facts", type=FILE, help="Rows of head, relation, tail, passage (its row): .jsonl, .tsv or .parquet.")
+@click.option(
+    "--fact-ends",
+    type=click.Choice(("name", "node")),
+    help="Heads and tails of --facts are names of entities, or nodes P .. N-1.  [default: name]",
+)
+@click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True)
+@click.option("--storage", type=click.Choice(STORAGES), default="float32", show_default=True)
+@click.option(
+    "--lexical",
+    is_flag=False,
+    flag_value="english",
+    metavar="[LANGUAGE]",
+    help="Keep BM25 over titles and texts, with the stop words and stems of a language (english if none is named), or "
+    "none.",
+)
+@click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made if absent.")
+def build(
+    passages: Path | None,
+    source: Path | None,
+    synonyms: str | None,
+    conflicts: Path | None,
+    overwrite: bool,
+    encoder: str | None,
+    lexical: str | None,
+    out: Path,
+    **given: Any,
+) -> None:
+    """Build an index from files.
+
+    PASSAGES has rows of id, title and text: .jsonl, .tsv or .parquet. An encoder reads title and text together, as BM25
+    does.
+
+    Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from or --reader,
+    entities, edges, aliases and facts are made from what was extracted.
+    """
+    extracted = source is not None or given["reader"] is not None
+    check_vectors(encoder, given)
+    _check_sources(passages, source, synonyms, given)
+    bounds = None if synonyms is None else read_bounds(synonyms)
+    inputs = {"--from": source, "PASSAGES": passages, "--vectors": given["vectors"]}
+    check_conflicts(conflicts, inputs, out, extracted=extracted, overwrite=overwrite)
+    if lexical is not None:
+        _bm25([], lexical)  # refuses a language without stop words and stems
+    check_directory(out)
+    model = None if encoder is None else make_encoder(encoder)
+    options = {name: given[name] for name in ("vectors", "metric", "storage")}
+    if extracted:
+        memory = read_memory(source, passages, bounds, given, options, encodes=model is not None)
+        index = index_of_memory(memory, model, bounds, **options)
+    else:
+        assert passages is not None
+        memory, index = None, _index_of_tables(passages, model, given, options)
+    if lexical is not None:
+        index = index.with_lexical(_bm25(index.texts_to_index(), lexical).matrix)
+    if conflicts is None or memory is None:
+        generation = index.save(out)
+    else:
+        generation = save_with_conflicts(conflicts, memory, lambda: index.save(out))
+    note(f"Saved generation {generation} in {out}")
+    Console().print(index_table(index.info() | {"generation": generation}))
+
+
+def _index_of_tables(
+    passages: Path, encoder: Encoder | None, given: Mapping[str, Any], options: Mapping[str, Any]
+) -> Index:
+    nodes = None if given["nodes"] is None else read_nodes(given["nodes"])
+    entities = given["entities"] if nodes is None else nodes.entities
+    vectors = {"vectors": options["vectors"], "entity_vectors": given["entity_vectors"]}
+    if encoder is not None:
+        plain = Index.build(passages=passages, entities=entities)
+        if vectors["vectors"] is None:
+            vectors |= {"vectors": encoder.encode_passages(plain.texts_to_index()), "encoder": encoder}
+        if vectors["entity_vectors"] is None and plain.num_entities:
+            vectors["entity_vectors"] = encoder.encode_passages(list(plain.entity_names))
+    index = Index.build(
+        passages=passages,
+        graph=given["edges"],
+        entities=entities,
+        aliases=None if given["aliases"] is None else read_aliases(given["aliases"]),
+        facts=given["facts"],
+        fact_ends=given["fact_ends"] or "name",
+        **{**options, **vectors},
+    )
+    if nodes is not None and nodes.passages != index.num_passages:
+        raise InputError(f"--nodes has {nodes.passages} passages, PASSAGES {index.num_passages}; they must agree")
+    return index
+
+
+# ---- Checks before any work ------------------------------------------------------------------------------------------
+
+
+def check_vectors(encoder: str | None, given: Mapping[str, Any]) -> None:
+    """Refuse vectors without a use, and a way to store them if there are none."""
+    if encoder is not None and given["vectors"] is not None and given["entity_vectors"] is not None:
+        raise InputError(
+            "--encoder is given beside --vectors and --entity-vectors, which leave it no work; leave one out"
+        )
+    if encoder is None and given["vectors"] is None and given["entity_vectors"] is None:
+        for name, default in (("metric", "ip"), ("storage", "float32")):
+            if given[name] != default:
+                raise InputError(
+                    f"--{name} is {given[name]}, but there are no vectors; give --vectors, --encoder or "
+                    f"--entity-vectors, or leave --{name} out"
+                )
+
+
+def _check_sources(passages: Path | None, source: Path | None, synonyms: str | None, given: Mapping[str, Any]) -> None:
+    if given["entities"] is not None and given["nodes"] is not None:
+        raise InputError("--entities and --nodes are both given; each names the entities")
+    if given["fact_ends"] is not None and given["facts"] is None:
+        raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
+    check_reader(given)
+    if given["reader"] is not None:
+        if source is not None:
+            raise InputError("--from and --reader are both given; --from names facts, --reader finds those of PASSAGES")
+        if passages is None:
+            raise InputError("--reader is given without PASSAGES, which it reads")
+    elif source is None:
+        if passages is None:
+            raise InputError("there is nothing to build from: give PASSAGES, or --from")
+        if synonyms is not None:
+            raise InputError("--synonyms is given without --from or --reader; edges of --edges are taken as they are")
+        return
+    made_by = "--from" if source is not None else "--reader"
+    for name in TABLES:
+        if given[name] is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')} is given beside {made_by}, which makes its own; leave one out"
+            )
+
+
+def check_directory(out: Path) -> None:
+    """Refuse a directory that cannot be written or made. Nothing is left of the attempt."""
+    there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise InputError(f"--out is {str(out)!r}, but {there} is a file; name another directory")
+    try:
+        TemporaryDirectory(dir=there).cleanup()
+    except OSError as error:
+        raise InputError(f"--out is {str(out)!r}, but {there} cannot be written: {error.strerror}") from None
+
+
+def _bm25(texts: list[str], lexical: str) -> BM25:
+    language = None if lexical == "none" else lexical
+    return BM25.build(texts, stopwords=language, stemmer=language)

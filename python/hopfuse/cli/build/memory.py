@@ -1,0 +1,192 @@
+"""An index of facts that were extracted, or that a reader finds: ``hopfuse build --from`` and ``--reader``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import Index
+from ...encoders import Encoder
+from ...errors import InputError
+from ...extract import (
+    Extraction,
+    Memory,
+    SpacyReader,
+    abbreviations,
+    build_memory,
+    described,
+    read_openie,
+    read_triples,
+    similar_pairs,
+)
+from ..console import note
+from .sources import read_passages
+
+OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
+Bounds = float | Mapping[str, float]
+ANY = "*"  # a label without a bound of its own
+ALLOWED = "a similarity in [0, 1], or one for each label: PERSON=0.85,ORG=0.8,*=0.9"
+
+
+def read_memory(
+    source: Path | None,
+    passages: Path | None,
+    synonyms: Bounds | None,
+    reading: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    encodes: bool,
+) -> Memory:
+    """Read the facts of a file, or those that a reader finds in passages.
+
+    Parameters
+    ----------
+    source : Path, optional
+        OpenIE (``.json``, or ``.jsonl`` of ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``).
+    passages : Path, optional
+    synonyms : float, or mapping of str to float, optional
+        What :func:`read_bounds` gives.
+    reading : mapping
+        The options of :func:`hopfuse.cli.build.sources.reader_options`.
+    options : mapping
+        ``vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+    encodes : bool
+        Whether there is an encoder.
+    """
+    if synonyms is not None and not encodes:
+        raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
+    if isinstance(synonyms, Mapping):
+        # A model that loads twice costs a second; a label that is found wrong after the reading costs all of that.
+        check_labels(synonyms, SpacyReader().labels if reading["reader"] == "spacy" else ())
+    if source is None:
+        assert passages is not None
+        Index.build(passages=passages, **options)  # refuses vectors that do not fit, before the reader works
+        return build_memory(read_passages(passages, reading))
+    return build_memory(_read(source, passages))
+
+
+def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | None, **options: Any) -> Index:
+    """Put the index of a memory together, and say what was made of its facts.
+
+    Parameters
+    ----------
+    memory : Memory
+    encoder : Encoder, optional
+        Gives entities their vectors, and passages theirs where ``vectors`` is None.
+    synonyms : float, or mapping of str to float, optional
+        The least similarity of entities that are joined, or one for each label. Abbreviations that a passage or a name
+        explains are joined, too.
+    **options
+        ``vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+    """
+    if encoder is None:
+        _report(memory, {"abbreviated": 0, "similar": 0})
+        return memory.index(**options)
+    names = np.asarray(encoder.encode_passages(list(memory.entities)))
+    short: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+    similar, similarities = short, np.zeros(0, np.float32)
+    if synonyms is not None:
+        explained = [*memory.texts, *memory.entities, *(alias for row in memory.aliases for alias in row)]
+        short = memory.abbreviated(abbreviations(explained))
+        similar, similarities = joined_pairs(names, memory.labels, synonyms)
+    fresh = ~np.isin(similar @ [len(names), 1], short @ [len(names), 1])
+    graph = memory.graph(
+        np.concatenate([short, similar[fresh]]), np.concatenate([np.ones(len(short)), similarities[fresh]]).tolist()
+    )
+    if options["vectors"] is None:
+        rows = [{"title": title, "text": text} for title, text in zip(memory.titles, memory.texts, strict=True)]
+        options |= {"vectors": encoder.encode_passages(Index.build(passages=rows).texts_to_index()), "encoder": encoder}
+    index = memory.index(graph, entity_vectors=names, **options)
+    _report(memory, {"abbreviated": len(short), "similar": int(fresh.sum())})
+    return index
+
+
+def _read(source: Path, passages: Path | None) -> list[Extraction]:
+    suffix = source.suffix.lower()
+    if suffix == ".jsonl" and passages is None:
+        raise InputError(f"--from {source.name} has facts by the ids of passages; give their file PASSAGES, too")
+    if suffix in OPENIE:
+        return read_openie(source, passages)
+    if passages is not None:
+        raise InputError(f"PASSAGES is given beside --from {source.name}, whose facts are the passages; leave it out")
+    if suffix not in TRIPLES:
+        raise InputError(f"--from is {source.name!r}; its suffix must be one of {', '.join((*OPENIE, *TRIPLES))}")
+    return described(read_triples(source))
+
+
+def _report(memory: Memory, joined: Mapping[str, int]) -> None:
+    out = ", ".join(f"{number:,} {reason}" for reason, number in memory.left_out.items())
+    lines = (
+        f"{len(memory.facts):,} facts; left out: {out}",
+        f"{len(memory.conflicts):,} conflicts resolved by majority",
+        f"Synonyms: {joined['abbreviated']:,} by abbreviation, {joined['similar']:,} by similarity",
+    )
+    note("\n".join(lines))
+
+
+# ---- --synonyms ------------------------------------------------------------------------------------------------------
+
+
+def read_bounds(given: str) -> Bounds:
+    """Return the least similarity, or one for each label.
+
+    Examples
+    --------
+    >>> read_bounds("0.8"), read_bounds("PERSON=0.85,*=0.9")
+    (0.8, {'PERSON': 0.85, '*': 0.9})
+    """
+    if "=" not in given:
+        return _similarity(given, given)
+    bounds: dict[str, float] = {}
+    for part in given.split(","):
+        label, _, number = (piece.strip() for piece in part.partition("="))
+        if not label:
+            raise InputError(f"--synonyms is {given!r}, where {part!r} has no label; it must be {ALLOWED}")
+        if label in bounds:
+            raise InputError(f"--synonyms is {given!r}, which has the label {label!r} twice; give it one similarity")
+        bounds[label] = _similarity(number, given)
+    return bounds
+
+
+def _similarity(number: str, given: str) -> float:
+    try:
+        similarity = float(number)
+    except ValueError:
+        raise InputError(f"--synonyms is {given!r}; it must be {ALLOWED}") from None
+    if not 0 <= similarity <= 1:
+        raise InputError(f"--synonyms is {given!r}, where {number} is no similarity in [0, 1]; it must be {ALLOWED}")
+    return similarity
+
+
+def check_labels(bounds: Mapping[str, float], known: Sequence[str]) -> None:
+    """Refuse labels that no entity can have."""
+    for label in bounds:
+        if label == ANY or label in known:
+            continue
+        if not known:
+            raise InputError(
+                f"--synonyms has the label {label!r}, and entities have labels with --reader spacy alone; give one "
+                "similarity for all of them"
+            )
+        raise InputError(f"--synonyms has the label {label!r}; the reader gives {', '.join(known)}")
+
+
+def joined_pairs(
+    vectors: NDArray[np.floating], labels: Sequence[str], bounds: Bounds
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return pairs of entities that are similar enough, and their similarities; labels without a bound are left out.
+
+    Examples
+    --------
+    >>> joined_pairs(np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]), ["ORG", "", "ORG"], {"ORG": 0.9})[0]
+    array([[0, 2]])
+    """
+    if not isinstance(bounds, Mapping):
+        return similar_pairs(vectors, bounds)
+    rows = np.flatnonzero([ANY in bounds or label in bounds for label in labels])
+    pairs, similarities = similar_pairs(vectors[rows], bounds, types=[labels[row] for row in rows.tolist()])
+    return rows[pairs], similarities

@@ -1,0 +1,188 @@
+"""``--option NAME=VALUE``: fields of a recipe's config, read by their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..errors import InputError
+from ..fusion import FusionMethod, resolve
+from ..io.npy import read_npy
+
+
+def assigned(given: Sequence[str], example: str = "graph_k=50") -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each ``NAME=VALUE``.
+
+    Examples
+    --------
+    >>> list(assigned(["p=2", "q=a=b"]))
+    [('p', '2'), ('q', 'a=b')]
+    """
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"--option is {one!r}; give a name and a value, for instance --option {example}")
+        yield name, value
+
+
+def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
+    """Return a config with the fields that ``--option`` names.
+
+    Parameters
+    ----------
+    config : dataclass
+        With the values of all other fields.
+    given : sequence of str
+        Each ``NAME=VALUE``. A field's type says how its value is read: a number, true or false, a word, several values
+        with commas between them, an array of an .npy file. ``NAME.KEY=VALUE`` is a key of a mapping, a field of a
+        config inside the config, or an option of a fusion method.
+    recipe : str
+        As ``--recipe`` names it, for errors.
+
+    Raises
+    ------
+    InputError
+        A name that the config does not have, or that is given twice; a value of another type, or out of its range; an
+        option that the config says it does not read (``config.unread``).
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import TripleHybrid
+    >>> config = read_config(TripleHybrid.Config(), ["mode=graph", "hops=2"], "triple-hybrid")
+    >>> config.mode, config.hops
+    ('graph', 2)
+    """
+    kinds = _types(config)
+    values: dict[str, Any] = {}
+    parts: dict[str, dict[str, str]] = {}
+    for name, text in assigned(given):
+        whole, dot, key = name.partition(".")
+        if whole not in kinds or (bool(dot) and not _has_keys(kinds[whole])) or (not dot and _only_keys(kinds[whole])):
+            raise InputError(f"--option {name}: {recipe} has no such option; allowed: {', '.join(_names(kinds))}")
+        if name in values or key in parts.get(whole, {}):
+            raise InputError(f"--option {name} is given twice; give one value")
+        if dot:
+            parts.setdefault(whole, {})[key] = text
+        else:
+            values[name] = _value(text, kinds[whole], name)
+    for name, keys in parts.items():
+        values[name] = _joined(name, keys, kinds[name], values.get(name, getattr(config, name)))
+    made = replace(config, **values) if values else config
+    for name in values:
+        if name in getattr(made, "unread", ()):
+            raise InputError(
+                f"--option {name}: {recipe} does not read it with what the other options say; leave it out"
+            )
+    return made
+
+
+def option_files(given: Sequence[str], config: type) -> dict[str, Path]:
+    """Return the files that ``--option`` names, by option: fields that may be any array."""
+    arrays = {name for name, kind in get_type_hints(config).items() if kind is Any}
+    return {f"--option {name}": Path(text) for name, text in assigned(given) if name in arrays}
+
+
+def differing(config: Any, default: Any) -> dict[str, str]:
+    """Return the fields in which a config is not the default, for the record of a run."""
+    values = {f.name: (repr(getattr(config, f.name)), repr(getattr(default, f.name))) for f in fields(config)}
+    return {name: value for name, (value, usual) in values.items() if value != usual}
+
+
+def _types(config: Any) -> dict[str, Any]:
+    hints = get_type_hints(type(config))
+    return {f.name: hints[f.name] for f in fields(config) if f.init}
+
+
+def _names(kinds: Mapping[str, Any]) -> list[str]:
+    """Return the options, those with keys written with a dot."""
+    names = [name for name, kind in kinds.items() if not _only_keys(kind)]
+    return sorted([*names, *(f"{name}.NAME" for name, kind in kinds.items() if _has_keys(kind))])
+
+
+def _members(kind: Any) -> list[Any]:
+    """Return the members of a union but None."""
+    members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return [member for member in members if member is not NoneType]
+
+
+def _is_method(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, FusionMethod)
+
+
+def _is_mapping(kind: Any) -> bool:
+    return get_origin(kind) in (dict, Mapping)
+
+
+def _has_keys(kind: Any) -> bool:
+    return any(_is_mapping(member) or _is_method(member) or is_dataclass(member) for member in _members(kind))
+
+
+def _only_keys(kind: Any) -> bool:
+    return all(_is_mapping(member) or is_dataclass(member) for member in _members(kind))
+
+
+def _joined(name: str, keys: Mapping[str, str], kind: Any, value: Any) -> Any:
+    """Return the value of an option whose keys are given: a config, a mapping, or a fusion method by its name."""
+    for member in _members(kind):
+        if is_dataclass(value) and is_dataclass(member) and not _is_method(member):
+            return read_config(value, [f"{key}={text}" for key, text in keys.items()], name)
+        if _is_mapping(member):
+            _, of = get_args(member)
+            return {**(value or {}), **{key: _value(text, of, f"{name}.{key}") for key, text in keys.items()}}
+    return resolve(value, {key: _number_or_words(text) for key, text in keys.items()})
+
+
+def _value(text: str, kind: Any, name: str) -> Any:
+    members = _members(kind)
+    for member in members:
+        found = _read(text, member, name)
+        if found is not None:
+            return found
+    raise InputError(f"--option {name}={text}: give {' or '.join(dict.fromkeys(map(_said, members)))}")
+
+
+def _read(text: str, kind: Any, name: str) -> Any:
+    """Return the value, or None if the text is none of this type."""
+    if kind is Any:
+        return read_npy(Path(text), f"--option {name}", mapped=False)
+    if kind is bool:
+        return {"true": True, "false": False}.get(text)
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            return None
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        return text if text in choices else None
+    if get_origin(kind) in (tuple, Sequence):
+        return tuple(_value(part.strip(), get_args(kind)[0], name) for part in text.split(","))
+    return text if kind is str else None
+
+
+def _said(kind: Any) -> str:
+    """Return a type in words."""
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, get_args(kind)))
+    if get_origin(kind) in (tuple, Sequence):
+        return "numbers with commas between them"
+    return {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "a word")
+
+
+def _number_or_words(text: str) -> Any:
+    """Return an option of a fusion method: a number, several, or a word."""
+    parts = [plain_value(part.strip()) for part in text.split(",")]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def plain_value(text: str) -> Any:
+    """Return a number if the text is one, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,40 @@
+"""Print progress and notes beside results, and JSON that a terminal may show."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..report import printable
+
+#: Control characters that JSON may hold as they are, and those that change the direction of text.
+_CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def json_text(value: Any) -> str:
+    r"""Return JSON to be printed; control characters that JSON may hold as they are become escapes.
+
+    Examples
+    --------
+    >>> print(json_text({"title": "\x9b31m"}))
+    {
+      "title": "\u009b31m"
+    }
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=list)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def note(text: str) -> None:
+    """Print lines on stderr, unwrapped."""
+    Console(stderr=True).print(printable(text), soft_wrap=True, highlight=False, markup=False)
+
+
+def progress_bar() -> Progress:
+    """Return a bar on stderr: what is done, of how much, and the time that is left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))

@@ -1,0 +1,1 @@
+"""The commands that say whether a graph helps: ``diagnose`` and ``compare``."""

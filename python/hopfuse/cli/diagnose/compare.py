@@ -1,0 +1,203 @@
+"""``hopfuse compare``: every recipe and every leg on the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from ... import Index
+from ...diagnose import RANKINGS, CachedEncoder, Questions, RecipeComparison, compare_recipes
+from ...diagnose.comparison import BASELINE, BATCH, reads_words
+from ...encoders import Encoder
+from ...errors import InputError
+from ...evaluate import PassageNames, Qrels, read_qrels
+from ...report import Table, printable, table
+from ..about.info import machine
+from ..files import check_outputs, strict_json, write_all
+from ..judge.inputs import qrels_files
+from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
+from ..recipes import LEGS, words_of
+from ..run.queries import QueryInputs, count_queries, read_queries, text_of
+
+METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
+AGAINST = "recall@5"
+MEASURED = (
+    "Arrays: all of the index but its texts and names, as stored. Peak: what Python and NumPy allocate at most during "
+    "the search of a batch (tracemalloc). Process: its largest resident set, with the kernels' workspaces."
+)
+
+
+@click.command()
+@index_argument
+@click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
+@click.option("--vectors", type=FILE, help="One vector per query: .npy; else --encoder's.")
+@encoder_option
+@click.option(
+    "--qrels", "judgements", type=click.Path(path_type=Path), help="Judgements, as eval reads them; by default QUERIES."
+)
+@click.option("--metrics", default=METRICS, show_default=True, help="Separated by commas.")
+@click.option("--against", default=AGAINST, show_default=True, help="Metric of the comparison with dense.")
+@click.option(
+    "--only",
+    type=click.Choice(RANKINGS),
+    multiple=True,
+    help="Run this ranking beside dense, and no other; may be given several times.",
+)
+@click.option("--skip", type=click.Choice(RANKINGS[1:]), multiple=True, help="Do not run this ranking. Several times.")
+@click.option("--time", "timed", is_flag=True, help="Also measure milliseconds and memory of each search.")
+@click.option(
+    "--cache", type=DIRECTORY, help="Folder of the encoder's vectors of questions and facts: encoded once, read after."
+)
+@click.option("--lexical", "words", type=click.Choice(LEGS[:3]), default="auto", help="What ranks by words.")
+@case_option
+@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+@click.option("--json", "json_out", type=FILE, help="Write the numbers here too.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --json where it exists.")
+def compare(
+    directory: Path,
+    queries: Path,
+    vectors: Path | None,
+    encoder: str | None,
+    judgements: Path | None,
+    metrics: str,
+    against: str,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    timed: bool,
+    cache: Path | None,
+    words: str | None,
+    case_sensitive: bool,
+    threads: int | None,
+    json_out: Path | None,
+    overwrite: bool,
+) -> None:
+    """Run every recipe and every leg that the index has on the same questions.
+
+    Says how good each is and how surely it differs from dense retrieval; with --time also how long a
+    question takes by itself and in batches of 32, its vector and entities apart, and what memory a search
+    needs. PolicyRAG's facts have vectors if there is --encoder, which then encodes all facts of the index;
+    --cache keeps them. TripleHybrid needs facts and vectors of entities; passages are then ranked by the
+    entities that they mention. With --vectors and --encoder, passages are searched by the vectors, and
+    entities and facts by the encoder's.
+    """
+    if vectors is None and encoder is None:
+        raise InputError("give --vectors, --encoder or both: the queries need one vector each")
+    if cache is not None and encoder is None:
+        raise InputError("--cache is given without --encoder, whose vectors it keeps")
+    read = {"--queries": queries, "--vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
+    check_outputs({"--json": json_out}, read, overwrite=overwrite)
+    wanted = [name.strip() for name in metrics.split(",")]
+    if against not in wanted:
+        raise InputError(f"--against is {against!r}; it must be one of --metrics: {', '.join(wanted)}")
+    rankings = [name for name in only or RANKINGS if name not in skip]
+    index = Index.open(directory)
+    if index.corpus is None or index.graph is None:
+        raise InputError(f"{directory} has no vectors or no graph; build it with --vectors or --encoder, and --edges")
+    model = encoder_for(index, encoder, vectors)
+    once = None if model is None else CachedEncoder(model, cache)
+    inputs = QueryInputs(index, vectors, once, count_queries(queries), case_sensitive=case_sensitive)
+    _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), encoder, once)
+    qrels, questions = _questions(index, queries, judgements or queries, inputs)
+    lexical = words_of(index, words) if reads_words(rankings) else None
+    found = compare_recipes(
+        index,
+        questions,
+        qrels,
+        wanted,
+        lexical=lexical,
+        encoder=once,
+        rankings=rankings,
+        timed=timed,
+        threads=threads,
+    )
+    console = Console()
+    console.print(_quality(found, wanted).to_rich(), _certainty(found, against).to_rich(), sep="\n")
+    lines = ["p of the paired test, not corrected for the number of rankings."]
+    if timed:
+        lines.append(f"Milliseconds per question, whose vector and entities are given. {MEASURED}")
+    sizes = (f"{size / 1e6:,.1f} MB" for size in (found.index_bytes, found.array_bytes, found.process_bytes))
+    lines.append("Index {}, its arrays {}, process {}".format(*sizes))
+    if lexical is not None:
+        lines.append(f"Words: {type(lexical).__name__}")
+    lines += [f"Left out: {name}: {why}" for name, why in found.left_out.items()]
+    console.print(printable("\n".join(lines)), highlight=False, markup=False)
+    if json_out is not None:
+        made = {"machine": machine("numpy"), "words": None if lexical is None else type(lexical).__name__}
+        write_all({json_out: strict_json({**made, **found.to_dict()})})
+
+
+def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: Encoder | None) -> None:
+    """Refuse vectors and an encoder that are of another number of dimensions than what they search.
+
+    ``vectors``: dimensions of those of ``--vectors``, which search the passages; ``name``: what ``--encoder`` names,
+    which searches the entities, and the passages too if there is no ``--vectors``.
+    """
+    assert index.corpus is not None
+    passages, entities = index.corpus.dim, index.entity_corpus
+    if vectors is not None and vectors != passages:
+        raise InputError(
+            f"--vectors has {vectors} dimensions, the passages' vectors {passages}; give vectors of the passages' space"
+        )
+    if encoder is None:
+        return
+    if vectors is None and encoder.dim != passages:
+        raise InputError(
+            f"--encoder {name} has {encoder.dim} dimensions, the passages' vectors {passages}; name the encoder that "
+            "made these, or give the questions' vectors of their space with --vectors"
+        )
+    if entities is not None and encoder.dim != entities.dim:
+        without = "leave --encoder out" if vectors is not None else "give --vectors instead"
+        raise InputError(
+            f"--encoder {name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}: these are of "
+            f"another space; name the encoder that made them, or {without}: entities are found by names alone then"
+        )
+
+
+def _questions(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Questions]:
+    """Return the judgements, by the index's passages, and the questions that they judge."""
+    names = PassageNames(index.passage_ids)
+    qrels = read_qrels(judgements, names)
+    if len(names) > index.num_passages:
+        stranger = names.name(index.num_passages)
+        raise InputError(
+            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks: {stranger!r}"
+        )
+    rows = list(read_queries(queries))
+    at = {id: row for row, id in enumerate(qrels.ids)}
+    kept = [number for number, row in enumerate(rows) if row.id in at]
+    if not kept:
+        raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
+    asked = [rows[number] for number in kept]
+    texts = [text_of(query, "for the words") for query in asked]
+    questions = Questions(texts, inputs.vectors(rows, 0)[kept], inputs.entities(asked))
+    return qrels.take(np.array([at[row.id] for row in asked])), questions
+
+
+def _quality(found: RecipeComparison, metrics: Sequence[str]) -> Table:
+    """Return the means; names of metrics are in lines, so that eight of them fit 80 columns."""
+    heads = [metric.replace("_", "\n").replace("@", "\n@") for metric in metrics]
+    rows = []
+    for run in found.evaluation.runs:
+        means = [found.evaluation.estimate(run, metric).mean for metric in metrics]
+        rows.append([run, *("-" if np.isnan(mean) else f"{100 * mean:.1f}" for mean in means)])
+    return table("Percent of questions, mean", ["ranking", *heads], rows)
+
+
+def _certainty(found: RecipeComparison, against: str) -> Table:
+    columns = ["ranking", "won", "lost", "p"]
+    sizes = [] if not found.milliseconds else list(found.milliseconds[BASELINE])
+    columns += [f"ms, {'alone' if size == 1 else f'in {size}'}" for size in sizes] + (["peak MB"] if sizes else [])
+    rows = []
+    for run in found.evaluation.runs:
+        compared = ["", "", ""]
+        if run != BASELINE:
+            c = found.evaluation.comparison(run, against)
+            compared = [str(c.wins), str(c.losses), f"{c.p_value:.2g}"]
+        times = [f"{found.milliseconds[run][size]:.2f}" for size in sizes]
+        rows.append([run, *compared, *times, *([f"{found.search_bytes[run] / 1e6:.1f}"] if sizes else [])])
+    batch = f"; times and peak of up to {BATCH} questions" if sizes else ""
+    return table(f"Against {BASELINE}, {against}{batch}", columns, rows)

@@ -1,0 +1,172 @@
+"""``hopfuse diagnose``: when does the graph help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ... import Hits, Index
+from ...diagnose import Rewriting, paraphrase, search_legs, stability_rows, substitute_aliases
+from ...diagnose import diagnose as diagnose_legs
+from ...errors import InputError
+from ...evaluate import PassageNames, Qrels, join_hits, read_qrels
+from ...recipes import RECIPES
+from ...report import section_tables
+from ..console import json_text
+from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option
+from ..recipes import BoundRecipe, bind
+from ..run.queries import Query, QueryInputs, check_one_source, chunks, count_queries, read_queries, text_of
+
+CHUNK = 256
+#: Recipes whose hits are passages.
+STABLE = tuple(name for name in RECIPES if name != "triple-hybrid")
+
+
+@click.command()
+@click.argument("directory", metavar="INDEX", type=DIRECTORY)
+@click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
+@click.option("--vectors", type=FILE, help="One vector per question: .npy; else --encoder makes them from the texts.")
+@encoder_option
+@click.option(
+    "--qrels",
+    "judgements",
+    type=click.Path(path_type=Path),
+    help="Judgements, as eval reads them; may be the file of the questions.",
+)
+@click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits that count as found.")
+@click.option("--pool", type=click.IntRange(min=1), default=200, show_default=True, help="Longest list of each leg.")
+@click.option("--damping", type=float, default=0.5, show_default=True, help="Probability of walking on.")
+@click.option(
+    "--stability",
+    "stable",
+    type=click.Choice(STABLE),
+    multiple=True,
+    help="Also how this recipe's ranking changes when questions are asked in other words; may be given several times.",
+)
+@click.option("--policy", type=FILE, help="What --stability policy-rag does; see hopfuse policy.  [default: its own]")
+@case_option
+@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def diagnose(
+    directory: Path,
+    queries: Path,
+    vectors: Path | None,
+    encoder: str | None,
+    judgements: Path | None,
+    k: int,
+    pool: int,
+    damping: float,
+    stable: tuple[str, ...],
+    policy: Path | None,
+    case_sensitive: bool,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Say what decides whether the graph of INDEX helps with these questions.
+
+    Its components and names, the questions' seeds, how far their walks spread, and whether the dense
+    and the graph leg find the same and fail together; with --qrels also what pools of each size lose.
+    With --stability each question is paraphrased, and an entity of it called by another name of the
+    index; the recipe's first K passages are compared with those of the question as it was.
+    """
+    check_one_source(vectors, encoder)
+    _check_stability(stable, vectors, policy)
+    index = Index.open(directory)
+    model = encoder_for(index, encoder, vectors)
+    inputs = QueryInputs(index, vectors, model, count_queries(queries), case_sensitive=case_sensitive)
+    length = min(pool, index.num_passages)
+    if k > length:
+        raise InputError(f"--k is {k}, and the lists are {length} long; raise --pool, or lower --k")
+    rows = list(read_queries(queries))
+    if not rows:
+        raise InputError(f"{queries} has no questions")
+    qrels = None if judgements is None else _aligned(judgements, index, rows)
+    bound = [_bind(name, index, model, policy, threads, k) for name in dict.fromkeys(stable)]
+    options: dict[str, Any] = {"damping": damping, "threads": threads}
+    legs = search_legs(index, _batches(inputs, rows), length=length, encoder=model, **options)
+    found = diagnose_legs(index, legs, qrels, k=k, **options)
+    if bound:
+        made = rewritings(index, inputs, rows)
+        found["stability"] = [
+            row for one in bound for row in stability_rows(one.name, _search(one, inputs, k), made, k=k, qrels=qrels)
+        ]
+    if as_json:
+        click.echo(json_text(found))
+    else:
+        Console().print(*(table.to_rich() for table in section_tables(found)), sep="\n")
+
+
+def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict[str, Rewriting]:
+    """Return the questions paraphrased, and with an entity called by another name."""
+    texts = [text_of(row, "to be rewritten") for row in rows]
+    mentions = None
+    if any(row.entities is not None for row in rows):
+        found = inputs.entities(list(rows))
+        mentions = [[_name_of(one, index, row.id) for one in part] for part, row in zip(found, rows, strict=True)]
+    return {"paraphrases": paraphrase(texts, mentions), "other names": substitute_aliases(texts, index, mentions)}
+
+
+def _check_stability(stable: Sequence[str], vectors: Path | None, policy: Path | None) -> None:
+    if stable and vectors is not None:
+        raise InputError(
+            "--stability asks questions in other words, which --vectors has no vectors of; give --encoder instead"
+        )
+    if policy is not None and "policy-rag" not in stable:
+        raise InputError("--policy is given without --stability policy-rag, which reads it")
+
+
+def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: int | None, k: int) -> BoundRecipe:
+    own = {"policy": policy} if name == "policy-rag" else {}
+    bound = bind(index, {"recipe": name, "threads": threads, **own}, encoder=encoder)
+    bound.check(k)
+    return bound
+
+
+def _batches(inputs: QueryInputs, rows: Sequence[Query]) -> Iterator[tuple[Any, list[Sequence[str | int]]]]:
+    done = 0
+    for chunk in chunks(iter(rows), CHUNK):
+        yield inputs.vectors(chunk, done), inputs.entities(chunk)
+        done += len(chunk)
+
+
+def _search(bound: BoundRecipe, inputs: QueryInputs, k: int) -> Any:
+    """Return a search as :func:`rank_stability` takes it; entities that are not given are found in the texts."""
+
+    def search(questions: list[str], entities: list[Sequence[str]] | None) -> Hits:
+        given = [None if entities is None else list[str | int](entities[at]) for at in range(len(questions))]
+        queries = [Query("", text, row) for text, row in zip(questions, given, strict=True)]
+        return join_hits([hits(part) for part in chunks(iter(queries), CHUNK)])
+
+    def hits(part: list[Query]) -> Hits:
+        texts = [str(query.text) for query in part]
+        found: Hits = bound.search(texts, inputs.vectors(part, 0), inputs.entities(part), k).hits
+        return found
+
+    return search
+
+
+def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
+    """Return judgements by the index's passages, in the order of the questions; none where a question has none."""
+    names = PassageNames(index.passage_ids)
+    qrels = read_qrels(path, names)
+    strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
+    if strangers:
+        raise InputError(
+            f"{path} has gold passages that the index does not have: {len(strangers)}, one {strangers[0]!r}"
+        )
+    gold = dict(zip(qrels.ids, qrels.gold, strict=True))
+    if not any(gold.get(row.id) for row in rows):
+        raise InputError(f"{path} judges none of the {len(rows)} questions, such as {rows[0].id!r}")
+    return Qrels([row.id for row in rows], [gold.get(row.id, ()) for row in rows])
+
+
+def _name_of(entity: str | int, index: Index, query: str) -> str:
+    if isinstance(entity, str):
+        return entity
+    if not 0 <= entity < index.num_entities:
+        raise InputError(f"query {query!r} has the entity {entity}; the index has 0 .. {index.num_entities - 1}")
+    return index.entity_names[entity]

@@ -1,0 +1,1 @@
+"""The commands that judge runs: ``eval`` and ``sweep``."""

@@ -1,0 +1,73 @@
+"""Read the options of ``hopfuse sweep``: methods, and values of their options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...errors import InputError
+from ...evaluate.sweep import is_number
+from ..config_options import assigned, plain_value
+
+
+def option_grid(
+    simple: Mapping[str, str | None], pools: Sequence[str], further: Sequence[str], legs: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Values by option, those of options that are given several times one after another.
+
+    Parameters
+    ----------
+    simple : mapping of str to str or None
+        Values of the options that are called so.
+    pools, further : sequence of str
+        What ``--pool`` and ``--option`` are given.
+    legs : sequence of str
+        Names of the runs.
+
+    Examples
+    --------
+    >>> option_grid({"alpha": "0.3,0.7", "consensus": None}, ["3", "graph=5", "9"], ["p=2"], ["dense", "graph"])
+    {'alpha': [0.3, 0.7], 'pool': [3, 9], 'pool graph': [5], 'p': [2]}
+    """
+    grid: dict[str, list[Any]] = {}
+    given = [(name, values(written, name)) for name, written in simple.items() if written is not None]
+    named = [(name, values(written, f"option {name}")) for name, written in assigned(further, "rank_constant=10,60")]
+    for name, found in (*given, *_pools(pools, legs), *named):
+        grid.setdefault(name, []).extend(found)
+    alphas = grid.get("alpha", [])
+    if not all(is_number(value) and 0 <= value <= 1 for value in alphas):
+        raise InputError(f"--alpha is {','.join(map(str, alphas))!r}; it must be numbers from 0 to 1")
+    return grid
+
+
+def words(given: str, name: str) -> list[str]:
+    """Return what stands between the commas of an option.
+
+    Examples
+    --------
+    >>> words("rrf, linear", "method")
+    ['rrf', 'linear']
+    """
+    parts = [part.strip() for part in given.split(",")]
+    if not all(parts):
+        raise InputError(f"--{name} is {given!r}; give values with a comma between them")
+    return parts
+
+
+def _pools(given: Sequence[str], legs: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    for one in given:
+        name, equals, written = one.rpartition("=")
+        if equals and name not in legs:
+            raise InputError(f"--pool {one}: {name!r} is not a run; there are {', '.join(legs)}")
+        yield (f"pool {name}" if equals else "pool"), values(written, "pool")
+
+
+def values(given: str, name: str) -> list[Any]:
+    """Return numbers if they are written so, else words.
+
+    Examples
+    --------
+    >>> values("10, 0.5,auto", "pool")
+    [10, 0.5, 'auto']
+    """
+    return [plain_value(word) for word in words(given, name)]

@@ -1,0 +1,195 @@
+"""Judgements and runs as the options name them, and where the report goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, get_args
+
+import click
+import numpy as np
+
+from ... import __version__
+from ...errors import InputError
+from ...evaluate import (
+    PassageNames,
+    Qrels,
+    Run,
+    findable_answers,
+    parse_metric,
+    read_qrels,
+    read_run,
+    read_texts,
+    split_rows,
+)
+from ...fusion.calibration import CalibrationName
+from ..files import check_outputs
+from ..options import FILE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CALIBRATIONS = get_args(CalibrationName)
+
+
+def judging_options(command: F) -> F:
+    """Add the options of judgements, runs, and the report, as keyword arguments of the same names."""
+    for option in (
+        click.option("--overwrite", is_flag=True, help="Replace the files of --json and --html where they exist."),
+        click.option("--html", "html_out", type=FILE, help="Write a page here too: plots, queries won and lost."),
+        click.option("--json", "json_out", type=FILE, help="Write the numbers here too, with every query's values."),
+        click.option(
+            "--show",
+            type=click.IntRange(min=0),
+            default=3,
+            show_default=True,
+            help="Queries won and lost under the first metric that are printed; --json and --html have all.",
+        ),
+        click.option(
+            "--scores",
+            type=click.Choice(CALIBRATIONS),
+            default="pit",
+            show_default=True,
+            help="Scores are shown as they are and after this calibration.",
+        ),
+        click.option(
+            "--passages",
+            type=FILE,
+            help="Passages with id and title, .jsonl: titles for the report; and with text, for answer_supported@k.",
+        ),
+        click.option("--beir-split", default="test", show_default=True, help="Which table of a BEIR folder."),
+        click.option(
+            "--run",
+            "named",
+            metavar="NAME=FILE",
+            multiple=True,
+            required=True,
+            help="A run: .jsonl, .json or .parquet as score writes it, else a TREC run. May be given several times.",
+        ),
+        click.option(
+            "--qrels",
+            "judgements",
+            type=click.Path(path_type=Path),
+            required=True,
+            help="Judgements: .jsonl with id and gold, TREC qrels, a BEIR table or a BEIR folder.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+class EvaluationInputs(NamedTuple):
+    """Judgements, runs in their order, and the files that the runs are from."""
+
+    qrels: Qrels
+    runs: dict[str, Run]
+    names: PassageNames
+    files: dict[str, Path]
+
+
+def read_inputs(judgements: Path, named: Sequence[str], passages: Path | None, beir_split: str) -> EvaluationInputs:
+    """Read judgements and runs, as the options name them."""
+    files = _named_files(named)
+    names = PassageNames()
+    if passages is not None:
+        names.read_titles(passages)
+    qrels = read_qrels(judgements, names, split=beir_split)
+    return EvaluationInputs(
+        qrels, {name: read_run(path, qrels.ids, names) for name, path in files.items()}, names, files
+    )
+
+
+def with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path | None) -> EvaluationInputs:
+    """Return the runs with the texts of what they found, if a metric reads them."""
+    if passages is None or not any(parse_metric(name).reads_texts for name in metrics):
+        return inputs
+    texts = read_texts(passages, inputs.names)
+    for name, run in inputs.runs.items():
+        unread = np.setdiff1d(run.hits.ids[run.hits.ids >= 0], np.fromiter(texts, np.int64))
+        if unread.size:
+            one = inputs.names.name(int(unread[0]))
+            raise InputError(
+                f"{passages} lacks {unread.size:,} passages that {name} found, one {one!r}; give the file of them all"
+            )
+    return inputs._replace(runs={name: replace(run, texts=texts) for name, run in inputs.runs.items()})
+
+
+def with_baseline(inputs: EvaluationInputs, metrics: Sequence[str], baseline: str) -> EvaluationInputs:
+    """Return the runs with the hits of one of them as baseline, if a metric reads one."""
+    if not any(parse_metric(name).reads_baseline for name in metrics):
+        return inputs
+    hits = inputs.runs[baseline].hits
+    return inputs._replace(runs={name: replace(run, baseline=hits) for name, run in inputs.runs.items()})
+
+
+def part(inputs: EvaluationInputs, split: str) -> EvaluationInputs:
+    """Return the queries of one split."""
+    rows = split_rows(inputs.qrels, split)
+    runs = {name: run.take(rows) for name, run in inputs.runs.items()}
+    return inputs._replace(qrels=inputs.qrels.take(rows), runs=runs)
+
+
+def notes(inputs: EvaluationInputs, split: str) -> list[str]:
+    """Return in words what the numbers are of, and what they leave out."""
+    total, kept = len(inputs.qrels), part(inputs, split).qrels
+    half = "" if split == "all" else f", the {split} half (by MD5 of the id) of {total:,}"
+    said = [f"{len(kept):,} queries{half}"]
+    without = sum(not gold for gold in kept.gold)
+    if without:
+        said.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
+    if any(run.texts is not None for run in inputs.runs.values()):
+        mute = sum(not answers for answers in findable_answers(kept))
+        said.append(
+            f"{mute:,} have no answer that a passage could hold (none, yes or no); answer_supported leaves them out"
+        )
+    for name, run in inputs.runs.items():
+        if run.num_missing:
+            said.append(f"{name} lacks {run.num_missing:,} of {total:,} queries; its lists for them are empty")
+        if run.num_unjudged:
+            said.append(f"{name} has {run.num_unjudged:,} queries without judgements; they are left out")
+    return said
+
+
+def origin(inputs: EvaluationInputs, judgements: Path) -> dict[str, Any]:
+    """Return where the numbers of a JSON report are from."""
+    files = {
+        name: {"file": str(path), "missing": inputs.runs[name].num_missing, "unjudged": inputs.runs[name].num_unjudged}
+        for name, path in inputs.files.items()
+    }
+    return {"hopfuse": __version__, "qrels": str(judgements), "files": files}
+
+
+def qrels_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
+    """Return the files that ``--qrels`` reads, by option: one, or those of a BEIR folder."""
+    if not judgements.is_dir():
+        return {"--qrels": judgements}
+    parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{beir_split}.tsv")
+    return {f"--qrels ({part})": judgements / part for part in parts}
+
+
+def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Refuse, before any work, where ``--json`` and ``--html`` cannot or must not be written.
+
+    Parameters
+    ----------
+    judgements, named
+        What ``--qrels`` and ``--run`` give.
+    options : mapping
+        json_out, html_out, overwrite, passages and beir_split.
+    """
+    runs = {f"--run {name}": path for name, path in _named_files(named).items()}
+    inputs = {**runs, "--passages": options["passages"], **qrels_files(judgements, options["beir_split"])}
+    outputs = {"--json": options["json_out"], "--html": options["html_out"]}
+    check_outputs(outputs, inputs, overwrite=options["overwrite"])
+
+
+def _named_files(named: Sequence[str]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for one in named:
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise InputError(f"--run is {one!r}; give a name and a file, for instance --run dense=dense.jsonl")
+        if name in files:
+            raise InputError(f"--run {name} is given twice; names are distinct")
+        files[name] = Path(path)
+    return files

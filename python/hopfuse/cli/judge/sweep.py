@@ -1,0 +1,195 @@
+"""``hopfuse sweep``: which way to fuse several runs, chosen on one half of the queries and judged on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from ... import fusion
+from ...errors import InputError
+from ...evaluate import (
+    FusedLegs,
+    Metric,
+    Run,
+    Sweep,
+    differing_queries,
+    evaluate,
+    fusion_trials,
+    option_curves,
+    parse_metric,
+    score_distributions,
+    split_rows,
+    sweep,
+    traces,
+)
+from ...evaluate.sweep import Options, options_text
+from ...fusion.calibration import CalibrationName
+from ...report import evaluation_page, evaluation_tables, printable, query_tables, score_table, sweep_tables
+from ..files import strict_json, write_all
+from .grid import option_grid, words
+from .inputs import (
+    EvaluationInputs,
+    check_report,
+    judging_options,
+    notes,
+    origin,
+    part,
+    read_inputs,
+    with_baseline,
+    with_texts,
+)
+
+METHODS = ("boltzmann", "linear", "rrf")
+
+
+@click.command("sweep")
+@judging_options
+@click.option("--metric", default="recall@5", show_default=True, help="What to choose by; see hopfuse eval.")
+@click.option("--also", metavar="METRIC", multiple=True, help="Another metric for the test half. Several times.")
+@click.option("--baseline", metavar="NAME", help="The run that all are compared with.  [default: the first]")
+@click.option(
+    "--method",
+    "methods",
+    metavar="NAME,...",
+    default=",".join(METHODS),
+    show_default=True,
+    help=f"Of {', '.join(fusion.METHODS)}.",
+)
+@click.option(
+    "--alpha",
+    metavar="A,...",
+    help="Weights of the first run, in 0 .. 1; the others share the rest.  [default: the method's]",
+)
+@click.option(
+    "--pool",
+    "pools",
+    metavar="[NAME=]K,...",
+    multiple=True,
+    help="How many hits of each run, or of one of them, are taken.  [default: all]",
+)
+@click.option("--temperature", metavar="T,...", help="Numbers, or auto, of methods that have one.")
+@click.option("--consensus", metavar="C,...", help="Bonuses for being in two runs.")
+@click.option("--calibration", metavar="NAME,...", help="Of methods that read scores.")
+@click.option(
+    "--option", "further", metavar="NAME=V,...", multiple=True, help="A method's own option, e.g. rank_constant=10,60."
+)
+@click.option("--k", type=click.IntRange(min=1), default=100, show_default=True, help="Fused hits for each query.")
+def sweep_runs(
+    judgements: Path,
+    named: tuple[str, ...],
+    metric: str,
+    also: tuple[str, ...],
+    baseline: str | None,
+    methods: str,
+    alpha: str | None,
+    pools: tuple[str, ...],
+    temperature: str | None,
+    consensus: str | None,
+    calibration: str | None,
+    further: tuple[str, ...],
+    k: int,
+    beir_split: str,
+    passages: Path | None,
+    scores: CalibrationName,
+    show: int,
+    json_out: Path | None,
+    html_out: Path | None,
+    overwrite: bool,
+) -> None:
+    """Find the best way to fuse runs, and say how good it is on queries that it was not chosen on.
+
+    Every run alone and every method with every combination of the options given is tried on the tune
+    half of the queries. The best one and the baseline are run once on the test half.
+    """
+    outputs = {"json_out": json_out, "html_out": html_out, "overwrite": overwrite}
+    check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
+    metrics = list(dict.fromkeys((metric, *also)))
+    judges = [parse_metric(name) for name in metrics]
+    whole = with_texts(read_inputs(judgements, named, passages, beir_split), metrics, passages)
+    base = baseline or next(iter(whole.runs))
+    if base not in whole.runs:
+        raise InputError(f"--baseline is {base!r}; it must be one of the runs: {', '.join(whole.runs)}")
+    whole = with_baseline(whole, metrics, base)
+    simple = {"alpha": alpha, "temperature": temperature, "consensus": consensus, "calibration": calibration}
+    grid = option_grid(simple, pools, further, list(whole.runs))
+    fused = FusedLegs(whole.runs, k=k)
+    tried = words(methods, "method")
+    trials = fusion_trials(tried, grid, list(whole.runs))
+    _check_metrics(fused, whole, trials, judges)
+    found = sweep(fused, whole.qrels, trials, baseline={"leg": base}, metric=metric)
+    inputs = part(whole, "test")
+    runs = _finalists(found, base, whole.runs)
+    legs = {name: run for name, run in inputs.runs.items() if name not in runs}
+    evaluation = evaluate(inputs.qrels, runs, metrics, baseline=base)
+    everyone = {**runs, **legs}
+    traced = traces(differing_queries(evaluation), inputs.qrels, everyone, inputs.names)
+    distributions = score_distributions(inputs.qrels, everyone, scores)
+    first, *others = notes(whole, "test")
+    said = [f"chosen on the tune half; all but the sweep is of the test half: {first}", *others]
+    without = [method for method in dict.fromkeys(tried) if not any(trial.get("method") == method for trial in trials)]
+    if without:
+        said.append(f"{', '.join(without)} can use none of the calibrations given; not tried")
+    console = Console()
+    console.print(printable("\n".join([str(found), *said])), highlight=False, soft_wrap=True, markup=False)
+    shown = (*sweep_tables(found), *evaluation_tables(evaluation), score_table(distributions))
+    for table in (*shown, *query_tables(evaluation, traced, show)):
+        console.print("", table.to_rich(), sep="\n")
+    texts = {}
+    if json_out is not None:
+        curves = {option: [curve.to_dict() for curve in row] for option, row in option_curves(found).items()}
+        record = {
+            **origin(whole, judgements),
+            "sweep": {"selected_on": "tune", "judged_on": "test", **found.to_dict(), "curves": curves},
+            "test": evaluation.to_dict(per_query=True),
+            "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
+            "traces": traced,
+        }
+        texts[json_out] = strict_json(record)
+    if html_out is not None:
+        title = f"hopfuse sweep: {judgements.name}"
+        texts[html_out] = evaluation_page(
+            evaluation,
+            inputs.qrels,
+            runs,
+            inputs.names,
+            title=title,
+            notes=said,
+            legs=legs,
+            distributions=distributions,
+            traced=traced,
+            sweep=found,
+        )
+    write_all(texts)
+
+
+def _check_metrics(
+    fused: FusedLegs, inputs: EvaluationInputs, trials: Sequence[Options], judges: Sequence[Metric]
+) -> None:
+    """Refuse, by one query of the tune half, what a trial that is selected could not be judged by on the test half."""
+    tune = split_rows(inputs.qrels, "tune")
+    row = next((row for row in tune.tolist() if inputs.qrels.answers[row]), int(tune[0]))
+    one = inputs.qrels.take([row])
+    for trial in trials:
+        for judge in judges:
+            try:
+                judge.per_query(fused(trial, np.array([row])), one)
+            except InputError as error:
+                raise InputError(f"options {options_text(trial)}, {judge.name}: {error}") from error
+
+
+def _finalists(found: Sweep, baseline: str, legs: Mapping[str, Run]) -> dict[str, Run]:
+    """The baseline's run on the test half, under its name, and the selected one's."""
+    names = [baseline, *(_name(trial.options, legs) for trial in found.test[1:])]
+    return {name: run if isinstance(run, Run) else Run(run) for name, run in zip(names, found.test_runs, strict=True)}
+
+
+def _name(options: Options, legs: Mapping[str, Run]) -> str:
+    """A leg's own name; for what is fused, one that no leg has."""
+    if "leg" in options:
+        return str(options["leg"])
+    free = ("selected", "selected by the sweep", *(f"selected by the sweep, {n}" for n in range(2, len(legs) + 2)))
+    return next(name for name in free if name not in legs)

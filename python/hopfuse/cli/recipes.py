@@ -1,0 +1,414 @@
+"""``--recipe`` and its options: the recipe that a command runs, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from inspect import signature
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+from click.core import ParameterSource
+from numpy.typing import NDArray
+
+from .. import Index
+from ..encoders import Encoder
+from ..errors import InputError, MissingExtraError
+from ..lexical import BM25, FTS5
+from ..llm import ChatEndpoint
+from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
+from .config_options import differing, option_files, read_config
+from .options import ENDPOINT_OPTIONS, FILE, endpoint_options, make_endpoint
+from .run.policy import read_policy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Fields of configs that have options of their own; the others are given by --option.
+COMMON = (
+    "alpha",
+    "dense_k",
+    "graph_k",
+    "damping",
+    "consensus",
+    "passage_seeds",
+    "lexical_weight",
+    "lexical_k",
+)
+LEGS = ("auto", "bm25", "fts5", "none")
+#: Parts of an index, and the options of ``hopfuse build`` that make them.
+PARTS = {
+    "corpus": ("vectors", "no vectors (--encoder or --vectors)"),
+    "graph": ("graph", "no graph (--edges, --from or --reader)"),
+    "facts": ("facts", "no facts (--facts, --from or --reader)"),
+    "entity_corpus": ("entities", "no vectors of entities (--encoder or --entity-vectors)"),
+}
+
+
+# ---- Options ---------------------------------------------------------------------------------------------------------
+
+
+def recipe_options(command: F) -> F:
+    """Add the options of recipes; :func:`bind` takes them.
+
+    Those of numbers that recipes share are made from the fields of their configs.
+    """
+    options = (
+        click.option(
+            "--recipe",
+            type=click.Choice(tuple(RECIPES)),
+            help="How passages are ranked.  [default: what the index can run: phase-graph, else hybrid-rrf]",
+        ),
+        click.option("--policy", type=FILE, help="What policy-rag does; see hopfuse policy.  [default: its own]"),
+        *(_field_option(name) for name in COMMON),
+        click.option(
+            "--option",
+            "settings",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="A field of the recipe's config: mode=graph of triple-hybrid, weights=1,1,0.5 of hybrid-rrf, "
+            "method=rrf with method.rank_constant=10 or edge_weights.synonym=0 of phase-graph, walk.damping=0.7 of "
+            "policy-rag. May be given several times; a wrong name is refused with those that there are.",
+        ),
+        click.option(
+            "--lexical",
+            is_flag=False,
+            flag_value="auto",
+            type=click.Choice(LEGS),
+            help="A list by words: bm25 (the index's own, else counted at the start), fts5 (SQLite's), auto (bm25 if "
+            "bm25s is installed) or none.  [default: auto for hybrid-rrf, none for phase-graph]",
+        ),
+        click.option(
+            "--allow", metavar="IDS|FILE", help="Only these passages: ids with commas, or a file of an id a line."
+        ),
+        click.option(
+            "--allow-scope",
+            type=click.Choice(("isolated", "results")),
+            help="With --allow: answer as an index of these passages alone, or restrict the results.  [default: "
+            "isolated]",
+        ),
+        click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _field_option(name: str) -> Callable[[F], F]:
+    """Return an option made from the field that recipes' configs have under a name."""
+    found = {recipe: _field(recipe, name) for recipe in RECIPES}
+    owners = {recipe: field for recipe, field in found.items() if field is not None}
+    first = next(iter(owners.values()))
+    help = f"{first.metadata['doc']}  [{', '.join(owners)}]"
+    return click.option(f"--{name.replace('_', '-')}", type=first.metadata["type"], help=help)
+
+
+def _field(recipe: str, name: str) -> Any:
+    return next((field for field in fields(RECIPES[recipe].Config) if field.name == name), None)
+
+
+# ---- A recipe over an index ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRecipe:
+    """A recipe over an index with everything that a command gives each of its searches."""
+
+    name: str
+    recipe: Recipe
+    ids: Sequence[Any]
+    allow: NDArray[np.bool_] | None = None
+    allow_scope: AllowScope = "isolated"
+
+    @property
+    def purpose(self) -> str:
+        """Return what the text of a question is for, in words; nothing, where it is not needed."""
+        if not self.recipe.needs.texts:
+            return ""
+        leg = getattr(self.recipe, "lexical", None)
+        return f"for {self.name}" if leg is None else f"for {type(leg).__name__}'s list"
+
+    def search(self, texts: list[str] | None, vectors: Any, entities: Any, k: int, *, trace: bool = False) -> Any:
+        """Return the recipe's own result."""
+        options: dict[str, Any] = {"allow": self.allow, "allow_scope": self.allow_scope, "trace": trace}
+        return self.recipe.search(texts, vectors=vectors, entities=entities, k=k, **options)
+
+    def check(self, k: int) -> None:
+        """Search for no question, so that what every search would refuse is refused before any work."""
+        index, needs = self.recipe.index, self.recipe.needs
+        corpus = index.entity_corpus if self.name == "triple-hybrid" else index.corpus
+        vectors = np.zeros((0, corpus.dim), np.float32) if needs.vectors and corpus is not None else None
+        self.search([] if needs.texts else None, vectors, [] if needs.entities else None, k)
+
+
+def default_recipe(index: Index) -> str:
+    """Return the name of the recipe that an index is searched by, if none is asked for."""
+    runs = not RECIPES["phase-graph"].missing(index)
+    return "phase-graph" if runs else "hybrid-rrf"
+
+
+def bind(
+    index: Index,
+    options: Mapping[str, Any],
+    *,
+    encoder: Encoder | None = None,
+    llm: Any = None,
+) -> BoundRecipe:
+    """Return the recipe that a command's options name.
+
+    Parameters
+    ----------
+    index : Index
+    options : mapping
+        Of :func:`recipe_options`; what is absent has its default.
+    encoder : Encoder, optional
+    llm : optional
+        PolicyRAG's language model.
+
+    Raises
+    ------
+    InputError
+        An option that the recipe does not have; an index that it cannot run on.
+    """
+    name = options.get("recipe") or default_recipe(index)
+    kind: Any = RECIPES[name]
+    config = config_of(name, options)
+    check_index(name, index, config)
+    given: dict[str, Any] = {"encoder": encoder, "threads": options.get("threads")}
+    lexical = options.get("lexical")
+    if "lexical" in signature(kind).parameters:
+        given["lexical"] = lexical_leg(name, index, config, lexical)
+        for field in ("lexical_k", "lexical_weight"):
+            if given["lexical"] is None and options.get(field) is not None:
+                raise InputError(f"--{field.replace('_', '-')} is given without --lexical; add it")
+    elif lexical is not None:
+        raise InputError(f"--lexical is given, and {name} reads no words; leave it out")
+    if kind is PolicyRAG:
+        given |= {"llm": llm, "fact_vectors": fact_vectors(index, config, encoder)}
+        if llm is None and config.switches.gate and config.facts.gate == "llm":
+            raise InputError(
+                'the policy has facts.gate = "llm", which needs a language model; set it to "rules", or use hopfuse '
+                "score, search or trace with --model"
+            )
+    recipe = kind(index, config, **given)
+    allow = None if options.get("allow") is None else read_allow(options["allow"], index)
+    if allow is None and options.get("allow_scope") is not None:
+        raise InputError("--allow-scope is given without --allow, which it is about")
+    ids = index.entity_names if name == "triple-hybrid" else index.passage_ids
+    return BoundRecipe(name, recipe, ids, allow, options.get("allow_scope") or "isolated")
+
+
+def config_of(name: str, options: Mapping[str, Any]) -> Any:
+    """Return the config of a recipe with the fields that a command's options give."""
+    kind: Any = RECIPES[name].Config
+    if kind is Policy:
+        config = read_policy(options.get("policy"))
+    elif options.get("policy") is not None:
+        raise InputError(f"--policy is given, and {name} does not read it; policy-rag does: leave it out")
+    else:
+        config = kind()
+    given = [(field, options.get(field)) for field in COMMON if options.get(field) is not None]
+    for field, _ in given:
+        if _field(name, field) is None:
+            owners = [recipe for recipe in RECIPES if _field(recipe, field) is not None]
+            does = f"{', '.join(owners)} {'does' if len(owners) == 1 else 'do'}"
+            raise InputError(f"--{field.replace('_', '-')} is given, and {name} does not read it; {does}: leave it out")
+    settings = [*options.get("settings", ()), *(f"{field}={value}" for field, value in given)]
+    try:
+        return read_config(config, settings, name)
+    except InputError as error:
+        field, text = str(error).split(" ", 1)
+        shown = f"--{field.replace('_', '-')}" if field in dict(given) else field
+        raise InputError(f"{shown} {text}") from None
+
+
+def identity_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what tells two runs of a recipe apart: fields that differ from the defaults, and the filter."""
+    kind: Any = RECIPES[name].Config
+    kept = {key: options.get(key) for key in ("lexical", "allow", "allow_scope")}
+    return {"recipe": name, **kept, "config": differing(config_of(name, options), kind())}
+
+
+def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
+    """Return the files that the options of a recipe name, by option."""
+    allow = options.get("allow")
+    files: dict[str, Path | None] = {"--policy": options.get("policy")}
+    if allow is not None and Path(allow).is_file():
+        files["--allow"] = Path(allow)
+    for name in RECIPES if options.get("recipe") is None else (options["recipe"],):
+        files |= option_files(options.get("settings", ()), RECIPES[name].Config)
+    return files
+
+
+def check_index(name: str, index: Index, config: Any = None) -> None:
+    """Refuse an index that a recipe cannot run on, in the words of the command line."""
+    kind: Any = RECIPES[name]
+    lacks = kind.missing(index, config).replace("vectors of its entities", "entities")
+    if lacks:
+        absent = [words for part, (noun, words) in PARTS.items() if noun in lacks and getattr(index, part) is None]
+        fix = "--recipe hybrid-rrf runs on it" if name != "hybrid-rrf" else "give --lexical"
+        raise InputError(
+            f"{name} cannot run on this index, which has {' and '.join(absent)}; build it with them, or: {fix}"
+        )
+
+
+def fact_vectors(index: Index, policy: Policy, encoder: Encoder | None) -> Any:
+    """Return an encoder's vectors of all facts, for PolicyRAG."""
+    if encoder is not None and index.facts is not None:
+        return encoder.encode_passages(index.facts.texts(index.entity_names))
+    if policy.facts.scope == "all":
+        raise InputError('the policy has facts.scope = "all": give --encoder, and an index with facts')
+    return None
+
+
+# ---- Words -----------------------------------------------------------------------------------------------------------
+
+
+def lexical_leg(name: str, index: Index, config: Any, kind: str | None) -> BM25 | FTS5 | None:
+    """Return the leg of ``--lexical``: over the entities' names for triple-hybrid, else over the passages."""
+    if name == "triple-hybrid":
+        if config.mode == "lexical":
+            return leg_of(list(index.entity_names), kind or "auto")
+        if kind not in (None, "none"):
+            raise InputError("--lexical is given, and triple-hybrid reads words with --option mode=lexical alone")
+        return None
+    kind = kind or ("auto" if name == "hybrid-rrf" else "none")
+    return None if kind == "none" else words_of(index, kind)
+
+
+def words_of(index: Index, kind: str | None = None) -> BM25 | FTS5:
+    """Return the lexical leg over an index's passages.
+
+    Parameters
+    ----------
+    index : Index
+    kind : {"auto", "bm25", "fts5"}, optional
+        By default the index's own BM25; without one, BM25 of titles and texts, or SQLite's if BM25's packages are not
+        installed.
+
+    Raises
+    ------
+    MissingExtraError
+        BM25 is asked for, by name or by the index, and its packages are not installed.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> words_of(hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}]), "fts5")
+    FTS5(passages=2)
+    """
+    if index.lexical is not None and kind != "fts5":
+        return BM25(index.lexical)
+    return leg_of(index.texts_to_index(), kind)
+
+
+def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
+    """Return a lexical leg over texts."""
+    if kind != "fts5":
+        try:
+            return BM25.build(texts)
+        except MissingExtraError:
+            if kind == "bm25":
+                raise
+    return FTS5.build(texts)
+
+
+# ---- Filters ---------------------------------------------------------------------------------------------------------
+
+
+def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
+    """Return which passages ``--allow`` names, a mask of shape (P,)."""
+    path = Path(given)
+    try:
+        ids = path.read_text(encoding="utf-8").splitlines() if path.is_file() else given.split(",")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--allow: {path} cannot be read as UTF-8 text: {error}") from None
+    wanted = {id.strip() for id in ids} - {""}
+    known = [str(id) for id in index.passage_ids]
+    strangers = sorted(wanted.difference(known))
+    if strangers:
+        raise InputError(
+            f"--allow names {len(strangers)} passages that the index does not have, {strangers[0]!r} among them; give "
+            "ids with commas between them, or a file with an id on each line"
+        )
+    return np.array([id in wanted for id in known], bool)
+
+
+# ---- Where questions' vectors come from, and which options a recipe reads --------------------------------------------
+
+
+def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
+    """Refuse vectors or an encoder that the recipe does not read, and neither where it reads vectors.
+
+    Parameters
+    ----------
+    bound : BoundRecipe
+    vectors : Path, optional
+        What ``--vectors`` names.
+    encoder : optional
+        What ``--encoder`` names.
+    """
+    needs, index = bound.recipe.needs, bound.recipe.index
+    encodes_names = needs.entities and index.entity_corpus is not None
+    encodes_facts = isinstance(bound.recipe, PolicyRAG) and index.facts is not None
+    if not needs.vectors:
+        if vectors is not None:
+            raise InputError(f"--vectors is given, and {bound.name} reads no vectors of questions here; leave it out")
+        if encoder is not None and not (encodes_names or encodes_facts):
+            raise InputError(f"--encoder is given, and {bound.name} reads no vectors here; leave it out")
+    elif vectors is None and encoder is None:
+        raise InputError(
+            f"{bound.name} reads a vector of each question: give --encoder, the one that the index was built with, or "
+            "--vectors"
+        )
+    elif vectors is not None and encoder is not None and not (encodes_names or encodes_facts):
+        raise InputError(
+            "--vectors and --encoder are both given, and there is nothing else to encode; give one of them"
+        )
+
+
+def check_names(bound: BoundRecipe) -> None:
+    """Refuse options about names in questions, if the recipe reads none."""
+    context = click.get_current_context()
+    for option in ("entities", "case_sensitive"):
+        given = option in context.params and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+        if given and not bound.recipe.needs.entities:
+            shown = next(p.opts[0] for p in context.command.params if p.name == option)
+            raise InputError(f"{shown} is given, and {bound.name} reads no names here; leave it out")
+
+
+# ---- A language model ------------------------------------------------------------------------------------------------
+
+
+def answering_options(command: F) -> F:
+    """Add ``--answers`` and the model's options; :func:`language_model` reads them."""
+    command = endpoint_options("so that nothing is asked twice")(command)
+    return click.option(
+        "--answers", is_flag=True, help="Have --model answer from policy-rag's first hits alone; see [answers] there."
+    )(command)
+
+
+def language_model(recipe: str | None, policy: Path | None, options: Mapping[str, Any]) -> ChatEndpoint | None:
+    """Return the model that policy-rag is given; refuse one that is needed and not named, or named and not needed."""
+    answers, model = options["answers"], options["model"]
+    if recipe != "policy-rag":
+        for name in ("answers", "model", *ENDPOINT_OPTIONS):
+            if options[name] not in (None, False):
+                chosen = recipe or "the default recipe"
+                raise InputError(f"--{name} is given, and {chosen} does not read it; policy-rag does: leave it out")
+        return None
+    rules = read_policy(policy)
+    gated = rules.switches.gate and rules.facts.gate == "llm"
+    if model is not None:
+        if not (gated or answers):
+            raise InputError('nothing would be asked of --model: add --answers, or a --policy with facts.gate = "llm"')
+        return make_endpoint(options)
+    for name in ENDPOINT_OPTIONS:
+        if options[name] is not None:
+            raise InputError(f"--{name} is given without --model, the name of a language model there; add it")
+    if answers:
+        raise InputError("--answers needs --model, the name of a language model, and --endpoint where it answers")
+    if gated:
+        raise InputError('the policy has facts.gate = "llm": give --model and --endpoint, or set it to "rules"')
+    return None

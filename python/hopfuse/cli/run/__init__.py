@@ -1,0 +1,1 @@
+"""``score``, ``search``, ``trace`` and ``policy``: questions, asked of an index."""

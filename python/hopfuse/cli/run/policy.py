@@ -1,0 +1,74 @@
+"""``hopfuse policy``: the file that says what PolicyRAG does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...errors import InputError
+from ...recipes import Policy
+from ..files import check_outputs, write_all
+from ..options import FILE
+
+
+@click.command()
+@click.option("--out", type=FILE, help="Write the default policy here instead of printing it.")
+@click.option("--check", "checked", type=FILE, help="Validate this file, and print what differs from the defaults.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --out where it exists.")
+def policy(out: Path | None, checked: Path | None, overwrite: bool) -> None:
+    """Print the default policy of PolicyRAG as TOML, each key below what it means; or check an edited one.
+
+    Of an edited file, only what differs needs to stay.
+    """
+    if overwrite and out is None:
+        raise InputError("--overwrite is given without --out; there is no file to replace")
+    if checked is None:
+        check_outputs({"--out": out}, {}, overwrite=overwrite)
+        text = Policy().to_toml()
+        if out is None:
+            click.echo(text, nl=False)
+        else:
+            write_all({out: text})
+        return
+    if out is not None:
+        raise InputError("--out and --check are both given; the one writes the defaults, the other reads a file")
+    rows = list(differences(read_policy(checked)))
+    for name, value, default in rows:
+        click.echo(f"{name} = {value!r}, by default {default!r}")
+    click.echo(f"{checked} is a policy; {len(rows)} of its values differ from the defaults.")
+
+
+def read_policy(path: Path | None) -> Policy:
+    """Return the policy of a file, by default policy-rag's own; errors name the file."""
+    if path is None:
+        return Policy()
+    try:
+        return Policy.from_toml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as UTF-8 text: {error}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def differences(given: Policy) -> Iterator[tuple[str, Any, Any]]:
+    """Yield key, value and default of whatever is not as :class:`Policy` has it.
+
+    Examples
+    --------
+    >>> list(differences(Policy.from_toml("version = 1\\n[walk]\\ndamping = 0.75\\n[families]\\nkinship = 2.0")))
+    [('walk.damping', 0.75, 0.5), ('families.kinship', 2.0, 1.0)]
+    """
+    plain = Policy()
+    for part in fields(Policy):
+        section, default = getattr(given, part.name), getattr(plain, part.name)
+        if part.name == "families":
+            yield from ((f"families.{name}", weight, 1.0) for name, weight in section.items() if weight != 1.0)
+            continue
+        for key in fields(section):
+            value, usual = getattr(section, key.name), getattr(default, key.name)
+            if value != usual:
+                yield f"{part.name}.{key.name}", value, usual

@@ -1,0 +1,120 @@
+"""``hopfuse search``: the passages that answer one question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from ... import Index
+from ...errors import InputError
+from ...io.npy import read_npy
+from ...recipes import Hit
+from ...report import printable
+from ..console import json_text
+from ..options import FILE, case_option, encoder_for, encoder_option, index_argument, k_option
+from ..recipes import (
+    BoundRecipe,
+    answering_options,
+    bind,
+    check_given,
+    check_names,
+    language_model,
+    recipe_options,
+)
+from .queries import NameFinder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Answer(NamedTuple):
+    """The recipe that was asked, its result for one question, and a language model's answer if there is one."""
+
+    bound: BoundRecipe
+    found: Any
+    answer: str | None
+
+
+def question_options(command: F) -> F:
+    """Add the index, the question, and the options of a recipe that is asked one question."""
+    for add in (
+        answering_options,
+        case_option,
+        recipe_options,
+        k_option,
+        click.option("--row", type=click.IntRange(min=0), help="Which row of --vectors; by default 0."),
+        click.option("--vectors", type=FILE, help="The question's vector, or rows of vectors: .npy."),
+        encoder_option,
+        click.option("--entity", "entities", multiple=True, help="A name in it; by default those that are found."),
+        click.argument("question"),
+        index_argument,
+    ):
+        command = add(command)
+    return command
+
+
+@click.command()
+@question_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def search(as_json: bool, **options: Any) -> None:
+    """Print the passages that answer QUESTION, with rank, score, id, title and text.
+
+    The question is encoded by the encoder that the index was built with, if that is known and --encoder names no other.
+    """
+    question = options["question"]
+    _, found, answer = ask(options)
+    hits: list[Hit] = found[0]
+    if as_json:
+        rows = [{"rank": rank, **_fields(hit)} for rank, hit in enumerate(hits, 1)]
+        click.echo(json_text({"question": question, "hits": rows} | ({} if answer is None else {"answer": answer})))
+        return
+    console = Console()
+    for rank, hit in enumerate(hits, 1):
+        line = Text.assemble(f"{rank}. {hit.score:.4f}  ", (printable(str(hit.id)), "cyan"), "  ")
+        console.print(line.append(printable(hit.title), "bold"), soft_wrap=True, highlight=False)
+        if hit.text:
+            console.print(Padding(Text(printable(hit.text)), (0, 0, 0, 3), expand=False), highlight=False)
+    if not hits:
+        console.print("Nothing was found.")
+    if answer is not None:
+        console.print(Text(f"Answer: {printable(answer)}"), soft_wrap=True, highlight=False)
+
+
+def _fields(hit: Hit) -> dict[str, Any]:
+    return {name: getattr(hit, name) for name in ("id", "row", "score", "title", "text")}
+
+
+def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
+    """Ask a recipe the question of :func:`question_options`."""
+    question, vectors, row = options["question"], options["vectors"], options["row"]
+    if row is not None and vectors is None:
+        raise InputError(f"--row is {row}, and there is no --vectors; give the file of rows, or leave it out")
+    llm = language_model(options["recipe"], options["policy"], options)
+    index = Index.open(options["directory"])
+    encoder = encoder_for(index, options["encoder"], vectors)
+    bound = bind(index, options, encoder=encoder, llm=llm)
+    check_given(bound, vectors, options["encoder"] if encoder is None else encoder)
+    check_names(bound)
+    given = None if vectors is None else read_row(vectors, row or 0)
+    entities = None
+    if bound.recipe.needs.entities:
+        finder = NameFinder(index, case_sensitive=options["case_sensitive"])
+        entities = [list(options["entities"]) or finder.find([question])[0]]
+    found = bound.search([question], given, entities, options["k"], trace=trace)
+    answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]
+    return Answer(bound, found, answer)
+
+
+def read_row(path: Path, row: int) -> NDArray[Any]:
+    """Return one row of the vectors in a file, (1, d)."""
+    rows = np.atleast_2d(read_npy(path, "--vectors"))
+    if row >= len(rows):
+        raise InputError(f"--row is {row}; {path} has the rows 0 .. {len(rows) - 1}")
+    return np.asarray(rows[row : row + 1])

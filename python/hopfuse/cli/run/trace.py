@@ -1,0 +1,51 @@
+"""``hopfuse trace``: what one question finds, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from ...errors import InputError
+from ...report import policy_page, printable
+from ..console import json_text
+from ..files import check_outputs, write_all
+from ..options import FILE
+from ..recipes import read_files
+from .search import ask, question_options
+from .trees import tree_of
+
+
+@click.command()
+@question_options
+@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines of each list.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole trace as JSON.")
+@click.option("--out", type=FILE, help="Write it to a .json, or as a page to an .html (of policy-rag).")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
+def trace(show: int, as_json: bool, out: Path | None, overwrite: bool, **options: Any) -> None:
+    """Show what QUESTION finds, and why."""
+    if out is not None:
+        _check_out(out, options, overwrite=overwrite)
+    bound, found, answer = ask(options, trace=True)
+    traced = {"question": options["question"], **found.traces[0]} | ({} if answer is None else {"answer": answer})
+    text = json_text(traced)
+    if out is not None:
+        write_all({out: policy_page(traced) if out.suffix == ".html" else text + "\n"})
+    if as_json:
+        click.echo(text)
+        return
+    Console().print(tree_of(bound.name, options["question"], traced, show))
+    if answer is not None:
+        Console().print(Text(f"Answer: {printable(answer)}"), soft_wrap=True)
+
+
+def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
+    if out.suffix not in (".json", ".html"):
+        raise InputError(f"--out is {out.name!r}; its suffix must be .json or .html")
+    if out.suffix == ".html" and options["recipe"] != "policy-rag":
+        raise InputError(f"--out: pages such as {out.name} are of --recipe policy-rag; give a .json")
+    check_outputs({"--out": out}, {"--vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)

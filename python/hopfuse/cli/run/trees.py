@@ -1,0 +1,184 @@
+"""Trees of one traced question, a kind for each recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from ...report import fact_words, path_words, printable
+
+LEGS = ("lexical", "dense", "graph", "exact")
+
+
+def _safe(text: object) -> str:
+    """Text of an index in a line: no control characters, no markup."""
+    return escape(printable(str(text)))
+
+
+def tree_of(recipe: str, question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return the tree of a recipe's trace.
+
+    Parameters
+    ----------
+    recipe : str
+        As ``--recipe`` names it.
+    question : str
+    trace : mapping
+        One of the ``traces`` of its result.
+    show : int
+        At most so many lines of each list.
+    """
+    return _TREES[recipe](question, trace, show)
+
+
+def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return seeds with their factors, the gate's verdicts, and hits with terms, paths, facts and seeds."""
+    tree = Tree(f"[bold]{_safe(question)}[/bold]")
+    seeds = tree.add("Seeds: align · specificity · aliasOK, shares sum to 1")
+    for one in trace["seeds"]:
+        seeds.add(_policy_seed(one))
+    if not trace["seeds"]:
+        seeds.add("none: the question names no entity")
+    facts = tree.add("Facts that the gate saw")
+    for one in trace["facts"]:
+        said = f"{_safe(one['head'])} — {_safe(one['relation'])} → {_safe(one['tail'])}  {one['score']:.3f}"
+        line = f"[bold]kept[/bold] {said}" if one["kept"] else f"[dim]dropped {said}[/dim]"
+        facts.add(f"{line}: {_safe(one['reason'])}")
+    if not trace["facts"]:
+        facts.add("none")
+    if trace["passage_seeds"]:
+        mass = sum(one["mass"] for one in trace["passage_seeds"])
+        tree.add(f"{len(trace['passage_seeds'])} passages start, too: {mass:.3f} of the restart")
+    hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        _policy_hit(hits, rank, hit, show)
+    return tree
+
+
+def _policy_seed(one: Mapping[str, Any]) -> str:
+    asked = f", asked for as {_safe(repr(one['surface']))}" if one["surface"] not in ("", one["name"]) else ""
+    factors = f"align {one['align']:.3g}, specificity {one['specificity']:.3g}, aliasOK {int(one['alias_ok'])}"
+    said = f"{_safe(one['name'])} ({one['match']}{asked}): {factors}"
+    return f"{said}, share {one['share']:.3g}" if one["share"] > 0 else f"[dim]{said}, dropped[/dim]"
+
+
+def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> None:
+    terms = "".join(f" {value:+.4f} {name}" for name, value in hit.get("terms", {}).items())
+    line = f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}"
+    branch = hits.add(f"{line} ={terms}" if terms else line)
+    for path in hit.get("paths", []):
+        line = f"path {path[-1]['strength']:.3g}: {path_words(path, hit['passage'])}"
+        way = branch.add(_safe(line))
+        for said in fact_words(path):
+            way.add(_safe(said))
+    if hit.get("attribution"):
+        largest = sorted(hit["attribution"], key=lambda one: -one["score"])[:show]
+        whole = sum(one["score"] for one in hit["attribution"])
+        kinds = {"entity": "", "passage": "passage "}
+        shares = (f"{kinds[one['kind']]}{one['name']} {100 * one['score'] / whole:.1f} %" for one in largest)
+        branch.add(f"from: {_safe(', '.join(shares))}")
+
+
+def rank_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return seeds, each leg's list, and fused hits with their ranks."""
+    tree = Tree(f"[bold]{_safe(question)}[/bold]")
+    seeds = tree.add("Seeds: entities that the question names")
+    for seed in trace["seeds"]:
+        seeds.add(seed_line(seed))
+    if not trace["seeds"]:
+        seeds.add("none: the graph list is empty")
+    for leg in LEGS:
+        if leg in trace:
+            branch = tree.add(f"{leg.capitalize()} list of {len(trace[leg])}")
+            for row in trace[leg][:show]:
+                branch.add(f"{row['rank']}. {_safe(row['title'] or str(row['passage']))}  score {row['score']:.4g}")
+    hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        given = hit.get("contributions", {})
+        parts = " + ".join(
+            f"{leg} {given[leg]:.4f} (rank {at})" if leg in given else f"{leg} (rank {at})"
+            for leg, at in hit["ranks"].items()
+        )
+        prior = f", times {hit['prior']:.3g}" if hit["prior"] != 1 else ""
+        hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f} = {parts}{prior}")
+    return tree
+
+
+def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return the nearest entities, and hits with the list that counts and the triple that leads there."""
+    tree = Tree(f"[bold]{_safe(question)}[/bold]")
+    if trace["seeds"]:  # a mode that starts at none has none
+        seeds = tree.add("Seeds: the nearest entities by vector")
+        for seed in trace["seeds"][:show]:
+            seeds.add(f"{_safe(seed['name'])}  {seed['score']:.4f}")
+    hits = tree.add(f"Entities: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        own = ", ".join(f"{name} {score:.4f}" for name, score in hit["scores"].items())
+        branch = hits.add(f"{rank}. [bold]{_safe(hit['name'])}[/bold]  {hit['score']:.4f} by {hit['by']} ({own})")
+        if hit["triple"] is not None:
+            triple = " — ".join(hit["triple"][part] for part in ("head", "relation", "tail"))
+            branch.add(f"triple: {_safe(triple)}  {hit['triple']['score']:.4f}")
+    return tree
+
+
+#: What a method may make of a list's scores, and how it is written.
+_SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "share": ".4f"}
+
+
+def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each.
+
+    Parameters
+    ----------
+    question : str
+    trace : mapping
+        One of :attr:`hopfuse.recipes.PhaseGraphResult.traces`.
+    show : int
+    """
+    tree = Tree(f"[bold]{_safe(question)}[/bold]")
+    seeds = tree.add("Seeds: entities that the question names")
+    for seed in trace["seeds"]:
+        seeds.add(seed_line(seed))
+    if not trace["seeds"]:
+        seeds.add("none: the graph list is empty")
+    for leg in trace["temperatures"]:
+        _leg(tree, leg, trace, show)
+    hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_parts(hit)}")
+    return tree
+
+
+def _parts(hit: Mapping[str, Any]) -> str:
+    """Return what a score is the sum of; if it is no sum, the ranks that it comes from."""
+    if "contributions" not in hit:
+        return f" of {', '.join(f'{leg} (rank {rank})' for leg, rank in hit['ranks'].items())}"
+    bonus = f" + consensus {hit['consensus']:.4f}" if hit["consensus"] else ""
+    return " = " + " + ".join(f"{leg} {share:.4f}" for leg, share in hit["contributions"].items()) + bonus
+
+
+def seed_line(seed: Mapping[str, Any]) -> str:
+    """Return a line for an entity that a walk starts from, and why."""
+    name = f"[bold]{_safe(seed['name'])}[/bold]"
+    asked = "" if seed["surface"] == seed["name"] else f", asked for as {_safe(repr(seed['surface']))}"
+    return f"{name} ({seed['match']}{asked}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
+
+
+def _leg(tree: Tree, leg: str, trace: Mapping[str, Any], show: int) -> None:
+    pool, temperature = trace[leg], trace["temperatures"][leg]
+    heat = "" if temperature is None else f", temperature {temperature:.3f}"
+    branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{heat}")
+    for row in pool[:show]:
+        scaled = "".join(f", {name} {row[name]:{form}}" for name, form in _SCALES.items() if name in row)
+        branch.add(f"{row['rank']}. {_safe(row['title'] or str(row['passage']))}  score {row['score']:.4g}{scaled}")
+
+
+_TREES: dict[str, Callable[[str, Mapping[str, Any], int], Tree]] = {
+    "phase-graph": trace_tree,
+    "policy-rag": policy_tree,
+    "hybrid-rrf": rank_tree,
+    "triple-hybrid": triple_tree,
+}

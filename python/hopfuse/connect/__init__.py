@@ -1,5 +1,0 @@
-"""Services over the network: language models behind OpenAI-compatible endpoints."""
-
-from .endpoint import ChatEndpoint
-
-__all__ = ["ChatEndpoint"]

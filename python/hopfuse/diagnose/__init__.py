@@ -1,0 +1,36 @@
+"""Does the graph help: its components and names, the legs, stability under other words, recipes side by side."""
+
+from .aliases import substitute_aliases
+from .cached_encoder import CachedEncoder
+from .comparison import RANKINGS, Questions, RecipeComparison, compare_recipes
+from .diagnosis import Legs, diagnose, search_legs
+from .graph import MassSpread, connected_components, hub_nodes, mass_spread, shared_names
+from .legs import error_correlation, overlap, pool_loss, rank_biased_overlap
+from .rewriting import Rewriting, paraphrase
+from .stability import RankStability, rank_stability, stability_rows
+
+__all__ = [
+    "RANKINGS",
+    "CachedEncoder",
+    "Legs",
+    "MassSpread",
+    "Questions",
+    "RankStability",
+    "RecipeComparison",
+    "Rewriting",
+    "compare_recipes",
+    "connected_components",
+    "diagnose",
+    "error_correlation",
+    "hub_nodes",
+    "mass_spread",
+    "overlap",
+    "paraphrase",
+    "pool_loss",
+    "rank_biased_overlap",
+    "rank_stability",
+    "search_legs",
+    "shared_names",
+    "stability_rows",
+    "substitute_aliases",
+]

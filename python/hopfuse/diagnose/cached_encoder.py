@@ -1,0 +1,97 @@
+"""An encoder that encodes a text once, and keeps the vectors in a folder for the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..encoders import Encoder
+from ..errors import FormatError
+from ..io.files import write_whole
+from ..io.npy import read_npy
+
+Vectors = NDArray[np.float32]
+
+
+class CachedEncoder:
+    """Another encoder's vectors, each encoded once.
+
+    Vectors of queries are kept in memory. With a folder, vectors of queries and of passages are kept there too, in a
+    file for each list of texts: another run with the same encoder and the same texts reads them.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    folder : Path, optional
+        Made if it does not exist. The files are named by the SHA-256 of the encoder's name and the texts.
+
+    Raises
+    ------
+    FormatError
+        While encoding: a file of the folder that does not hold the vectors of its texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.diagnose import CachedEncoder
+    >>> class Lengths:
+    ...     name, dim, normalize = "lengths", 1, False
+    ...     def encode_queries(self, texts):
+    ...         print("encodes", texts)
+    ...         return np.array([[len(text)] for text in texts], np.float32)
+    >>> cached = CachedEncoder(Lengths())
+    >>> cached.encode_queries(["a", "bb"]).tolist(), cached.encode_queries(["bb"]).tolist()
+    encodes ['a', 'bb']
+    ([[1.0], [2.0]], [[2.0]])
+    """
+
+    def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
+        self._encoder = encoder
+        self._folder = folder
+        self._queries: dict[str, Vectors] = {}
+
+    @property
+    def name(self) -> str:
+        """The other encoder's name."""
+        return self._encoder.name
+
+    @property
+    def dim(self) -> int:
+        """Entries of a vector."""
+        return self._encoder.dim
+
+    @property
+    def normalize(self) -> bool:
+        """True where the other encoder scales every row to length 1."""
+        return self._encoder.normalize
+
+    def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of passages: float32, shape (n, dim)."""
+        return self._kept("passages", list(texts), self._encoder.encode_passages)
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of queries: float32, shape (n, dim)."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._queries))
+        if new:
+            self._queries.update(zip(new, self._kept("queries", new, self._encoder.encode_queries), strict=True))
+        rows = [self._queries[text] for text in texts]
+        return np.stack(rows) if rows else np.zeros((0, self.dim), np.float32)
+
+    def _kept(self, kind: str, texts: list[str], encode: Callable[[Sequence[str]], Vectors]) -> Vectors:
+        if self._folder is None:
+            return encode(texts)
+        digest = sha256(repr((self.name, self.dim, self.normalize, kind, texts)).encode())
+        path = self._folder / f"{digest.hexdigest()}.npy"
+        if path.exists():
+            vectors = np.asarray(read_npy(path, "a cached file of vectors"))
+            if vectors.dtype != np.float32 or vectors.shape != (len(texts), self.dim):
+                raise FormatError(f"{path} holds {vectors.dtype} of shape {vectors.shape}; delete it")
+            return vectors
+        vectors = np.asarray(encode(texts), np.float32)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, lambda file: np.save(file, vectors))
+        return vectors

@@ -1,0 +1,306 @@
+"""Recipes side by side on the same questions: how good each is, how long it takes, what memory it needs."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..encoders import Encoder
+from ..errors import InputError
+from ..evaluate.evaluation import Evaluation, evaluate
+from ..evaluate.qrels import Qrels
+from ..evaluate.runs import join_hits
+from ..index import Index
+from ..ops.dense import dense_topk
+from ..ops.projection import project_topk
+from ..recipes import HybridRRF, PhaseGraph, PolicyRAG, TripleHybrid
+from ..types import Hits, Incidence
+
+BASELINE = "dense"
+#: What is compared, by the name of each ranking: three single legs, then the recipes.
+RANKINGS = (
+    BASELINE,
+    "words",
+    "graph",
+    "phase-graph",
+    "phase-graph+words",
+    "hybrid-rrf",
+    "hybrid-convex",
+    "policy-rag",
+    "triple-hybrid",
+)
+_READ_WORDS = frozenset(("words", "phase-graph+words", "hybrid-rrf", "hybrid-convex"))
+#: Hits of each ranking, and questions of a batch.
+DEPTH = 10
+BATCH = 32
+#: Timings of which the median is taken.
+REPEATS = 5
+#: Entities whose scores go to the passages that mention them.
+ENTITIES = 100
+
+
+class Questions(NamedTuple):
+    """Questions with their vectors and entities, a row for each.
+
+    Attributes
+    ----------
+    texts : sequence of str
+    vectors : ndarray of float, shape (B, d)
+        In the space of the passages' vectors.
+    entities : sequence of sequences of str or int
+        Names as the questions have them, or numbers of the index's entities.
+    """
+
+    texts: Sequence[str]
+    vectors: NDArray[Any]
+    entities: Sequence[Sequence[str | int]]
+
+    def slice(self, first: int, last: int) -> Questions:
+        """Return the questions first .. last - 1."""
+        return Questions(self.texts[first:last], self.vectors[first:last], self.entities[first:last])
+
+
+Search = Callable[[Questions], Hits]
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeComparison:
+    """Results of :func:`compare_recipes`.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Of every ranking, against the dense one.
+    left_out : mapping of str to str
+        Rankings that the index or the arguments have not enough for, and why.
+    milliseconds : mapping of str to mapping of int to float
+        For each ranking the time of one question by itself (1) and in a batch of so many; empty unless timed.
+    search_bytes : mapping of str to int
+        What Python and NumPy allocate at most during a batch's search; empty unless timed.
+    index_bytes, array_bytes, process_bytes : int
+        The index's size, that of its arrays without texts and names, and the process's largest resident set.
+    """
+
+    evaluation: Evaluation
+    left_out: Mapping[str, str]
+    milliseconds: Mapping[str, Mapping[int, float]]
+    search_bytes: Mapping[str, int]
+    index_bytes: int
+    array_bytes: int
+    process_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        memory = {
+            "index bytes": self.index_bytes,
+            "index array bytes": self.array_bytes,
+            "process peak bytes": self.process_bytes,
+        }
+        timed = {"ms per query": dict(self.milliseconds)} if self.milliseconds else {}
+        if self.search_bytes:
+            memory["search peak bytes"] = dict(self.search_bytes)  # type: ignore[assignment]
+        return {"memory": memory, **timed, "left out": dict(self.left_out), **self.evaluation.to_dict()}
+
+
+def compare_recipes(
+    index: Index,
+    questions: Questions,
+    qrels: Qrels,
+    metrics: Sequence[str],
+    *,
+    lexical: Any = None,
+    encoder: Encoder | None = None,
+    rankings: Collection[str] = RANKINGS,
+    timed: bool = False,
+    threads: int | None = None,
+) -> RecipeComparison:
+    """Run every leg and every recipe, all with their defaults, on the same questions.
+
+    Parameters
+    ----------
+    index : Index
+        With vectors and a graph.
+    questions : Questions
+    qrels : Qrels
+        Judgements of the same questions, by rows of the index.
+    metrics : sequence of str
+        Names that :func:`hopfuse.evaluate.parse_metric` takes.
+    lexical : optional
+        The lexical leg, over the index's passages; rankings that read words are left out without one.
+    encoder : Encoder, optional
+        Of the entities' and facts' space. PolicyRAG's facts have vectors if it is given.
+    rankings : collection of str
+        Which of :data:`RANKINGS` to run; the dense one always is.
+    timed : bool
+        Also measure times, after a first search that is not counted, and the memory of a search.
+    threads : int, optional
+
+    Returns
+    -------
+    RecipeComparison
+
+    Raises
+    ------
+    InputError
+        An index without vectors or a graph, an unknown ranking, and what :func:`hopfuse.evaluate.evaluate` refuses.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.diagnose import Questions, compare_recipes
+    >>> from hopfuse.evaluate import Qrels
+    >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
+    >>> edges, vectors = [{"src": 0, "dst": 2}], np.eye(2)
+    >>> index = hf.Index.build(passages=passages, vectors=vectors, entities=["Ada"], graph=edges)
+    >>> asked = Questions(["Who is Ada?"], np.array([[0.5, 1.0]]), [["Ada"]])
+    >>> found = compare_recipes(index, asked, Qrels(["q"], [[0]]), ["hit@1"], rankings=["graph"])
+    >>> found.evaluation.runs, found.evaluation.estimate("graph", "hit@1").mean
+    (('dense', 'graph'), 1.0)
+    """
+    unknown = set(rankings) - set(RANKINGS)
+    if unknown:
+        raise InputError(f"ranking is {min(unknown)!r}; allowed: {', '.join(RANKINGS)}")
+    if index.corpus is None or index.graph is None:
+        raise InputError("the index has no vectors or no graph; build it with vectors and edges")
+    made = _makers(index, questions, lexical, encoder, threads)
+    searches: dict[str, Search] = {}
+    left_out: dict[str, str] = {}
+    for name in RANKINGS:
+        if name in rankings or name == BASELINE:
+            why = _lacks(name, index, questions, lexical, encoder)
+            if why:
+                left_out[name] = why
+            else:
+                searches[name] = made[name]()
+    count = len(questions.texts)
+    batches = [questions.slice(first, first + BATCH) for first in range(0, count, BATCH)]
+    runs = {name: join_hits([search(batch) for batch in batches]) for name, search in searches.items()}
+    evaluation = evaluate(qrels, runs, metrics, baseline=BASELINE)
+    size = min(BATCH, count)
+    timings = {n: {b: _milliseconds(s, questions, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
+    peaks = {name: search_peak(search, batches[0]) for name, search in searches.items()} if timed else {}
+    info = index.info()
+    arrays = sum(s["bytes"] for name, s in info["sections"].items() if not name.endswith((".offsets", ".bytes")))
+    return RecipeComparison(evaluation, left_out, timings, peaks, info["bytes"], int(arrays), process_peak())
+
+
+def reads_words(rankings: Collection[str]) -> bool:
+    """Return whether one of these rankings reads a lexical leg.
+
+    Examples
+    --------
+    >>> reads_words(["dense", "graph"]), reads_words(["hybrid-rrf"])
+    (False, True)
+    """
+    return not _READ_WORDS.isdisjoint(rankings)
+
+
+def search_peak(search: Search, questions: Questions) -> int:
+    """Return the bytes that Python and NumPy have at most during a search, beyond what they had before."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        search(questions)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def process_peak() -> int:
+    """Return the process's largest resident set in bytes; Linux counts in KiB, macOS in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder: Encoder | None) -> str:
+    """Return why a ranking cannot be run, or nothing."""
+    if name in _READ_WORDS and lexical is None:
+        return "it reads a lexical leg, and none is given"
+    if name == "triple-hybrid":
+        lacking = TripleHybrid.missing(index)
+        if lacking:
+            return lacking
+        assert index.entity_corpus is not None
+        space, dim = index.entity_corpus.dim, questions.vectors.shape[1]
+        if encoder is None and space != dim:
+            return f"the entities' vectors have {space} dimensions, the questions' {dim}; give an encoder, too"
+    return ""
+
+
+def _makers(
+    index: Index, questions: Questions, lexical: Any, encoder: Encoder | None, threads: int | None
+) -> dict[str, Callable[[], Search]]:
+    """Return what makes each ranking's search: nothing is built, and no fact encoded, for one that is not run."""
+    corpus = index.corpus
+    assert corpus is not None
+    common: dict[str, Any] = {"encoder": encoder, "threads": threads}
+
+    def graph() -> Search:
+        walk = PhaseGraph(index, graph_k=DEPTH, dense_k=1, **common)
+        return lambda asked: walk.search(vectors=asked.vectors, entities=asked.entities, k=1).lists["graph"]
+
+    def policy() -> Search:
+        encoded = encoder is not None and index.facts is not None
+        facts = encoder.encode_passages(index.facts.texts(index.entity_names)) if encoded else None  # type: ignore[union-attr]
+        return _searching(PolicyRAG(index, fact_vectors=facts, **common))
+
+    return {
+        BASELINE: lambda: lambda asked: dense_topk(asked.vectors, corpus, DEPTH, threads=threads),
+        "words": lambda: lambda asked: lexical.search(list(asked.texts), DEPTH),
+        "graph": graph,
+        "phase-graph": lambda: _searching(PhaseGraph(index, **common)),
+        "phase-graph+words": lambda: _searching(PhaseGraph(index, lexical=lexical, **common)),
+        "hybrid-rrf": lambda: _searching(HybridRRF(index, lexical=lexical, **common)),
+        "hybrid-convex": lambda: _searching(HybridRRF(index, lexical=lexical, fusion="convex", **common)),
+        "policy-rag": policy,
+        "triple-hybrid": lambda: _by_mention(index, encoder, threads),
+    }
+
+
+def _searching(recipe: Any) -> Search:
+    def search(asked: Questions) -> Hits:
+        texts = list(asked.texts)
+        hits: Hits = recipe.search(texts, vectors=asked.vectors, entities=asked.entities, k=DEPTH).hits
+        return hits
+
+    return search
+
+
+def _by_mention(index: Index, encoder: Encoder | None, threads: int | None) -> Search:
+    """Rank passages by the sum of the scores of the best entities that they mention; scores below 0 count as 0."""
+    assert index.graph is not None
+    recipe = TripleHybrid(index, encoder=encoder, threads=threads)
+    mentions = Incidence.from_graph(index.graph, index.num_passages)
+    most = min(ENTITIES, max(1, index.num_entities))
+
+    def search(asked: Questions) -> Hits:
+        texts = list(asked.texts)
+        vectors = asked.vectors if encoder is None else encoder.encode_queries(texts)
+        found = recipe.search(texts, vectors=vectors, k=most).hits
+        scores = np.zeros((len(found), mentions.num_columns), np.float32)
+        rows, columns = np.nonzero(np.arange(found.ids.shape[1]) < found.counts[:, None])
+        scores[rows, index.num_passages + found.ids[rows, columns]] = np.maximum(found.scores[rows, columns], 0)
+        return project_topk(scores, mentions, DEPTH, threads=threads)
+
+    return search
+
+
+def _milliseconds(search: Search, questions: Questions, size: int) -> float:
+    """Return the time for one question of a batch of this size: the median of batches of different questions."""
+    seconds = []
+    for turn in range(REPEATS + 1):
+        first = turn * size % max(1, len(questions.texts) - size + 1)
+        part = questions.slice(first, first + size)
+        start = time.perf_counter()
+        search(part)
+        seconds.append((time.perf_counter() - start) / len(part.texts))
+    return 1e3 * median(seconds[1:])

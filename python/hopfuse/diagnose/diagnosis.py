@@ -1,0 +1,255 @@
+"""Describe what decides whether a graph helps: the graph, its names, the questions' seeds, the walks, the legs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..evaluate.comparison import compare
+from ..evaluate.metrics import full_support
+from ..evaluate.qrels import Qrels
+from ..evaluate.runs import join_hits
+from ..index import Index
+from ..ops.ppr import ppr
+from ..recipes import PhaseGraph
+from ..types import Graph, Hits
+from .graph import connected_components, hub_nodes, mass_spread, shared_names
+from .legs import error_correlation, overlap, pool_loss
+
+HUBS = 0.01
+REACH = 0.9
+SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
+WALKS_AT_ONCE = 64
+EXAMPLES = 5
+Section = dict[str, Any]
+
+
+class Legs(NamedTuple):
+    """The dense and the graph list of each question, and its seeds: restart weights by node."""
+
+    dense: Hits
+    graph: Hits
+    seeds: list[dict[int, float]]
+
+
+def search_legs(
+    index: Index,
+    batches: Iterable[tuple[Any, Sequence[Sequence[str | int]]]],
+    *,
+    length: int,
+    damping: float = 0.5,
+    encoder: Any = None,
+    threads: int | None = None,
+) -> Legs:
+    """Search both legs of :class:`hopfuse.recipes.PhaseGraph` for batches of questions.
+
+    Parameters
+    ----------
+    index : Index
+        With vectors and a graph.
+    batches : iterable of (array_like of float (B, d), sequence of B sequences of str or int)
+        The questions' vectors and entities.
+    length : int
+        Hits of each leg.
+    damping : float
+        Probability of walking on.
+    encoder : Encoder, optional
+        For entities that are found by their vectors.
+    threads : int, optional
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import search_legs
+    >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
+    >>> edges = [{"src": 0, "dst": 2}]
+    >>> index = hf.Index.build(passages=passages, vectors=[[1, 0], [0, 1]], entities=["Ada"], graph=edges)
+    >>> search_legs(index, [([[0.0, 1.0]], [["Ada"]])], length=2).seeds
+    [{2: 1.0}]
+    """
+    options: dict[str, Any] = {"dense_k": length, "graph_k": length, "damping": damping}
+    recipe = PhaseGraph(index, encoder=encoder, threads=threads, **options)
+    found = [recipe.search(vectors=vectors, entities=entities, k=1) for vectors, entities in batches]
+    rows = (row for one in found for row in zip(one.seeds.nodes.tolist(), one.seeds.weights.tolist(), strict=True))
+    seeds = [{node: weight for node, weight in zip(*row, strict=True) if node >= 0} for row in rows]
+    return Legs(
+        join_hits([one.lists["dense"] for one in found]), join_hits([one.lists["graph"] for one in found]), seeds
+    )
+
+
+def diagnose(
+    index: Index,
+    legs: Legs,
+    qrels: Qrels | None = None,
+    *,
+    k: int = 10,
+    damping: float = 0.5,
+    threads: int | None = None,
+) -> dict[str, Any]:
+    """Measure what decides whether the graph of an index helps with some questions.
+
+    Parameters
+    ----------
+    index : Index
+        With a graph.
+    legs : Legs
+        Of :func:`search_legs`.
+    qrels : Qrels, optional
+        Judgements of the same questions.
+    k : int
+        Hits that count as found.
+    damping : float
+        Probability of walking on.
+    threads : int, optional
+
+    Returns
+    -------
+    dict
+        Numbers by section: ``graph``, ``names``, ``seeds``, ``mass``, ``legs``; with judgements ``pools``, a list with
+        what pools of each size lose.
+
+    Raises
+    ------
+    MissingExtraError
+        SciPy is not installed.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import diagnose, search_legs
+    >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
+    >>> edges = [{"src": 0, "dst": 2}]
+    >>> index = hf.Index.build(passages=passages, vectors=[[1, 0], [0, 1]], entities=["Ada"], graph=edges)
+    >>> found = diagnose(index, search_legs(index, [([[0.0, 1.0]], [["Ada"]])], length=2), k=1)
+    >>> found["graph"]["components"], found["seeds"]["with seeds"]
+    (2, 1.0)
+    """
+    component = connected_components(_graph_of(index))
+    sections = {
+        "graph": _graph(index, component),
+        "names": _names(index),
+        "seeds": _seeds(index, legs, qrels, component),
+        "mass": _mass(index, legs, damping, threads),
+        "legs": _legs(legs, qrels, k),
+    }
+    return sections if qrels is None else {**sections, "pools": _pools(legs, qrels)}
+
+
+def _graph(index: Index, component: NDArray[np.int64]) -> Section:
+    """Count components, and passages that no walk reaches."""
+    graph = _graph_of(index)
+    sizes = np.bincount(component)
+    largest = component == sizes.argmax()
+    stored = np.diff(graph.indptr)[graph.internal_of]
+    return {
+        "passages": index.num_passages,
+        "entities": index.num_entities,
+        "components": int(np.count_nonzero(sizes)),
+        "nodes in the largest": float(largest.mean()),
+        "passages without an edge": int((stored[: index.num_passages] == 0).sum()),
+        "entities without an edge": int((stored[index.num_passages :] == 0).sum()),
+    }
+
+
+def _names(index: Index) -> Section:
+    """Count entities that share a name or alias with another: one thing, perhaps, under several nodes."""
+    shared = shared_names(index.entity_names, index.entity_aliases)
+    entities = {entity for found in shared.values() for entity in found}
+    most = sorted(shared, key=lambda name: (-len(shared[name]), name))[:EXAMPLES]
+    return {
+        "names of several entities": len(shared),
+        "entities that share a name": len(entities),
+        "share of the entities": len(entities) / max(index.num_entities, 1),
+        "most shared": {name: len(shared[name]) for name in most},
+    }
+
+
+def _seeds(index: Index, legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Section:
+    """Count questions that a walk starts for, and whether it can get to their gold passages."""
+    counts = np.array([len(row) for row in legs.seeds])
+    section: Section = {
+        "questions": counts.size,
+        "with seeds": float((counts > 0).mean()),
+        "seeds of a question, median": float(np.median(counts)),
+    }
+    if qrels is not None:
+        reached = [
+            bool({component[node] for node in seeds} >= {component[passage] for passage in gold})
+            for seeds, gold in zip(legs.seeds, qrels.gold, strict=True)
+            if gold
+        ]
+        section["all gold passages connected to a seed"] = float(np.mean(reached))
+    return section
+
+
+def _mass(index: Index, legs: Legs, damping: float, threads: int | None) -> Section:
+    """Measure how far the walks spread, and what hubs take."""
+    graph = _graph_of(index)
+    seeded = [dict(row) for row in legs.seeds if row]
+    hubs = hub_nodes(graph, share=HUBS)
+    degree = graph.degree.sum(axis=1)[graph.internal_of]
+    section: Section = {"walks": len(seeded), "hubs": hubs.size, "hubs' share of the edges": _share(degree, hubs)}
+    parts: list[tuple[NDArray[Any], ...]] = []
+    for start in range(0, len(seeded), WALKS_AT_ONCE):
+        walked = ppr(graph, seeded[start : start + WALKS_AT_ONCE], damping=damping, threads=threads)
+        scores = np.asarray(walked.scores, np.float64)
+        spread = mass_spread(scores, share=REACH)
+        parts.append((spread.entropy, spread.effective_nodes, spread.reach, scores[:, hubs].sum(1) / scores.sum(1)))
+    if parts:
+        entropy, effective, reach, on_hubs = (np.concatenate(column) for column in zip(*parts, strict=True))
+        section |= {
+            "hubs' share of the mass, mean": float(on_hubs.mean()),
+            "entropy in bits, median": float(np.median(entropy)),
+            "effective nodes, median": float(np.median(effective)),
+            f"nodes with {REACH:.0%} of the mass, median": float(np.median(reach)),
+        }
+    return section
+
+
+def _legs(legs: Legs, qrels: Qrels | None, k: int) -> Section:
+    """Measure whether the legs find the same, and fail together."""
+    shared = overlap(legs.dense, legs.graph, k)
+    section: Section = {f"overlap@{k}, mean": float(np.nanmean(shared))}
+    if qrels is not None:
+        dense, graph = (full_support(hits, qrels, k) for hits in (legs.dense, legs.graph))
+        c = compare(graph, dense, binary=True)
+        correlation = error_correlation(dense, graph)
+        section |= {
+            f"full_support@{k} judged": c.n,
+            "both": c.both,
+            "dense alone": c.losses,
+            "graph alone": c.wins,
+            "neither": c.neither,
+            "correlation of errors": None if np.isnan(correlation) else correlation,
+        }
+    return section
+
+
+def _pools(legs: Legs, qrels: Qrels) -> list[Section]:
+    """Return for each size the mean share of gold passages that a pool, or both together, lose."""
+    width = min(legs.dense.shape[1], legs.graph.shape[1])
+    dense, graph = legs.dense, legs.graph
+    return [
+        {
+            "size": size,
+            **{
+                name: float(np.nanmean(pool_loss(pools, qrels, size)))
+                for name, pools in {"dense": [dense], "graph": [graph], "either": [dense, graph]}.items()
+            },
+        }
+        for size in sorted({*(size for size in SIZES if size < width), width})
+    ]
+
+
+def _share(values: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
+    return float(values[rows].sum() / max(float(values.sum()), 1e-300))
+
+
+def _graph_of(index: Index) -> Graph:
+    if index.graph is None:
+        raise InputError("the index has no graph; build it with edges")
+    return index.graph

@@ -1,0 +1,186 @@
+"""The graph itself: components, shared names, and how far a walk spreads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError, MissingExtraError
+from ..evaluate.answers import normalise_answer
+from ..types import Graph
+
+
+def connected_components(graph: Graph) -> NDArray[np.int64]:
+    """Return the smallest node id in each node's component; edges count in both directions.
+
+    Parameters
+    ----------
+    graph : Graph
+        N nodes.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        By the caller's node ids.
+
+    Raises
+    ------
+    MissingExtraError
+        SciPy is not installed.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import connected_components
+    >>> connected_components(hf.Graph.from_edges([0, 3], [2, 4], num_nodes=6))
+    array([0, 1, 0, 3, 3, 5])
+    """
+    try:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components as label_components
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("scipy", "eval", "finding a graph's components") from error
+    ones = np.ones(graph.indices.size, np.int8)
+    matrix = csr_array((ones, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes))
+    count, component = label_components(matrix, directed=False)
+    smallest = np.full(count, graph.num_nodes, np.int64)
+    np.minimum.at(smallest, component, graph.node_of)
+    return smallest[component[graph.internal_of]]
+
+
+def shared_names(names: Iterable[str], aliases: Iterable[Sequence[str]] | None = None) -> dict[str, tuple[int, ...]]:
+    """Return the names that several entities have, after :func:`normalise_answer`: where a walk's mass may be split.
+
+    Parameters
+    ----------
+    names : iterable of str, E entries
+    aliases : iterable of sequences of str, E entries, optional
+        Other names of each entity.
+
+    Returns
+    -------
+    dict of str to tuple of int
+        For each normalised name of at least two entities, those entities in ascending order. Names
+        without a letter or digit are left out.
+
+    Raises
+    ------
+    InputError
+        Another number of aliases than of names.
+
+    Examples
+    --------
+    >>> from hopfuse.diagnose import shared_names
+    >>> shared_names(["The Beatles", "Ada", "Beatles"], [[], ["A. Lovelace"], []])
+    {'beatles': (0, 2)}
+    """
+    own = [[name] for name in names]
+    others = [()] * len(own) if aliases is None else [tuple(row) for row in aliases]
+    if len(others) != len(own):
+        raise InputError(f"{len(others)} rows of aliases for {len(own)} names; give one per entity")
+    entities: dict[str, list[int]] = {}
+    for entity, row in enumerate(zip(own, others, strict=True)):
+        for key in {normalise_answer(name) for part in row for name in part}:
+            if any(map(str.isalnum, key)):
+                entities.setdefault(key, []).append(entity)
+    return {key: tuple(found) for key, found in sorted(entities.items()) if len(found) > 1}
+
+
+@dataclass(frozen=True, eq=False)
+class MassSpread:
+    """Results of :func:`mass_spread`; every field is float64 of shape (B,), but for ``reach``.
+
+    Attributes
+    ----------
+    entropy : ndarray
+        Shannon entropy in bits.
+    effective_nodes : ndarray
+        2 ** entropy: how many nodes with equal mass have this entropy.
+    reach : ndarray of int64, shape (B,)
+        The fewest nodes that hold the share asked for.
+    """
+
+    entropy: NDArray[np.float64]
+    effective_nodes: NDArray[np.float64]
+    reach: NDArray[np.int64]
+
+
+def mass_spread(scores: ArrayLike, *, share: float = 0.9) -> MassSpread:
+    """Measure entropy and reach of Personalized PageRank scores.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (B, N)
+        At least 0, with a sum above 0 in every row; normalised here.
+    share : float, in (0, 1]
+        The share of the mass that ``reach`` counts nodes for.
+
+    Returns
+    -------
+    MassSpread
+
+    Raises
+    ------
+    InputError
+        Scores of another shape, below 0 or not finite, a row of zeros, share outside (0, 1].
+
+    References
+    ----------
+    Shannon, Bell Syst. Tech. J. 27 (1948); the effective number is Hill's of order 1, Ecology 54 (1973).
+
+    Examples
+    --------
+    >>> from hopfuse.diagnose import mass_spread
+    >>> spread = mass_spread([[0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]])
+    >>> spread.entropy.tolist(), spread.reach.tolist()
+    ([2.0, 0.0], [4, 1])
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share}; it must be above 0 and at most 1, e.g. 0.9")
+    mass = np.asarray(scores, np.float64)
+    if mass.ndim != 2 or not np.isfinite(mass).all() or (mass < 0).any() or not mass.any(axis=1).all():
+        raise InputError(f"scores have shape {mass.shape}; give (B, N) finite numbers >= 0, some above 0 in each row")
+    mass = mass / mass.sum(axis=1, keepdims=True)
+    entropy = -np.sum(mass * np.log2(mass, where=mass > 0, out=np.zeros_like(mass)), axis=1)
+    held = np.cumsum(-np.sort(-mass, axis=1), axis=1)
+    enough = share * (1 - 1e-12)  # sums of the same numbers in another order differ in their last bits
+    reach = np.minimum((held < enough).sum(axis=1) + 1, mass.shape[1])
+    # Entropy of one node is -0.0 before the addition.
+    return MassSpread(entropy + 0.0, np.exp2(entropy), reach.astype(np.int64))
+
+
+def hub_nodes(graph: Graph, *, share: float = 0.01) -> NDArray[np.int64]:
+    """Return the nodes of highest degree.
+
+    Parameters
+    ----------
+    graph : Graph
+        N nodes.
+    share : float, in (0, 1]
+        Of the nodes; rounded up.
+
+    Returns
+    -------
+    ndarray of int64, shape (ceil(share * N),)
+        Highest summed edge weight first; of equals the lower id.
+
+    Raises
+    ------
+    InputError
+        share outside (0, 1].
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import hub_nodes
+    >>> hub_nodes(hf.Graph.from_edges([2, 2, 2, 0], [0, 1, 3, 1]), share=0.5)
+    array([2, 0])
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share}; it must be above 0 and at most 1, e.g. 0.01")
+    degree = graph.degree.sum(axis=1)[graph.internal_of]
+    return np.argsort(-degree, kind="stable")[: ceil(share * graph.num_nodes)].astype(np.int64)

@@ -1,0 +1,224 @@
+"""Questions asked in other words: rewritings, and small paraphrases that keep the meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import md5
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+Mentions = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rewriting:
+    """Questions, what each was rewritten to, and by which rule.
+
+    :func:`paraphrase` and :func:`substitute_aliases` make them; others, a language model's, can be given.
+
+    Parameters
+    ----------
+    questions, rewritten : sequence of str, B entries each
+        A question that could not be rewritten stands in both.
+    rules : sequence of str, B entries, optional
+        What was done to each question, ``""`` for nothing; by default ``"rewritten"`` where it changed.
+    entities : sequence of sequences of str, B entries, optional
+        The questions' mentions of entities, for a search that is given them.
+    rewritten_entities : sequence of sequences of str, B entries, optional
+        Those of the rewritten questions; by default the same.
+
+    Raises
+    ------
+    InputError
+        Fields of different lengths, a question that is not a string, mentions of rewritten questions alone.
+
+    Examples
+    --------
+    >>> from hopfuse.diagnose import Rewriting
+    >>> made = Rewriting(["Who wrote it?", "When?"], ["Who is its author?", "When?"])
+    >>> made.rules, made.changed.tolist()
+    (('rewritten', ''), [True, False])
+    """
+
+    questions: Sequence[str]
+    rewritten: Sequence[str]
+    rules: Sequence[str] | None = None
+    entities: Mentions | None = None
+    rewritten_entities: Mentions | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("questions", "rewritten"):
+            object.__setattr__(self, name, check_questions(getattr(self, name), name))
+        if self.entities is None and self.rewritten_entities is not None:
+            raise InputError("rewritten_entities are given without entities; give the mentions of both, or of neither")
+        if self.rewritten_entities is None:
+            object.__setattr__(self, "rewritten_entities", self.entities)
+        for name in ("rewritten", "rules", "entities", "rewritten_entities"):
+            field = getattr(self, name)
+            if field is not None and len(field) != len(self.questions):
+                raise InputError(
+                    f"{name} has {len(field)} entries for {len(self.questions)} questions; give one for each"
+                )
+        rules = self.rules
+        if rules is None:
+            rules = ["rewritten" if one else "" for one in self.changed.tolist()]
+        object.__setattr__(self, "rules", tuple(rules))
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """True where the question, or its mentions, differ; shape (B,)."""
+        return np.array([one != other for one, other in zip(self._asked(0), self._asked(1), strict=True)], bool)
+
+    def _asked(self, side: int) -> list[tuple[str, tuple[str, ...]]]:
+        """Each question with its mentions, as it was (0) or as it is rewritten (1)."""
+        texts = (self.questions, self.rewritten)[side]
+        mentions = (self.entities, self.rewritten_entities)[side]
+        return list(zip(texts, [()] * len(texts) if mentions is None else map(tuple, mentions), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __repr__(self) -> str:
+        return f"Rewriting(questions={len(self)}, changed={int(self.changed.sum())})"
+
+
+def check_questions(questions: Sequence[str], name: str = "questions") -> tuple[str, ...]:
+    """Questions as a tuple of strings."""
+    if isinstance(questions, str):
+        raise InputError(f"{name} is one str; pass a list of strings: [question]")
+    for at, question in enumerate(questions):
+        if not isinstance(question, str):
+            raise InputError(f"{name}[{at}] is a {type(question).__name__}; every question is a string")
+    return tuple(questions)
+
+
+def draw(question: str, purpose: str, choices: int) -> int:
+    """A number below ``choices`` that depends on the question and the purpose alone, by MD5.
+
+    Examples
+    --------
+    >>> draw("Who?", "rule", 5) == draw("Who?", "rule", 5) < 5
+    True
+    """
+    digest = md5(f"{purpose}\0{question}".encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
+    return int.from_bytes(digest) % choices
+
+
+_PREFIXES = ("Please tell me: ", "Could you tell me: ", "I would like to know: ")
+#: "what" and "which" mean the same before these.
+_NOUNS = (
+    "actor|actress|airport|album|animal|artist|author|award|band|battle|book|building|character|city|club|college|"
+    "company|continent|country|county|director|film|game|genre|group|island|king|language|magazine|month|mountain|"
+    "movie|museum|musician|nationality|newspaper|novel|organization|person|player|president|province|queen|region|"
+    "religion|river|school|season|series|show|singer|song|sport|state|street|team|town|university|village|war|writer|"
+    "year"
+)
+_WHAT_WHICH = re.compile(rf"((?:(?i:at|by|during|for|from|in|on|to|under|with) )?)((?i:what|which)) (?=(?:{_NOUNS})\b)")
+_NOT = re.compile(r"\b(is|are|was|were|does|do|did|has|have|had|could|would|should) not(?= \w)")
+_IS = re.compile(r"(Who|What|Where|When|How|who|what|where|when|how) is(?= \w)")
+
+
+def paraphrase(
+    questions: Sequence[str], entities: Mentions | None = None, *, rules: Sequence[str] | None = None
+) -> Rewriting:
+    """Each question changed by one of the rules that can change it.
+
+    ============================ ======================================================================================
+    rule                         what it does
+    ============================ ======================================================================================
+    ``polite``                   "Please tell me: ", "Could you tell me: " or "I would like to know: " before it
+    ``what_which``               "what" for "which" and "which" for "what", at the beginning (or after its
+                                 preposition) and before one of a list of nouns: "Which city", "in what year"
+    ``contraction``              the first "is not", "did not" and the like in one word, else a first "Who is",
+                                 "What is" and the like: "Who's"
+    ``no_question_mark``         a question mark at the end goes
+    ``first_letter``             the first letter in the other case, but of "I" and words of capitals alone
+    ============================ ======================================================================================
+
+    Parameters
+    ----------
+    questions : sequence of str, B entries
+    entities : sequence of sequences of str, B entries, optional
+        The questions' mentions, kept as they are.
+    rules : sequence of str, optional
+        Names from the table, by default all. Which one of those that change a question is taken depends on the MD5 of
+        the question, not on the others, their order or a seed.
+
+    Returns
+    -------
+    Rewriting
+        With the rule of each question, ``""`` where none changes it.
+
+    Raises
+    ------
+    InputError
+        A question that is not a string, another number of mentions, no rule or an unknown one.
+
+    Examples
+    --------
+    >>> from hopfuse.diagnose import paraphrase
+    >>> paraphrase(["In which year did Ada die?"], rules=["what_which"]).rewritten
+    ('In what year did Ada die?',)
+    >>> paraphrase(["Who is Ada?", "Ada"], rules=["contraction"]).rewritten
+    ("Who's Ada?", 'Ada')
+    """
+    asked = check_questions(questions)
+    names = tuple(_RULES) if rules is None else tuple(rules)
+    if isinstance(rules, str) or not names or not set(names) <= set(_RULES):
+        raise InputError(f"rules is {rules!r}; give one or more of {', '.join(_RULES)}")
+    made = [_rewritten(question, names) for question in asked]
+    return Rewriting(asked, [text for text, _ in made], [rule for _, rule in made], entities)
+
+
+def _rewritten(question: str, names: Sequence[str]) -> tuple[str, str]:
+    """The question after one of the rules that change it, and the rule's name."""
+    results = ((_RULES[name](question), name) for name in names)
+    changed = [(text, name) for text, name in results if text != question]
+    return changed[draw(question, "rule", len(changed))] if changed else (question, "")
+
+
+def _polite(question: str) -> str:
+    return _PREFIXES[draw(question, "prefix", len(_PREFIXES))] + question if question.strip() else question
+
+
+def _what_which(question: str) -> str:
+    found = _WHAT_WHICH.match(question)
+    if found is None:
+        return question
+    other = "which" if found[2].lower() == "what" else "what"
+    return found[1] + (other.capitalize() if found[2][0].isupper() else other) + question[found.end(2) :]
+
+
+def _contraction(question: str) -> str:
+    shorter = _NOT.sub(r"\1n't", question, count=1)
+    if shorter != question:
+        return shorter
+    found = _IS.match(question)
+    return question if found is None else f"{found[1]}'s{question[found.end() :]}"
+
+
+def _no_question_mark(question: str) -> str:
+    without = question.rstrip().removesuffix("?").rstrip()
+    return without if without and question.rstrip().endswith("?") else question
+
+
+def _first_letter(question: str) -> str:
+    first = question.partition(" ")[0]
+    other = question[:1].swapcase()
+    if (len(first) > 1 and first.isupper()) or first.partition("'")[0] == "I" or len(other) != 1:
+        return question
+    return other + question[1:]
+
+
+_RULES: dict[str, Callable[[str], str]] = {
+    "polite": _polite,
+    "what_which": _what_which,
+    "contraction": _contraction,
+    "no_question_mark": _no_question_mark,
+    "first_letter": _first_letter,
+}

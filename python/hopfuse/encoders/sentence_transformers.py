@@ -1,0 +1,282 @@
+"""Encoders and cross-encoders of sentence-transformers, from a folder on this machine or loaded already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import checked_texts, positive
+from ..errors import InputError, MissingExtraError
+from .protocol import checked_vectors, model_dim, model_name
+
+
+class SentenceTransformerEncoder:
+    """A sentence-transformers model, from a local folder or loaded already. Nothing is downloaded.
+
+    Batches are padded to their longest text, so a vector's last bits may depend on the texts that it
+    is encoded with; store the vectors where the same bits are needed again.
+
+    Parameters
+    ----------
+    model : str, path, or SentenceTransformer
+        A folder with a saved model, or any object whose ``encode`` takes sentence-transformers'
+        arguments. A model's name on a hub is refused.
+    query_prompt, passage_prompt : str, optional
+        Text put before every query and before every passage; ``""`` for none. Without it, the model's
+        own prompts for queries and for documents hold, where it has them.
+    batch_size : int, at least 1
+        Texts in one pass of the model.
+    device : str, optional
+        Where a model that is loaded from a folder runs, for instance ``"cpu"`` or ``"cuda:0"``;
+        sentence-transformers chooses where absent.
+    name : str, optional
+        The model's name, which an index keeps and compares. Without it, ``"sentence-transformers/"`` and the
+        name of the folder, or the name that a loaded model has.
+    normalize : bool
+        Scale every row to length 1.
+
+    Raises
+    ------
+    InputError
+        No such folder, an object without ``encode``, batch_size below 1, a device for a model that is
+        loaded already.
+    MissingExtraError
+        ``sentence-transformers`` is not installed and a folder is given.
+
+    References
+    ----------
+    Reimers and Gurevych, Sentence-BERT, EMNLP 2019.
+
+    Examples
+    --------
+    Give it the folder of a model, ``SentenceTransformerEncoder("models/all-MiniLM-L6-v2")``, or an
+    object that encodes:
+
+    >>> import numpy as np
+    >>> from hopfuse.encoders import SentenceTransformerEncoder
+    >>> class Model:
+    ...     def get_embedding_dimension(self):
+    ...         return 2
+    ...     def encode(self, texts, prompt=None, **options):
+    ...         return np.array([[len((prompt or "") + t), 0.0] for t in texts])
+    >>> encoder = SentenceTransformerEncoder(Model(), query_prompt="query: ", normalize=False)
+    >>> encoder.encode_queries(["who?"])
+    array([[11.,  0.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str] | Any,
+        *,
+        query_prompt: str | None = None,
+        passage_prompt: str | None = None,
+        batch_size: int = 32,
+        device: str | None = None,
+        name: str | None = None,
+        normalize: bool = True,
+    ) -> None:
+        self._batch_size = positive(batch_size, "batch_size")
+        self._query_prompt = query_prompt
+        self._passage_prompt = passage_prompt
+        self._normalize = normalize
+        self._model = _local_model(
+            model, device, kind="SentenceTransformer", method="an encode", user="SentenceTransformerEncoder"
+        )
+        self._dim = model_dim(self._model, self._model.encode)
+        self._name = name or _name(model)
+
+    @property
+    def name(self) -> str:
+        """``"sentence-transformers/"`` and the model's name, or the name given at construction."""
+        return self._name
+
+    @property
+    def dim(self) -> int:
+        """Entries of a vector."""
+        return self._dim
+
+    @property
+    def normalize(self) -> bool:
+        """True where every row is scaled to length 1."""
+        return self._normalize
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries.
+
+        Parameters
+        ----------
+        texts : sequence of str, n entries
+            The model cuts off what is longer than it reads.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError
+            A bare string or an entry that is not one, a vector that is not finite, or that is zero
+            under ``normalize=True``.
+        """
+        return self._encode(getattr(self._model, "encode_query", self._model.encode), texts, self._query_prompt)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages; see :meth:`encode_queries`."""
+        return self._encode(getattr(self._model, "encode_document", self._model.encode), texts, self._passage_prompt)
+
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str | None) -> NDArray[np.float32]:
+        listed = checked_texts(texts)
+        if not listed:
+            return np.zeros((0, self._dim), np.float32)
+        vectors = encode(
+            listed, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+        )
+        return checked_vectors(vectors, len(listed), self._dim, self._normalize)
+
+
+class CrossEncoderReranker:
+    """A cross-encoder, from a local folder or loaded already. Nothing is downloaded.
+
+    It reads a query and a text together and gives one score; what is longer than it reads is cut off. Batches are
+    padded to their longest pair, so a score's last bits may depend on the pairs that it is computed with.
+
+    Parameters
+    ----------
+    model : str, path, or CrossEncoder
+        A folder with a saved model of one output, or any object whose ``predict`` takes sentence-transformers'
+        arguments. A model's name on a hub is refused.
+    batch_size : int, at least 1
+        Pairs in one pass of the model.
+    device : str, optional
+        Where a model that is loaded from a folder runs, for instance ``"cpu"`` or ``"cuda:0"``; sentence-transformers
+        chooses where absent.
+
+    Raises
+    ------
+    InputError
+        No such folder, an object without ``predict``, batch_size below 1, a device for a model that is loaded already.
+    MissingExtraError
+        ``sentence-transformers`` is not installed and a folder is given.
+
+    References
+    ----------
+    Nogueira and Cho, Passage Re-ranking with BERT, arXiv:1901.04085 (2019).
+
+    Examples
+    --------
+    Give it the folder of a model, ``CrossEncoderReranker("models/ms-marco-MiniLM-L6-v2")``, or an object that predicts:
+
+    >>> import numpy as np
+    >>> from hopfuse.encoders import CrossEncoderReranker
+    >>> class Model:
+    ...     def predict(self, pairs, **options):
+    ...         return np.array([float(query in text) for query, text in pairs])
+    >>> CrossEncoderReranker(Model()).score(["sea"], [["a river", "by the sea"]])
+    [array([0., 1.], dtype=float32)]
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str] | Any,
+        *,
+        batch_size: int = 32,
+        device: str | None = None,
+    ) -> None:
+        self._batch_size = positive(batch_size, "batch_size")
+        self._model = _local_model(model, device, kind="CrossEncoder", method="a predict", user="CrossEncoderReranker")
+
+    def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """Return the scores of texts.
+
+        Parameters
+        ----------
+        queries : sequence of str, B entries
+        candidates : sequence of B sequences of str
+            The texts to score against each query; n_b of them, possibly none.
+
+        Returns
+        -------
+        list of B ndarrays of float32, shape (n_b,)
+            Higher for better; on the scale of the model.
+
+        Raises
+        ------
+        InputError
+            Another number of rows than of queries, anything that is not a text, a model that gives more than one score
+            a pair or one that is not finite.
+        """
+        asked, rows = checked_texts(queries), _checked_rows(candidates)
+        if len(asked) != len(rows):
+            raise InputError(f"{len(rows)} rows of candidates for {len(asked)} queries; give one for each query")
+        pairs = [(query, text) for query, row in zip(asked, rows, strict=True) for text in row]
+        scores = self._predict(pairs) if pairs else np.zeros(0, np.float32)
+        return np.split(scores, np.cumsum([len(row) for row in rows])[:-1]) if rows else []
+
+    def _predict(self, pairs: list[tuple[str, str]]) -> NDArray[np.float32]:
+        scores = np.asarray(
+            self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
+        )
+        if scores.shape == (len(pairs), 1):
+            scores = scores[:, 0]
+        if scores.dtype.kind not in "fiu" or scores.shape != (len(pairs),):
+            raise InputError(
+                f"the model gave {scores.dtype}{scores.shape} for {len(pairs)} pairs; it must be one number a pair"
+            )
+        with np.errstate(over="ignore"):
+            finished = np.ascontiguousarray(scores, np.float32)
+        if not np.isfinite(finished).all():
+            raise InputError("the model gave a score that is NaN or outside float32's range")
+        return finished
+
+
+def _checked_rows(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
+    if isinstance(candidates, str) or not isinstance(candidates, Iterable):
+        raise InputError(f"candidates is one {type(candidates).__name__}; pass a sequence of texts for each query")
+    return [checked_texts(row) for row in candidates]
+
+
+def _name(model: Any) -> str:
+    if isinstance(model, str | PathLike):
+        folder = Path(model).expanduser().resolve()
+        if folder.parent.name == "snapshots":  # of a hub's cache: models--ORG--NAME/snapshots/COMMIT
+            folder = folder.parents[1]
+        return f"sentence-transformers/{folder.name.split('--')[-1]}"
+    return model_name(model) or type(model).__name__
+
+
+def _local_model(model: Any, device: str | None, *, kind: str, method: str, user: str) -> Any:
+    """Return the model itself, or the one that a folder holds. Nothing is downloaded.
+
+    ``kind`` is the class of sentence-transformers, ``method`` with its article what a model must have, and ``user``
+    what needs the package.
+    """
+    if isinstance(model, str | PathLike):
+        return _load(model, device, kind, user)
+    name = method.split()[-1]
+    if not callable(getattr(model, name, None)):
+        raise InputError(
+            f"model is a {type(model).__name__} without {method} method; pass the folder of a model or a {kind}"
+        )
+    if device is not None:
+        raise InputError(f"device is {device!r}, but the model is loaded already; move it: model.to({device!r})")
+    return model
+
+
+def _load(model: str | PathLike[str], device: str | None, kind: str, user: str) -> Any:
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        raise InputError(
+            f"{str(model)!r} is not a folder on this machine, and models are never downloaded; fetch the model "
+            f"beforehand and pass its folder, or pass a loaded {kind}"
+        )
+    try:
+        package = import_module("sentence_transformers")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("sentence-transformers", "encode", user) from error
+    return getattr(package, kind)(str(folder), device=device, local_files_only=True)

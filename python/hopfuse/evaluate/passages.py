@@ -1,0 +1,145 @@
+"""Numbers, titles and texts of passages that files name by strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from types import MappingProxyType
+
+from ..errors import FormatError, InputError
+from ..io.json_lines import json_objects
+
+
+class PassageNames:
+    """A number for every passage name, in order of first sight.
+
+    Judgements and runs from files are comparable where they share one of these.
+
+    Parameters
+    ----------
+    names : iterable of str or int
+        The first names: those of an index's ``passage_ids`` get its passages' numbers. Integers count as their digits,
+        as files have them.
+
+    Raises
+    ------
+    InputError
+        ``names`` is one string, or holds what is none.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import PassageNames
+    >>> names = PassageNames()
+    >>> names.number("doc7"), names.number("doc3"), names.number("doc7")
+    (0, 1, 0)
+    >>> names.name(1), PassageNames(["a", "b"]).number("b")
+    ('doc3', 1)
+    """
+
+    def __init__(self, names: Iterable[str | int] = ()) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+        self._titles: dict[str, str] = {}
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise InputError(f"names is {names!r}; give a list of names")
+        for at, name in enumerate(names):
+            if isinstance(name, bool) or not isinstance(name, str | int):
+                raise InputError(f"names[{at}] is {name!r}; it must be a str or an int")
+            self.number(str(name))
+
+    def number(self, name: str) -> int:
+        """The passage's number; a new name gets the next one."""
+        number = self._numbers.setdefault(name, len(self._names))
+        if number == len(self._names):
+            self._names.append(name)
+        return number
+
+    def name(self, number: int) -> str:
+        """The name of a passage that has a number."""
+        return self._names[number]
+
+    @property
+    def titles(self) -> Mapping[str, str]:
+        """Titles by name, of the passages whose title is known."""
+        return MappingProxyType(self._titles)
+
+    def set_title(self, name: str, title: str) -> None:
+        """Keep a passage's title, for reports."""
+        self._titles[name] = title
+
+    def read_titles(self, path: str | PathLike[str]) -> None:
+        """Keep the titles of a .jsonl file of passages, objects of "id" and "title", for reports.
+
+        Other keys are ignored, and so are passages without a title.
+
+        Raises
+        ------
+        FormatError
+            A line that is not an object with an id, a title that is not a string, a lone surrogate; the message names
+            the line.
+        OSError
+            The file cannot be read.
+        """
+        for at, row in json_objects(path, ("id",)):
+            title = row.get("title") or ""
+            if not isinstance(title, str):
+                raise FormatError(f"{path}, line {at} has the title {title!r}; a title is a string")
+            if title:
+                self.set_title(str(row["id"]), title)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"PassageNames({len(self)} passages)"
+
+
+def read_texts(path: str | PathLike[str], names: PassageNames) -> dict[int, str]:
+    """Title and text of each passage that has a number already, from a .jsonl file of passages.
+
+    Read it after the runs: what no run has found is not kept.
+
+    Parameters
+    ----------
+    path : path
+        Objects of "id", "text" and, optionally, "title".
+    names : PassageNames
+        The names that judgements and runs were read with.
+
+    Returns
+    -------
+    dict of int to str
+        By number: the title, where there is one, on a line above the text.
+
+    Raises
+    ------
+    FormatError
+        A line that is not an object with an id and a text, a title or text that is not a string, a lone surrogate;
+        the message names file and line.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from hopfuse.evaluate import PassageNames, read_texts
+    >>> names = PassageNames()
+    >>> names.number("a")
+    0
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "passages.jsonl")
+    ...     _ = path.write_text('{"id": "b", "text": "."}\\n{"id": "a", "title": "Ada", "text": "She wrote."}\\n')
+    ...     read_texts(path, names)
+    {0: 'Ada\\nShe wrote.'}
+    """
+    texts = {}
+    for at, row in json_objects(path, ("id", "text")):
+        title, text = row.get("title") or "", row["text"]
+        if not (isinstance(title, str) and isinstance(text, str)):
+            raise FormatError(f"{path}, line {at} has the title {title!r} and the text {text!r}; both are strings")
+        if str(row["id"]) in names:
+            texts[names.number(str(row["id"]))] = f"{title}\n{text}" if title else text
+    return texts

@@ -1,0 +1,217 @@
+"""Hold what a system retrieved for the queries of a set of judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..io.runs import read_run_file
+from ..types import Hits
+from ..types.hits import PAD_ID, PAD_SCORE
+from .answers import Texts
+from .passages import PassageNames
+from .qrels import Qrels, query_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Ranked lists and, where the system answers, its answers.
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows, in the order of the judgements' queries.
+    answers : sequence of str or None, B entries, optional
+        The system's answer to each query; None where it gave none.
+    texts : sequence of str, or mapping of int to str, optional
+        The text of each passage, by its id, for ``answer_supported@k``.
+    baseline : Hits, B rows, optional
+        What the run is compared with, for ``distractor_suppression@k``; :func:`evaluate` gives its own.
+
+    Raises
+    ------
+    InputError
+        Another number of answers, or of the baseline's rows, than rows of hits.
+
+    Attributes
+    ----------
+    num_missing : int
+        Queries that the run's file did not have; their lists are empty.
+    num_unjudged : int
+        Queries of the run's file that have no judgements; they are left out.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Run
+    >>> Run(hf.Hits([[3, 1]], [[0.9, 0.2]]), answers=["Ada Lovelace"])
+    Run(queries=1, k=2, answers=1)
+    """
+
+    hits: Hits
+    answers: Sequence[str | None] | None = None
+    num_missing: int = 0
+    num_unjudged: int = 0
+    texts: Texts | None = None
+    baseline: Hits | None = None
+
+    def __post_init__(self) -> None:
+        if self.answers is not None and len(self.answers) != len(self.hits):
+            raise InputError(
+                f"{len(self.answers)} answers for {len(self.hits)} rows of hits; give one per query, or None"
+            )
+        if self.baseline is not None and not isinstance(self.baseline, Hits):
+            raise InputError(f"the baseline is a {type(self.baseline).__name__}; give Hits, of a Run its hits")
+        if self.baseline is not None and len(self.baseline) != len(self.hits):
+            raise InputError(
+                f"the baseline has {len(self.baseline)} rows and the run {len(self.hits)}; give the same queries' rows"
+            )
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
+        """The run on some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> from hopfuse.evaluate import Run
+        >>> len(Run(hf.Hits([[3], [1]], [[0.9], [0.2]])).take([1]))
+        1
+        """
+        chosen = query_rows(rows, len(self))
+        answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
+        baseline = None if self.baseline is None else _taken(self.baseline, chosen)
+        return Run(_taken(self.hits, chosen), answers, self.num_missing, self.num_unjudged, self.texts, baseline)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __repr__(self) -> str:
+        answered = "" if self.answers is None else f", answers={sum(a is not None for a in self.answers)}"
+        return f"Run(queries={len(self)}, k={self.hits.shape[1]}{answered})"
+
+
+def _taken(hits: Hits, rows: NDArray[np.int64]) -> Hits:
+    return Hits.unchecked(hits.ids[rows], hits.scores[rows], hits.counts[rows])
+
+
+def gold_ranks(hits: Hits, qrels: Qrels, query: int) -> dict[int, int | None]:
+    """The rank of each gold passage of one query, from 1; None where the run does not have it.
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows.
+    qrels : Qrels
+        Judgements of the same B queries.
+    query : int
+        The query's position.
+
+    Returns
+    -------
+    dict of int to int or None
+        By gold passage: those of each hop in order where the hops are known, else as they are given.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, gold_ranks
+    >>> gold_ranks(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), Qrels(["a"], [[5, 8, 1]]), 0)
+    {5: 3, 8: 1, 1: None}
+    """
+    place = {passage: rank for rank, (passage, _) in enumerate(hits.row(query), 1)}
+    by_hop = [passage for hop in qrels.hops[query] for passage in hop]
+    return {passage: place.get(passage) for passage in (*by_hop, *qrels.gold[query])}
+
+
+def join_hits(parts: Sequence[Hits]) -> Hits:
+    """Return the rows of several batches, one after another; narrower ones are padded.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import join_hits
+    >>> join_hits([hf.Hits([[1]], [[0.5]]), hf.Hits([[2, 3]], [[0.7, 0.6]])]).ids
+    array([[ 1, -1],
+           [ 2,  3]])
+    """
+    shape = (sum(map(len, parts)), max(part.shape[1] for part in parts))
+    ids, scores = np.full(shape, PAD_ID, np.int64), np.full(shape, PAD_SCORE, np.float32)
+    counts = np.concatenate([part.counts for part in parts])
+    first = 0
+    for part in parts:
+        rows = slice(first, first := first + len(part))
+        ids[rows, : part.shape[1]], scores[rows, : part.shape[1]] = part.ids, part.scores
+    return Hits.unchecked(ids, scores, counts)
+
+
+def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames) -> Run:
+    """Read a run for the queries ``ids``; the suffix says which kind of file it is.
+
+    - ``.jsonl``, ``.parquet``: rows of "id" and "hits", a list of {"id": …, "score": …}, as
+      ``hopfuse score`` writes them, with an optional "answer". ``.json``: a list of such rows, or an
+      object {query: {passage: score}}.
+    - any other file: a TREC run, ``query Q0 passage rank score tag``, separated by white space.
+
+    Lists are ordered by score, higher first. Passages of equal score stay as the file ranks them: by the
+    rank of a TREC line, else by place. (trec_eval orders them by name instead and does not read the rank.)
+
+    Parameters
+    ----------
+    path : path
+    ids : sequence of str
+        The judgements' queries, in order. One that the file lacks gets an empty list, and counts as
+        not found; one that only the file has is left out. :class:`Run` has the number of each.
+    names : PassageNames
+        The names that the judgements were read with.
+
+    Raises
+    ------
+    FormatError
+        A line that is not what the format says, a score that is not a finite number, a passage or query
+        that comes twice; the message names file and line.
+    InputError
+        The file has none of the queries.
+    MissingExtraError
+        A Parquet file is given and pyarrow is not installed.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from hopfuse.evaluate import PassageNames, read_run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "run.txt")
+    ...     _ = path.write_text("q1 Q0 docA 1 12.5 bm25\\nq1 Q0 docB 2 9.0 bm25\\n")
+    ...     run = read_run(path, ["q1", "q2"], PassageNames())
+    >>> run.hits.counts.tolist(), run.num_missing
+    ([2, 0], 1)
+    """
+    rankings = read_run_file(path)
+    found = [rankings.get(query) for query in ids]
+    missing = found.count(None)
+    if ids and missing == len(ids):
+        first = next(iter(rankings), None)
+        has = "no query" if first is None else f"queries such as {first!r}"
+        raise InputError(f"{path} has {has}, and none of the {len(ids)} judged ones, such as {ids[0]!r}")
+    answers = [None if row is None else row.answer for row in found]
+    return Run(
+        _hits([[] if row is None else row.hits for row in found], names),
+        None if all(answer is None for answer in answers) else answers,
+        missing,
+        len(rankings) - (len(ids) - missing),
+    )
+
+
+def _hits(rows: Sequence[Sequence[tuple[str, float]]], names: PassageNames) -> Hits:
+    shape = (len(rows), max((len(row) for row in rows), default=0))
+    ids, scores = np.full(shape, PAD_ID, np.int64), np.full(shape, PAD_SCORE, np.float32)
+    for b, row in enumerate(rows):
+        ids[b, : len(row)] = [names.number(name) for name, _ in row]
+        scores[b, : len(row)] = [score for _, score in row]
+    return Hits.unchecked(ids, scores, np.array([len(row) for row in rows], np.int64))

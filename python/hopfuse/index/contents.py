@@ -1,0 +1,282 @@
+"""The contents of an index: columns, vectors, graph, terms and facts, each verified at its first use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError, InputError
+from ..types import Corpus, Facts, Graph, TermMatrix
+from ..types.corpus import Metric, Storage
+from .columns import RaggedStrings, StringColumn, id_column, string_column
+from .encoder import EncoderInfo
+from .format import VERSION, Settings, name_of
+from .parts import (
+    facts_info,
+    graph_info,
+    lexical_info,
+    load_corpus,
+    load_encoder,
+    load_facts,
+    load_graph,
+    load_lexical,
+    vector_dim,
+)
+from .sections import Section
+
+PassageId = str | int
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contents:
+    """The contents of an index; see :class:`hopfuse.Index`."""
+
+    _sections: Mapping[str, Section]
+    _settings: Settings
+    _directory: Path | None = None
+    _generation: int | None = None
+    _made: dict[str, Any] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def info(self) -> dict[str, Any]:
+        """Return counts, dimensions, dtypes and sizes; nothing large is read.
+
+        Returns
+        -------
+        dict
+            ``format_version``, ``generation`` (None for an index that was not opened from a directory),
+            ``num_passages``, ``num_entities``, ``num_aliases``, ``dim``, ``entity_dim`` (None without vectors),
+            ``encoder`` (None, or a dict with ``name``, ``dim`` and ``normalize``), ``metric``, ``storage``, ``graph``
+            (None, or a dict with
+            ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
+            type, an undirected one once), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
+            ``stopwords``, ``terms`` and ``entries``, the last three counted), ``facts`` (None, or how many ``facts``,
+            ``relations`` and ``statements``: passages of facts), ``bytes`` (of all sections) and ``sections`` (dtype,
+            shape and bytes of each).
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> index = Index.build(passages=[{"text": "one"}], graph=[{"src": 0, "dst": 1, "type": "mentions"}])
+        >>> index.info()["graph"]["edge_types"]
+        {'mentions': 1}
+        """
+        return {
+            "format_version": VERSION,
+            "generation": self._generation,
+            "num_passages": self.num_passages,
+            "num_entities": self.num_entities,
+            "num_aliases": self._sections["entity.alias.offsets"].shape[0] - 1,
+            "dim": self.dim,
+            "entity_dim": vector_dim(self._sections, "entity.vectors"),
+            "encoder": None if self.encoder is None else asdict(self.encoder),
+            "metric": self.metric,
+            "storage": self.storage,
+            "graph": graph_info(self._sections, self._settings),
+            "lexical": lexical_info(self._sections),
+            "facts": facts_info(self._sections),
+            "bytes": sum(s.nbytes for s in self._sections.values()),
+            "sections": {
+                name: {"dtype": name_of(s.dtype), "shape": s.shape, "bytes": s.nbytes}
+                for name, s in self._sections.items()
+            },
+        }
+
+    @property
+    def num_passages(self) -> int:
+        """P."""
+        return self._sections["passage.length"].shape[0]
+
+    @property
+    def num_entities(self) -> int:
+        """E."""
+        return self._sections["entity.alias.rows"].shape[0] - 1
+
+    @property
+    def dim(self) -> int | None:
+        """d, the dimension of the passages' vectors; None where there are none."""
+        return vector_dim(self._sections, "passage.vectors")
+
+    @property
+    def metric(self) -> Metric:
+        """Similarity of the vectors: ``"ip"`` or ``"cosine"``."""
+        return cast(Metric, self._settings.metric)
+
+    @property
+    def storage(self) -> Storage:
+        """Storage of the vectors: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``."""
+        return cast(Storage, self._settings.storage)
+
+    @property
+    def encoder(self) -> EncoderInfo | None:
+        """Encoder of the vectors, which must encode questions, too; None where it is not known."""
+        return self._once("encoder", lambda: load_encoder(self._sections))
+
+    @property
+    def passage_ids(self) -> Sequence[PassageId]:
+        """P distinct ids, as they were given: all str, or all int."""
+        return id_column(self._sections)
+
+    def row_of(self, id: PassageId) -> int:
+        """Return the row of the passage with an id; the first call reads all ids.
+
+        Raises
+        ------
+        InputError
+            No passage has it.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> Index.build(passages=[{"id": 70, "text": "one"}, {"id": 7, "text": "two"}]).row_of(7)
+        1
+        """
+        return int(self.rows_of([id])[0])
+
+    def rows_of(self, ids: Iterable[PassageId]) -> NDArray[np.int64]:
+        """Return the rows of the passages with these ids: int64, shape (n,).
+
+        Raises
+        ------
+        InputError
+            No passage has one of them, or they are of another type than the index's ids; the message names it.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> Index.build(passages=[{"id": "b", "text": "one"}, {"id": "a", "text": "two"}]).rows_of(["a", "b", "a"])
+        array([1, 0, 1])
+        """
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise InputError(f"ids is a {type(ids).__name__}; give a list of passages' ids")
+        rows = self._once("rows", self._rows_by_id)
+        kind = str if "passage.id.offsets" in self._sections else int
+        found = []
+        for id in ids:
+            is_kind = isinstance(id, str if kind is str else int | np.integer) and not isinstance(id, bool)
+            if not is_kind or id not in rows:
+                why = "no passage has it" if is_kind else f"the index's ids are of type {kind.__name__}"
+                raise InputError(f"there is no passage with the id {id!r}: {why}")
+            found.append(rows[id])
+        return np.array(found, np.int64)
+
+    def texts_to_index(self) -> list[str]:
+        """Return what a passage is found by, for words and vectors alike: its title, a line feed, and its text.
+
+        A passage without a title is its text alone.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> Index.build(passages=[{"title": "Thames", "text": "A river."}, {"text": "The sea."}]).texts_to_index()
+        ['Thames\\nA river.', 'The sea.']
+        """
+        return [f"{title}\n{text}" if title else text for title, text in zip(self.titles, self.texts, strict=True)]
+
+    @property
+    def titles(self) -> StringColumn:
+        """P titles; empty where none was given."""
+        return string_column(self._sections, "passage.title")
+
+    @property
+    def texts(self) -> StringColumn:
+        """P texts."""
+        return string_column(self._sections, "passage.text")
+
+    @property
+    def passage_lengths(self) -> NDArray[np.int32]:
+        """Tokens in each text (not the title), split at whitespace: int32, shape (P,)."""
+        return self._sections["passage.length"].whole()
+
+    @property
+    def entity_names(self) -> StringColumn:
+        """E names."""
+        return string_column(self._sections, "entity.name")
+
+    @property
+    def entity_aliases(self) -> RaggedStrings:
+        """For each of the E entities, a tuple of its aliases."""
+        return RaggedStrings(self._sections["entity.alias.rows"], string_column(self._sections, "entity.alias"))
+
+    @property
+    def passage_frequency(self) -> NDArray[np.int32] | None:
+        """Distinct passages adjacent to each entity: int32, shape (E,); None without a graph."""
+        return self._array("entity.passage_frequency")
+
+    @property
+    def vectors(self) -> NDArray[Any] | None:
+        """The passages' vectors as ``corpus`` holds them, bfloat16 by its bits: (P, d); None where there are none."""
+        return self._array("passage.vectors")
+
+    @property
+    def entity_vectors(self) -> NDArray[Any] | None:
+        """The entities' vectors, likewise: (E, d2); None where there are none."""
+        return self._array("entity.vectors")
+
+    @property
+    def corpus(self) -> Corpus | None:
+        """The passages' vectors, checked for search once; None where there are none."""
+        return self._once("corpus", lambda: load_corpus(self._sections, self._settings, "passage.vectors"))
+
+    @property
+    def entity_corpus(self) -> Corpus | None:
+        """The entities' vectors, checked for search once; None where there are none."""
+        return self._once("entity_corpus", lambda: load_corpus(self._sections, self._settings, "entity.vectors"))
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph over passages and entities, verified once; None where there is none."""
+        return self._once("graph", lambda: load_graph(self._sections, self._settings))
+
+    @property
+    def lexical(self) -> TermMatrix | None:
+        """Terms that :class:`hopfuse.lexical.BM25` searches, verified once; None where there is none."""
+        return self._once("lexical", lambda: load_lexical(self._sections, self.num_passages))
+
+    @property
+    def facts(self) -> Facts | None:
+        """Triples of the entities and the passages that state each, verified once; None where there are none."""
+        return self._once("facts", lambda: load_facts(self._sections, self.num_passages, self.num_entities))
+
+    def entity_node(self, entity: int) -> int:
+        """Return the graph node of entity 0 .. E-1: P + entity.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> Index.build(passages=[{"text": "one"}], entities=["Ada", "Babbage"]).entity_node(1)
+        2
+        """
+        if not 0 <= entity < self.num_entities:
+            raise InputError(f"entity is {entity}; there are {self.num_entities}: 0 .. {self.num_entities - 1}")
+        return self.num_passages + int(entity)
+
+    def __repr__(self) -> str:
+        return (
+            f"Index(passages={self.num_passages}, entities={self.num_entities}, dim={self.dim}, "
+            f"graph={'graph.indptr' in self._sections}, lexical={'lexical.indptr' in self._sections}, "
+            f"metric={self.metric!r}, storage={self.storage!r})"
+        )
+
+    def _once(self, key: str, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return cast(T, self._made[key])
+
+    def _rows_by_id(self) -> dict[PassageId, int]:
+        rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
+        if len(rows) != self.num_passages:
+            raise FormatError("two passages have the same id; open the index with verify='full', which says where")
+        return rows
+
+    def _array(self, name: str) -> NDArray[Any] | None:
+        section = self._sections.get(name)
+        return None if section is None else section.whole()

@@ -1,0 +1,65 @@
+"""The encoder of an index's vectors, as the index keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class EncoderInfo:
+    """The encoder that made an index's vectors: questions must be encoded by the same.
+
+    Parameters
+    ----------
+    name : str
+    dim : int
+        Dimensions of a vector, at least 1.
+    normalize : bool
+        Every vector has length 1.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> from hopfuse.index import EncoderInfo
+    >>> EncoderInfo("wordllama-256", 256, True)
+    EncoderInfo(name='wordllama-256', dim=256, normalize=True)
+    """
+
+    name: str
+    dim: int
+    normalize: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"the encoder's name is {self.name!r}; it must be a string that is not empty")
+        if isinstance(self.dim, bool) or not isinstance(self.dim, int | np.integer) or self.dim < 1:
+            raise InputError(f"the encoder's dim is {self.dim!r}; it must be an integer, at least 1")
+        if not isinstance(self.normalize, bool | np.bool_):
+            raise InputError(f"the encoder's normalize is {self.normalize!r}; it must be True or False")
+        object.__setattr__(self, "dim", int(self.dim))
+        object.__setattr__(self, "normalize", bool(self.normalize))
+
+    @classmethod
+    def of(cls, encoder: Any) -> EncoderInfo:
+        """Return what an encoder says of itself: its ``name``, ``dim`` and ``normalize``.
+
+        Examples
+        --------
+        >>> from hopfuse.encoders import ArrayEncoder
+        >>> EncoderInfo.of(ArrayEncoder(3, name="mine")).dim
+        3
+        """
+        if isinstance(encoder, EncoderInfo):
+            return encoder
+        from ..encoders import as_encoder  # only those who have an encoder need the room
+
+        whole = as_encoder(encoder)
+        return cls(whole.name, whole.dim, whole.normalize)

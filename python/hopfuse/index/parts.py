@@ -1,0 +1,251 @@
+"""The parts of an index as sections, and back: graph, corpora, terms, facts and encoder.
+
+What comes from a file is verified before anything uses it: whatever is wrong is a FormatError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError, InputError
+from ..types import Corpus, Facts, Graph, Incidence, TermMatrix
+from ..types.corpus import Metric, Storage
+from .columns import string_arrays, string_column
+from .encoder import EncoderInfo
+from .format import Settings
+from .graph_check import check_graph
+from .schema import GRAPH_ARRAYS
+from .sections import Section
+
+Sections = Mapping[str, Section]
+Arrays = dict[str, NDArray[Any]]
+
+
+# ---- Vectors ----
+
+
+def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | None:
+    """Return a corpus over a section of vectors; None where there is no such section."""
+    if name not in sections:
+        return None
+    metric, storage = cast(Metric, settings.metric), cast(Storage, settings.storage)
+    try:
+        return Corpus.from_stored(sections[name].whole(), metric=metric, storage=storage)
+    except InputError as error:
+        raise FormatError(f"{sections[name].label}: {error}") from None
+
+
+def vector_dim(sections: Sections, name: str) -> int | None:
+    """Return the dimension of the vectors of a section; None where there is no such section."""
+    return sections[name].shape[1] if name in sections else None
+
+
+# ---- Encoder ----
+
+
+def encoder_arrays(encoder: EncoderInfo) -> Arrays:
+    """Return the sections ``encoder.*``."""
+    return {
+        **string_arrays("encoder.name", [encoder.name]),
+        "encoder.setting": np.array([encoder.dim, encoder.normalize], np.int64),
+    }
+
+
+def load_encoder(sections: Sections) -> EncoderInfo | None:
+    """Return what encoded the vectors; None where it is not known."""
+    if "encoder.setting" not in sections:
+        return None
+    label = sections["encoder.setting"].label
+    dim, normalize = sections["encoder.setting"].whole().tolist()
+    if normalize not in (0, 1):
+        raise FormatError(f"{label}: normalize is {normalize}; it is 0 or 1")
+    try:
+        encoder = EncoderInfo(string_column(sections, "encoder.name")[0], dim, bool(normalize))
+        check_encoder_dim(encoder, *(vector_dim(sections, f"{kind}.vectors") for kind in ("passage", "entity")))
+    except InputError as error:
+        raise FormatError(f"{label}: {error}") from None
+    return encoder
+
+
+def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | None) -> None:
+    """Refuse an encoder that did not make the passages' vectors, or, where there are none, the entities'."""
+    own = entity_dim if dim is None else dim
+    if own is None:
+        raise InputError(f"there are no vectors that the encoder {encoder.name!r} made; give them, or no encoder")
+    if own != encoder.dim:
+        raise InputError(f"the encoder {encoder.name!r} makes vectors of {encoder.dim} dimensions, these have {own}")
+
+
+# ---- Graph ----
+
+
+def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
+    """Return the sections ``graph.*``, and what is counted on the graph."""
+    mentioned = np.bincount(Incidence.from_graph(graph, num_passages).indices, minlength=graph.num_nodes)
+    return {
+        "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
+        **string_arrays("graph.type_name", graph.edge_type_names),
+        "graph.edge_count": np.bincount(graph.edges()[3], minlength=graph.num_edge_types).astype(np.int64),
+        **{f"graph.{name}": array for name, array in graph.to_arrays().items()},
+    }
+
+
+def load_graph(sections: Sections, settings: Settings) -> Graph | None:
+    """Return the graph, after a check of everything that kernels rely on; None where there is none."""
+    if "graph.indptr" not in sections:
+        return None
+    label = sections["graph.indptr"].label
+    names = list(string_column(sections, "graph.type_name"))
+    if len(set(names)) != len(names):
+        raise FormatError(f"{label}: the edge type names {names} repeat a name")
+    arrays = {name.removeprefix("graph."): sections[name].whole() for name in GRAPH_ARRAYS if name in sections}
+    try:
+        check_graph(arrays)
+    except FormatError as error:
+        raise FormatError(f"{label}: {error}") from None
+    return Graph.from_arrays(arrays, directed=settings.directed, edge_type_names=names)
+
+
+def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
+    """Return what ``Index.info`` says about the graph."""
+    if "graph.indptr" not in sections:
+        return None
+    counts = sections["graph.edge_count"].whole().tolist()
+    return {
+        "nodes": sections["graph.node_of"].shape[0],
+        "stored": sections["graph.indices"].shape[0],
+        "directed": settings.directed,
+        "weighted": "graph.weight" in sections,
+        "edge_types": dict(zip(string_column(sections, "graph.type_name"), counts, strict=True)),
+    }
+
+
+# ---- Terms ----
+
+
+#: The algorithms of Snowball, of all its releases, by the names that PyStemmer has for them.
+STEMMERS = (
+    *("arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto"),
+    *("estonian", "finnish", "french", "german", "german2", "greek", "hindi", "hungarian", "indonesian", "irish"),
+    *("italian", "kraaij_pohlmann", "lithuanian", "lovins", "nepali", "norwegian", "persian", "polish", "porter"),
+    *("portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish"),
+)
+
+
+def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
+    """Return the sections ``lexical.*`` of a matrix over this many passages."""
+    if not isinstance(matrix, TermMatrix):
+        raise InputError(f"matrix is a {type(matrix).__name__}; give a TermMatrix: BM25.build(texts).matrix")
+    if matrix.num_passages != num_passages:
+        raise InputError(
+            f"the matrix is over {matrix.num_passages} passages, the index has {num_passages}; build it from the "
+            "index's own texts, in their order"
+        )
+    _check_stemmer(matrix.stemmer)
+    return {
+        **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
+        "lexical.parameter": np.array([matrix.k1, matrix.b]),
+        **string_arrays("lexical.stopword", matrix.stopwords),
+        **string_arrays("lexical.term", matrix.terms),
+        "lexical.indptr": matrix.indptr,
+        "lexical.passage": matrix.passages,
+        "lexical.score": matrix.scores,
+    }
+
+
+def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
+    """Return the matrix, after a check of everything that a search relies on; None where there is none."""
+    if "lexical.indptr" not in sections:
+        return None
+    method, stemmer = string_column(sections, "lexical.setting")
+    k1, b = sections["lexical.parameter"].whole().tolist()
+    try:
+        _check_stemmer(stemmer or None)
+        return TermMatrix(
+            terms=list(string_column(sections, "lexical.term")),
+            indptr=sections["lexical.indptr"].whole(),
+            passages=sections["lexical.passage"].whole(),
+            scores=sections["lexical.score"].whole(),
+            num_passages=num_passages,
+            method=method,
+            k1=k1,
+            b=b,
+            stopwords=list(string_column(sections, "lexical.stopword")),
+            stemmer=stemmer or None,
+        )
+    except InputError as error:
+        raise FormatError(f"{sections['lexical.indptr'].label}: {error}") from None
+
+
+def _check_stemmer(name: str | None) -> None:
+    if name is not None and name not in STEMMERS:
+        raise InputError(f"stemmer is {name!r}; Snowball has {', '.join(STEMMERS)}")
+
+
+def lexical_info(sections: Sections) -> dict[str, Any] | None:
+    """Return what ``Index.info`` says about the terms."""
+    if "lexical.indptr" not in sections:
+        return None
+    method, stemmer = string_column(sections, "lexical.setting")
+    k1, b = sections["lexical.parameter"].whole().tolist()
+    return {
+        "method": method,
+        "k1": k1,
+        "b": b,
+        "stemmer": stemmer or None,
+        "stopwords": len(string_column(sections, "lexical.stopword")),
+        "terms": len(string_column(sections, "lexical.term")),
+        "entries": sections["lexical.score"].shape[0],
+    }
+
+
+# ---- Facts ----
+
+
+def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
+    """Return the sections ``fact.*`` of facts over so many passages and entities."""
+    if not isinstance(facts, Facts):
+        raise InputError(f"facts are a {type(facts).__name__}; give Facts: Facts.from_names(rows, entities, passages)")
+    if (facts.num_passages, facts.num_entities) != (num_passages, num_entities):
+        raise InputError(
+            f"the facts are over {facts.num_passages} passages and {facts.num_entities} entities, the index has "
+            f"{num_passages} and {num_entities}; number them as the index does"
+        )
+    return {
+        **string_arrays("fact.relation", facts.relations),
+        "fact.row": facts.rows,
+        "fact.indptr": facts.indptr,
+        "fact.passage": facts.passages,
+    }
+
+
+def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Facts | None:
+    """Return the facts, after a check of everything that a reader relies on; None where there are none."""
+    if "fact.indptr" not in sections:
+        return None
+    try:
+        return Facts(
+            sections["fact.row"].whole(),
+            list(string_column(sections, "fact.relation")),
+            sections["fact.indptr"].whole(),
+            sections["fact.passage"].whole(),
+            num_entities=num_entities,
+            num_passages=num_passages,
+        )
+    except InputError as error:
+        raise FormatError(f"{sections['fact.indptr'].label}: {error}") from None
+
+
+def facts_info(sections: Sections) -> dict[str, int] | None:
+    """Return what ``Index.info`` says about the facts."""
+    if "fact.indptr" not in sections:
+        return None
+    return {
+        "facts": sections["fact.row"].shape[0],
+        "relations": len(string_column(sections, "fact.relation")),
+        "statements": sections["fact.passage"].shape[0],
+    }

@@ -1,0 +1,171 @@
+"""Relevance judgements in files: JSON Lines, TREC qrels, BEIR folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import FormatError, InputError
+from .json_lines import json_objects, text_lines
+
+_BEIR_HEADER = ["query-id", "corpus-id", "score"]
+
+Judgement = tuple[int, str, str, int]
+"""Line, query, passage and grade."""
+
+
+class QrelsFile(NamedTuple):
+    """Judgements as a file has them; passages are named by strings.
+
+    Attributes
+    ----------
+    rows : list of (str, dict)
+        For each query its place, for error messages (a file and line), and its record: ``id``, ``gold`` (passage
+        names), and what else the file has of it.
+    titles : dict of str to str
+        Titles of passages, which a BEIR folder has.
+    """
+
+    rows: list[tuple[str, dict[str, Any]]]
+    titles: dict[str, str]
+
+
+def read_qrels_file(path: str | PathLike[str], *, split: str = "test") -> QrelsFile:
+    """Read judgements from a file or folder; the suffix and the first line say which kind it is.
+
+    The kinds are those of :func:`hopfuse.evaluate.read_qrels`, and so are the errors.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "qrels.txt")
+    ...     _ = path.write_text("q1 0 docA 2\\nq1 0 docB 0\\n")
+    ...     [record for _, record in read_qrels_file(path).rows]
+    [{'id': 'q1', 'gold': ['docA'], 'grades': [2], 'question': ''}]
+    """
+    place = Path(path)
+    if place.is_dir():
+        return _beir_folder(place, split)
+    if place.suffix == ".jsonl":
+        return QrelsFile(_jsonl(place), {})
+    return QrelsFile(_by_query(place, _judgements(place), {}), {})
+
+
+def qrels_lines(judgements: Mapping[str, Mapping[str, int]]) -> str:
+    """Return judgements, grades by query and passage, as the text of a TREC qrels file.
+
+    Raises
+    ------
+    InputError
+        A name that is empty or holds white space, which the format cannot write.
+
+    Examples
+    --------
+    >>> qrels_lines({"q1": {"docA": 2}})
+    'q1 0 docA 2\\n'
+    """
+    rows = [(trec_name(q), trec_name(p), grade) for q, row in judgements.items() for p, grade in row.items()]
+    return "".join(f"{query} 0 {passage} {grade}\n" for query, passage, grade in rows)
+
+
+def trec_name(name: str) -> str:
+    """Return a name that a TREC file can hold, or refuse it."""
+    if not name or any(map(str.isspace, name)):
+        raise InputError(f"{name!r} is empty or holds white space, which TREC files cannot write; write .jsonl instead")
+    return name
+
+
+def _jsonl(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    rows: list[tuple[str, dict[str, Any]]] = []
+    lines: dict[Any, int] = {}
+    for at, record in json_objects(path, ("id", "gold")):
+        where = f"{path}, line {at}"
+        row = dict(record)
+        if row["id"] in lines:
+            raise FormatError(f"{where}: query id {row['id']!r} was on line {lines[row['id']]} already")
+        lines[row["id"]] = at
+        row["gold"] = _names(row["gold"], "gold", where)
+        row["last_hop"] = _names(row.get("last_hop") or [], "last_hop", where)
+        hops = row.get("hops") or []
+        if not isinstance(hops, list):
+            raise FormatError(f"{where}: hops is {hops!r}; it is a list with a list of passages for every hop")
+        row["hops"] = [_names(hop, f"hop {number}", where) for number, hop in enumerate(hops, 1)]
+        rows.append((where, row))
+    return rows
+
+
+def _names(values: Any, field: str, where: str) -> list[str]:
+    if not isinstance(values, list):
+        raise FormatError(f"{where}: {field} is {values!r}; it is a list of passages")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise FormatError(f"{where}: {field} has {value!r}; a passage is a string or an integer")
+    return [str(value) for value in values]
+
+
+def _judgements(path: Path) -> Iterator[Judgement]:
+    """Yield the lines of a TREC file or of a BEIR table."""
+    table = False
+    for number, (at, line) in enumerate(text_lines(path)):
+        if number == 0 and line.split("\t") == _BEIR_HEADER:
+            table = True
+            continue
+        fields = line.split("\t") if table else line.split()
+        expected = "query-id, corpus-id, score, separated by tabs" if table else "query, iteration, passage, grade"
+        if len(fields) != (3 if table else 4):
+            raise FormatError(f"{path}, line {at} has {len(fields)} fields; a line is: {expected}")
+        try:
+            yield at, fields[0], fields[-2], int(fields[-1])
+        except ValueError:
+            raise FormatError(f"{path}, line {at} has the grade {fields[-1]!r}; a grade is an integer") from None
+
+
+def _by_query(
+    path: Path, judgements: Iterator[Judgement], questions: Mapping[str, str]
+) -> list[tuple[str, dict[str, Any]]]:
+    grades: dict[str, dict[str, tuple[int, int]]] = {}
+    for at, query, passage, grade in judgements:
+        before = grades.setdefault(query, {})
+        if passage in before:
+            first = before[passage][0]
+            raise FormatError(f"{path}, line {at}: query {query!r} and passage {passage!r} were judged on line {first}")
+        before[passage] = (at, grade)
+    rows = []
+    for query, row in grades.items():
+        relevant = {passage: grade for passage, (_, grade) in row.items() if grade > 0}
+        record = {"id": query, "gold": list(relevant), "grades": list(relevant.values())}
+        rows.append((str(path), {**record, "question": questions.get(query, "")}))
+    return rows
+
+
+def _beir_folder(folder: Path, split: str) -> QrelsFile:
+    table = folder / "qrels" / f"{split}.tsv"
+    if not table.is_file():
+        there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
+        raise InputError(f"{folder} has no qrels/{split}.tsv; a BEIR folder has one for each split, here: {there}")
+    questions = _column(folder / "queries.jsonl", "text")
+    titles = _column(folder / "corpus.jsonl", "title")
+
+    def known() -> Iterator[Judgement]:
+        for at, query, passage, grade in _judgements(table):
+            if query not in questions:
+                raise FormatError(f"{table}, line {at} names the query {query!r}, which queries.jsonl does not have")
+            if passage not in titles:
+                raise FormatError(f"{table}, line {at} names the passage {passage!r}, which corpus.jsonl does not have")
+            yield at, query, passage, grade
+
+    rows = _by_query(table, known(), questions)
+    return QrelsFile(rows, {passage: title for passage, title in titles.items() if title})
+
+
+def _column(path: Path, column: str) -> dict[str, str]:
+    """Return a column of one of BEIR's .jsonl files, by ``_id``."""
+    found: dict[str, str] = {}
+    for at, row in json_objects(path, ("_id",)):
+        if isinstance(row["_id"], bool) or not isinstance(row["_id"], (str, int)):
+            raise FormatError(f"{path}, line {at} has the _id {row['_id']!r}; it is a string")
+        found[str(row["_id"])] = str(row.get(column, ""))
+    return found

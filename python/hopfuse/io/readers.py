@@ -1,0 +1,161 @@
+"""Tables from whatever a user has: .jsonl, .tsv and .parquet files, Arrow tables, mappings.
+
+pyarrow is imported only where it is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, MissingExtraError
+from .files import existing_file
+from .json_lines import numbered_lines, parse_json
+from .tables import Spec, Table, from_rows, make_table, refuse_unknown
+
+
+def read_table(source: Any, spec: Spec) -> Table:
+    """Read a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one a row.
+
+    Raises
+    ------
+    InputError
+        The source is of another kind, or a row is malformed; the message names file and line.
+    MissingExtraError
+        An Arrow table or a Parquet file is given and pyarrow is not installed.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _read_path(Path(source), spec)
+    if hasattr(source, "__arrow_c_stream__"):
+        return read_arrow(source, spec)
+    if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes, np.ndarray)):
+        return from_rows(source, spec, lambda i: f"{spec.what}[{i}]")
+    raise InputError(
+        f"{spec.what} is a {type(source).__name__}; allowed: a path ({', '.join(_READERS)}), an Arrow table, "
+        f"or a list of mappings with {', '.join(map(repr, spec.required))}"
+    )
+
+
+def _read_path(path: Path, spec: Spec) -> Table:
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise InputError(
+            f"{spec.what} is the path {str(path)!r}; its suffix must be one of {', '.join(_READERS)}: convert it"
+        )
+    return read(existing_file(path, spec.what), spec)
+
+
+def read_jsonl(path: Path, spec: Spec) -> Table:
+    """Read JSON objects, one a line."""
+    return from_rows(_json_rows(path), spec, lambda i: f"{path}, line {i + 1}")
+
+
+def read_tsv(path: Path, spec: Spec) -> Table:
+    """Read lines of fields, with a header or in the positional order."""
+    lines = _lines(path)
+    first = next(lines, None)
+    header = first is not None and _is_header(first[1].split("\t"), spec, first[0])
+    names = first[1].split("\t") if first is not None and header else None
+    columns: dict[str, list[Any]] = {name: [] for name in spec.known}
+    count = 0
+    for where, line in chain([] if header or first is None else [first], lines):
+        fields = line.split("\t")
+        if names is None:
+            names = _positions(len(fields), spec, where)
+        if len(fields) != len(names):
+            raise InputError(f"{where} has {len(fields)} fields; {len(names)} are expected: {', '.join(names)}")
+        row = dict(zip(names, fields, strict=True))
+        for name in spec.known:
+            columns[name].append(row.get(name))
+        count += 1
+    return make_table(spec, dict(columns), count, lambda i: f"{path}, line {i + 1 + header}", textual=True)
+
+
+def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
+    """Return True for a header: the first line if it holds the name of a known column."""
+    if not {field.strip().casefold() for field in fields} & set(spec.known):
+        return False
+    missing = [name for name in spec.required if name not in fields]
+    if missing or len(set(fields)) != len(fields):
+        raise InputError(
+            f"{where} is a header of {fields}; it must have each of {list(spec.required)} once, "
+            f"and may have {list(spec.optional)}"
+        )
+    if not spec.others and not set(fields) <= set(spec.known):
+        refuse_unknown(fields, spec, where)
+    return True
+
+
+def _positions(width: int, spec: Spec, where: str) -> list[str]:
+    names = list(spec.positional[:width])
+    if width > len(spec.positional) or not set(spec.required) <= set(names):
+        raise InputError(
+            f"{where} has {width} fields and is no header; without a header the columns are "
+            f"{', '.join(spec.positional)}: add a header that names {', '.join(spec.required)}"
+        )
+    return names
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    return ((f"{path}, line {at}", line) for at, line in numbered_lines(path, InputError))
+
+
+def _json_rows(path: Path) -> Iterator[Any]:
+    for where, line in _lines(path):
+        try:
+            yield parse_json(line)
+        except (ValueError, RecursionError) as error:
+            found = "is blank" if not line.strip() else f"is not JSON: {error}"
+            raise InputError(f"{where} {found}; a .jsonl file has one JSON object a line") from None
+
+
+def read_arrow(source: Any, spec: Spec) -> Table:
+    """Read an object that speaks the Arrow stream interface."""
+    arrow = _load("pyarrow", f"reading {spec.what} from an Arrow table")
+    return _from_arrow(arrow.table(source), spec, lambda i: f"{spec.what} row {i}")
+
+
+def read_parquet(path: Path, spec: Spec) -> Table:
+    """Read a Parquet file; columns that are not kept are not read."""
+    parquet = _load("pyarrow.parquet", f"reading {spec.what} from a Parquet file")
+    try:
+        file = parquet.ParquetFile(path)
+        names = [name for name in file.schema_arrow.names if name in spec.known or not spec.others]
+        arrow_table = file.read(columns=names)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+    return _from_arrow(arrow_table, spec, lambda i: f"{path}, row {i}")
+
+
+def _from_arrow(arrow_table: Any, spec: Spec, where: Callable[[int], str]) -> Table:
+    names = list(arrow_table.column_names)
+    missing = [name for name in spec.required if names.count(name) != 1]
+    if missing:
+        raise InputError(f"{spec.what} has the columns {names}; it must have {missing[0]!r} once")
+    if not spec.others and not set(names) <= set(spec.known):
+        refuse_unknown(names, spec, spec.what)
+    columns = {name: _arrow_values(arrow_table.column(name)) for name in names if name in spec.known}
+    return make_table(spec, columns, int(arrow_table.num_rows), where)
+
+
+def _arrow_values(column: Any) -> Any:
+    types = _load("pyarrow", "reading an Arrow table").types
+    number = types.is_integer(column.type) or types.is_floating(column.type)
+    return column.to_numpy() if number and column.null_count == 0 else column.to_pylist()
+
+
+def _load(module: str, purpose: str) -> Any:
+    """Import pyarrow, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError("pyarrow", "arrow", purpose) from None
+
+
+_READERS = {".jsonl": read_jsonl, ".tsv": read_tsv, ".parquet": read_parquet}

@@ -1,0 +1,157 @@
+"""Runs in files: TREC runs, and what ``hopfuse score`` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import FormatError, MissingExtraError
+from .json_lines import check_characters, json_objects, parse_json, text_lines
+from .qrels import trec_name
+
+
+class Ranking(NamedTuple):
+    """A query's passages and scores, best first, and its answer, if it has one."""
+
+    hits: list[tuple[str, float]]
+    answer: str | None = None
+
+
+def read_run_file(path: str | PathLike[str]) -> dict[str, Ranking]:
+    """Read the rankings of a run file by query; the suffix says which kind of file it is.
+
+    The kinds are those of :func:`hopfuse.evaluate.read_run`, and so are the errors.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "run.txt")
+    ...     _ = path.write_text("q1 Q0 docA 1 12.5 bm25\\nq1 Q0 docB 2 9.0 bm25\\n")
+    ...     read_run_file(path)
+    {'q1': Ranking(hits=[('docA', 12.5), ('docB', 9.0)], answer=None)}
+    """
+    place = Path(path)
+    if place.suffix == ".jsonl":
+        return _from_objects((f"{place}, line {at}", row) for at, row in json_objects(place, ("id", "hits")))
+    if place.suffix == ".parquet":
+        return _from_objects((f"{place}, row {at}", row) for at, row in enumerate(_parquet(place)))
+    return _from_json(place) if place.suffix == ".json" else _from_trec(place)
+
+
+def run_lines(rankings: Mapping[str, Ranking], tag: str = "hopfuse") -> str:
+    """Return rankings as the text of a TREC run file; ranks start at 1, scores are written in full.
+
+    Raises
+    ------
+    InputError
+        A name that is empty or holds white space, which the format cannot write.
+
+    Examples
+    --------
+    >>> run_lines({"q1": Ranking([("docA", 12.5)])})
+    'q1 Q0 docA 1 12.5 hopfuse\\n'
+    """
+    lines = [
+        f"{trec_name(query)} Q0 {trec_name(passage)} {rank} {score!r} {trec_name(tag)}\n"
+        for query, ranking in rankings.items()
+        for rank, (passage, score) in enumerate(ranking.hits, 1)
+    ]
+    return "".join(lines)
+
+
+def _from_trec(path: Path) -> dict[str, Ranking]:
+    lists: dict[str, dict[str, tuple[float, int]]] = {}
+    for at, line in text_lines(path):
+        where, fields = f"{path}, line {at}", line.split()
+        if len(fields) != 6:
+            raise FormatError(f"{where} has {len(fields)} fields; a line is: query, Q0, passage, rank, score, tag")
+        query, _, passage, rank, score, _ = fields
+        try:
+            order = (-float(score), int(rank))
+        except ValueError:
+            message = f"{where} has rank {rank!r} and score {score!r}; they are an integer and a number"
+            raise FormatError(message) from None
+        _check_score(-order[0], where)
+        if passage in lists.setdefault(query, {}):
+            raise FormatError(f"{where}: passage {passage!r} comes twice for query {query!r}")
+        lists[query][passage] = order
+    return {
+        query: Ranking([(p, -row[p][0]) for p in sorted(row, key=lambda p: row[p])]) for query, row in lists.items()
+    }
+
+
+def _from_json(path: Path) -> dict[str, Ranking]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = parse_json(text)
+    except ValueError as error:
+        raise FormatError(f"{path} is not JSON: {error}") from error
+    check_characters(text, content, str(path))
+    if isinstance(content, list):
+        return _from_objects((f"{path}, entry {at}", row) for at, row in enumerate(content))
+    if not isinstance(content, dict):
+        raise FormatError(f"{path} is neither a list of runs' rows nor an object {{query: {{passage: score}}}}")
+    rows = []
+    for query, scored in content.items():
+        if not isinstance(scored, dict):
+            raise FormatError(f"{path}, query {query!r} has {scored!r}; it is an object {{passage: score}}")
+        hits = [{"id": passage, "score": score} for passage, score in scored.items()]
+        rows.append((f"{path}, query {query!r}", {"id": query, "hits": hits}))
+    return _from_objects(iter(rows))
+
+
+def _parquet(path: Path) -> list[Any]:
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pyarrow", "arrow", "reading a run from a Parquet file") from error
+    try:
+        return list(parquet.read_table(path).to_pylist())
+    except ValueError as error:
+        raise FormatError(f"{path} cannot be read as Parquet: {error}") from None
+
+
+def _from_objects(rows: Iterator[tuple[str, Any]]) -> dict[str, Ranking]:
+    found: dict[str, Ranking] = {}
+    for where, row in rows:
+        if not isinstance(row, Mapping) or not _is_name(row.get("id")) or not isinstance(row.get("hits"), list):
+            raise FormatError(f"{where} is not a row of a run: an object with 'id' and a list 'hits'")
+        query, answer = str(row["id"]), row.get("answer")
+        if query in found:
+            raise FormatError(f"{where}: query {query!r} comes twice")
+        if answer is not None and not isinstance(answer, str):
+            raise FormatError(f"{where}: the answer is {answer!r}; it is a string")
+        scores: dict[str, float] = {}
+        for hit in row["hits"]:
+            passage, score = _hit(hit, where)
+            if passage in scores:
+                raise FormatError(f"{where}: passage {passage!r} comes twice for query {query!r}")
+            scores[passage] = score
+        found[query] = Ranking(sorted(scores.items(), key=lambda hit: -hit[1]), answer)
+    return found
+
+
+def _hit(hit: Any, where: str) -> tuple[str, float]:
+    if not isinstance(hit, dict) or not _is_name(hit.get("id")):
+        raise FormatError(f"{where} has the hit {hit!r}; a hit is {{'id': …, 'score': …}}")
+    score = hit.get("score")
+    if isinstance(score, bool) or not isinstance(score, (int, float)):
+        raise FormatError(f"{where} has the score {score!r}; it is a number")
+    _check_score(score, where)
+    return str(hit["id"]), float(score)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _check_score(value: float, where: str) -> None:
+    if not isfinite(value) or abs(value) > float(np.finfo(np.float32).max):
+        raise FormatError(f"{where} has the score {value}; it is a finite number that float32 can hold")

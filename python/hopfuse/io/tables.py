@@ -1,0 +1,211 @@
+"""Tables in memory: columns of values, where each row came from, and typed columns of them.
+
+An error names the row that is wrong, in a file its line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_INT64 = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The columns of a kind of table.
+
+    ``positional`` is their order in a TSV file without a header. Unless ``others`` are allowed (and
+    ignored), an unknown column is an error.
+    """
+
+    what: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    positional: tuple[str, ...]
+    others: bool
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return self.required + self.optional
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length; None stands for a value that is absent.
+
+    Attributes
+    ----------
+    columns : dict of str to list or ndarray
+    num_rows : int
+    where : callable
+        Where a row came from, for error messages.
+    textual : bool
+        Every value is a str (TSV); numbers are still to be parsed.
+    """
+
+    what: str
+    columns: dict[str, Any]
+    num_rows: int
+    where: Callable[[int], str]
+    textual: bool = False
+
+
+def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> Table:
+    """Make a table of mappings, one a row; an optional column may be absent from any of them."""
+    columns: dict[str, list[Any]] = {name: [] for name in spec.known}
+    known = set(spec.known)
+    count = 0
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where(i)} is a {type(row).__name__}; a row is a mapping with {list(spec.required)}")
+        if not spec.others and not known.issuperset(row):
+            refuse_unknown(row, spec, where(i))
+        for name in spec.known:
+            columns[name].append(row.get(name))
+        count = i + 1
+    return make_table(spec, dict(columns), count, where)
+
+
+def make_table(
+    spec: Spec, columns: dict[str, Any], num_rows: int, where: Callable[[int], str], textual: bool = False
+) -> Table:
+    """Drop optional columns that no row has."""
+    absent = [name for name, values in columns.items() if isinstance(values, list) and all(v is None for v in values)]
+    for name in absent:
+        if name not in spec.required:
+            del columns[name]
+    return Table(spec.what, columns, num_rows, where, textual)
+
+
+def refuse_unknown(names: Iterable[Any], spec: Spec, where: str) -> NoReturn:
+    """Name a column that the table may not have."""
+    unknown = [name for name in names if name not in spec.known]
+    raise InputError(f"{where} has the column {unknown[0]!r}; allowed: {', '.join(spec.known)}")
+
+
+def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
+    """Return a column of str; ``default`` stands for values that are absent."""
+    values = table.columns.get(name)
+    if values is None:
+        return [default or ""] * table.num_rows
+    out = []
+    for i, value in enumerate(values):
+        found = default if value is None else value
+        if not isinstance(found, str):
+            _refuse(table, name, i, value, "a string")
+        out.append(found)
+    return out
+
+
+def row_ids(table: Table) -> list[str] | list[int]:
+    """Read the column ``id``: distinct strings, or distinct int64 integers; the row numbers where it is absent.
+
+    Raises
+    ------
+    InputError
+        A value of another type, strings and integers together, an id twice.
+    """
+    values = table.columns.get("id")
+    if values is None:
+        return list(range(table.num_rows))
+    kind = str if table.num_rows and isinstance(values[0], str) else int
+    first: dict[Any, int] = {}
+    for i, value in enumerate(values):
+        is_text, is_whole = isinstance(value, str), isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not is_text and not (is_whole and _INT64.min <= int(value) <= _INT64.max):
+            _refuse(table, "id", i, value, "a string or an integer of 64 bits")
+        if is_text != (kind is str):
+            raise InputError(
+                f"{table.where(i)} has the id {value!r}, {table.where(0)} has {values[0]!r}; ids are all strings or "
+                "all integers: convert one kind"
+            )
+        own = kind(value)
+        if first.setdefault(own, i) != i:
+            raise InputError(
+                f"{table.where(i)}: id {own!r} is also that of {table.where(first[own])}; ids are distinct"
+            )
+    return list(first)
+
+
+def integers(table: Table, name: str, limit: int) -> NDArray[np.int64]:
+    """Return a column of integers 0 .. limit-1."""
+    allowed = f"an integer 0 .. {limit - 1}"
+    values = _numbers(table, name, _as_integer, "iu", allowed)
+    out = np.asarray(values, dtype=np.int64) if len(values) else np.zeros(0, np.int64)
+    bad = (out < 0) | (out >= limit)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        _refuse(table, name, at, values[at], allowed)
+    return out
+
+
+def weights(table: Table, name: str) -> NDArray[np.float64] | None:
+    """Return a column of finite numbers >= 0; None where there is no such column."""
+    if name not in table.columns:
+        return None
+    allowed = "a finite number of at least 0"
+    out = np.asarray(_numbers(table, name, _as_real, "iuf", allowed), dtype=np.float64)
+    bad = ~(np.isfinite(out) & (out >= 0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        _refuse(table, name, at, table.columns[name][at], allowed)
+    return out
+
+
+def categories(table: Table, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
+    """Return a column of strings as (number of each row's string, strings in order of first appearance)."""
+    if name not in table.columns:
+        return None
+    numbers: dict[str, int] = {}
+    rows = [numbers.setdefault(text, len(numbers)) for text in texts(table, name)]
+    return np.array(rows, np.int64), list(numbers)
+
+
+def _numbers(
+    table: Table, name: str, convert: Callable[[Any, bool], Any], kinds: str, allowed: str
+) -> Sequence[Any] | NDArray[Any]:
+    values = table.columns[name]
+    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
+        return values
+    out = []
+    for i, value in enumerate(values):
+        number = convert(value, table.textual)
+        if number is None:
+            _refuse(table, name, i, value, allowed)
+        out.append(number)
+    return out
+
+
+def _as_integer(value: Any, textual: bool) -> int | None:
+    if textual:
+        return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if whole and abs(int(value)) < 2**62 else None
+
+
+def _as_real(value: Any, textual: bool) -> float | None:
+    if textual:
+        return float(value) if isinstance(value, str) and _REAL.fullmatch(value) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _refuse(table: Table, name: str, row: int, value: Any, allowed: str) -> NoReturn:
+    found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
+    raise InputError(f"{table.where(row)} has {found}; it must be {allowed}")

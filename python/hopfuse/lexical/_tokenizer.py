@@ -1,0 +1,62 @@
+"""Turn texts into terms, by bm25s's tokenizer and a Snowball stemmer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from ..errors import InputError, MissingExtraError
+
+
+def bm25s() -> Any:
+    """Return the library, or raise the error that says how to install it."""
+    try:
+        return import_module("bm25s")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("bm25s", "lexical", "BM25") from error
+
+
+def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the words themselves, lower case and ascending, of a list or of the language that bm25s has a list for."""
+    if stopwords is None:
+        return ()
+    try:
+        words = list(bm25s().tokenization.Tokenizer(stopwords=stopwords).stopwords)
+    except ValueError:
+        raise InputError(
+            f"stopwords is {stopwords!r}; allowed: a language that bm25s has a list for, such as 'english' or "
+            "'german', a list of words, or None"
+        ) from None
+    if not all(isinstance(word, str) for word in words):
+        raise InputError(f"stopwords is {stopwords!r}; a list must hold strings alone")
+    return tuple(sorted({word.lower() for word in words}))
+
+
+class Tokenizer:
+    """Turns texts into terms: words of two characters and more, lower case, without stop words, stemmed."""
+
+    def __init__(self, stopwords: Sequence[str], stemmer: str | None) -> None:
+        self._stopwords = list(stopwords)
+        self._stemmer = stemmer
+        _snowball(stemmer)  # refused now, not at the first search
+
+    def terms_of(self, texts: list[str]) -> list[list[str]]:
+        """Return the terms of each text, in its order."""
+        stemmer = _snowball(self._stemmer)  # one a call: threads may not share one
+        terms: list[list[str]] = bm25s().tokenize(
+            texts, stopwords=self._stopwords, stemmer=stemmer, return_ids=False, show_progress=False
+        )
+        return terms
+
+
+def _snowball(name: str | None) -> Any:
+    if name is None:
+        return None
+    try:
+        package = import_module("Stemmer")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("PyStemmer", "lexical", f"BM25 with stemmer={name!r}") from error
+    if not isinstance(name, str) or name not in package.algorithms():
+        raise InputError(f"stemmer is {name!r}; allowed: None, {', '.join(package.algorithms())}")
+    return package.Stemmer(name)

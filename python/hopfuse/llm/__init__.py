@@ -1,0 +1,5 @@
+"""Ask language models behind OpenAI-compatible endpoints."""
+
+from .endpoint import ChatEndpoint
+
+__all__ = ["ChatEndpoint"]

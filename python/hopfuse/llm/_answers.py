@@ -1,0 +1,189 @@
+"""Schemas that answers are held to, and the JSON object in what a model wrote, which may have other words around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, NoReturn
+
+from ..errors import InputError, MissingExtraError
+
+MAX_DEPTH = 100  # objects and lists within each other: no schema that a person writes has as many
+TOO_DEEP = f"it is nested deeper than {MAX_DEPTH}"
+MAX_SHOWN = 300  # characters of a problem: a message may repeat the whole value
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+
+
+class UnusableError(Exception):
+    """An answer that cannot be used; the message says why, for the model that gave it."""
+
+
+class Schema:
+    """A JSON Schema of an object: a copy of one's own, checked.
+
+    Parameters
+    ----------
+    schema : mapping
+        JSON Schema, draft 2020-12, with ``"type": "object"``. ``$ref`` may point within the schema alone: nothing is
+        fetched. Mappings become dictionaries, and tuples lists.
+
+    Raises
+    ------
+    InputError
+        No such schema.
+    MissingExtraError
+        ``jsonschema`` is not installed.
+
+    Examples
+    --------
+    >>> Schema({"type": "object", "properties": {"n": {"type": "integer"}}}).problem_of({"n": "1"})
+    "the answer.n: '1' is not of type 'integer'"
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        try:
+            library, referencing = import_module("jsonschema"), import_module("referencing")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("jsonschema", "llm", "ChatEndpoint.ask") from error
+        self.plain: dict[str, Any] = _plain_copy(schema)
+        if self.plain.get("type") != "object":
+            raise InputError(
+                f"schema is of type {self.plain.get('type')!r}; an answer is an object: put what you want in a property"
+            )
+        draft = library.Draft202012Validator
+        try:
+            draft.check_schema(self.plain)
+        except library.SchemaError as error:
+            place = ".".join(["schema", *map(str, error.absolute_path)])
+            raise InputError(f"{place}: {error.message[:MAX_SHOWN]}; give a JSON Schema, draft 2020-12") from None
+        checker = draft.TYPE_CHECKER.redefine("integer", _is_integer)
+        validator = library.validators.extend(draft, type_checker=checker)
+        self._validator = validator(self.plain, registry=referencing.Registry())
+        self._best_match = library.exceptions.best_match
+        self._unresolvable = referencing.exceptions.Unresolvable
+
+    def problem_of(self, value: Any) -> str | None:
+        """Return what is wrong with a value, as a sentence, or None where nothing is."""
+        try:
+            error = self._best_match(self._validator.iter_errors(value))
+        except self._unresolvable as unresolvable:
+            raise InputError(f"schema has a $ref that does not point within it: {unresolvable}") from None
+        if error is None:
+            return None
+        place = "the answer" + error.json_path.removeprefix("$")
+        return f"{place}: {error.message[:MAX_SHOWN]}"
+
+
+def _is_integer(checker: Any, value: Any) -> bool:
+    """Take 1.0 for no integer, unlike JSON Schema: callers index and count with what they asked for."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _plain_copy(schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, Mapping):
+        raise InputError(f"schema is {schema!r:.80}; it must be a mapping, a JSON Schema of an object")
+    try:
+        text = json.dumps(_plain(schema), allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except RecursionError:
+        problem = "is nested too deeply, or in itself"
+    except (TypeError, ValueError) as error:  # a lone surrogate is a ValueError too
+        problem = f"is no JSON: {error}"
+    else:
+        copy: dict[str, Any] = json.loads(text)
+        return copy
+    raise InputError(f"schema {problem}; give a JSON Schema of dictionaries, lists, texts and numbers")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise TypeError(f"a name in {list(value)!r:.80} is no text")
+        return {name: _plain(below) for name, below in value.items()}
+    return [_plain(below) for below in value] if isinstance(value, list | tuple) else value
+
+
+def object_in(text: str, schema: Schema) -> Any:
+    """Return the first JSON object of a text that fits the schema.
+
+    A ``<think>…</think>`` that the text begins with is passed over.
+
+    Raises
+    ------
+    UnusableError
+        None does; the message is about the first.
+
+    Examples
+    --------
+    >>> object_in('Of course: {"n": 1}.', Schema({"type": "object", "properties": {"n": {"type": "integer"}}}))
+    {'n': 1}
+    """
+    problems = []
+    for value in _objects(_THOUGHT.sub("", text, count=1) if _THOUGHT.match(text) else text):
+        problem = (TOO_DEEP if _is_deep(value) else None) or schema.problem_of(value) or _unwritable(value)
+        if problem is None:
+            return value
+        problems.append(problem)
+    raise UnusableError(problems[0] if problems else "there is no JSON object in the answer")
+
+
+def words_in(text: Any) -> str:
+    """Return a text that is whole and not empty.
+
+    Raises
+    ------
+    UnusableError
+        It is not.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise UnusableError("it is empty")
+    problem = _unwritable(text)
+    if problem is not None:
+        raise UnusableError(problem)
+    return text
+
+
+def _objects(text: str) -> Iterator[Any]:
+    decoder, at = json.JSONDecoder(parse_constant=_refuse), text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+            yield value
+        except RecursionError:  # what is inside of it is no answer of its own
+            raise UnusableError(TOO_DEEP) from None
+        except ValueError:
+            end = at + 1
+        at = text.find("{", end)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [below for one in level for below in _children(one)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _unwritable(value: Any) -> str | None:
+    """Return why a value cannot be kept as JSON in UTF-8, though the parts that the schema names may be sound."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "it has a lone surrogate, half a character"
+    except ValueError:
+        return "it has a number that is not finite"
+    return None

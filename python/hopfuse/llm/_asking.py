@@ -1,0 +1,208 @@
+"""Many questions, so many at a time, each until it has an answer that can be used."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
+from typing import Any, NamedTuple
+
+from ..errors import EndpointError
+from ._answers import Schema, UnusableError, object_in, words_in
+from ._cache import Cache, key_of
+from ._transport import BusyError, FormatRefusedError, Messages, OddAnswerError, StoppedError, Transport
+
+MAX_REPEATED = 4000  # characters of a wrong answer that the model is shown again
+SHAPE = "Answer with one JSON object of this schema, and nothing else:"
+CORRECTION = "That answer cannot be used: {problem}. Answer again, in the same form, and with nothing else."
+RUN_AGAIN = "Answers that came are in the cache, where one is given: run again to go on"
+MORE_RETRIES = ", with more retries where the endpoint is busy"
+
+
+class Question(NamedTuple):
+    """Messages, what an answer to them is, and what the caller calls them."""
+
+    messages: Messages
+    schema: Schema | None
+    check: Callable[[Any], Any] | None
+    name: str | None = None
+
+
+class Answer(NamedTuple):
+    """An answer as it is kept, in JSON, and as the caller is given it."""
+
+    kept: str
+    value: Any
+
+
+class Asker:
+    """Asks, corrects, and keeps.
+
+    Parameters
+    ----------
+    transport : Transport
+    model : str
+    temperature : float or None
+    retries : int
+        Further requests for an answer that cannot be used.
+    cache : Cache
+    """
+
+    def __init__(self, transport: Transport, model: str, temperature: float | None, retries: int, cache: Cache) -> None:
+        self._transport, self._model, self._cache = transport, model, cache
+        self._temperature, self._retries = temperature, retries
+        self._format: dict[str, int] = {}  # by schema, the first of the formats that the endpoint has taken
+
+    def key(self, question: Question) -> str:
+        """Return what answers are kept by."""
+        schema = None if question.schema is None else question.schema.plain
+        return key_of(self._model, question.messages, schema, self._temperature)
+
+    def answer(self, question: Question, place: str, stop: Event) -> Answer:
+        """Return the answer; ``place`` is where the question stands, for errors.
+
+        Raises
+        ------
+        EndpointError
+            No usable answer after all tries, or a refusal.
+        StoppedError
+            ``stop`` was set.
+        """
+        key = self.key(question)
+        kept = self._cache.get(key)
+        if kept is not None:
+            try:
+                return _checked(_fitting(json.dumps(kept) if question.schema else kept, question), question)
+            except UnusableError:
+                pass  # a file of something else: asked again
+        told = " ".join(question.messages[-1]["content"].split())[:80]
+        return self._asked(question, key, f"{place} ({repr(told) if question.name is None else question.name})", stop)
+
+    def _asked(self, question: Question, key: str, name: str, stop: Event) -> Answer:
+        messages, end, requests = question.messages, "", self._retries + 1
+        for _ in range(requests):
+            text = ""
+            try:
+                text = self._sent(messages, question.schema, stop)
+                kept = _fitting(text, question)
+                self._cache.put(key, kept)  # before a check that may break: it is paid for
+                return _checked(kept, question)
+            except UnusableError as error:
+                end = f" has no usable answer after {requests} requests; the last: {error}. {RUN_AGAIN}"
+                messages = [*question.messages, *_correction(text, str(error))]
+            except OddAnswerError as error:
+                end = f" has no usable answer after {requests} requests; the last: {error}. {RUN_AGAIN}"
+            except BusyError as error:
+                end = f" has no answer after {error.requests} requests; the last: {error}. {RUN_AGAIN}{MORE_RETRIES}"
+                break
+            except (EndpointError, FormatRefusedError) as error:
+                end = f": {error}"
+                break
+        raise EndpointError(f"{name}{end}")  # here: no error that was caught stands in its context
+
+    def _sent(self, messages: Messages, schema: Schema | None, stop: Event) -> str:
+        """Ask in the strictest format that the endpoint takes for the schema."""
+        common = {} if self._temperature is None else {"temperature": self._temperature}
+        if schema is None:
+            return self._transport.send(self._model, messages, common, stop)
+        written = json.dumps(schema.plain)
+        formats, whole = _formats(schema.plain), _with_schema(messages, written)
+        for at in range(self._format.get(written, 0), len(formats)):
+            try:
+                text = self._transport.send(self._model, whole, {**common, **formats[at]}, stop)
+            except FormatRefusedError:
+                if at + 1 == len(formats):
+                    raise
+            else:
+                self._format[written] = at
+                return text
+        raise AssertionError("the last format is sent or raises")
+
+
+def all_answers(
+    answer: Callable[[int, Event], Answer],
+    keys: Sequence[str],
+    concurrency: int,
+    progress: Callable[[int, int], None] | None,
+) -> list[Answer]:
+    """Return ``answer(at, stop)`` for each question, those of one key once.
+
+    The first failure stops what is not asked yet. Requests that are on their way are left to end by themselves: their
+    answers are kept, and the client's waits are not waited for.
+    """
+    times, first = Counter(keys), dict[str, int]()
+    for at, key in enumerate(keys):
+        first.setdefault(key, at)
+    found: dict[str, Answer] = {}
+    done, stop = 0, Event()
+
+    def one(at: int) -> Answer:
+        try:
+            return answer(at, stop)
+        except BaseException:
+            stop.set()
+            raise
+
+    pool = ThreadPoolExecutor(concurrency)
+    try:
+        asked = {pool.submit(one, at): key for key, at in first.items()}
+        for future in as_completed(asked):
+            if isinstance(future.exception(), StoppedError):
+                continue  # the failure that stopped it is among the others
+            key = asked[future]
+            found[key] = future.result()
+            done += times[key]
+            if progress is not None:
+                progress(done, len(keys))
+    finally:
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    return [found[key] for key in keys]
+
+
+def given(kept: str, question: Question) -> Any:
+    """Return an answer for one prompt: a copy of what is kept, as ``check`` makes it."""
+    value = json.loads(kept)
+    return value if question.check is None else question.check(value)
+
+
+def _checked(kept: str, question: Question) -> Answer:
+    try:
+        return Answer(kept, given(kept, question))
+    except ValueError as error:
+        problem = str(error)
+    raise UnusableError(problem)
+
+
+def _fitting(text: Any, question: Question) -> str:
+    """Return what is kept of a text, in JSON."""
+    schema = question.schema
+    return json.dumps(words_in(text) if schema is None else object_in(text, schema), allow_nan=False)
+
+
+def _formats(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the options that ask for JSON, the strictest first."""
+    strict = {"name": "answer", "strict": True, "schema": schema}
+    return [
+        {"response_format": {"type": "json_schema", "json_schema": strict}},
+        {"response_format": {"type": "json_object"}},
+        {},
+    ]
+
+
+def _with_schema(messages: Messages, schema: str) -> Messages:
+    last = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{SHAPE}\n{schema}"}
+    return [*messages[:-1], last]
+
+
+def _correction(text: str, problem: str) -> Messages:
+    """Return messages with what the model wrote, and what is wrong with it."""
+    told = {"role": "user", "content": _whole(CORRECTION.format(problem=problem))}
+    return [{"role": "assistant", "content": _whole(text[:MAX_REPEATED])}, told] if text.strip() else [told]
+
+
+def _whole(text: str) -> str:
+    """Replace halves of characters, which no request can hold."""
+    return text.encode(errors="replace").decode()

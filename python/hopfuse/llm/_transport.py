@@ -1,0 +1,181 @@
+"""One request to a chat endpoint, by the client of OpenAI, which also tries again; and what its failure means."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import EndpointError, InputError, MissingExtraError
+from ._answers import MAX_SHOWN, UnusableError
+
+Messages = Sequence[Mapping[str, str]]
+TRIED_AGAIN = (408, 409, 429)  # by the client, and all from 500
+FORMAT_REFUSED = (400, 422)
+FORMAT = re.compile(r"response[ _]?format|json_(schema|object)", re.IGNORECASE)  # not "JSON object": prompts say it
+NO_KEY = "none"  # the client does not ask without one
+#: Finish reasons of answers that are not whole.
+CUT = {
+    "length": "it was cut off at the model's limit of tokens; be shorter",
+    "content_filter": "it was cut off by the endpoint's content filter",
+}
+
+
+class BusyError(Exception):
+    """The server was busy, failed or could not be reached, however often the client tried: ``requests`` times."""
+
+    def __init__(self, message: str, request: Any) -> None:
+        super().__init__(message)
+        self.requests = 1 + int(request.headers.get("x-stainless-retry-count", 0))
+
+
+class OddAnswerError(Exception):
+    """The server answered with something that is no chat completion; another request may do."""
+
+
+class FormatRefusedError(Exception):
+    """The format that the request asks for is refused."""
+
+
+class StoppedError(Exception):
+    """Another question has failed; nothing more is sent."""
+
+
+class Transport:
+    """The client, and its errors without the key.
+
+    No redirect is followed: a server that is taken over could send the prompts on to any other.
+
+    Parameters
+    ----------
+    base_url : str or None
+    key : str
+    timeout : float
+        Seconds without a byte.
+    retries : int
+        Of a request, by the client, which waits ever longer, or as long as Retry-After says.
+    """
+
+    def __init__(self, base_url: str | None, key: str, timeout: float, retries: int) -> None:
+        try:
+            self._library = import_module("openai")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("openai", "llm", "ChatEndpoint") from error
+        self._key, self._timeout, self._retries = key, timeout, retries
+        self._thread = threading.local()
+        http = self._library.DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [self._check_stop]})
+        self._client = self._library.OpenAI(
+            base_url=base_url, api_key=key, timeout=timeout, max_retries=retries, http_client=http
+        )
+        self.url = str(self._client.base_url)
+
+    def send(self, model: str, messages: Messages, options: Mapping[str, Any], stop: Event) -> str:
+        """Return the text of the model's message.
+
+        Raises
+        ------
+        BusyError, OddAnswerError, FormatRefusedError
+        UnusableError
+            The text is not whole, or the model refused.
+        StoppedError
+            ``stop`` was set before the request, or before the client tried again.
+        EndpointError
+            Another try would be in vain.
+        """
+        self._thread.stop = stop
+        try:
+            completion = self._client.chat.completions.create(model=model, messages=list(messages), **options)
+            choice = completion.choices[0]
+            message, reason = choice.message, choice.finish_reason
+            text, refusal = message.content, getattr(message, "refusal", None)
+        except self._library.APITimeoutError as error:
+            failure: Exception = BusyError(f"not a byte came for {self._timeout:g} s", error.request)
+        except self._library.APIConnectionError as error:
+            failure = BusyError(self._clean(f"{self.url} cannot be reached: {error.__cause__ or error}"), error.request)
+        except self._library.APIStatusError as error:
+            failure = self._of_status(error)
+        except (self._library.APIError, AttributeError, IndexError, TypeError, ValueError, RecursionError):
+            failure = OddAnswerError(
+                f"{self.url} answered with something that is no chat completion; check the address"
+            )
+        else:
+            return self._whole(text, reason, refusal)
+        raise failure  # here: an error that is raised above would carry the request, and its header the key
+
+    def _check_stop(self, request: Any) -> None:
+        """Stop the client, which calls this before each request, the first and those that follow."""
+        if self._thread.stop.is_set():
+            raise StoppedError
+
+    def _whole(self, text: Any, reason: Any, refusal: Any) -> str:
+        if isinstance(refusal, str) and refusal.strip():
+            raise UnusableError(self._clean(f"the model refused: {refusal}"))
+        if reason in (None, "stop"):
+            return text if isinstance(text, str) else ""
+        raise UnusableError(CUT.get(str(reason)) or self._clean(f"it ended with {reason!r}; give the answer as text"))
+
+    def _of_status(self, error: Any) -> Exception:
+        status, headers = error.status_code, error.response.headers
+        told = error.body.get("message") if isinstance(error.body, Mapping) else None
+        said = self._clean(f"{self.url} answered {status}: {told or error.message}")
+        if status in TRIED_AGAIN or status >= 500:
+            wait = headers.get("retry-after")
+            told = said if wait is None else self._clean(f"{said}; it asks to wait: Retry-After {wait}")
+            return BusyError(told, error.request)
+        if 300 <= status < 400:
+            where = self._clean(str(headers.get("location")))
+            return EndpointError(
+                f"{self.url} answered {status}, a redirect to {where}; redirects are not followed: check that address, "
+                "and give it as base_url"
+            )
+        if status in (401, 403):
+            return EndpointError(f"{said}; the key is refused: set OPENAI_API_KEY to one that this endpoint takes")
+        if status in FORMAT_REFUSED:
+            whole = f"{told} {error.message}"  # the client's own words hold those that are no ``message``
+            return (
+                FormatRefusedError(said) if FORMAT.search(whole) else EndpointError(f"{said}; it refuses this request")
+            )
+        return EndpointError(f"{said}; check the address and the model's name")
+
+    def _clean(self, text: str) -> str:
+        """Return a text without the key, which some servers repeat."""
+        hidden = text if self._key == NO_KEY else text.replace(self._key, "[key]")
+        return " ".join(hidden.split())[:MAX_SHOWN]
+
+
+def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
+    """Return the address and the key as given, else from the environment."""
+    url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
+    if url is not None:
+        _check_address(url)
+    key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
+    key = key.strip() if isinstance(key, str) else key
+    if not key and url is None:
+        raise InputError("OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint")
+    if key and not (isinstance(key, str) and key.isascii() and key.isprintable()):
+        raise InputError("the key has characters that no key has; set OPENAI_API_KEY, or api_key, anew")
+    return url, key or NO_KEY
+
+
+def _check_address(url: Any) -> None:
+    """Refuse what is no address, in words that do not repeat it: it may hold a secret in any place."""
+    if isinstance(url, str) and any(sign in url for sign in "@?#"):
+        raise InputError(
+            "base_url may have no '@', no query and no fragment, where a password or a key would be shown in errors; "
+            "give the key as OPENAI_API_KEY, and the address alone: http://localhost:8000/v1"
+        )
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, TypeError, AttributeError):
+        fits = False
+    if not fits or not isinstance(url, str) or not url.isprintable() or " " in url:
+        raise InputError(
+            "base_url must begin with http:// or https:// and name a host, as http://localhost:8000/v1 does; what was "
+            "given is not repeated here, for it may hold a password"
+        )

@@ -1,0 +1,143 @@
+"""Configs of recipes: frozen dataclasses that are made from options by name and check their own fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..._validation import MAX_WHOLE, check_whole, is_real
+from ...errors import InputError
+
+C = TypeVar("C")
+
+
+def option(
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    below: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    optional: bool = False,
+    own: bool = False,
+) -> Any:
+    """Return a dataclass field with its meaning and its range, which :func:`check_options` checks.
+
+    Parameters
+    ----------
+    default : bool, int, float or str
+        Its type is the option's; for an option that may be None, see ``optional``.
+    doc : str
+        What the option means, in one line: the command line's help.
+    low, high : float, optional
+        The smallest and the largest value.
+    below : float, optional
+        A bound that is not a value itself.
+    choices : tuple of str, optional
+    optional : bool
+        None is a value, and the default; ``default`` then is an example of the type.
+    own : bool
+        The config checks the value by itself.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from hopfuse.recipes._parts.config import check_options, make_config, option
+    >>> @dataclass(frozen=True)
+    ... class Config:
+    ...     damping: float = option(0.5, "Probability of walking on.", low=0, below=1)
+    ...     pool: int = option(100, "Length of the list.", low=1)
+    ...     def __post_init__(self):
+    ...         check_options(self)
+    >>> make_config(Config, None, {"pool": 30})
+    Config(damping=0.5, pool=30)
+    """
+    about = {"doc": doc, "low": low, "high": high, "below": below, "choices": choices, "optional": optional}
+    return field(default=None if optional else default, metadata={**about, "type": type(default), "own": own})
+
+
+def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> C:
+    """Return a config of a kind: the given one or the default, with the options in place of its fields.
+
+    Raises
+    ------
+    InputError
+        A config of another kind, an option that the kind does not have, a value that it refuses.
+    """
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    unknown = sorted(set(options) - set(names))
+    if unknown:
+        raise InputError(f"{kind.__name__} has no option {unknown[0]!r}; allowed: {', '.join(names)}")
+    if config is None:
+        return kind(**options)
+    if not isinstance(config, kind):
+        raise InputError(
+            f"config is a {type(config).__name__}; give a {kind.__name__}, or its fields as keyword arguments"
+        )
+    return replace(config, **options) if options else config  # type: ignore[type-var]
+
+
+def check_options(config: Any, prefix: str = "") -> None:
+    """Check every field of a frozen config that was declared by :func:`option`, and store it as its own type.
+
+    ``prefix`` stands before a field's name in errors: ``"walk."``.
+    """
+    for f in fields(config):
+        value = getattr(config, f.name)
+        if f.metadata.get("own", True) or (value is None and f.metadata["optional"]):
+            continue
+        name, kind, low, high = prefix + f.name, f.metadata["type"], f.metadata["low"], f.metadata["high"]
+        if kind is bool:
+            checked: Any = check_bool(value, name)
+        elif kind is str and f.metadata["choices"] is None:
+            checked = check_text(value, name)
+        elif kind is str:
+            checked = check_choice(value, name, f.metadata["choices"])
+        elif kind is int:
+            checked = check_whole(value, name, MAX_WHOLE if high is None else int(high))
+        else:
+            checked = check_number(value, name, low=low, high=high, below=f.metadata["below"])
+        object.__setattr__(config, f.name, checked)
+
+
+def check_number(
+    value: Any, name: str, *, low: float | None = None, high: float | None = None, below: float | None = None
+) -> float:
+    """Return a finite real number in its range as a float; ``below`` holds in float32 too."""
+    allowed = is_real(value) and bool(np.isfinite(float(value)))
+    allowed = allowed and (low is None or value >= low) and (high is None or value <= high)
+    if not allowed or (below is not None and not np.float32(value) < below):
+        raise InputError(f"{name} is {value!r}; it must be one finite number{_range(low, high, below)}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """Return one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} is {value!r}; allowed: {', '.join(choices)}")
+    return value
+
+
+def check_text(value: Any, name: str) -> str:
+    """Return a text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{name} is {value!r}; it must be a text, not blank")
+    return value
+
+
+def check_bool(value: Any, name: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; it must be True or False")
+    return value
+
+
+def _range(low: float | None, high: float | None, below: float | None) -> str:
+    if high is None and below is None:
+        return "" if low is None else f", at least {low:g}"
+    least = "(-inf" if low is None else f"[{low:g}"
+    return f" in {least}, {below:g})" if below is not None else f" in {least}, {high:g}]"

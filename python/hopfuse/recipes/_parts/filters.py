@@ -1,0 +1,161 @@
+"""Passages that the questions of a batch may find, and what of the graph each question then sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays.convert import to_numpy
+from ..._arrays.rows import entries_of
+from ..._validation import is_per_query, mask_or_ids
+from ...errors import InputError
+from ...index import Index
+from ...types import Hits, Incidence
+from ...types.hits import PAD_ID
+from ..protocol import AllowScope
+from .config import check_choice
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The passages that questions may find: question b is of group ``of[b]``, one for each distinct set of passages.
+
+    Attributes
+    ----------
+    of : ndarray of int64, shape (B,)
+    passages : ndarray of bool, shape (G, P)
+    frequency : ndarray of int64, shape (G, E), or None
+        Passages of the group that each entity is in; None where all questions share the whole graph
+        (``allow_scope="results"``), or where there is none.
+    num_nodes : int
+        Nodes of the graph, passages among them; 0 where there is none.
+    """
+
+    of: NDArray[np.int64]
+    passages: NDArray[np.bool_]
+    frequency: NDArray[np.int64] | None
+    num_nodes: int
+
+    @property
+    def allow(self) -> NDArray[np.bool_]:
+        """The passages, as operations take them: (P,) where all questions have the same, else (B, P)."""
+        return self._by_question(self.passages)
+
+    @property
+    def nodes(self) -> NDArray[np.bool_] | None:
+        """Nodes that a walk may hold mass on: the passages and the entities next to them. None: all."""
+        if self.frequency is None:
+            return None
+        return self._by_question(np.concatenate([self.passages, self.frequency > 0], axis=1))
+
+    @property
+    def candidates(self) -> NDArray[np.bool_]:
+        """Nodes that a walk may rank: the passages."""
+        others = ((0, 0), (0, max(0, self.num_nodes - self.passages.shape[1])))
+        return self._by_question(np.pad(self.passages, others))
+
+    @property
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        """1 / frequency, and 0 for an entity that is not seen, (G, E); None: as in the whole graph."""
+        if self.frequency is None:
+            return None
+        return np.where(self.frequency > 0, 1.0 / np.maximum(self.frequency, 1), 0.0)
+
+    def group(self, number: int, batch: int) -> View:
+        """Return the view of one group, of so many questions."""
+        frequency = None if self.frequency is None else self.frequency[number : number + 1]
+        return View(np.zeros(batch, np.int64), self.passages[number : number + 1], frequency, self.num_nodes)
+
+    def num_allowed(self, query: int) -> int:
+        """Return how many passages a question may find."""
+        return int(self.passages[self.of[query]].sum())
+
+    def frequency_of(self, query: int) -> NDArray[np.int64] | None:
+        """Return the passages that each entity is in, as a question sees them; None: as the index counts."""
+        return None if self.frequency is None else self.frequency[self.of[query]]
+
+    def _by_question(self, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return masks[0] if len(masks) == 1 else masks[self.of]
+
+
+class Views:
+    """Makes the views of searches over one index; its entities' passages are read when they are first needed."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._mentions: Incidence | None = None
+
+    def read(self, allow: Any, batch: int, scope: AllowScope) -> View | None:
+        """Return the view of ``allow=``, or None where everything may be found.
+
+        Parameters
+        ----------
+        allow : bool (P,) or (B, P), rows, passages' ids, or a sequence of B lists of them, optional
+        batch : int
+        scope : {"isolated", "results"}
+        """
+        check_choice(scope, "allow_scope", ("isolated", "results"))
+        if allow is None:
+            return None
+        masks = self._masks(allow, batch)
+        groups: dict[bytes, int] = {}
+        numbers = [groups.setdefault(row.tobytes(), len(groups)) for row in np.packbits(masks, axis=1)]
+        passages = masks[[numbers.index(group) for group in range(len(groups))]]
+        of = np.array(numbers * batch if len(masks) == 1 else numbers, np.int64)
+        graph = self._index.graph
+        is_alone = scope == "isolated" and graph is not None
+        return View(of, passages, self._frequency(passages) if is_alone else None, graph.num_nodes if graph else 0)
+
+    def _frequency(self, passages: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how many of each group's passages each entity is in, (G, E), from those passages' rows alone."""
+        graph, first = self._index.graph, self._index.num_passages
+        assert graph is not None
+        if self._mentions is None:
+            self._mentions = Incidence.from_graph(graph, first)
+        rows, columns = self._mentions, graph.num_nodes
+        seen = (entries_of(rows.indptr, rows.indices, np.flatnonzero(row))[0] for row in passages)
+        counted = [np.bincount(nodes, minlength=columns)[first:] for nodes in seen]
+        return np.array(counted, np.int64).reshape(len(passages), columns - first)
+
+    def _masks(self, allow: Any, batch: int) -> NDArray[np.bool_]:
+        """Return a mask for all questions, (1, P), or for each, (B, P)."""
+        if is_per_query(allow):
+            rows = [self._mask(row, f"allow[{b}]") for b, row in enumerate(allow)]
+            if any(row.ndim != 1 for row in rows):
+                raise InputError("allow has rows of rows; give each query one list of passages, or one mask")
+            masks = np.stack(rows)
+        else:
+            masks = self._mask(allow, "allow")
+            if masks.ndim == 1:
+                return masks[None]
+        if masks.ndim != 2 or len(masks) != batch:
+            raise InputError(f"allow has {len(masks)} rows for {batch} queries; give one row per query, or one for all")
+        return masks
+
+    def _mask(self, given: Any, name: str) -> NDArray[np.bool_]:
+        """Return a mask from a mask, rows or passages' ids."""
+        if isinstance(given, str):
+            raise InputError(f"{name} is the text {given!r}; give a list of passages: [{given!r}]")
+        several = isinstance(given, Sequence | np.ndarray) and len(given) > 0
+        if several and all(isinstance(one, str) for one in given):
+            given = self._index.rows_of(given)
+        num_passages = self._index.num_passages
+        mask, rows = mask_or_ids(to_numpy(given, name), num_passages, name)
+        if mask is None:
+            mask = np.zeros(num_passages, np.bool_)
+            mask[rows] = True
+        return mask
+
+
+def only(hits: Hits, allow: NDArray[np.bool_] | None) -> Hits:
+    """Return the hits that are allowed, in their order: ``allow`` is (P,) or (B, P), None allows all."""
+    if allow is None:
+        return hits
+    held = np.arange(hits.shape[1]) < hits.counts[:, None]
+    rows = np.broadcast_to(allow, (len(hits), allow.shape[-1]))
+    held &= np.take_along_axis(rows, np.where(held, hits.ids, 0), axis=1)
+    return Hits(np.where(held, hits.ids, PAD_ID), hits.scores)

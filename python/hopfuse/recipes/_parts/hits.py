@@ -1,0 +1,55 @@
+"""Lists of hits by rows: some of them, spread, padded, filled up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...types import Hits
+from ...types.hits import PAD_ID, PAD_SCORE
+
+
+def take(hits: Hits, rows: NDArray[np.int64]) -> Hits:
+    """Return the hits of these queries."""
+    return Hits.unchecked(hits.ids[rows], hits.scores[rows], hits.counts[rows])
+
+
+def spread(hits: Hits, rows: NDArray[np.int64], batch: int) -> Hits:
+    """Return hits of these queries as those of a whole batch, in which the others have none."""
+    width = hits.ids.shape[1]
+    ids, scores = np.full((batch, width), PAD_ID, np.int64), np.full((batch, width), PAD_SCORE, np.float32)
+    counts = np.zeros(batch, np.int64)
+    ids[rows], scores[rows], counts[rows] = hits.ids, hits.scores, hits.counts
+    return Hits.unchecked(ids, scores, counts)
+
+
+def gathered(parts: Sequence[tuple[NDArray[np.int64], Hits]], batch: int) -> Hits:
+    """Return the hits of a whole batch, from those of groups of its queries; all are of one width."""
+    if len(parts) == 1:
+        return parts[0][1]
+    width = parts[0][1].ids.shape[1] if parts else 0
+    ids, scores = np.full((batch, width), PAD_ID, np.int64), np.full((batch, width), PAD_SCORE, np.float32)
+    counts = np.zeros(batch, np.int64)
+    for rows, hits in parts:
+        ids[rows], scores[rows], counts[rows] = hits.ids, hits.scores, hits.counts
+    return Hits.unchecked(ids, scores, counts)
+
+
+def widened(hits: Hits, k: int) -> Hits:
+    """Return the first k hits, in rows that have room for k."""
+    first, short = hits.head(k), ((0, 0), (0, max(0, k - hits.ids.shape[1])))
+    ids, scores = (
+        np.pad(first.ids, short, constant_values=PAD_ID),
+        np.pad(first.scores, short, constant_values=PAD_SCORE),
+    )
+    return Hits.unchecked(ids, scores, first.counts)
+
+
+def filled(hits: Hits, other: Hits) -> Hits:
+    """``hits``, with the rows of ``other`` where they are empty."""
+    empty = hits.counts == 0
+    first = other.head(hits.ids.shape[1])
+    ids, scores = np.where(empty[:, None], first.ids, hits.ids), np.where(empty[:, None], first.scores, hits.scores)
+    return Hits.unchecked(ids, scores, np.where(empty, first.counts, hits.counts))

@@ -1,0 +1,74 @@
+"""Read a batch of questions: vectors, and the entities that a walk starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays.convert import to_numpy
+from ...encoders import Encoder, as_encoder
+from ...errors import InputError
+from ...index import Index
+from ...types import Seeds
+from .seeding import Seed
+
+MIN_SEED_WIDTH = 8
+"""Rows of seeds are at least so wide: few widths, few recordings."""
+
+
+def check_queries(queries: Any) -> None:
+    """Refuse anything but a sequence of texts."""
+    several = isinstance(queries, Sequence | np.ndarray) and not isinstance(queries, str)
+    if not several or not all(isinstance(q, str) for q in queries):
+        raise InputError("queries must be a sequence of texts; for one question pass [question]")
+
+
+def index_encoder(encoder: Any, index: Index) -> Encoder | None:
+    """Return a user's encoder as an Encoder.
+
+    Raises
+    ------
+    InputError
+        An object that cannot encode, or another encoder than the index was built with.
+    """
+    if encoder is None:
+        return None
+    fitted, built = as_encoder(encoder), index.encoder
+    if built is not None:
+        ours, theirs = ((e.name, e.dim, e.normalize) for e in (fitted, built))
+        if ours != theirs:
+            raise InputError(
+                f"encoder is {_words(*ours)}, and the index was built with {_words(*theirs)}: use that one, or build "
+                "the index with this one"
+            )
+    return fitted
+
+
+def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vectors: Any) -> NDArray[Any]:
+    """Return the given vectors or the encoder's, (B, d); the operation that reads them checks them."""
+    if vectors is None:
+        if queries is None or encoder is None:
+            raise InputError("search needs vectors=, or queries= and a recipe with an encoder")
+        vectors = encoder.encode_queries(list(queries))
+    array = np.atleast_2d(to_numpy(vectors, "vectors"))
+    if queries is not None and len(queries) != len(array):
+        raise InputError(f"{len(queries)} queries with {len(array)} vectors; give one vector per query")
+    return array
+
+
+def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
+    """Return entity seeds that weigh something as nodes of the graph, in rows of a power of two."""
+    rows = [{num_passages + s.entity: s.weight for s in row if s.weight > 0} for row in seeds]
+    return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
+
+
+def seed_width(seeds: int) -> int:
+    """Return the power of two that holds so many seeds."""
+    return max(MIN_SEED_WIDTH, 1 << max(0, seeds - 1).bit_length())
+
+
+def _words(name: str, dim: int, normalize: bool) -> str:
+    return f"{name!r} ({dim} dimensions, {'normalised' if normalize else 'not normalised'})"

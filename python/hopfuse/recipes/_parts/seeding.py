@@ -1,0 +1,163 @@
+"""Weighted seeds from the entities that questions mention."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...encoders import Encoder
+from ...errors import InputError
+from ...index import Index
+from ...ops.dense import dense_topk
+from ...types import Corpus
+from .filters import View
+from .mentions import Mention
+
+
+class Seed(NamedTuple):
+    """An entity that a walk starts at: the mention, how it was matched, and the weight, 1 / passage frequency.
+
+    A weight of 0 means that the question may not see the entity, and no walk starts there.
+    """
+
+    entity: int
+    surface: str
+    match: str
+    similarity: float
+    weight: float
+
+
+def fold(name: str) -> str:
+    """Return a name as it is compared: compatibility-normalised, case-folded, spaces collapsed."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _cosine_corpus(index: Index) -> Corpus | None:
+    """Return the entities' vectors to compare by cosine, whatever metric the passages have."""
+    corpus = index.entity_corpus
+    return None if corpus is None else corpus.with_metric("cosine")
+
+
+STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
+
+
+class EntitySeeder:
+    """Find the entities that mentions name: exactly, by alias, else the nearest by embedding.
+
+    Entities of one name are all seeds. A seed weighs 1 / (number of passages the entity is in), so a rare
+    entity counts for more than a hub.
+    """
+
+    def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
+        self._names: dict[str, list[int]] = defaultdict(list)
+        self._aliases: dict[str, list[int]] = defaultdict(list)
+        for entity, name in enumerate(index.entity_names):
+            self._names[fold(name)].append(entity)
+        for entity, aliases in enumerate(index.entity_aliases):
+            for alias in aliases:
+                if entity not in self._aliases[fold(alias)]:
+                    self._aliases[fold(alias)].append(entity)
+        frequency = index.passage_frequency
+        self._weight = np.zeros(0) if frequency is None else 1.0 / np.maximum(frequency, 1)
+        self._corpus = _cosine_corpus(index) if encoder is not None else None
+        self._encoder = encoder
+        self._threshold = threshold
+
+    def seeds(
+        self, mentions: Sequence[Sequence[Any]], threads: int | None, view: View | None = None
+    ) -> list[list[Seed]]:
+        """Return the seeds of each query, by its mentions: names, entity numbers, or a matcher's.
+
+        An entity seeds a query once, by its strongest match.
+
+        Under a view, entities that a query does not see weigh 0, and a mention that names only such goes on to what it
+        would find without them: aliases, then the nearest. Frequencies are counted in the passages that are seen.
+        """
+        weights = None if view is None else view.seed_weights
+        of = [0] * len(mentions) if view is None or weights is None else view.of.tolist()
+        weights = self._weight[None] if weights is None else weights
+        unmatched = dict.fromkeys(
+            (group, m)
+            for group, row in zip(of, mentions, strict=True)
+            for m in row
+            if isinstance(m, str) and fold(m) and not _seen(self._named(m, weights[group]))
+        )
+        nearest = self._nearest(list(unmatched), weights, threads)
+        rows = []
+        for query, (group, row) in enumerate(zip(of, mentions, strict=True)):
+            found: dict[int, Seed] = {}
+            for mention in row:
+                for seed in self._matches(query, mention, nearest.get((group, mention)), weights[group]):
+                    known = found.setdefault(seed.entity, seed)
+                    if STRENGTH[seed.match] > STRENGTH[known.match]:
+                        found[seed.entity] = seed
+            rows.append(list(found.values()))
+        return rows
+
+    def num_aliased(self, surface: str, seen: NDArray[np.bool_] | None = None) -> int:
+        """Return how many entities a text is an alias of; ``seen`` (E,): count these alone."""
+        return sum(seen is None or bool(seen[entity]) for entity in self._aliases.get(fold(surface), ()))
+
+    def _named(self, surface: str, weight: NDArray[np.float64]) -> list[Seed]:
+        """Return the entities of a name and, where none of them is seen, of that alias too."""
+        key, found = fold(surface), list[Seed]()
+        for match, known in (("exact", self._names), ("alias", self._aliases)):
+            found += [Seed(e, surface, match, 1.0, float(weight[e])) for e in known.get(key, ())]
+            if _seen(found):
+                break
+        return found
+
+    def _matches(
+        self, query: int, mention: Any, nearest: tuple[int, float] | None, weight: NDArray[np.float64]
+    ) -> list[Seed]:
+        if isinstance(mention, str):
+            found = self._named(mention, weight)
+            if nearest is not None:
+                entity, similarity = nearest
+                found.append(Seed(entity, mention, "nearest", similarity, float(weight[entity])))
+            return found
+        if isinstance(mention, Mention):
+            (seed,) = self._matches(query, mention.entity, None, weight)
+            return [seed._replace(surface=mention.surface, match=mention.kind)]
+        if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
+            raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
+        if not 0 <= mention < self._weight.size:
+            raise InputError(f"query {query} mentions entity {mention}; entities are 0 .. {self._weight.size - 1}")
+        return [Seed(int(mention), "", "given", 1.0, float(weight[mention]))]
+
+    def _nearest(
+        self, mentions: list[tuple[int, str]], weights: NDArray[np.float64], threads: int | None
+    ) -> dict[tuple[int, str], tuple[int, float]]:
+        """Return the nearest entity that is seen, for each group and mention that no name matches."""
+        if not mentions or self._encoder is None or self._corpus is None:
+            return {}
+        surfaces = {surface: at for at, surface in enumerate(dict.fromkeys(surface for _, surface in mentions))}
+        vectors = self._encoder.encode_queries(list(surfaces))[[surfaces[surface] for _, surface in mentions]]
+        seen = weights > 0
+        allow = None if seen.all() else seen[0] if len(seen) == 1 else seen[[group for group, _ in mentions]]
+        hits = dense_topk(vectors, self._corpus, 1, allow=allow, threads=threads)
+        best = zip(mentions, hits.ids[:, 0], hits.scores[:, 0], strict=True)
+        return {key: (int(e), float(score)) for key, e, score in best if e >= 0 and score >= self._threshold}
+
+
+def _seen(seeds: Sequence[Seed]) -> bool:
+    return any(seed.weight > 0 for seed in seeds)
+
+
+def seed_trace(index: Index, seed: Seed, counted: NDArray[np.int64] | None = None) -> dict[str, Any]:
+    """Return a seed as plain data; its frequency is the index's unless others are given."""
+    name, frequency = index.entity_names[seed.entity], index.passage_frequency if counted is None else counted
+    return {
+        "entity": seed.entity,
+        "name": name,
+        "surface": seed.surface or name,
+        "match": seed.match,
+        "similarity": seed.similarity,
+        "passage_frequency": None if frequency is None else int(frequency[seed.entity]),
+        "weight": seed.weight,
+    }

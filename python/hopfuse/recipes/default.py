@@ -1,0 +1,53 @@
+"""The recipe that an index can run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import InputError
+from ..index import Index
+from ._parts.lexical import LexicalLeg
+from ._parts.mentions import Matcher
+from .hybrid_rrf.core import HybridRRF
+from .phase_graph.core import PhaseGraph
+
+
+def default(
+    index: Index,
+    encoder: Any = None,
+    matcher: Matcher | None = None,
+    lexical: LexicalLeg | None = None,
+    threads: int | None = None,
+) -> PhaseGraph | HybridRRF:
+    """Return the best recipe that an index can run, with its default options.
+
+    Parameters
+    ----------
+    index : Index
+        With vectors and a graph: :class:`PhaseGraph`. With one of them, or with a lexical leg: :class:`HybridRRF`.
+    encoder, matcher, lexical, threads : optional
+        As both recipes take them.
+
+    Raises
+    ------
+    InputError
+        Nothing to search by: neither vectors nor a graph nor a lexical leg.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> texts = ["Ada wrote notes on the Engine.", "The Engine was built by Babbage.", "The sea."]
+    >>> index = hf.Index.build(passages=[{"text": text} for text in texts])
+    >>> recipe = hf.recipes.default(index, lexical=hf.lexical.FTS5.build(texts))
+    >>> recipe.search(["Who built the engine?"], k=1)[0][0].text
+    'The Engine was built by Babbage.'
+    """
+    collaborators: dict[str, Any] = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+    if not PhaseGraph.missing(index):
+        return PhaseGraph(index, **collaborators)
+    if index.corpus is None and index.graph is None and lexical is None:
+        raise InputError(
+            "the index has texts alone, and no lexical leg is given: build it with vectors= (and graph=), or give "
+            "lexical=, such as hopfuse.lexical.FTS5.build(index.texts)"
+        )
+    return HybridRRF(index, **collaborators)

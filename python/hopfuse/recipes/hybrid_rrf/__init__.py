@@ -1,0 +1,6 @@
+"""HybridRRF: lexical, dense and graph retrieval by weighted reciprocal ranks, with a prior."""
+
+from .config import HybridRRFConfig
+from .core import HybridRRF
+
+__all__ = ["HybridRRF", "HybridRRFConfig"]

@@ -1,0 +1,96 @@
+"""The options of HybridRRF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ...errors import InputError
+from ...fusion import RRF, Prior
+from .._parts.config import check_options, option
+
+Fusion = Literal["rrf", "convex"]
+LEGS = ("lexical", "dense", "graph", "exact")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridRRFConfig:
+    """Options of :class:`HybridRRF`.
+
+    Parameters
+    ----------
+    weights : (float, float, float)
+        Of the lexical, the dense and the graph leg, finite and at least 0: by default the graph, sparse and often
+        empty, counts for less.
+    rank_constant : float
+        RRF's k.
+    lexical_k, dense_k, graph_k : int
+        Pool caps.
+    importance : :class:`hopfuse.fusion.Prior` or array_like (P,), optional
+        Of each passage, in [0, 1]; NaN where it is not known. A fused score is multiplied by 0.7 + 0.3 importance, or
+        by 1 where that is not known.
+    exact_bonus : float
+        Weight of a list of the passages whose whole title the question names, the longest first. 0: no such list.
+    fusion : {"rrf", "convex"}
+        ``"convex"`` adds scores instead of reciprocal ranks, each between the least that its leg can give and its
+        list's largest, by the same weights: TM2C2. Vectors are then compared by cosine, whose least is -1, whatever
+        the index's metric; the other legs' least is 0.
+    damping : float
+        Of the walk (:func:`hopfuse.ppr`).
+    entity_threshold : float
+        Cosine similarity from which the nearest entity by embedding counts as matched.
+
+    Raises
+    ------
+    InputError
+        A value out of its range.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import HybridRRFConfig
+    >>> HybridRRFConfig(weights=(1, 1, 0.5)).leg_weights(("lexical", "graph"))
+    {'lexical': 1.0, 'graph': 0.5}
+    """
+
+    weights: Sequence[float] = option((1.0, 1.0, 0.35), "Weights of the lexical, dense and graph lists.", own=True)
+    rank_constant: float = option(60.0, "RRF's k.", low=0)
+    lexical_k: int = option(100, "Length of the lexical list.", low=1)
+    dense_k: int = option(100, "Length of the dense list.", low=1)
+    graph_k: int = option(30, "Length of the graph list.", low=1)
+    importance: Any = option(None, "Importance of each passage, in [0, 1].", own=True)
+    exact_bonus: float = option(0.0, "Weight of the passages whose title the question names.", low=0)
+    fusion: Fusion = option("rrf", "Adds reciprocal ranks, or scores.", choices=("rrf", "convex"))
+    damping: float = option(0.5, "Probability of walking on.", low=0, below=1)
+    entity_threshold: float = option(0.8, "Cosine from which the nearest entity counts.", low=-1, high=1)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        object.__setattr__(self, "weights", _three(self.weights))
+        object.__setattr__(self, "rank_constant", RRF(rank_constant=self.rank_constant).rank_constant)
+        if self.importance is not None and not isinstance(self.importance, Prior):
+            object.__setattr__(self, "importance", Prior(self.importance))
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """Return the options that play no part in the way of fusing."""
+        return frozenset({"rank_constant"} if self.fusion == "convex" else ())
+
+    def leg_weights(self, legs: Sequence[str]) -> dict[str, float]:
+        """Return what each leg counts."""
+        weights = dict(zip(LEGS, (*self.weights, self.exact_bonus), strict=True))
+        return {leg: weights[leg] for leg in legs}
+
+
+def _three(weights: Any) -> tuple[float, ...]:
+    try:
+        array = np.asarray(list(weights), np.float64)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.shape != (3,) or not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError(
+            f"weights is {weights!r}; give three finite numbers, at least 0: the lexical, the dense and the graph leg's"
+        )
+    return tuple(array.tolist())

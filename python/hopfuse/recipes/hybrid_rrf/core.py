@@ -1,0 +1,279 @@
+"""Lexical, dense and graph retrieval by weighted reciprocal ranks, with a prior.
+
+    question ─► words ──► lexical leg ──────────────────────► pool (lexical_k) ─► 1   /(60 + rank) ─┐
+        │         └─────► titles that it names ─────────────► exact ────────────► bonus/(60 + rank) ┤
+        ├─► vector ─────► dense top-k ──────────────────────► pool (dense_k) ───► 1   /(60 + rank) ─┼► Σ × prior ► top k
+        └─► entities ───► seeds, 1/frequency ─► PPR ────────► pool (graph_k) ───► 0.35/(60 + rank) ─┘
+
+A leg that is not there, or finds nothing, adds exactly 0: where words alone find something, RRF's order is the lexical
+leg's (without a prior or a bonus, and with a weight above 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._validation import check_k, check_threads
+from ...errors import InputError
+from ...fusion import RRF, Calibration
+from ...index import Index
+from ...ops.capture import placement
+from ...ops.dense import dense_topk
+from ...ops.fusion import fuse
+from ...ops.ppr import ppr_topk
+from ...types import Corpus, Graph, Hits, Seeds
+from .._parts.config import make_config
+from .._parts.filters import View, Views, only
+from .._parts.frozen import FrozenRecipe
+from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
+from .._parts.mentions import Matcher, question_mentions
+from .._parts.questions import check_queries, index_encoder, padded, question_vectors
+from .._parts.seeding import EntitySeeder, Seed
+from ..protocol import AllowScope, Needs
+from ..results import SearchResult
+from .config import HybridRRFConfig
+from .titles import TitleMatcher
+from .trace import trace_ranks
+
+
+def hybrid_rrf(
+    words: Hits | None,
+    vectors: Any,
+    seeds: Seeds | None,
+    titles: Hits | None,
+    *,
+    k: int,
+    view: View | None,
+    config: HybridRRFConfig,
+    corpus: Corpus | None,
+    graph: Graph | None,
+    num_passages: int,
+    backend: str,
+    threads: int | None,
+) -> dict[str, Hits]:
+    """Return the lists of a batch, of those legs that are there, and their fusion, ``"hits"``.
+
+    Parameters
+    ----------
+    words : Hits or None
+        The lexical list.
+    vectors : (B, d)
+        Read where there is a corpus.
+    seeds : Seeds (B, S)
+        Entities, as nodes of the graph; read where there is one.
+    titles : Hits or None
+        Passages whose title the question names.
+    k : int
+    view : View or None
+        What each question may find; None: everything.
+    config, corpus, graph, num_passages, backend, threads
+        The same in every search.
+    """
+    passages = np.arange(num_passages)
+    allow, nodes, ranked = (None, None, passages) if view is None else (view.allow, view.nodes, view.candidates)
+    lists = {} if words is None else {"lexical": words}
+
+    if corpus is not None:
+        lists["dense"] = dense_topk(
+            vectors, corpus, min(config.dense_k, num_passages), allow=allow, backend=backend, threads=threads
+        )
+
+    if graph is not None:
+        lists["graph"] = ppr_topk(
+            graph,
+            seeds,
+            config.graph_k,
+            candidates=ranked if nodes is None else passages,
+            allow=nodes,
+            damping=config.damping,
+            stop="tol",
+            empty="skip",
+            backend=backend,
+            threads=threads,
+        )
+
+    if titles is not None:
+        lists["exact"] = titles
+
+    least = tuple(-1.0 if leg == "dense" else 0.0 for leg in lists)
+    scale = Calibration("theoretical_min_max", lower=least) if config.fusion == "convex" else None
+    hits = fuse(
+        list(lists.values()),
+        method="linear" if config.fusion == "convex" else RRF(rank_constant=config.rank_constant),
+        calibration=scale,
+        weights=tuple(config.leg_weights(tuple(lists)).values()),
+        prior=config.importance,
+        k=k,
+        backend=backend,
+        threads=threads,
+    )
+    return {**lists, "hits": hits}
+
+
+class HybridRRF(FrozenRecipe):
+    """Words, vectors and a graph, each as far as the index has them, fused by weighted reciprocal ranks.
+
+    Parameters
+    ----------
+    index : Index
+        Its vectors are the dense leg and its graph the graph leg; without one of them that leg is empty.
+    config : :class:`HybridRRFConfig`, optional
+    encoder, matcher, threads : optional
+        As :class:`PhaseGraph` has them.
+    lexical : optional
+        ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`, or
+        :class:`hopfuse.lexical.FTS5` where there is SQLite alone).
+    **options
+        Fields of the config, in the place of its own.
+
+    Raises
+    ------
+    InputError
+        No leg at all, an option that the config does not have or refuses, an importance of other passages, another
+        encoder than the index's.
+
+    References
+    ----------
+    score = Σ w/(k + rank), ranks from 1: Cormack, Clarke & Büttcher, SIGIR 2009. TM2C2: Bruch, Gai & Ingber, TOIS 2023.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> texts = ["Ada wrote notes on the Engine.", "The Engine was built by Babbage.", "The sea."]
+    >>> index = hf.Index.build(passages=[{"text": text} for text in texts])
+    >>> recipe = hf.recipes.HybridRRF(index, lexical=hf.lexical.FTS5.build(texts))
+    >>> found = recipe.search(["Who built the engine?"], k=2)
+    >>> found[0][0].text
+    'The Engine was built by Babbage.'
+    """
+
+    name: ClassVar[str] = "hybrid-rrf"
+    Config: ClassVar[type[HybridRRFConfig]] = HybridRRFConfig
+
+    def __init__(
+        self,
+        index: Index,
+        config: HybridRRFConfig | None = None,
+        *,
+        encoder: Any = None,
+        matcher: Matcher | None = None,
+        lexical: LexicalLeg | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        if lexical is None and index.corpus is None and index.graph is None:
+            raise InputError("HybridRRF has no leg: give lexical=, or an index with vectors or a graph")
+        self.index, self.config = index, make_config(HybridRRFConfig, config, options)
+        self.encoder, self.matcher = index_encoder(encoder, index), matcher
+        self.lexical, self.threads = check_leg(lexical), check_threads(threads)
+        prior = self.config.importance
+        if prior is not None and prior.factors.size != index.num_passages:
+            known = prior.factors.size
+            raise InputError(f"importance is of {known} passages; the index has {index.num_passages}: give one each")
+        self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
+        self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
+        self._views = Views(index)
+        by_cosine = self.config.fusion == "convex" and index.corpus is not None
+        self._fixed: dict[str, Any] = {
+            "config": self.config,
+            "corpus": index.corpus.with_metric("cosine") if index.corpus is not None and by_cosine else index.corpus,
+            "graph": index.graph,
+            "num_passages": index.num_passages,
+            "threads": self.threads,
+        }
+        collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+        self._arguments = (index, self.config), collaborators
+
+    @classmethod
+    def missing(cls, index: Index, config: Any = None) -> str:
+        """Return what the index lacks for this recipe: nothing, since its texts are enough for a lexical leg."""
+        return ""
+
+    @property
+    def needs(self) -> Needs:
+        """Return what a search reads of its questions and of the index."""
+        words = self.lexical is not None
+        return Needs(
+            vectors=self.index.corpus is not None,
+            texts=words or self._titles is not None,
+            entities=self.index.graph is not None,
+            words=words,
+        )
+
+    def search(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        k: int = 10,
+        allow: Any = None,
+        allow_scope: AllowScope = "isolated",
+        trace: bool = False,
+    ) -> SearchResult:
+        """Rank the passages for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str, optional
+            B questions; needed by the lexical leg and the exact titles, and where ``vectors`` or ``entities`` are
+            absent.
+        vectors : array_like of float (B, d), optional
+        entities : sequence of B sequences of str or int, optional
+            Names as the questions have them, or entity numbers of the index.
+        k : int
+            Hits of each question; there are no more than passages.
+        allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
+            Passages that a question may find, in every list.
+        allow_scope : {"isolated", "results"}
+            What the graph's walk goes over, as in :meth:`PhaseGraph.search`; an index without a graph knows no
+            difference.
+        trace : bool
+            Adds ``traces``: per question ``seeds``, ``left_out`` (entities that it names and may not see), ``allowed``
+            (how many passages it may find, or None), each leg's list with ranks and raw scores, and for each hit its
+            ranks, the prior's factor and, under RRF, what each rank contributed.
+
+        Returns
+        -------
+        SearchResult
+            ``lists`` has those of ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"`` that the recipe has.
+        """
+        k = min(check_k(k), self.index.num_passages)
+        asked, mentions = self._read(queries, vectors, entities)
+        batch = next((len(rows) for rows in (queries, asked, mentions) if rows is not None), 0)
+        view = self._views.read(allow, batch, allow_scope)
+        seeds: list[list[Seed]] = [] if mentions is None else self._seeder.seeds(mentions, self.threads, view)
+        seen = None if view is None else view.allow
+        words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
+        titles = None if self._titles is None else only(self._titles.search(queries), seen)
+        starts = None if mentions is None else padded(seeds, self.index.num_passages)
+
+        backend = placement().backend
+        lists = hybrid_rrf(words, asked, starts, titles, k=k, view=view, backend=backend, **self._fixed)
+        hits = lists.pop("hits")
+        traces = trace_ranks(self.index, self.config, seeds, lists, hits, view) if trace else None
+        return SearchResult(hits, self.index, lists, traces)
+
+    @property
+    def _lexical_k(self) -> int:
+        return min(self.config.lexical_k, self.index.num_passages)
+
+    def _read(self, queries: Any, vectors: Any, entities: Any) -> tuple[Any, Sequence[Sequence[Any]] | None]:
+        """Return the vectors and the mentions of the questions, where a leg reads them; refuse what none would."""
+        if queries is not None:
+            check_queries(queries)
+        legs = {"vectors": (vectors, self.index.corpus), "entities": (entities, self.index.graph)}
+        for name, (given, leg) in legs.items():
+            if given is not None and leg is None:
+                part = "vectors" if name == "vectors" else "graph"
+                raise InputError(
+                    f"{name}= is given, and the index has no {part}; leave it out, or build it with {part}="
+                )
+        asked = None if self.index.corpus is None else question_vectors(self.encoder, queries, vectors)
+        if self.index.graph is None:
+            return asked, None
+        batch = next((len(rows) for rows in (queries, asked) if rows is not None), None)
+        return asked, question_mentions(self.matcher, queries, entities, batch)

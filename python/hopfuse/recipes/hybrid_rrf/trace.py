@@ -1,0 +1,62 @@
+"""Trace a search by ranks, question by question, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...index import Index
+from ...types import Hits
+from .._parts.filters import View
+from .._parts.seeding import Seed, seed_trace
+from .config import HybridRRFConfig
+
+
+def trace_ranks(
+    index: Index,
+    config: HybridRRFConfig,
+    seeds: Sequence[Sequence[Seed]],
+    lists: Mapping[str, Hits],
+    hits: Hits,
+    view: View | None,
+) -> list[dict[str, Any]]:
+    """Return a trace per question: seeds, each leg's list, and for each hit its ranks and what they gave."""
+    traces = []
+    for b in range(len(hits)):
+        rows = {leg: found.row(b) for leg, found in lists.items()}
+        ranks = {leg: {passage: at for at, (passage, _) in enumerate(row, 1)} for leg, row in rows.items()}
+        counted = None if view is None else view.frequency_of(b)
+        named = seeds[b] if seeds else []
+        traces.append(
+            {
+                "query": b,
+                "seeds": [seed_trace(index, seed, counted) for seed in named if seed.weight > 0],
+                "left_out": [seed_trace(index, seed, counted) for seed in named if not seed.weight > 0],
+                "allowed": None if view is None else view.num_allowed(b),
+                **{leg: [_entry(index, at, *hit) for at, hit in enumerate(row, 1)] for leg, row in rows.items()},
+                "hits": [_hit(index, config, passage, score, ranks) for passage, score in hits.row(b)],
+            }
+        )
+    return traces
+
+
+def _entry(index: Index, rank: int, passage: int, score: float) -> dict[str, Any]:
+    return {"passage": passage, "title": index.titles[passage], "rank": rank, "score": score}
+
+
+def _hit(
+    index: Index, config: HybridRRFConfig, passage: int, score: float, ranks: Mapping[str, Mapping[int, int]]
+) -> dict[str, Any]:
+    held = {leg: row[passage] for leg, row in ranks.items() if passage in row}
+    hit: dict[str, Any] = {
+        "passage": passage,
+        "id": index.passage_ids[passage],
+        "title": index.titles[passage],
+        "score": score,
+        "ranks": held,
+        "prior": 1.0 if config.importance is None else float(config.importance.factors[passage]),
+    }
+    if config.fusion == "rrf":
+        weights = config.leg_weights(tuple(held))
+        hit["contributions"] = {leg: weights[leg] / (config.rank_constant + rank) for leg, rank in held.items()}
+    return hit

@@ -1,0 +1,350 @@
+"""PhaseGraph: dense retrieval and a walk over the entity graph, fused as Boltzmann probabilities.
+
+    question ─► vector ─► dense top-k ──────────────────────────────► pool (dense_k) ───► PIT ─┐
+        │                    └─(passage seeds)─┐                                               │
+        ├─► entities ─► seeds, 1/frequency ────┴─► PPR ─► passages ─► pool (graph_k) ───► PIT ─┼─► Boltzmann ─► top k
+        └─► words ─► a lexical leg, where there is one ─────────────► pool (lexical_k) ─► PIT ─┘
+
+Another fusion method stands in Boltzmann's place, its scale in PIT's. All questions of a batch go through every stage
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._validation import check_k, check_threads, check_whole
+from ...errors import InputError
+from ...index import Index
+from ...ops.calibration import calibrate
+from ...ops.capture import Captured, capture, placement
+from ...ops.dense import dense_topk
+from ...ops.fusion import fuse
+from ...ops.ppr import ppr_topk
+from ...ops.seeding import add_passage_seeds
+from ...types import Corpus, Graph, Hits, Seeds
+from .._parts.config import make_config
+from .._parts.filters import View, Views
+from .._parts.frozen import FrozenRecipe
+from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
+from .._parts.mentions import Matcher, question_mentions
+from .._parts.questions import (
+    MIN_SEED_WIDTH,
+    check_queries,
+    index_encoder,
+    padded,
+    question_vectors,
+    seed_width,
+)
+from .._parts.seeding import EntitySeeder
+from ..protocol import AllowScope, Needs
+from ..results import SearchResult
+from .config import PhaseGraphConfig
+from .trace import trace_queries
+
+
+def phase_graph(
+    vectors: Any,
+    seeds: Seeds,
+    words: Hits | None,
+    *,
+    k: int,
+    view: View | None,
+    config: PhaseGraphConfig,
+    corpus: Corpus,
+    graph: Graph,
+    backend: str,
+    threads: int | None,
+) -> dict[str, Hits]:
+    """Return the lists of a batch, ``"dense"``, ``"graph"`` and any ``"lexical"``, and their fusion, ``"hits"``.
+
+    Parameters
+    ----------
+    vectors : (B, d)
+    seeds : Seeds (B, S)
+        Entities, as nodes of the graph.
+    words : Hits or None
+        The lexical list.
+    k : int
+    view : View or None
+        What each question may find; None: everything.
+    config, corpus, graph, backend, threads
+        The same in every search.
+    """
+    passages = np.arange(len(corpus))
+    allow, nodes, ranked = (None, None, passages) if view is None else (view.allow, view.nodes, view.candidates)
+
+    dense = dense_topk(vectors, corpus, config.dense_k, allow=allow, backend=backend, threads=threads)
+
+    if config.passage_seeds > 0:
+        scaled = calibrate(dense, "min_max", backend=backend, threads=threads)
+        seeds = add_passage_seeds(seeds, scaled, config.passage_seeds)
+    walked = ppr_topk(
+        graph,
+        seeds,
+        config.graph_k,
+        candidates=ranked if nodes is None else passages,
+        allow=nodes,
+        damping=config.damping,
+        edge_type_weights=config.edge_weights,
+        stop="tol",
+        empty="skip",
+        backend=backend,
+        threads=threads,
+    )
+
+    lists = {"dense": dense, "graph": walked} | ({} if words is None else {"lexical": words})
+    hits = fuse(
+        list(lists.values()),
+        method=config.fusion,
+        calibration=config.rule,
+        weights=tuple(config.weights(tuple(lists)).values()) if config.fusion.weighted else None,
+        consensus=config.consensus,
+        k=k,
+        backend=backend,
+        threads=threads,
+    )
+    return {**lists, "hits": hits}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PhaseGraphResult(SearchResult):
+    """Results of a search.
+
+    Attributes
+    ----------
+    hits : Hits
+        The fused ranking; ids are passage rows of the index.
+    lists : mapping of str to Hits
+        ``"dense"``, ``"graph"`` (a :class:`~hopfuse.PprHits`; empty for a question without seeds) and, where the recipe
+        has that leg, ``"lexical"``: the pools with their raw scores.
+    seeds : Seeds
+        The entities that each question's walk started from, as nodes of the graph; a row of padding where it had none.
+    traces : list of dict, or None
+        One per question where ``trace=True``; see :meth:`PhaseGraph.search`.
+    """
+
+    seeds: Seeds
+
+
+class PhaseGraph(FrozenRecipe):
+    """The PhaseGraph retrieval system over an index.
+
+    Parameters
+    ----------
+    index : Index
+        With vectors and a graph.
+    config : :class:`PhaseGraphConfig`, optional
+    encoder : optional
+        ``encode_queries(texts)`` or ``encode_query(texts)``, for questions given as text, and for entity mentions that
+        no name or alias matches. It must be the one that the index was built with, where the index knows it.
+    matcher : optional
+        ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.Gazetteer`),
+        for questions given without their entities.
+    lexical : optional
+        ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`): a third list. The
+        questions are then needed as text.
+    threads : int, optional
+        Of the CPU. Default: HOPFUSE_NUM_THREADS, else all processors of the process.
+    **options
+        Fields of the config, in the place of its own.
+
+    Raises
+    ------
+    InputError
+        An index without vectors or a graph, an option that the config does not have or refuses, options of the lexical
+        leg without one, another encoder than the index's.
+
+    References
+    ----------
+    PhaseGraph (percentile ranks, Boltzmann fusion, T = 2/3 mean energy); passage seeds: HippoRAG 2. The lexical leg is
+    not the paper's.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "Ada wrote notes on the Engine."}, {"text": "The Engine was built by Babbage."}],
+    ...     vectors=[[1.0, 0.0], [0.0, 1.0]],
+    ...     entities=["Ada", "Engine", "Babbage"],
+    ...     graph=[{"src": 0, "dst": 2}, {"src": 0, "dst": 3}, {"src": 1, "dst": 3}, {"src": 1, "dst": 4}],
+    ... )
+    >>> recipe = hf.recipes.PhaseGraph(index, alpha=0.6)
+    >>> found = recipe.search(vectors=[[1.0, 0.1]], entities=[["Ada"]], k=2)
+    >>> [hit.text for hit in found[0]]
+    ['Ada wrote notes on the Engine.', 'The Engine was built by Babbage.']
+    >>> found.hits.ids
+    array([[0, 1]])
+    """
+
+    name: ClassVar[str] = "phase-graph"
+    Config: ClassVar[type[PhaseGraphConfig]] = PhaseGraphConfig
+
+    def __init__(
+        self,
+        index: Index,
+        config: PhaseGraphConfig | None = None,
+        *,
+        encoder: Any = None,
+        matcher: Matcher | None = None,
+        lexical: LexicalLeg | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        if index.corpus is None or index.graph is None:
+            raise InputError(self.missing(index))
+        self.index, self.config = index, make_config(PhaseGraphConfig, config, options)
+        self.encoder, self.matcher = index_encoder(encoder, index), matcher
+        self.lexical, self.threads = check_leg(lexical), check_threads(threads)
+        given = [name for name in ("lexical_weight", "lexical_k") if getattr(self.config, name) is not None]
+        if lexical is None and given:
+            raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+        self._lexical_k = min(self.config.lexical_k or 100, index.num_passages)
+        _check_config(self.config, index.graph, 2 if lexical is None else 3)
+        self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
+        self._views = Views(index)
+        self._captured: dict[tuple[int, int], Captured] = {}
+        self._fixed: dict[str, Any] = {
+            "config": self.config,
+            "corpus": index.corpus,
+            "graph": index.graph,
+            "threads": self.threads,
+        }
+        collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+        self._arguments = (index, self.config), collaborators
+
+    @classmethod
+    def missing(cls, index: Index, config: Any = None) -> str:
+        """Return what the index lacks for this recipe, in words, or an empty string."""
+        if index.corpus is not None and index.graph is not None:
+            return ""
+        return "PhaseGraph needs an index with vectors and a graph; build it with vectors= and graph="
+
+    @property
+    def needs(self) -> Needs:
+        """Return what a search reads of its questions and of the index."""
+        words = self.lexical is not None
+        return Needs(vectors=True, texts=words, entities=True, words=words)
+
+    def search(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        k: int = 10,
+        allow: Any = None,
+        allow_scope: AllowScope = "isolated",
+        trace: bool = False,
+    ) -> PhaseGraphResult:
+        """Rank the passages for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str, optional
+            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
+            the lexical leg.
+        vectors : array_like of float (B, d), optional
+        entities : sequence of B sequences of str or int, optional
+            Names as the questions have them, or entity numbers of the index.
+        k : int
+            Hits of each question; there are no more than passages.
+        allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
+            Passages that a question may find, for all questions or for each. The others change no answer: the dense
+            list has none of them, the walk goes over the allowed passages and the entities next to those alone, and
+            what a name finds and how often an entity occurs (a seed's weight) is read of those entities and passages.
+            Entities that a question names and may not see are no seeds; its trace lists them. Three things are of the
+            whole index all the same: edges between two entities that it may see, whoever stated them (a type is left
+            out by ``edge_weights`` of 0); the names that a ``matcher`` knows; and a lexical leg's counts of words. A
+            leg whose ``search`` has no ``allow=`` is asked for lists of all P passages.
+        allow_scope : {"isolated", "results"}
+            ``"results"``: the walk goes over everything with the whole index's seeds, and only what is listed is
+            restricted. Each distinct set of passages then is a walk of its own.
+        trace : bool
+            Adds ``traces``: per question ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise,
+            those that it may not see) and ``allowed`` (how many passages it may find, or None); ``dense``, ``graph``
+            and any ``lexical`` pool (rank, raw score, ``percentile`` or, on another scale, ``calibrated``,
+            ``probability`` or ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions`` and
+            ``consensus``. A share, and contributions, are there where a fused score is the weighted sum of what the
+            method makes of each list alone; ``temperatures`` where the method has one a list.
+
+        Returns
+        -------
+        PhaseGraphResult
+
+        Notes
+        -----
+        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`). With ``allow``, and for a method that
+        refuses scores below 0 on a scale that keeps them, the operations run one by one, with the same answers.
+        """
+        k = self._k(k)
+        if queries is not None:
+            check_queries(queries)
+        asked = question_vectors(self.encoder, queries, vectors)
+        view = self._views.read(allow, len(asked), allow_scope)
+        mentions = question_mentions(self.matcher, queries, entities, len(asked))
+        seeds = self._seeder.seeds(mentions, self.threads, view)
+        starts = padded(seeds, self.index.num_passages)
+        seen = None if view is None else view.allow
+        words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
+
+        backend, records = placement()
+        if records and view is None and not self.config.refuses_negative:
+            parts = () if words is None else (words.ids, words.scores, words.counts)
+            core = self._recorded(starts.nodes.shape[1], k)
+            lists = core(asked, starts.nodes, starts.weights, *parts)
+        else:
+            lists = phase_graph(asked, starts, words, k=k, view=view, backend=backend, **self._fixed)
+        hits = lists.pop("hits")
+        traces = trace_queries(self.index, self.config, seeds, lists, hits, view) if trace else None
+        return PhaseGraphResult(hits, self.index, lists, traces, seeds=starts)
+
+    def warmup(
+        self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
+    ) -> None:
+        """Prepare searches of these batch sizes, so that the first need not wait; on the CPU there is nothing to do.
+
+        Nor is there for searches that are not recorded: see the notes of :meth:`search`.
+
+        Parameters
+        ----------
+        k : int
+            As in :meth:`search`.
+        batch_sizes : sequence of int
+        max_seeds : int
+            Entities of a question; the width is a power of two, and each has recordings of its own.
+        """
+        core = self._recorded(seed_width(check_whole(max_seeds, "max_seeds")), self._k(k))
+        core.warmup([] if self.config.refuses_negative else batch_sizes)
+
+    def _k(self, k: int) -> int:
+        return min(check_k(k), self.index.num_passages)
+
+    def _recorded(self, width: int, k: int) -> Captured:
+        """Return the core for seeds of a width: on a GPU one upload, one graph, one download."""
+        if (width, k) not in self._captured:
+            fixed: dict[str, Any] = {**self._fixed, "k": k, "view": None, "backend": "auto"}
+
+            def core(vectors: Any, nodes: Any, weights: Any, *words: Any) -> dict[str, Hits]:
+                return phase_graph(vectors, Seeds(nodes, weights), Hits.unchecked(*words) if words else None, **fixed)
+
+            shapes: list[tuple[tuple[int, ...], Any]] = [((self._fixed["corpus"].dim,), np.float32)]
+            shapes += [((width,), np.int64), ((width,), np.float64)]
+            if self.lexical is not None:
+                shapes += [((self._lexical_k,), np.int64), ((self._lexical_k,), np.float32), ((), np.int64)]
+            self._captured[width, k] = capture(core, shapes)
+        return self._captured[width, k]
+
+
+def _check_config(config: PhaseGraphConfig, graph: Graph, lists: int) -> None:
+    """Refuse edge types that the graph does not have, and options that are for another number of lists."""
+    for name in config.edge_weights or ():
+        if name not in graph.edge_type_names:
+            raise InputError(f"edge_weights has the type {name!r}; the graph has {', '.join(graph.edge_type_names)}")
+    config.fusion.packed(lists)
+    if config.rule is not None:
+        config.rule.packed(lists)

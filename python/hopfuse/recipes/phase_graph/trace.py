@@ -1,0 +1,106 @@
+"""Trace a PhaseGraph search, question by question, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...index import Index
+from ...ops.calibration import calibrate
+from ...ops.fusion import fuse
+from ...types import Hits
+from .._parts.filters import View
+from .._parts.seeding import Seed, seed_trace
+from .config import PhaseGraphConfig
+
+
+def trace_queries(
+    index: Index,
+    config: PhaseGraphConfig,
+    seeds: Sequence[Sequence[Seed]],
+    lists: Mapping[str, Hits],
+    hits: Hits,
+    view: View | None,
+) -> list[dict[str, Any]]:
+    """Return a trace per question: seeds, pools raw and on the method's scale, temperatures, contributions."""
+    scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
+    shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
+    traces = []
+    for b in range(len(hits)):
+        legs = {leg: _leg(index, config, lists[leg], scaled[leg], shares[leg], b) for leg in lists}
+        counted = None if view is None else view.frequency_of(b)
+        traces.append(
+            {
+                "query": b,
+                "seeds": [seed_trace(index, seed, counted) for seed in seeds[b] if seed.weight > 0],
+                "left_out": [seed_trace(index, seed, counted) for seed in seeds[b] if not seed.weight > 0],
+                "allowed": None if view is None else view.num_allowed(b),
+                "temperatures": {leg: _temperature(config, scaled[leg], b) for leg in lists},
+                **{leg: list(rows.values()) for leg, rows in legs.items()},
+                "hits": [_hit(index, config, passage, score, legs) for passage, score in hits.row(b)],
+            }
+        )
+    return traces
+
+
+def _scaled(config: PhaseGraphConfig, pool: Hits, at: int, legs: int) -> Hits | None:
+    """Return what the method reads of a list; None where that is ranks alone."""
+    return None if config.rule is None else calibrate(pool, config.rule.of_list(at, legs))
+
+
+def _shares(config: PhaseGraphConfig, pool: Hits, at: int, legs: int) -> Hits | None:
+    """Return what fusing a list alone with weight 1 gives, where fused scores are sums of that."""
+    if not config.adds_up:
+        return None
+    rule = None if config.rule is None else config.rule.of_list(at, legs)
+    return fuse([pool], method=config.fusion, calibration=rule, weights=(1.0,), k=pool.shape[1])
+
+
+def _temperature(config: PhaseGraphConfig, scaled: Hits | None, b: int) -> float | None:
+    temperature = getattr(config.fusion, "temperature", None)
+    if temperature is None or scaled is None or scaled.counts[b] == 0 or getattr(config.fusion, "wasserstein", 0.0):
+        return None
+    if temperature != "auto":
+        return float(temperature)
+    energies = -np.log(scaled.scores[b, : int(scaled.counts[b])].astype(np.float64) + 1e-9)
+    return float(2.0 / 3.0 * energies.mean())
+
+
+def _leg(
+    index: Index, config: PhaseGraphConfig, pool: Hits, scaled: Hits | None, shares: Hits | None, b: int
+) -> dict[int, dict[str, Any]]:
+    scale = "percentile" if config.rule is not None and config.rule.method == "pit" else "calibrated"
+    rows = {}
+    for position, (passage, score) in enumerate(pool.row(b)):
+        row = {"passage": passage, "title": index.titles[passage], "rank": position + 1, "score": score}
+        rows[passage] = row if scaled is None else row | {scale: float(scaled.scores[b, position])}
+    if shares is not None:
+        name = "probability" if hasattr(config.fusion, "temperature") else "share"
+        for passage, share in shares.row(b):
+            rows[passage][name] = share
+    return rows
+
+
+def _hit(
+    index: Index,
+    config: PhaseGraphConfig,
+    passage: int,
+    score: float,
+    legs: Mapping[str, Mapping[int, Mapping[str, Any]]],
+) -> dict[str, Any]:
+    held = {leg: rows[passage] for leg, rows in legs.items() if passage in rows}
+    hit: dict[str, Any] = {
+        "passage": passage,
+        "id": index.passage_ids[passage],
+        "title": index.titles[passage],
+        "score": score,
+        "ranks": {leg: row["rank"] for leg, row in held.items()},
+        "consensus": config.consensus if len(held) >= 2 else 0.0,
+    }
+    if config.adds_up:
+        weights = config.weights(tuple(held))
+        shares = {leg: row.get("probability", row.get("share")) for leg, row in held.items()}
+        hit["contributions"] = {leg: weights[leg] * share for leg, share in shares.items()}
+    return hit

@@ -1,0 +1,361 @@
+"""The policy of PolicyRAG: its options, and the TOML file that a person edits."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+from ..._validation import is_real
+from ...errors import InputError
+from .._parts.config import check_options, option
+
+VERSION = 1
+MAX_FAMILY_WEIGHT = 1e30
+"""Family weights multiply edge weights of float32."""
+
+S = TypeVar("S")
+
+FILTER_PROMPT = """
+You choose facts that help to answer a question. You get the question and numbered facts, each a head, a relation and a
+tail. Choose the smallest set that leads from the question to its answer, at most {keep}: direct facts before context,
+few bridges, what is specific before what is general. Choose none that has nothing to do with the question.
+
+Question: {question}
+
+Facts:
+{facts}
+
+In "keep" give the numbers of the chosen facts, the most telling first.
+"""
+
+ANSWER_PROMPT = """
+Answer the question from the passages alone, as briefly as you can: a name, a date or a few words. Use nothing that the
+passages do not say. If they do not hold the answer, write exactly: {not_found}
+
+{passages}
+
+Question: {question}
+"""
+
+
+@dataclass(frozen=True)
+class _Section:
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_options(self, f"{self.name}.")
+
+
+@dataclass(frozen=True)
+class SeedRules(_Section):
+    """Choose where a walk starts."""
+
+    name = "seeds"
+
+    source: str = option(
+        "entities",
+        "What makes an entity a candidate: its name or alias in the question, or its vector near the question's.",
+        choices=("entities", "question", "both"),
+    )
+    nearest: int = option(5, "Entities nearest to the question by vector, where they are candidates.", low=1)
+    most: int = option(5, "Phrase seeds of a question, those with the best kept facts first.", low=1)
+    lexical: float = option(1.0, "Weight of the name's likeness to the question in align(e, q).", low=0)
+    embedding: float = option(0.5, "Weight of the vector's cosine with the question's in align(e, q).", low=0)
+    threshold: float = option(
+        0.8, "Cosine from which a name that is unknown means the nearest entity by vector.", low=-1, high=1
+    )
+    ambiguous: int = option(
+        3, "aliasOK(e, q) is 0 where an alias in the question names more entities than this.", low=1
+    )
+    passages: float = option(
+        2.0,
+        "w_p: mass that starts at the passages nearest to the question, for each unit that starts at entities.\n"
+        "Needs passage nodes in the walk.",
+        low=0,
+    )
+    passage_list: int = option(30, "How many passages share it, by their min-max calibrated similarity.", low=1)
+
+
+@dataclass(frozen=True)
+class FactRules(_Section):
+    """Choose the facts that speak for a seed."""
+
+    name = "facts"
+
+    scope: str = option(
+        "seeds",
+        "Facts to choose from: those around the candidates, or all (which needs vectors of the facts).",
+        choices=("seeds", "all"),
+    )
+    candidates: int = option(5, "The facts most like the question that the gate sees.", low=1)
+    gate: str = option("rules", "Who decides: the rules of the recipe, or a language model.", choices=("rules", "llm"))
+    keep: int = option(4, "The facts that the gate keeps at most.", low=1)
+    duplicate: float = option(
+        0.8, "Facts of the same two ends are one where their relations are so alike.", low=0, high=1
+    )
+
+
+@dataclass(frozen=True)
+class WalkRules(_Section):
+    """The typed walk: v = damping * T'v + (1 - damping) * s, T = sum of weight * rownorm(edges of a type)."""
+
+    name = "walk"
+
+    damping: float = option(0.5, "Probability of walking on; 1 - alpha of the paper.", low=0, high=0.999)
+    relation: float = option(0.6, "eta of the relations between entities.", low=0, high=1)
+    synonym: float = option(0.2, "eta of the synonyms.", low=0, high=1)
+    context: float = option(0.2, "eta between passages and their entities; above 0, passages walk.", low=0, high=1)
+    edge_type_norm: str = option(
+        "per_type", "Each type row-stochastic by itself, or all weights together.", choices=("per_type", "joint")
+    )
+    tol: float = option(1e-6, "Bound on the L1 error of a walk.", low=1e-12, high=1)
+
+
+@dataclass(frozen=True)
+class ProjectionRules(_Section):
+    """From entities to passages: u = B'v, u / (length^beta * IPF^gamma), divided by the question's largest."""
+
+    name = "projection"
+
+    row_normalised: bool = option(False, "Each passage's entities share a weight of 1, instead of 1 each.")
+    beta: float = option(0.25, "Power of the passage's length in words, divided by the mean length.", low=0, high=1)
+    gamma: float = option(
+        0.0, "Power of the mean of 1 + document frequency over the passage's entities.", low=0, high=1
+    )
+
+
+@dataclass(frozen=True)
+class RerankingRules(_Section):
+    """S = u + title * phi_title + coverage * phi_cov + path * phi_path - hub * phi_hub, each phi in [0, 1]."""
+
+    name = "reranking"
+
+    pool: int = option(100, "Passages that are re-ranked.", low=1)
+    title: float = option(0.1, "Weight of the share of the title's words that question and kept facts have.", low=0)
+    coverage: float = option(0.1, "Weight of the share of the seeds' mass that the passage mentions.", low=0)
+    path: float = option(0.1, "Weight of the share of the kept facts, by their scores, that the passage states.", low=0)
+    hub: float = option(0.0, "Weight of the share of the passage's entities that are hubs, subtracted.", low=0)
+    hub_share: float = option(
+        0.01, "Entities that more than this share of the passages mention are hubs.", low=0, high=1
+    )
+
+
+@dataclass(frozen=True)
+class Switches(_Section):
+    """Parts that can be left out, to see what they are worth."""
+
+    name = "switches"
+
+    specificity: bool = option(True, "Seeds weigh 1 / (1 + document frequency).")
+    gate: bool = option(True, "The gate chooses among the facts; without it, all candidates stay.")
+    synonym_edges: bool = option(True, "The walk takes synonyms.")
+    relation_edges: bool = option(True, "The walk takes relations.")
+    passage_nodes: bool = option(True, "The walk takes passages; without them, none is a seed either.")
+    normalisation: bool = option(True, "Projected scores are divided by length and IPF.")
+    reranking: bool = option(True, "The re-ranking terms count.")
+    dense_fallback: bool = option(True, "A question without a seed has the ranking by vectors; without it, none.")
+
+
+@dataclass(frozen=True)
+class AnswerRules(_Section):
+    """Prompts of a language model, and its answer where the passages hold none."""
+
+    name = "answers"
+
+    passages: int = option(5, "Passages that an answer is read from.", low=1)
+    not_found: str = option("Not found in retrieved context", "The answer where the passages hold none.")
+    prompt: str = option(ANSWER_PROMPT, "What is asked: {question}, {passages} and {not_found} are filled in.")
+    filter_prompt: str = option(FILTER_PROMPT, "What the gate asks: {question}, {facts} and {keep} are filled in.")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The options of :class:`PolicyRAG`; :meth:`to_toml` writes them with the meaning of each. Immutable.
+
+    Attributes
+    ----------
+    seeds, facts, walk, projection, reranking, switches, answers
+        Sections; every key has a default.
+    families : dict of str to float
+        Weight of the relations of a family (type of edge) among the relations; 1 where absent.
+
+    Raises
+    ------
+    InputError
+        A value of another type or outside what the key allows, a policy whose parts contradict each other.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import Policy
+    >>> policy = Policy.from_toml("version = 1\\n[walk]\\ncontext = 0.0\\n[seeds]\\npassages = 0.0")
+    >>> policy.walk.damping, policy.walk.context
+    (0.5, 0.0)
+    >>> Policy.from_toml(policy.to_toml()) == policy
+    True
+    """
+
+    seeds: SeedRules = field(default_factory=SeedRules)
+    facts: FactRules = field(default_factory=FactRules)
+    walk: WalkRules = field(default_factory=WalkRules)
+    projection: ProjectionRules = field(default_factory=ProjectionRules)
+    reranking: RerankingRules = field(default_factory=RerankingRules)
+    switches: Switches = field(default_factory=Switches)
+    answers: AnswerRules = field(default_factory=AnswerRules)
+    families: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, kind in SECTIONS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"{name} is a {type(getattr(self, name)).__name__}; it must be {kind.__name__}(...)")
+        if not isinstance(self.families, Mapping) or not all(isinstance(name, str) for name in self.families):
+            raise InputError(f"families is {self.families!r}; it must map names of families to weights")
+        for family, weight in self.families.items():
+            if not is_real(weight) or not 0 <= weight <= MAX_FAMILY_WEIGHT:
+                raise InputError(f"families.{family} is {weight!r}; it must be a number in [0, {MAX_FAMILY_WEIGHT:g}]")
+        total = self.walk.relation + self.walk.synonym + self.walk.context
+        if self.walk.edge_type_norm == "per_type" and total > 1 + 1e-12:
+            raise InputError(f"walk: relation, synonym and context sum to {total:g}; under per_type it is at most 1")
+        if total == 0:
+            raise InputError("walk: relation, synonym and context are all 0; a walk needs edges")
+        if self.seeds.lexical == 0 and self.seeds.embedding == 0:
+            raise InputError("seeds: lexical and embedding are both 0; no entity could be a seed")
+        if self.seeds.passages > 0 and self.walk.context == 0:
+            raise InputError(
+                "seeds.passages is above 0 and walk.context is 0: no passage is in the walk; set one of them"
+            )
+        for name, needed in _PLACES.items():
+            absent = [place for place in needed if place not in getattr(self.answers, name)]
+            if absent:
+                raise InputError(f"answers.{name} has no {absent[0]}; it needs {', '.join(needed)}")
+
+    @property
+    def passage_mass(self) -> float:
+        """Mass that starts at passages for each unit that starts at entities."""
+        return self.seeds.passages if self.switches.passage_nodes else 0.0
+
+    @property
+    def reads_vectors(self) -> bool:
+        """Return whether the passages nearest to a question are read."""
+        return self.passage_mass > 0 or self.switches.dense_fallback
+
+    @property
+    def edge_type_weights(self) -> tuple[float, float, float]:
+        """Weights of relations, synonyms and context in the walk, 0 where a switch leaves a type out."""
+        walk, on = self.walk, self.switches
+        return (
+            walk.relation if on.relation_edges else 0.0,
+            walk.synonym if on.synonym_edges else 0.0,
+            walk.context if on.passage_nodes else 0.0,
+        )
+
+    @property
+    def term_weights(self) -> dict[str, float]:
+        """Weights of the re-ranking terms, 0 where the switch leaves them out."""
+        rules, on = self.reranking, self.switches.reranking
+        weights = {"title": rules.title, "coverage": rules.coverage, "path": rules.path, "hub": -rules.hub}
+        return {name: weight if on else 0.0 for name, weight in weights.items()}
+
+    @classmethod
+    def from_toml(cls, text: str) -> Policy:
+        """Read a policy: ``version = 1`` and the sections that differ from the defaults.
+
+        Parameters
+        ----------
+        text : str
+            TOML, such as ``Path("policy.toml").read_text()``.
+        """
+        if not isinstance(text, str):
+            raise InputError(f"the policy is a {type(text).__name__}; give its text: Path('policy.toml').read_text()")
+        try:
+            read = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"the policy is not TOML: {error}") from None
+        version = read.pop("version", None)
+        if type(version) is not int or version != VERSION:
+            raise InputError(f"the policy has version {version!r}; this release reads version = {VERSION}")
+        unknown = sorted(set(read) - {*SECTIONS, "families"})
+        if unknown:
+            raise InputError(f"the policy has [{unknown[0]}]; allowed: {', '.join([*SECTIONS, 'families'])}")
+        families = read.pop("families", {})
+        if not isinstance(families, dict):
+            raise InputError(f"families is {families!r}; it must be a table of weights: [families]")
+        sections: dict[str, Any] = {name: _read_section(SECTIONS[name], table, name) for name, table in read.items()}
+        return cls(**sections, families=families)
+
+    def to_toml(self) -> str:
+        """The policy as a file, every key below what it means."""
+        sections = [_write_section(getattr(self, name), name) for name in SECTIONS]
+        rows = "".join(f"{_quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
+        return f"version = {VERSION}\n\n" + "\n".join([*sections, f"[families]\n{_FAMILIES}{rows}"])
+
+    def without(self, *switches: str) -> Policy:
+        """The policy with some of its switches off.
+
+        Examples
+        --------
+        >>> from hopfuse.recipes import Policy
+        >>> Policy().without("gate", "reranking").switches.gate
+        False
+        """
+        known = [f.name for f in fields(Switches)]
+        for name in switches:
+            if name not in known:
+                raise InputError(f"there is no switch {name!r}; allowed: {', '.join(known)}")
+        return replace(self, switches=replace(self.switches, **dict.fromkeys(switches, False)))
+
+
+SECTIONS: dict[str, type[_Section]] = {
+    kind.name: kind
+    for kind in (SeedRules, FactRules, WalkRules, ProjectionRules, RerankingRules, Switches, AnswerRules)
+}
+_PLACES = {"prompt": ("{question}", "{passages}"), "filter_prompt": ("{question}", "{facts}")}
+_FAMILIES = "# Weight of each family of relations among the relations, such as kinship = 2.0; 1 where it is absent.\n"
+
+
+def _read_section(kind: type[S], table: Any, name: str) -> S:
+    """Return a section from a table of TOML; keys that it lacks have their defaults."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{name} is {table!r}; it must be a table: [{name}]")
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise InputError(f"[{name}] has the key {unknown[0]!r}; allowed: {', '.join(known)}")
+    return kind(**table)
+
+
+def _write_section(section: Any, name: str) -> str:
+    """Return a section as TOML, each key below what it means."""
+    lines = [f"[{name}]"]
+    for f in fields(section):
+        lines += [f"# {line}" for line in [*f.metadata["doc"].splitlines(), *_range(f)]]
+        lines.append(f"{f.name} = {_toml(getattr(section, f.name))}")
+    return "\n".join(lines) + "\n"
+
+
+def _range(f: Field[Any]) -> list[str]:
+    choices, low, high = (f.metadata[part] for part in ("choices", "low", "high"))
+    if choices is not None:
+        return [f"One of {', '.join(_quoted(choice) for choice in choices)}."]
+    if high is not None:
+        return [f"A number in [{low}, {high}]."]
+    return [] if low is None else [f"A number, at least {low}."]
+
+
+def _quoted(text: str) -> str:
+    """Return a string of TOML; its escapes are those of JSON, and one more."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return repr(value)
+    if "\n" not in value or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
+        return _quoted(value)
+    escaped = value.replace("\\", "\\\\").replace('"""', '""\\"')
+    escaped = f'{escaped[:-1]}\\"' if escaped.endswith('"') and not escaped.endswith('\\"') else escaped
+    return f'"""\n{escaped}"""'.replace("\x7f", "\\u007f")

@@ -1,0 +1,133 @@
+"""The gate: which of a question's facts are kept, by rules or by a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from ...errors import InputError
+from ...types.label_sets import elements
+from .config import Policy
+from .facts import FoundFact
+from .language_model import LanguageModel, chosen_facts
+
+EXACT = ("exact", "given")
+
+
+class Candidate(Protocol):
+    """An entity that may be a seed, as the gate reads it."""
+
+    @property
+    def match(self) -> str: ...
+    @property
+    def specificity(self) -> float: ...
+
+
+class Verdict(NamedTuple):
+    """The gate's decision on a fact."""
+
+    fact: int
+    head: int
+    relation: str
+    tail: int
+    score: float
+    kept: bool
+    reason: str
+
+
+def judge(
+    policy: Policy,
+    llm: LanguageModel | None,
+    queries: Sequence[str],
+    found: Sequence[Sequence[FoundFact]],
+    candidates: Sequence[Mapping[int, Candidate]],
+) -> list[list[Verdict]]:
+    """Return a verdict on each fact of each question: the kept ones first, in the order in which they were chosen."""
+    if not policy.switches.gate:
+        return [[_verdict(fact, True, "no gate") for fact in row] for row in found]
+    if policy.facts.gate == "rules":
+        return [_by_rules(policy, *each) for each in zip(queries, found, candidates, strict=True)]
+    if llm is None:
+        raise InputError("the policy's gate is 'llm'; give the recipe llm=, such as hopfuse.llm.ChatEndpoint(...)")
+    return _by_model(policy, llm, queries, found)
+
+
+def _by_rules(
+    policy: Policy, query: str, found: Sequence[FoundFact], candidates: Mapping[int, Candidate]
+) -> list[Verdict]:
+    """Keep facts greedily, in the order of the rules: what is no duplicate and adds something, while there is room.
+
+    A fact covers the candidates at its ends and the words of the question among its own. The set is sufficient when
+    nothing that is left would add to what it covers.
+    """
+    words = stems(query)
+    kept, dropped, covered = list[Verdict](), list[Verdict](), set[Any]()
+    for fact in sorted(found, key=lambda fact: _order(fact, words, candidates)):
+        same = next((one for one in kept if _is_duplicate(fact, one, policy.facts.duplicate)), None)
+        covers = {end for end in (fact.head, fact.tail) if end in candidates} | (words & stems(fact.text))
+        if same is not None:
+            dropped.append(_verdict(fact, False, f"near-duplicate of fact {same.fact}"))
+        elif covers <= covered:
+            dropped.append(_verdict(fact, False, "adds nothing to the kept facts"))
+        elif len(kept) == policy.facts.keep:
+            dropped.append(_verdict(fact, False, f"over the limit of {policy.facts.keep}"))
+        else:
+            kept.append(_verdict(fact, True, _why(fact, words, candidates)))
+            covered |= covers
+    return kept + dropped
+
+
+def _order(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candidate]) -> tuple[Any, ...]:
+    """Order direct before contextual, few bridges, specific before generic, exact names before aliases, then scores."""
+    ends = {fact.head, fact.tail}
+    known = [candidates[end] for end in ends if end in candidates]
+    specificity = sum(one.specificity for one in known)
+    exact = sum(one.match in EXACT for one in known)
+    return not _is_direct(fact, words, candidates), len(ends) - len(known), -specificity, -exact, -fact.score, fact.fact
+
+
+def _is_direct(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candidate]) -> bool:
+    """Return whether the question has a word of the fact's relation, or both of its ends."""
+    return bool(words & stems(fact.relation)) or (fact.head in candidates and fact.tail in candidates)
+
+
+def _why(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candidate]) -> str:
+    bridges = len({fact.head, fact.tail} - set(candidates))
+    kind = "direct" if _is_direct(fact, words, candidates) else "contextual"
+    return f"{kind}, {'no bridge' if bridges == 0 else 'one bridge' if bridges == 1 else 'two bridges'}"
+
+
+def _is_duplicate(fact: FoundFact, kept: Verdict, bound: float) -> bool:
+    """Return whether ends are the same, and the Dice coefficient of the relations' bigrams is at least ``bound``."""
+    if {fact.head, fact.tail} != {kept.head, kept.tail}:
+        return False
+    a, b = (set(elements(relation, "bigrams", repeats=False)) for relation in (fact.relation, kept.relation))
+    if not a or not b:
+        return fact.relation.casefold() == kept.relation.casefold()
+    return 2 * len(a & b) >= bound * (len(a) + len(b))
+
+
+@lru_cache(maxsize=1 << 14)
+def stems(text: str) -> frozenset[str]:
+    """Return the text's words of four characters and more by their first five, lower case, and its numbers whole."""
+    words = re.findall(r"\w+", text.lower())
+    return frozenset(word if word.isdigit() else word[:5] for word in words if len(word) > 3 or word.isdigit())
+
+
+def _by_model(
+    policy: Policy, llm: LanguageModel, queries: Sequence[str], found: Sequence[Sequence[FoundFact]]
+) -> list[list[Verdict]]:
+    texts = [[fact.text for fact in row] for row in found]
+    chosen = chosen_facts(llm, policy.answers.filter_prompt, policy.facts.keep, queries, texts)
+    rows = []
+    for row, places in zip(found, chosen, strict=True):
+        kept = [_verdict(row[at], True, "kept by the model") for at in places]
+        dropped = [_verdict(fact, False, "dropped by the model") for at, fact in enumerate(row) if at not in places]
+        rows.append(kept + dropped)
+    return rows
+
+
+def _verdict(fact: FoundFact, kept: bool, reason: str) -> Verdict:
+    return Verdict(fact.fact, fact.head, fact.relation, fact.tail, fact.score, kept, reason)

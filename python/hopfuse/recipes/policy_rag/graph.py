@@ -1,0 +1,257 @@
+"""The typed graph of a policy's walk, the way from its nodes back to passages, and what of both a question may see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays.convert import to_float64, to_numpy
+from ..._arrays.rows import entries_of
+from ...errors import InputError
+from ...index import Index
+from ...types import Graph, Incidence
+from .._parts.facts import num_statements
+from .config import Policy
+
+TYPES = ("relation", "synonym", "context")
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyGraph:
+    """An index as a policy lays it out, or what some of its passages alone would give.
+
+    Attributes
+    ----------
+    graph : Graph
+        Nodes as in the index, its edges of the types ``TYPES``.
+    mentions : Incidence
+        The entities of each passage, as nodes.
+    incidence : Incidence
+        B: passages by nodes. A passage holds its entities and, where passages are in the walk, itself.
+    specificity : ndarray of float64, shape (E,)
+        1 / (1 + document frequency), or ones.
+    scale : ndarray of float32, shape (P,)
+        1 / (length^beta * IPF^gamma); 0 for a passage that is not listed.
+    hubs : ndarray of float64, shape (P,)
+        Share of each passage's entities that are hubs.
+    statements : ndarray of int64, shape (F,)
+        Passages that state each fact; 0 for a fact that is not seen.
+    passages : ndarray of bool, shape (P,), or None
+        Passages that are listed; None: all.
+    nodes : ndarray of bool, shape (N,), or None
+        Nodes that the walk may reach; None: all.
+    """
+
+    graph: Graph
+    mentions: Incidence
+    incidence: Incidence
+    specificity: NDArray[np.float64]
+    scale: NDArray[np.float32]
+    hubs: NDArray[np.float64]
+    statements: NDArray[np.int64]
+    passages_by_entity: tuple[NDArray[np.int64], NDArray[np.int64]]
+    passages: NDArray[np.bool_] | None = None
+    nodes: NDArray[np.bool_] | None = None
+
+    @property
+    def num_passages(self) -> int:
+        """P."""
+        return self.mentions.num_rows
+
+    @property
+    def facts(self) -> NDArray[np.bool_] | None:
+        """Facts that are seen, (F,); None: all."""
+        return None if self.nodes is None else self.statements > 0
+
+    def passages_of(self, entity: int) -> NDArray[np.int64]:
+        """Return the passages that mention an entity."""
+        indptr, passages = self.passages_by_entity
+        return passages[indptr[entity] : indptr[entity + 1]]
+
+    @classmethod
+    def from_index(cls, index: Index, policy: Policy) -> PolicyGraph:
+        """Lay out the graph of an index."""
+        mentions = Incidence.from_graph(_graph_of(index), index.num_passages)
+        passage, entity = _pairs(mentions, np.arange(mentions.num_rows))
+        frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
+        incidence = _with_passages(mentions, passage) if policy.edge_type_weights[-1] > 0 else mentions
+        facts = index.facts
+        return cls(
+            graph=_typed(index, policy),
+            mentions=mentions,
+            incidence=incidence.normalised() if policy.projection.row_normalised else incidence,
+            specificity=_specificity(policy, frequency),
+            scale=_scale(policy, passage, frequency[entity], index.passage_lengths),
+            hubs=_hubs(policy, passage, frequency[entity], mentions.num_rows),
+            statements=np.zeros(0, np.int64) if facts is None else np.diff(facts.indptr),
+            passages_by_entity=(
+                np.concatenate([[0], np.cumsum(frequency)]),
+                passage[np.argsort(entity, kind="stable")],
+            ),
+        )
+
+    def listing(self, passages: NDArray[np.bool_]) -> PolicyGraph:
+        """Return the same graph of which some passages alone are listed; ``passages``: a mask (P,)."""
+        return replace(self, passages=passages, scale=np.where(passages, self.scale, np.float32(0)))
+
+    def isolated(self, passages: NDArray[np.bool_], index: Index, policy: Policy) -> PolicyGraph:
+        """Return what an index of some passages alone would give; ``passages``: a mask (P,).
+
+        Edges between two entities that the passages mention stay, whoever stated them.
+        """
+        rows = np.flatnonzero(passages)
+        passage, entity = _pairs(self.mentions, rows)
+        frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
+        scale, hubs = np.zeros(passages.size, np.float32), np.zeros(passages.size)
+        scale[rows] = _scale(policy, passage, frequency[entity], index.passage_lengths[rows])
+        hubs[rows] = _hubs(policy, passage, frequency[entity], rows.size)
+        statements, facts = self.statements, index.facts
+        if facts is not None:
+            ends = (frequency > 0)[facts.rows[:, [0, 2]]].all(axis=1)
+            statements = np.where(ends, num_statements(facts, passages), 0)
+        return replace(
+            self,
+            specificity=_specificity(policy, frequency),
+            scale=scale,
+            hubs=hubs,
+            statements=statements,
+            passages=passages,
+            nodes=np.concatenate([passages, frequency > 0]),
+        )
+
+    def induced(self) -> Graph:
+        """Return the graph without the nodes that the walk may not reach; numbers stay."""
+        if self.nodes is None:
+            return self.graph
+        src, dst, weight, kind = self.graph.edges()
+        kept = self.nodes[src] & self.nodes[dst]
+        return _from_edges(self.graph, src[kept], dst[kept], weight[kept], kind[kept])
+
+
+def read_edge_weights(given: Any, batch: int, policy: Policy) -> NDArray[Any]:
+    """Return eta of the walks' edge types, (3,) for all questions or (B, 3)."""
+    eta, types = to_numpy(given, "edge_weights"), len(TYPES)
+    if eta.shape not in ((types,), (batch, types)):
+        raise InputError(
+            f"edge_weights has shape {eta.shape}; give eta of {', '.join(TYPES)}: ({types},) or ({batch}, {types})"
+        )
+    rows = np.atleast_2d(to_float64(eta))
+    limit = 1.0 + 1e-12 if policy.walk.edge_type_norm == "per_type" else np.inf
+    if not (np.isfinite(rows) & (rows >= 0)).all() or (rows.sum(axis=1) > limit).any():
+        raise InputError(
+            "edge_weights must be finite, at least 0, and sum to at most 1 where edge_type_norm is per_type"
+        )
+    for at, weight in enumerate(policy.edge_type_weights):
+        if weight == 0 and rows[:, at].any():
+            raise InputError(
+                f"edge_weights are above 0 for {TYPES[at]} edges, which the policy leaves out of the walk; give 0, "
+                f"or set walk.{TYPES[at]} above 0 and its switch on"
+            )
+    return rows[0] if eta.ndim == 1 else rows
+
+
+def _graph_of(index: Index) -> Graph:
+    assert index.graph is not None
+    return index.graph
+
+
+def _typed(index: Index, policy: Policy) -> Graph:
+    """Return the index's graph with the types of the walk, without the types that it leaves out."""
+    graph, passages, weights = _graph_of(index), index.num_passages, np.asarray(policy.edge_type_weights)
+    if not weights.any():
+        raise InputError("the policy's switches leave no edges for the walk; leave one of them on")
+    src, dst, weight, types = graph.edges()
+    between = np.flatnonzero((src < passages) & (dst < passages))
+    if between.size:
+        raise InputError(
+            f"the graph joins passages {src[between[0]]} and {dst[between[0]]}; PolicyRAG reads passages through their "
+            "entities: build the graph without such edges"
+        )
+    names = graph.edge_type_names
+    synonym = np.array([name == "synonym" for name in names], bool)
+    context = (src < passages) != (dst < passages)
+    kind = np.where(context, TYPES.index("context"), np.where(synonym[types], TYPES.index("synonym"), 0))
+    factors = _factors(names, {names[t] for t in np.unique(types[kind == 0])}, policy)
+    weight = np.where(kind == 0, weight * factors[types], weight)
+    kept = weights[kind] > 0
+    return _from_edges(graph, src[kept], dst[kept], weight[kept], kind[kept])
+
+
+def _from_edges(
+    like: Graph, src: NDArray[np.int64], dst: NDArray[np.int64], weight: NDArray[np.float32], kind: NDArray[Any]
+) -> Graph:
+    return Graph.from_edges(
+        src,
+        dst,
+        weight,
+        edge_type=kind,
+        edge_type_names=TYPES,
+        num_nodes=like.num_nodes,
+        directed=like.directed,
+    )
+
+
+def _factors(names: Sequence[str], relations: Collection[str], policy: Policy) -> NDArray[np.float32]:
+    """Return the weights of the relations of each of the index's edge types."""
+    unknown = sorted(set(policy.families) - set(relations))
+    if unknown:
+        listed = ", ".join(name for name in names if name in relations)
+        raise InputError(
+            f"families has {unknown[0]!r}; the relations between the index's entities are: {listed or 'none'}"
+        )
+    return np.array([policy.families.get(name, 1.0) for name in names], np.float32)
+
+
+def _pairs(mentions: Incidence, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pairs (place in ``rows``, entity) of some passages and their entities."""
+    nodes, count = entries_of(mentions.indptr, mentions.indices, rows)
+    return np.repeat(np.arange(rows.size), count), nodes.astype(np.int64) - mentions.num_rows
+
+
+def _specificity(policy: Policy, frequency: NDArray[np.int64]) -> NDArray[np.float64]:
+    if not policy.switches.specificity:
+        return np.ones(frequency.size)
+    return np.asarray(1.0 / (1.0 + frequency), np.float64)
+
+
+def _hubs(
+    policy: Policy, passage: NDArray[np.int64], frequency: NDArray[np.int64], passages: int
+) -> NDArray[np.float64]:
+    """Return the share of each passage's entities that are hubs; ``frequency``: of the entity of each pair."""
+    hub = frequency > policy.reranking.hub_share * passages
+    return _means(passage, hub.astype(np.float64), passages)
+
+
+def _scale(
+    policy: Policy, passage: NDArray[np.int64], frequency: NDArray[np.int64], lengths: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """Return 1 / (length^beta * IPF^gamma), both relative to their means over the passages; 1 without normalisation.
+
+    IPF: the mean of 1 + document frequency over a passage's entities, whose inverse multiplies the score. So the
+    divisor grows with how common the entities are.
+    """
+    if not policy.switches.normalisation:
+        return np.ones(lengths.size, np.float32)
+    length = np.maximum(lengths, 1).astype(np.float64)
+    common = np.maximum(_means(passage, 1.0 + frequency, lengths.size), 1.0)
+    beta, gamma = policy.projection.beta, policy.projection.gamma
+    if lengths.size == 0:
+        return np.zeros(0, np.float32)
+    return np.asarray((length / length.mean()) ** -beta * (common / common.mean()) ** -gamma, np.float32)
+
+
+def _means(passage: NDArray[np.int64], values: NDArray[Any], passages: int) -> NDArray[np.float64]:
+    """Return the mean of each passage's values, 0 where it has none."""
+    count = np.bincount(passage, minlength=passages)
+    return np.asarray(np.bincount(passage, values, passages) / np.maximum(count, 1), np.float64)
+
+
+def _with_passages(mentions: Incidence, passage: NDArray[np.int64]) -> Incidence:
+    """Return the incidence in which a passage holds its entities, and itself."""
+    own = np.arange(mentions.num_rows)
+    rows, columns = np.concatenate([own, passage]), np.concatenate([own, mentions.indices])
+    return Incidence.from_pairs(rows, columns, num_rows=mentions.num_rows, num_columns=mentions.num_columns)

@@ -1,0 +1,163 @@
+"""The evidence for each step of a path: facts with the passages that state them, a shared name, a mention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays.rows import entries_of
+from ...index import Index
+from ...types import Facts, Graph
+from .._parts.facts import facts_of
+from .._parts.seeding import fold
+from .graph import TYPES, PolicyGraph
+from .strong_paths import Step
+
+MAX_FACTS = 3
+MAX_PASSAGES = 5  # of a fact's passages
+
+Pair = tuple[int, int]
+"""Nodes in the order of the walk, or two entities."""
+
+
+class PathEvidence:
+    """Describes the steps of paths; all steps of a batch are looked up together, each pair of nodes once.
+
+    ``families``: the weights of the policy.
+    """
+
+    def __init__(
+        self, index: Index, graph: PolicyGraph, families: Mapping[str, float], paths: Iterable[Sequence[Step]]
+    ) -> None:
+        self._index, self._seen, self._first = index, graph, index.num_passages
+        walked = {
+            (before.node, after.node)
+            for path in paths
+            for before, after in pairwise(path)
+            if after.edge is not None and TYPES[after.edge] == "relation"
+        }
+        pairs, edges = sorted(walked), index.graph
+        assert edges is not None
+        between = np.array(pairs, np.int64).reshape(-1, 2)
+        some, every = (families_between(edges, between, _factors(edges, given)) for given in (families, {}))
+        self._directed = edges.directed
+        self._families = dict(zip(pairs, some, strict=True))
+        self._whole = {pair for pair, a, b in zip(pairs, some, every, strict=True) if len(a) == len(b)}
+        facts, ends = index.facts, between - self._first
+        found = [[] for _ in pairs] if facts is None else facts_between(facts, ends, graph.statements)
+        self._facts = dict(zip(pairs, found, strict=True))
+
+    def steps(self, path: Sequence[Step]) -> list[dict[str, Any]]:
+        """Return a path as plain data: nodes, the type of the edge to each, and its evidence."""
+        before = [None, *(one.node for one in path[:-1])]
+        return [self._step(at, one) for at, one in zip(before, path, strict=True)]
+
+    def _step(self, before: int | None, one: Step) -> dict[str, Any]:
+        edge = None if one.edge is None else TYPES[one.edge]
+        plain = {**named_node(self._index, one.node), "edge": edge, "strength": one.strength}
+        if before is None or edge is None:
+            return plain
+        if edge == "context":
+            return {**plain, "passage": named_passage(self._index, min(before, one.node))}
+        if edge == "synonym":
+            return {**plain, "alias": self._alias(before - self._first, one.node - self._first)}
+        return {**plain, **self._relation((before, one.node))}
+
+    def _relation(self, pair: Pair) -> dict[str, Any]:
+        """Return families and facts, and whether the walk took the edges of all facts between the two.
+
+        The edge of a directed graph is one way: a fact the other way round may not be what it stands for.
+        """
+        facts = [self._fact(at, pair) for at in self._facts[pair]]
+        walked = pair in self._whole and (not self._directed or all(fact["forward"] for fact in facts))
+        return {"families": self._families[pair], "walked": walked, "facts": facts}
+
+    def _alias(self, entity: int, other: int) -> str:
+        """Return the name that both have, as the other writes it; else the other's own."""
+        known, aliases = self._index.entity_names, self._index.entity_aliases
+        mine = {fold(name) for name in (known[entity], *aliases[entity])}
+        return next((name for name in (known[other], *aliases[other]) if fold(name) in mine), known[other])
+
+    def _fact(self, fact: int, pair: Pair) -> dict[str, Any]:
+        facts, names = self._index.facts, self._index.entity_names
+        assert facts is not None
+        head, relation, tail = facts.rows[fact].tolist()
+        stated = facts.passages[facts.indptr[fact] : facts.indptr[fact + 1]]
+        if self._seen.nodes is not None:
+            stated = stated[self._seen.nodes[stated]]
+        return {
+            "fact": fact,
+            "head": names[head],
+            "relation": facts.relations[relation],
+            "tail": names[tail],
+            "forward": head == pair[0] - self._first,
+            "passages": [named_passage(self._index, passage) for passage in stated[:MAX_PASSAGES].tolist()],
+            "num_passages": stated.size,
+        }
+
+
+def facts_between(
+    facts: Facts, pairs: NDArray[np.int64], statements: NDArray[np.int64], limit: int = MAX_FACTS
+) -> list[list[int]]:
+    """Return, for each pair of entities, the facts with these ends, either way round: the most stated first.
+
+    ``statements`` (F,): passages that state each fact; facts with 0 are left out. Ties go to the lower number.
+    """
+    held = np.diff(facts.incident_indptr)[pairs]
+    fewer, other = np.where((held[:, 0] <= held[:, 1])[:, None], pairs, pairs[:, ::-1]).T
+    found = facts_of(facts, np.arange(len(pairs)), fewer)
+    found = found.at((found.entity == other[found.query]) & (statements[found.fact] > 0))
+    at, fact = found.query, found.fact
+    order = np.lexsort((fact, -statements[fact], at))
+    return [row[:limit].tolist() for row in _split(at[order], fact[order], len(pairs))]
+
+
+def families_between(graph: Graph, pairs: NDArray[np.int64], factors: NDArray[np.float32]) -> list[list[str]]:
+    """Return, for each pair of nodes, the types of the edges from the first to the second, by weight times factor.
+
+    Ties go to the type with the lower number; types of factor 0 are left out.
+    """
+    source, row = graph.internal_of[pairs].T.astype(np.int64)
+    if not graph.directed:  # stored in both rows: the shorter one is read
+        held = np.diff(graph.indptr)
+        swap = held[source] < held[row]
+        source, row = np.where(swap, row, source), np.where(swap, source, row)
+    sources, count = entries_of(graph.indptr, graph.indices, row)
+    at = np.repeat(np.arange(len(pairs)), count)
+    kept = sources == source[at]
+    at, kind, weight = at[kept], np.zeros(kept.sum(), np.int64), np.ones(kept.sum(), np.float32)
+    if graph.edge_type is not None:
+        kind = entries_of(graph.indptr, graph.edge_type, row)[0][kept].astype(np.int64)
+    if graph.weight is not None:
+        weight = entries_of(graph.indptr, graph.weight, row)[0][kept]
+    worth = weight * factors[kind]
+    order = np.lexsort((kind, -worth, at))
+    order = order[worth[order] > 0]
+    return [[graph.edge_type_names[k] for k in found] for found in _split(at[order], kind[order], len(pairs))]
+
+
+def named_node(index: Index, node: int) -> dict[str, Any]:
+    """Return a node as plain data: its kind, its number among those of its kind, its name."""
+    first = index.num_passages
+    if node < first:
+        return {"kind": "passage", "number": node, "name": index.titles[node] or str(index.passage_ids[node])}
+    return {"kind": "entity", "number": node - first, "name": index.entity_names[node - first]}
+
+
+def named_passage(index: Index, passage: int) -> dict[str, Any]:
+    """Return a passage as plain data."""
+    return {"passage": passage, "id": index.passage_ids[passage], "title": index.titles[passage]}
+
+
+def _factors(graph: Graph, given: Mapping[str, float]) -> NDArray[np.float32]:
+    """Return the weight of each of the index's edge types as a relation: 1 by default, 0 for synonyms."""
+    return np.array([0.0 if name == "synonym" else given.get(name, 1.0) for name in graph.edge_type_names], np.float32)
+
+
+def _split(at: NDArray[np.int64], values: NDArray[Any], rows: int) -> list[NDArray[Any]]:
+    """Return the values of each row; ``at`` ascends."""
+    return np.split(values, np.searchsorted(at, np.arange(1, rows))) if rows else []

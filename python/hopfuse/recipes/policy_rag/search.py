@@ -1,0 +1,344 @@
+"""PolicyRAG: retrieval over a graph of facts, by a policy that a person edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._validation import check_k, check_threads
+from ...errors import InputError
+from ...index import Index
+from ...ops.capture import Captured, capture, placement
+from ...ops.dense import dense_topk
+from ...types import Hits, LabelSets
+from .._parts.config import make_config
+from .._parts.filters import View, Views
+from .._parts.frozen import FrozenRecipe
+from .._parts.hits import filled, gathered, spread
+from .._parts.mentions import Matcher, question_mentions
+from .._parts.questions import check_queries, index_encoder, question_vectors, seed_width
+from .._parts.seeding import EntitySeeder
+from ..protocol import AllowScope, Needs
+from ..results import SearchResult
+from .config import Policy
+from .core import Questions, restart, start, walk
+from .facts import FactFinder
+from .gate import Verdict
+from .graph import PolicyGraph, read_edge_weights
+from .language_model import LanguageModel, grounded_answers
+from .rerank import Reranker
+from .seeds import CandidateFinder
+from .trace import Outcome, trace_questions
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyRAGResult(SearchResult):
+    """The rankings of a batch of questions.
+
+    Attributes
+    ----------
+    hits : Hits
+        The re-ranked passages, (B, min(k, P)); those of a question without seeds are the dense list's, or none.
+    lists : dict of str to Hits
+        ``"pool"``: the passages by their projected scores, before the re-ranking. ``"dense"``: the passages nearest to
+        the question, where the policy reads them.
+    facts : list of list of Verdict
+        For each question the facts that the gate saw: ``fact``, ``head``, ``relation``, ``tail``, ``score``, ``kept``
+        and ``reason``, the kept ones first.
+    seeds : list of dict of int to float
+        Entities that each walk started from, and their shares of the restart's phrase part.
+    traces : list of dict, or None
+        One per question where ``trace=True``; see :meth:`PolicyRAG.search`.
+    """
+
+    facts: list[list[Verdict]] = field(default_factory=list, repr=False)
+    seeds: list[dict[int, float]] = field(default_factory=list, repr=False)
+
+
+class PolicyRAG(FrozenRecipe):
+    """The PolicyRAG retrieval system over an index with a graph of entities and, for its facts, ``facts``.
+
+    Parameters
+    ----------
+    index : Index
+        With a graph; nodes 0 .. P-1 are passages. Edges of the type ``"synonym"`` are synonyms, the others between
+        entities relations.
+    config : Policy, optional
+        ``Policy.from_toml(text)``; by default the defaults of :class:`Policy`.
+    encoder : optional
+        ``encode_queries(texts)``, in the space of the entities' vectors: for the alignment of entities with a question,
+        and for mentions that no name or alias matches. Without it, alignment is by names alone.
+    fact_vectors : Corpus or array_like of float (F, d), optional
+        Of the index's facts, in the encoder's space. Without them a fact's score is its labels' mean Dice coefficient
+        with the question.
+    matcher : optional
+        ``match(texts)``, for questions given without their entities (:class:`hopfuse.extract.Gazetteer`).
+    llm : optional
+        ``ask(prompts, schema, check=...)`` (:class:`hopfuse.llm.ChatEndpoint`): for :meth:`answer`, and for a
+        policy whose gate is ``"llm"``.
+    threads : int, optional
+    **options
+        Sections of :class:`Policy`, instead of the config's.
+
+    References
+    ----------
+    PolicyRAG: Prompt-Guided Symbolic Graph Memory for Interpretable Multi-Hop Retrieval, 2025
+    (https://openreview.net/forum?id=0xlI09pvBs); passage seeds and the ranking of phrase seeds by their facts:
+    HippoRAG 2 (Gutiérrez et al., From RAG to Memory, 2025). What the paper leaves open is defined by :class:`Policy`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.extract import Extraction, build_memory
+    >>> memory = build_memory([
+    ...     Extraction("a", "Alien", "Ridley Scott directed Alien.", (), (("Ridley Scott", "directed", "Alien"),)),
+    ...     Extraction("b", "Ridley Scott", "Scott was born in South Shields.", ("Ridley Scott",), ()),
+    ... ])
+    >>> text = "version = 1\\n[seeds]\\npassages = 0.0\\n[switches]\\ndense_fallback = false"
+    >>> policy = hf.recipes.Policy.from_toml(text)
+    >>> recipe = hf.recipes.PolicyRAG(memory.index(), policy)
+    >>> found = recipe.search(["Who directed Alien?"], entities=[["Alien"]], k=2)
+    >>> [hit.title for hit in found[0]], found.facts[0][0].reason
+    (['Alien', 'Ridley Scott'], 'direct, one bridge')
+    """
+
+    name: ClassVar[str] = "policy-rag"
+    Config: ClassVar[type[Policy]] = Policy
+
+    def __init__(
+        self,
+        index: Index,
+        config: Policy | None = None,
+        *,
+        encoder: Any = None,
+        fact_vectors: Any = None,
+        matcher: Matcher | None = None,
+        llm: LanguageModel | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        policy = self.config = make_config(Policy, config, options)
+        self.index, self.encoder = index, index_encoder(encoder, index)
+        self.matcher, self.llm, self.threads = matcher, llm, check_threads(threads)
+        lacks = self.missing(index, policy)
+        if lacks:
+            raise InputError(lacks)
+        if policy.seeds.source != "entities" and encoder is None:
+            raise InputError(f"the policy's seeds.source is {policy.seeds.source!r}, which needs encoder=; give it")
+        if policy.facts.gate == "llm" and policy.switches.gate and llm is None:
+            raise InputError("the policy's gate is 'llm'; give llm=, such as hopfuse.llm.ChatEndpoint(...), or 'rules'")
+        facts, names, corpus = index.facts, tuple(index.entity_names), index.entity_corpus
+        labels = LabelSets.from_labels([*names, *(() if facts is None else facts.relations)])
+        self._entities = None if encoder is None or corpus is None else corpus.with_metric("cosine")
+        self._graph = PolicyGraph.from_index(index, policy)
+        seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
+        self._candidates = CandidateFinder(policy.seeds, seeder, labels, self._entities, threads)
+        self._facts = FactFinder(policy.facts, facts, names, labels, fact_vectors, threads)
+        self._reranker = Reranker(policy.term_weights, index.titles, names, facts)
+        self._views = Views(index)
+        self._recorded = self._record()
+        collaborators = {"encoder": encoder, "fact_vectors": fact_vectors, "matcher": matcher, "llm": llm}
+        self._arguments = (index, policy), {**collaborators, "threads": threads}
+
+    @classmethod
+    def missing(cls, index: Index, config: Policy | None = None) -> str:
+        """Return what the index lacks for this recipe, in words, or an empty string."""
+        policy = Policy() if config is None else config
+        if index.graph is None:
+            return "PolicyRAG needs an index with a graph; build it with graph=, or from a memory"
+        if index.corpus is None and policy.reads_vectors:
+            return (
+                "PolicyRAG needs an index with vectors for this policy; build it with vectors=, or set seeds.passages "
+                "= 0 and switches.dense_fallback = false"
+            )
+        if index.entity_corpus is None and policy.seeds.source != "entities":
+            return (
+                f"PolicyRAG needs an index with vectors of its entities for seeds.source = {policy.seeds.source!r}; "
+                "build it with them, or set 'entities'"
+            )
+        return ""
+
+    @property
+    def needs(self) -> Needs:
+        """Return what a search reads of its questions and of the index."""
+        by_name = self.config.seeds.source != "question"
+        return Needs(vectors=self._reads_corpus, texts=True, entities=by_name, facts=self.index.facts is not None)
+
+    def search(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        edge_weights: Any = None,
+        k: int = 10,
+        allow: Any = None,
+        allow_scope: AllowScope = "isolated",
+        trace: bool = False,
+    ) -> PolicyRAGResult:
+        """Rank the passages for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            B questions.
+        vectors : array_like of float (B, d), optional
+            Of the questions, in the space of the passages' vectors; by default the encoder's. Read where the policy
+            seeds passages or falls back to them.
+        entities : sequence of B sequences of str or int, optional
+            Names as the questions have them, or entity numbers of the index; by default the matcher's. Read unless the
+            policy's source of seeds is ``"question"``.
+        edge_weights : array_like of float (3,) or (B, 3), optional
+            eta of relations, synonyms and context, for all questions or for each, instead of the policy's.
+        k : int
+            At most ``reranking.pool`` of the policy.
+        allow : optional
+            Passages that a question may see: ids, rows or a mask, for all questions or for each. Questions are searched
+            together if they see the same passages.
+        allow_scope : {"isolated", "results"}
+            ``"isolated"``: the answer is that of an index of the allowed passages alone. Entities that occur in none of
+            them are no candidates, facts are those that one of them states, the walk goes over these passages and their
+            entities, and frequencies, lengths and hubs are counted in them. Two things are of the whole index all the
+            same: edges between two entities that the question may see, whoever stated them, and the names that a
+            ``matcher`` knows. ``"results"``: the walk goes over everything, and only the dense list and the pool are
+            restricted.
+        trace : bool
+            Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
+            for each hit the re-ranking ``terms``, the exact ``attribution`` of its projected score to the seeds (PPR is
+            linear in its restart) and the strongest ``paths`` that lead to it, with the facts behind their steps.
+
+        Returns
+        -------
+        PolicyRAGResult
+        """
+        policy, index = self.config, self.index
+        check_queries(queries)
+        assert queries is not None
+        batch, k = len(queries), min(self._checked_k(k), index.num_passages)
+        own, vectors = self._vectors(queries, vectors)
+        by_name = policy.seeds.source != "question"
+        mentions = question_mentions(self.matcher, queries, entities, batch) if by_name else [[]] * batch
+        etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
+        view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
+
+        groups = list[tuple[NDArray[np.int64], Outcome]]()
+        for rows, graph, seen in self._groups(view, batch):
+            at = rows.tolist()
+            questions = Questions([queries[b] for b in at], _of(own, rows), [mentions[b] for b in at], seen)
+            dense = None if vectors is None else self._dense(vectors[rows], k, graph, backend)
+            origin = start(policy, graph, questions, self._candidates, self._facts, self.llm)
+            seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, self.threads)
+            eta = np.asarray(policy.edge_type_weights) if etas is None else _of(etas, rows[seeded])
+            if records and view is None and etas is None:
+                pool = self._recorded(starts.nodes, starts.weights)
+            else:
+                fixed: dict[str, Any] = {"policy": policy, "graph": graph, "eta": eta, "threads": self.threads}
+                pool = walk(starts.nodes, starts.weights, backend=backend, **fixed)
+            pool = spread(pool, seeded, len(at))
+            ranked = self._reranker.rank(graph, questions.texts, pool, origin.seeds, origin.kept, k)
+            falls_back = dense is not None and policy.switches.dense_fallback
+            hits = filled(ranked.hits, dense) if dense is not None and falls_back else ranked.hits
+            groups.append((rows, Outcome(questions.texts, graph, dense, origin, seeded, starts, eta, ranked, hits)))
+
+        lists = {"pool": gathered([(rows, one.ranked.pool) for rows, one in groups], batch)}
+        near = [(rows, one.dense) for rows, one in groups if one.dense is not None]
+        if near:
+            lists["dense"] = gathered(near, batch)
+        traces = None
+        if trace:
+            traces = _in_order([(rows, trace_questions(index, policy, one, self.threads)) for rows, one in groups])
+        return PolicyRAGResult(
+            gathered([(rows, one.hits) for rows, one in groups], batch),
+            index,
+            lists,
+            traces,
+            facts=_in_order([(rows, one.start.facts) for rows, one in groups]),
+            seeds=_in_order([(rows, one.start.seeds) for rows, one in groups]),
+        )
+
+    def answer(self, queries: Sequence[str], found: PolicyRAGResult) -> list[str]:
+        """Return answers from the first passages of a search alone, by the language model.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            Those that were searched.
+        found : PolicyRAGResult
+            What :meth:`search` returned for them.
+
+        Returns
+        -------
+        list of str
+            ``answers.not_found`` of the policy where the passages hold no answer, or where there is none.
+        """
+        check_queries(queries)
+        if self.llm is None:
+            raise InputError("answers need a language model; give the recipe llm=, such as hopfuse.llm.ChatEndpoint")
+        if len(queries) != len(found.hits):
+            raise InputError(f"{len(queries)} queries for {len(found.hits)} results; give those that were searched")
+        titles, texts = self.index.titles, self.index.texts
+        return grounded_answers(self.llm, self.config.answers, queries, found.hits, titles, texts)
+
+    @property
+    def _reads_corpus(self) -> bool:
+        return self.index.corpus is not None and self.config.reads_vectors
+
+    def _checked_k(self, k: int) -> int:
+        k, pool = check_k(k), self.config.reranking.pool
+        if k > pool:
+            raise InputError(f"k is {k}, and the policy ranks {pool} passages; ask for fewer, or raise reranking.pool")
+        return k
+
+    def _vectors(self, queries: Sequence[str], vectors: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Return the questions' vectors in the space of entities and facts, and in that of the passages."""
+        corpus = self.index.corpus
+        if corpus is None and vectors is not None:
+            raise InputError("vectors= is given, and the index has no vectors; leave it out")
+        needed = self._entities is not None or self._facts.by_vectors or (self.config.reads_vectors and vectors is None)
+        own = self.encoder.encode_queries(list(queries)) if needed and self.encoder is not None else None
+        if corpus is None or not self.config.reads_vectors:
+            return own, None
+        return own, question_vectors(None, queries, own if vectors is None else vectors)
+
+    def _dense(self, vectors: NDArray[Any], k: int, graph: PolicyGraph, backend: str) -> Hits:
+        assert self.index.corpus is not None
+        depth = min(max(k, self.config.seeds.passage_list), self.index.num_passages)
+        run: dict[str, Any] = {"backend": backend, "threads": self.threads}
+        return dense_topk(vectors, self.index.corpus, depth, allow=graph.passages, **run)
+
+    def _groups(self, view: View | None, batch: int) -> Iterator[tuple[NDArray[np.int64], PolicyGraph, View | None]]:
+        """Yield the questions that see the same passages, with the graph and the entities that they see."""
+        if view is None or batch == 0:
+            yield np.arange(batch), self._graph, None
+            return
+        for group, passages in enumerate(view.passages):
+            rows = np.flatnonzero(view.of == group)
+            if view.frequency is None:
+                yield rows, self._graph.listing(passages), None
+            else:
+                graph = self._graph.isolated(passages, self.index, self.config)
+                yield rows, graph, view.group(group, rows.size)
+
+    def _record(self) -> Captured:
+        """Return the walk and the projection: on a GPU one upload, one graph, one download."""
+        policy, listed = self.config, min(self.config.seeds.passage_list, self.index.num_passages)
+        width = seed_width(policy.seeds.most) + (listed if policy.passage_mass > 0 else 0)
+        shapes: list[tuple[tuple[int, ...], Any]] = [((width,), np.int64), ((width,), np.float64)]
+        fixed: dict[str, Any] = {"policy": policy, "graph": self._graph, "eta": policy.edge_type_weights}
+        return capture(partial(walk, backend="auto", threads=self.threads, **fixed), shapes)
+
+
+def _of(array: NDArray[Any] | None, rows: NDArray[np.int64]) -> Any:
+    """Return the rows of some questions; what is the same for all stays."""
+    return array if array is None or array.ndim == 1 else array[rows]
+
+
+def _in_order(parts: Sequence[tuple[NDArray[np.int64], list[Any]]]) -> list[Any]:
+    """Return the values of all questions, from those of each group."""
+    placed = {b: value for rows, values in parts for b, value in zip(rows.tolist(), values, strict=True)}
+    return [placed[b] for b in range(len(placed))]

@@ -1,0 +1,69 @@
+"""Results of a search: hits with ids, titles and texts, over the arrays that they are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..index import Index
+from ..types import Hits
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage of a ranking.
+
+    Attributes
+    ----------
+    id : str or int
+        The passage's own id, as the index was built with it.
+    row : int
+        Its row in the index, 0 .. P - 1.
+    score : float
+    title, text : str
+        Empty where the index has none.
+    """
+
+    id: str | int
+    row: int
+    score: float
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The rankings of a batch of questions: ``result[b]`` is a list of :class:`Hit` for question b, best first.
+
+    Attributes
+    ----------
+    hits : Hits
+        The rankings as arrays: rows of the index (B, min(k, P)), scores, and how many are valid.
+    index : Index
+        What was searched.
+    lists : mapping of str to Hits
+        The list of each leg that the ranking was made from, with its raw scores.
+    traces : list of dict, or None
+        One per question where ``trace=True``.
+    """
+
+    hits: Hits
+    index: Index = field(repr=False)
+    lists: Mapping[str, Hits] = field(default_factory=dict, repr=False)
+    traces: list[dict[str, Any]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, query: int) -> list[Hit]:
+        if not -len(self) <= query < len(self):
+            raise IndexError(f"question {query}; there are {len(self)}")
+        return [self._hit(row, score) for row, score in self.hits.row(query)]
+
+    def __iter__(self) -> Iterator[list[Hit]]:
+        return (self[query] for query in range(len(self)))
+
+    def _hit(self, row: int, score: float) -> Hit:
+        index = self.index
+        return Hit(index.passage_ids[row], row, score, index.titles[row], index.texts[row])

@@ -1,0 +1,178 @@
+"""From questions and their vectors to entities, by vector and by the facts that lead to them.
+
+    question ─► vector ─► dense top-k over entity texts ──────────────────► vector list ───────┐
+        │                   └─► seeds ─► their facts, both directions, n hops                 max ─► top k
+        │                                           ▼                                          │
+        ├─► bigrams or words ─► mean Dice with head, relation, tail                            │
+        │                                           └─► the other end ─► graph list, + 1e-6 ───┘
+        └─► words ─► a lexical leg (a mode of its own) ─► lexical list
+
+All questions of a batch go through every stage together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ops.dense import dense_topk
+from ...ops.dice import dice_scores
+from ...ops.fusion import fuse
+from ...types import Corpus, Facts, Hits, LabelSets
+from ...types.hits import PAD_ID, PAD_SCORE
+from .._parts.facts import QueryFacts, facts_of, num_statements
+from .._parts.filters import View
+from .._parts.lexical import LexicalLeg, lexical_pool
+from .config import TripleHybridConfig
+
+BIAS = 1e-6
+"""Added to a graph score, so that it is ahead of an equal cosine. Both are at most 1, where this is 8 steps of float32
+or more."""
+
+
+class Knowledge(NamedTuple):
+    """The parts of an index that are searched; those that the mode does not read may be None."""
+
+    facts: Facts | None
+    labels: LabelSets | None  # of the entities, then of the relations
+    corpus: Corpus | None  # of the entities, by cosine
+    lexical: LexicalLeg | None
+    num_entities: int
+
+
+class Visible(NamedTuple):
+    """The entities and facts of each query, as masks of its group ``of[b]``."""
+
+    of: NDArray[np.int64]  # (B,)
+    entities: NDArray[np.bool_]  # (G, E)
+    facts: NDArray[np.bool_] | None  # (G, F); None where only what is listed is restricted
+
+    @property
+    def rows(self) -> NDArray[np.bool_]:
+        """The entities as operations take them: (E,) where all queries see the same, else (B, E)."""
+        return self.entities[0] if len(self.entities) == 1 else self.entities[self.of]
+
+
+class Ranking(NamedTuple):
+    """The entities found, the lists that they come from, the seeds, and the fact of each hit of the graph's list."""
+
+    hits: Hits
+    lists: dict[str, Hits]
+    seeds: Hits | None = None
+    best_facts: NDArray[np.int64] | None = None
+
+
+def rank(
+    config: TripleHybridConfig,
+    known: Knowledge,
+    queries: Sequence[str] | None,
+    vectors: Any,
+    k: int,
+    *,
+    visible: Visible | None,
+    backend: str,
+    threads: int | None,
+) -> Ranking:
+    """Rank the entities for a batch of questions."""
+    run: dict[str, Any] = {"backend": backend, "threads": threads}
+    listed = None if visible is None else visible.rows
+    if config.mode == "lexical":
+        found = lexical_pool(known.lexical, queries, k, known.num_entities, listed)
+        assert found is not None
+        return Ranking(found, {"lexical": found})
+    assert known.corpus is not None
+    if config.mode == "vector":
+        nearest = dense_topk(vectors, known.corpus, k, allow=listed, **run)
+        return Ranking(nearest, {"vector": nearest})
+
+    assert known.facts is not None
+    assert known.labels is not None
+    assert queries is not None
+    depth = min(max(config.seeds, config.vector_k), known.num_entities)
+    nearest = dense_topk(vectors, known.corpus, depth, allow=listed, **run)
+    seeds = nearest.head(config.seeds)
+    if visible is not None and visible.facts is None:
+        seeds = dense_topk(vectors, known.corpus, min(config.seeds, known.num_entities), **run)
+
+    led = facts_around(known.facts, seeds, config.hops, visible)
+    labels = known.facts.rows[led.fact] + np.array([0, known.num_entities, 0], np.int32)
+    scores = dice_scores(queries, known.labels, labels, indptr=led.indptr(len(queries)), **run)
+    limit = k if config.mode == "graph" else min(config.graph_k, known.num_entities)
+    graph, best_facts = best_entities(led, scores, len(queries), limit)
+    if config.mode == "graph":
+        return Ranking(graph, {"graph": graph}, seeds, best_facts)
+
+    lists = {"vector": nearest.head(config.vector_k), "graph": graph}
+    both = [lists["vector"], lists["graph"]]
+    hits = fuse(both, method="max", bias=(0.0, BIAS), calibration=config.calibration, k=k, **run)
+    return Ranking(hits, lists, seeds, best_facts)
+
+
+def visible_to(view: View, facts: Facts | None, num_entities: int, isolated: bool) -> Visible:
+    """Return what each group of queries may see, of its allowed passages.
+
+    An entity occurs in a passage if the graph joins the two, or if the passage states a fact of it.
+    """
+    groups = len(view.passages)
+    entities = np.zeros((groups, num_entities), np.bool_) if view.frequency is None else view.frequency > 0
+    stated = np.zeros((groups, 0 if facts is None else len(facts)), np.bool_)
+    if facts is not None:
+        for group, passages in enumerate(view.passages):
+            stated[group] = num_statements(facts, passages) > 0
+            entities[group, facts.rows[stated[group]][:, [0, 2]]] = True
+    return Visible(view.of, entities, stated if isolated else None)
+
+
+def facts_around(facts: Facts, seeds: Hits, hops: int, visible: Visible | None) -> QueryFacts:
+    """Return every fact with a seed at one end, in both directions; then those of the entities reached, and so on."""
+    n = facts.num_entities
+    held = np.arange(seeds.ids.shape[1]) < seeds.counts[:, None]
+    # Query and entity are one number.
+    frontier = np.unique(np.repeat(np.arange(len(seeds)), seeds.counts) * n + seeds.ids[held])
+    seen, found = frontier, list[QueryFacts]()
+    for hop in range(hops):
+        if hop:
+            frontier = np.setdiff1d(found[-1].query * n + found[-1].entity, seen)
+            seen = np.union1d(seen, frontier)
+        led = facts_of(facts, frontier // n, frontier % n)
+        if visible is not None and visible.facts is not None:
+            led = led.at(visible.facts[visible.of[led.query], led.fact])
+        found.append(led)
+    merged = QueryFacts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    merged = merged.at(np.argsort(merged.query, kind="stable"))
+    return merged if visible is None else merged.at(visible.entities[visible.of[merged.query], merged.entity])
+
+
+def best_entities(led: QueryFacts, scores: NDArray[np.float32], batch: int, k: int) -> tuple[Hits, NDArray[np.int64]]:
+    """Return the k best entities of each query by their best fact, and that fact for each hit, (B, k).
+
+    A fact that scores 0 leads nowhere; of equal facts the first counts.
+    """
+    leads = np.flatnonzero(scores > 0)
+    place = led.query[leads] * (1 + int(led.entity.max(initial=0))) + led.entity[leads]
+    order = np.argsort(_sort_keys(scores[leads], led.fact[leads]))
+    order = order[np.argsort(place[order], kind="stable")]  # by query, entity, score and fact
+    first = np.ones(order.size, bool)
+    first[1:] = place[order[1:]] != place[order[:-1]]
+    best = leads[order[first]]
+    best = best[np.argsort(-scores[best], kind="stable")]
+    best = best[np.argsort(led.query[best], kind="stable")]  # by query, score and entity
+    query = led.query[best]
+    rank = np.arange(best.size) - np.searchsorted(query, query)
+    best, query, rank = best[rank < k], query[rank < k], rank[rank < k]
+    ids, found = np.full((batch, k), PAD_ID, np.int64), np.full((batch, k), PAD_ID, np.int64)
+    values = np.full((batch, k), PAD_SCORE, np.float32)
+    ids[query, rank], found[query, rank], values[query, rank] = led.entity[best], led.fact[best], scores[best]
+    return Hits.unchecked(ids, values, np.bincount(query, minlength=batch)), found
+
+
+def _sort_keys(scores: NDArray[np.float32], fact: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return keys that ascend as scores above 0 fall, and with the fact where they are equal.
+
+    One key sorts faster than two.
+    """
+    falling = np.uint32(0xFFFFFFFF) - scores.view(np.uint32)
+    return (falling.astype(np.uint64) << np.uint64(32)) | fact.astype(np.uint64)

@@ -1,0 +1,198 @@
+"""TripleHybrid: the facts of a knowledge graph beside dense text, the Dice-Sørensen hybrid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..._validation import check_k, check_threads
+from ...errors import InputError
+from ...index import Index
+from ...ops.capture import placement
+from ...types import LabelSets
+from .._parts.config import check_choice, make_config
+from .._parts.filters import Views
+from .._parts.frozen import FrozenRecipe
+from .._parts.lexical import LexicalLeg, check_leg
+from .._parts.questions import check_queries, index_encoder, question_vectors
+from ..protocol import AllowScope, Needs
+from ..results import Hit, SearchResult
+from .config import TripleHybridConfig
+from .core import Knowledge, rank, visible_to
+from .trace import trace_questions
+
+
+@dataclass(frozen=True, eq=False)
+class TripleHybridResult(SearchResult):
+    """The rankings of a batch of questions; ids are entities of the index.
+
+    ``result[b]`` is a list of :class:`Hit` whose ``id`` and ``title`` are the entity's name and whose ``row`` is its
+    number; ``text`` is empty.
+
+    Attributes
+    ----------
+    hits : Hits
+        The ranking of the mode, (B, min(k, E)).
+    lists : dict of str to Hits
+        The lists that it was made from, with their own scores: ``"vector"`` (cosines) and ``"graph"`` (mean Dice
+        coefficients, above 0) under ``mode="hybrid"``, else the mode's own.
+    traces : list of dict, or None
+        One per question where ``trace=True``; see :meth:`TripleHybrid.search`.
+    """
+
+    def _hit(self, row: int, score: float) -> Hit:
+        name = self.index.entity_names[row]
+        return Hit(name, row, score, name, "")
+
+
+class TripleHybrid(FrozenRecipe):
+    """Entities by their text, and by the facts that lead to them from the entities that the text finds.
+
+    Parameters
+    ----------
+    index : Index
+        With facts and with vectors of its entities, which are compared by cosine, so that both lists' scores are at
+        most 1. ``mode="vector"`` needs no facts, ``mode="lexical"`` neither.
+    config : TripleHybridConfig, optional
+    encoder : optional
+        ``encode_queries(texts)``, for questions given without their vectors.
+    lexical : optional
+        ``search(questions, k)``, Hits over the entities (:class:`hopfuse.lexical.BM25` of their names), for
+        ``mode="lexical"``.
+    threads : int, optional
+    **options
+        Fields of :class:`TripleHybridConfig`, instead of the config's.
+
+    References
+    ----------
+    s = max(s_vec, s_graph + 1e-6) over the union of the lists; s_graph is the largest mean Dice coefficient of the
+    question with the labels of a fact that leads to the entity: Dice, Ecology 26, 1945; Sørensen, 1948.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> films = hf.Index.build(
+    ...     passages=[{"text": "Alien, by Ridley Scott, is in English."}],
+    ...     entities=["Alien", "Ridley Scott", "English"],
+    ...     entity_vectors=[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]],
+    ...     facts=[
+    ...         {"head": "Alien", "relation": "directed by", "tail": "Ridley Scott", "passage": 0},
+    ...         {"head": "Alien", "relation": "in language", "tail": "English", "passage": 0},
+    ...     ],
+    ... )
+    >>> recipe = hf.recipes.TripleHybrid(films, mode="graph", seeds=1)
+    >>> found = recipe.search(["who directed alien"], vectors=[[1.0, 0.0]], k=2)
+    >>> [hit.id for hit in found[0]]
+    ['Ridley Scott', 'English']
+    """
+
+    name: ClassVar[str] = "triple-hybrid"
+    Config: ClassVar[type[TripleHybridConfig]] = TripleHybridConfig
+
+    def __init__(
+        self,
+        index: Index,
+        config: TripleHybridConfig | None = None,
+        *,
+        encoder: Any = None,
+        lexical: LexicalLeg | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.index, self.config = index, make_config(TripleHybridConfig, config, options)
+        self.encoder, self.threads = index_encoder(encoder, index), check_threads(threads)
+        self.lexical = check_leg(lexical)
+        lacks = self.missing(index, self.config)
+        if lacks:
+            raise InputError(lacks)
+        if self.config.mode == "lexical" and lexical is None:
+            raise InputError("mode='lexical' needs a recipe with lexical=, such as BM25 over the entities' names")
+        facts = index.facts
+        labels = None
+        if self.config.reads_facts and facts is not None:
+            names = [*index.entity_names, *facts.relations]
+            labels = LabelSets.from_labels(names, unit=self.config.unit, repeats=self.config.repeats)
+        corpus = None if index.entity_corpus is None else index.entity_corpus.with_metric("cosine")
+        self._known = Knowledge(facts, labels, corpus, self.lexical, index.num_entities)
+        self._views = Views(index)
+        self._arguments = (index, self.config), {"encoder": encoder, "lexical": lexical, "threads": threads}
+
+    @classmethod
+    def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> str:
+        """Return what the index lacks for this recipe, in words, or an empty string."""
+        config = TripleHybridConfig() if config is None else config
+        if config.reads_facts and (index.facts is None or index.entity_corpus is None):
+            return "TripleHybrid needs an index with facts and vectors of its entities; build it with both"
+        if config.reads_vectors and index.entity_corpus is None:
+            return "TripleHybrid needs an index with vectors of its entities; build it with them"
+        return ""
+
+    @property
+    def needs(self) -> Needs:
+        """Return what a search reads of its questions and of the index."""
+        config = self.config
+        return Needs(
+            vectors=config.reads_vectors,
+            texts=config.mode != "vector",
+            facts=config.reads_facts,
+            words=config.mode == "lexical",
+        )
+
+    def search(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        k: int = 10,
+        allow: Any = None,
+        allow_scope: AllowScope = "isolated",
+        trace: bool = False,
+    ) -> TripleHybridResult:
+        """Rank the entities for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str, optional
+            B questions; ``mode="vector"`` with ``vectors`` needs none.
+        vectors : array_like of float (B, d), optional
+            Of the questions; by default the encoder's. ``mode="lexical"`` reads none.
+        entities : None
+            The recipe finds entities by their vectors; anything else is refused.
+        k : int
+        allow : optional
+            Passages that a question may see: ids, rows or a mask, for all questions or for each. An entity occurs in a
+            passage if the graph joins the two or if the passage states a fact of it; entities that occur in no allowed
+            passage are not listed.
+        allow_scope : {"isolated", "results"}
+            ``"isolated"``: only entities that occur in an allowed passage are seeds, and only facts that an allowed
+            passage states are followed. Names, and the words of a lexical leg, are those of the whole index.
+            ``"results"``: seeds and facts are those of the whole index, and only what is listed is restricted.
+        trace : bool
+            Adds ``traces``: per question its ``seeds`` with their cosines (where the mode has some), and for each hit
+            the score in each list that has it, the list that counts (``by``), and the best triple that leads to it.
+
+        Returns
+        -------
+        TripleHybridResult
+        """
+        config, index = self.config, self.index
+        if entities is not None:
+            raise InputError("entities= is given, and TripleHybrid finds entities by their vectors; leave it out")
+        if queries is not None or self.needs.texts:
+            check_queries(queries)
+        k = min(check_k(k), index.num_entities)
+        if config.reads_vectors:
+            assert self._known.corpus is not None
+            vectors = question_vectors(self.encoder, queries, vectors)
+        batch = len(vectors if queries is None else queries)
+        isolated = check_choice(allow_scope, "allow_scope", ("isolated", "results")) == "isolated"
+        view = self._views.read(allow, batch, "isolated")
+        visible = None if view is None else visible_to(view, index.facts, index.num_entities, isolated)
+        run: dict[str, Any] = {"backend": placement().backend, "threads": self.threads}
+        found = rank(config, self._known, queries, vectors, k, visible=visible, **run)
+        traces = None
+        if trace:
+            traces = trace_questions(found, config.calibration, index.facts, index.entity_names)
+        return TripleHybridResult(found.hits, index, found.lists, traces)

@@ -1,0 +1,46 @@
+"""Reports: tables for a terminal, a page or JSON, plots, and pages without scripts or network."""
+
+from .pages import evaluation_page, policy_page
+from .paths import Subgraph, arrow, fact_words, path_words, subgraph
+from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars, subgraph_plot
+from .tables import (
+    Row,
+    Table,
+    comparison_tables,
+    evaluation_tables,
+    mean_tables,
+    query_tables,
+    score_table,
+    section_tables,
+    sweep_tables,
+    table,
+)
+from .text import printable
+
+__all__ = [
+    "Row",
+    "Subgraph",
+    "Table",
+    "arrow",
+    "comparison_tables",
+    "curve_plot",
+    "difference_bars",
+    "evaluation_page",
+    "evaluation_tables",
+    "fact_words",
+    "heat_map",
+    "histogram",
+    "mean_tables",
+    "path_words",
+    "policy_page",
+    "printable",
+    "query_tables",
+    "reliability_plot",
+    "score_table",
+    "section_tables",
+    "stacked_bars",
+    "subgraph",
+    "subgraph_plot",
+    "sweep_tables",
+    "table",
+]

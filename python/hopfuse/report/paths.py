@@ -1,0 +1,234 @@
+"""Paths of a PolicyRAG trace: in words, and laid out as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+#: As many of a fact's passages are named.
+NAMED_PASSAGES = 3
+
+
+def arrow(step: Mapping[str, Any]) -> str:
+    """Return how a path goes on: by the fact that most passages state, from head to tail, or the type of the edge.
+
+    An index does not keep which family a fact is of. So where there is no fact, or the walk leaves out an edge between
+    the two, a relation is called by the families that the walk takes.
+
+    Parameters
+    ----------
+    step : mapping
+        Of one of the ``paths`` of a hit; not the first.
+
+    Examples
+    --------
+    >>> fact = {"relation": "directed", "forward": False}
+    >>> step = {"kind": "entity", "edge": "relation", "families": ["creation"], "walked": True, "facts": [fact]}
+    >>> arrow(step)
+    '←directed—'
+    >>> arrow({**step, "walked": False})
+    '—creation→'
+    >>> arrow({"kind": "entity", "name": "Ada King", "edge": "synonym", "alias": "Ada"})
+    '—synonym “Ada”→'
+    >>> arrow({"kind": "passage", "edge": "context"})
+    '—in→'
+    """
+    if step.get("facts") and step["walked"]:
+        said = step["facts"][0]["relation"]
+        return f"—{said}→" if step["facts"][0]["forward"] else f"←{said}—"
+    if step["edge"] == "synonym" and step["alias"] != step["name"]:
+        return f"—synonym “{step['alias']}”→"
+    mention = "in" if step["kind"] == "passage" else "mentions"
+    said = mention if step["edge"] == "context" else ", ".join(step.get("families", ())) or step["edge"]
+    return f"—{said}→"
+
+
+def path_words(path: Sequence[Mapping[str, Any]], passage: int) -> str:
+    """A path from its seed to the hit, on one line.
+
+    Parameters
+    ----------
+    path : sequence of mapping
+        One of the ``paths`` of a hit.
+    passage : int
+        The hit's.
+
+    Examples
+    --------
+    >>> ada = {"kind": "entity", "number": 4, "name": "Ada", "edge": None, "strength": 1.0}
+    >>> notes = {"kind": "passage", "number": 0, "name": "Notes", "edge": "context", "strength": 0.25}
+    >>> path_words([ada], 0)
+    'Ada —in→ this'
+    >>> path_words([ada, notes], 0)
+    'Ada —in→ passage “Notes”'
+    """
+    words = [_node(path[0])]
+    for step in path[1:]:
+        words += [arrow(step), _node(step)]
+    there = (path[-1]["kind"], path[-1]["number"]) == ("passage", passage)
+    return " ".join(words if there else [*words, "—in→ this"])
+
+
+def fact_words(path: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what a path's relations rest on: the families of each step, then its facts and who states them.
+
+    The families are those that the walk takes between the two, not those of one fact. A step without a fact says so.
+
+    Parameters
+    ----------
+    path : sequence of mapping
+        One of the ``paths`` of a hit.
+
+    Examples
+    --------
+    >>> fact = {"fact": 7, "head": "Scott", "relation": "directed", "tail": "Alien", "forward": False}
+    >>> fact |= {"passages": [{"passage": 0, "id": "a", "title": "Alien"}], "num_passages": 1}
+    >>> step = {"kind": "entity", "name": "Scott", "edge": "relation", "families": ["creation"], "facts": [fact]}
+    >>> fact_words([{"kind": "entity", "name": "Alien", "edge": None}, step])
+    ['Alien and Scott by creation', 'Scott —directed→ Alien, fact 7, stated in Alien']
+    >>> fact_words([{"name": "Alien", "edge": None}, {**step, "facts": []}])
+    ['Alien and Scott by creation, no fact']
+    """
+    lines = []
+    for before, step in pairwise(path):
+        if step["edge"] != "relation":
+            continue
+        ends = f"{before['name']} and {step['name']} by {', '.join(step['families'])}"
+        lines += [ends, *map(_fact, step["facts"])] if step["facts"] else [f"{ends}, no fact"]
+    return lines
+
+
+def _fact(fact: Mapping[str, Any]) -> str:
+    titles = [one["title"] or str(one["id"]) for one in fact["passages"][:NAMED_PASSAGES]]
+    more = fact["num_passages"] - len(titles)
+    stated = ", ".join(titles) + (f" and {more} more" if more else "")
+    return f"{fact['head']} —{fact['relation']}→ {fact['tail']}, fact {fact['fact']}, stated in {stated}"
+
+
+def _node(step: Mapping[str, Any]) -> str:
+    return f"passage “{step['name']}”" if step["kind"] == "passage" else str(step["name"])
+
+
+Key = tuple[str, int, int]
+"""A node's kind, its number and its column."""
+HIT = "hit"
+
+
+class Node(NamedTuple):
+    """A place in the drawing: its column from the left, its place in the column, what it is and what it is called."""
+
+    column: int
+    row: int
+    kind: str
+    name: str
+
+
+class Link(NamedTuple):
+    """From a node to one further right.
+
+    ``edge``: its type, or ``"in"`` from an entity to the hit that mentions it. ``strength``: of the strongest path that
+    takes it. ``words``: what it says, as an arrow. ``through``: its places in the columns between, which it has for
+    itself.
+    """
+
+    start: Key
+    end: Key
+    edge: str
+    strength: float
+    words: str
+    through: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Nodes by (kind, number, column), a hit under the kind ``"hit"``, and the links between them."""
+
+    nodes: dict[Key, Node]
+    links: tuple[Link, ...]
+
+    @property
+    def columns(self) -> int:
+        """Return how many there are."""
+        return 1 + max((node.column for node in self.nodes.values()), default=-1)
+
+    @property
+    def rows(self) -> int:
+        """Of the highest column."""
+        between = (row for link in self.links for row in link.through)
+        return 1 + max((*(node.row for node in self.nodes.values()), *between), default=-1)
+
+
+def subgraph(hits: Sequence[Mapping[str, Any]]) -> Subgraph:
+    """Lay out the strongest paths of hits: seeds left, what lies between by its steps from them, hits right.
+
+    A node that paths of several seeds have is drawn once for each number of steps that it is away from one.
+
+    Parameters
+    ----------
+    hits : sequence of mapping
+        The ``hits`` of a trace of :class:`hopfuse.recipes.PolicyRAG`, each with its ``paths``.
+
+    Examples
+    --------
+    >>> path = [
+    ...     {"kind": "entity", "number": 4, "name": "Ada", "edge": None, "strength": 1.0},
+    ...     {"kind": "passage", "number": 0, "name": "Notes", "edge": "context", "strength": 0.25},
+    ... ]
+    >>> laid = subgraph([{"passage": 0, "id": "p0", "title": "Notes", "paths": [path]}])
+    >>> [(node.column, node.kind, node.name) for node in laid.nodes.values()]
+    [(0, 'entity', 'Ada'), (1, 'hit', '1. Notes')]
+    >>> laid.links
+    (Link(start=('entity', 4, 0), end=('hit', 0, 1), edge='context', strength=0.25, words='—in→', through=()),)
+    """
+    paths = [(hit, path) for hit in hits for path in hit.get("paths", [])]
+    inner = {_key(step, column) for _, path in paths for column, step in enumerate(path[:-1])}
+    right = max((len(_drawn(hit, path, inner)) for hit, path in paths), default=0)
+    filled, nodes, links = [0] * (right + 1), dict[Key, Node](), dict[tuple[Key, Key], Link]()
+    for at, hit in enumerate(hits):
+        here = (HIT, hit["passage"], right)
+        for path in hit.get("paths", []):
+            drawn = _drawn(hit, path, inner)
+            for column, step in enumerate(drawn):
+                key = _key(step, column)
+                if key not in nodes:
+                    nodes[key] = Node(column, _take(filled, column), step["kind"], step["name"])
+                if column:
+                    _link(links, _key(drawn[column - 1], column - 1), key, step)
+            mention = {"kind": "passage", "edge": "in", "strength": path[-1]["strength"]}
+            last = path[-1] if len(drawn) < len(path) else mention
+            start = _key(drawn[-1], len(drawn) - 1)
+            taken = () if (start, here) in links else range(len(drawn), right)
+            _link(links, start, here, last, tuple(_take(filled, column) for column in taken))
+        nodes[here] = Node(right, _take(filled, right), HIT, f"{at + 1}. {hit['title'] or hit['id']}")
+    return Subgraph(nodes, tuple(links.values()))
+
+
+def _drawn(
+    hit: Mapping[str, Any], path: Sequence[Mapping[str, Any]], inner: Container[Key]
+) -> Sequence[Mapping[str, Any]]:
+    """The steps before the hit; a passage that is the hit itself, and leads nowhere else, is drawn as that alone."""
+    end = _key(path[-1], len(path) - 1)
+    own = len(path) > 1 and end[:2] == ("passage", hit["passage"]) and end not in inner
+    return path[:-1] if own else path
+
+
+def _take(filled: list[int], column: int) -> int:
+    """The next free place of a column."""
+    filled[column] += 1
+    return filled[column] - 1
+
+
+def _key(step: Mapping[str, Any], column: int) -> Key:
+    return step["kind"], step["number"], column
+
+
+def _link(
+    links: dict[tuple[Key, Key], Link], start: Key, end: Key, step: Mapping[str, Any], through: tuple[int, ...] = ()
+) -> None:
+    """Of several paths along a link the strongest counts."""
+    made = Link(start, end, step["edge"], step["strength"], arrow(step), through)
+    known = links.setdefault((start, end), made)
+    if known.strength < made.strength:
+        links[start, end] = known._replace(strength=made.strength)

@@ -1,0 +1,283 @@
+"""The igraph adapter against igraph: its own arguments, any graph, one query or many, and patched in."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.adapters import igraph as adapter
+from hopfuse.adapters.igraph import accelerate, from_igraph, personalized_pagerank, personalized_pagerank_batch
+from hopfuse.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.full
+
+igraph = pytest.importorskip("igraph")
+TOLERANCE = 1e-6  # for each vertex
+
+
+def random_graph(seed: int, *, directed: bool, vertices: int = 40, edges: int = 90) -> Any:
+    """Weights of 0, parallel edges, self-loops, dangling and isolated vertices, several components."""
+    rng = np.random.default_rng(seed)
+    half = vertices // 2
+    pairs = rng.integers(0, half - 3, (edges, 2)) + half * rng.integers(0, 2, (edges, 1))
+    graph = igraph.Graph(vertices, pairs.tolist(), directed=directed)
+    graph.es["weight"] = np.where(rng.random(edges) < 0.1, 0.0, rng.random(edges) * 3).tolist()
+    graph.vs["start"] = rng.random(vertices).tolist()
+    return graph
+
+
+OPTIONS = st.fixed_dictionaries(
+    {"damping": st.sampled_from([0.0, 0.3, 0.5, 0.85]), "directed": st.booleans()},
+    optional={"weights": st.just("weight"), "vertices": st.sampled_from([3, [5, 1, 5], range(10)])},
+)
+STARTS = st.one_of(
+    st.just({}),
+    st.just({"reset": "start"}),
+    st.builds(lambda v: {"reset_vertices": v}, st.one_of(st.integers(0, 39), st.lists(st.integers(0, 39), min_size=1))),
+)
+
+
+@given(seed=st.integers(0, 500), is_directed=st.booleans(), options=OPTIONS, start=STARTS)
+def test_its_scores_are_igraphs(seed: int, is_directed: bool, options: dict[str, Any], start: dict[str, Any]) -> None:
+    graph = random_graph(seed, directed=is_directed)
+    expected = graph.personalized_pagerank(implementation="prpack", **options, **start)
+    np.testing.assert_allclose(personalized_pagerank(graph, **options, **start), expected, atol=TOLERANCE, rtol=0)
+    assert isinstance(personalized_pagerank(graph, **options, **start), type(expected))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_many_queries_at_once_are_the_single_ones(directed: bool) -> None:
+    graph = random_graph(1, directed=directed)
+    resets = np.random.default_rng(2).random((9, 40)) * (np.random.default_rng(3).random((9, 40)) < 0.2)
+    resets[:, 4] += 0.1
+    made = personalized_pagerank_batch(graph, resets, weights="weight", damping=0.5)
+    walk = from_igraph(graph, weights="weight")
+    np.testing.assert_array_equal(personalized_pagerank_batch(walk, resets, damping=0.5), made)
+    for row, reset in zip(made, resets, strict=True):
+        one = personalized_pagerank(graph, reset=reset, weights="weight", damping=0.5)
+        np.testing.assert_array_equal(np.float32(one), row)
+        expected = graph.personalized_pagerank(reset=reset.tolist(), weights="weight", damping=0.5)
+        np.testing.assert_allclose(row, expected, atol=TOLERANCE, rtol=0)
+
+
+class Retriever:
+    """A loop as retrieval systems have it: passages' scores for each question's restart."""
+
+    def __init__(self, graph: Any, passages: list[int]) -> None:
+        self.graph, self.passages = graph, passages
+
+    def run_ppr(self, reset: np.ndarray[Any, Any], damping: float = 0.5) -> tuple[Any, Any]:
+        scores = self.graph.personalized_pagerank(
+            vertices=range(self.graph.vcount()),
+            damping=damping,
+            directed=False,
+            weights="weight",
+            reset=np.where(np.isnan(reset) | (reset < 0), 0, reset),
+            implementation="prpack",
+        )
+        of_passages = np.array([scores[v] for v in self.passages])
+        order = np.argsort(of_passages)[::-1]
+        return order, of_passages[order]
+
+
+def test_one_line_patches_a_system() -> None:
+    graph = random_graph(4, directed=False)
+    passages = list(range(0, 40, 3))
+    plain, patched = Retriever(graph, passages), Retriever(accelerate(graph.copy()), passages)
+    for seed in range(5):
+        reset = np.random.default_rng(seed).random(40)
+        reset[reset < 0.7] = np.nan
+        expected, scores = plain.run_ppr(reset)
+        order, made = patched.run_ppr(reset)
+        np.testing.assert_allclose(made, scores, atol=TOLERANCE, rtol=0)
+        distinct = np.abs(np.diff(scores)) > 2 * TOLERANCE
+        assert (order == expected)[: np.argmin(distinct)].all()
+
+
+def weighted_graph() -> Any:
+    graph = igraph.Graph(4, [(0, 1), (1, 2), (2, 3)])
+    graph.es["weight"] = [1.0, 1.0, 1.0]
+    return graph
+
+
+CHANGES = {
+    "weights": lambda graph: graph.es.__setitem__("weight", [5.0, 1.0, 2.0]),
+    "one weight": lambda graph: graph.es[2].__setitem__("weight", 7.0),
+    "more edges": lambda graph: graph.add_edges([(0, 2)], {"weight": [3.0]}),
+    "other edges": lambda graph: (graph.delete_edges([0]), graph.add_edges([(1, 3)], {"weight": [1.0]})),
+    "rewired, with all degrees as before": lambda graph: (
+        graph.delete_edges([0, 2]),
+        graph.add_edges([(0, 2), (1, 3)], {"weight": [1.0, 1.0]}),
+    ),
+    "more vertices": lambda graph: graph.add_vertices(2),
+    "directions": lambda graph: graph.to_directed("acyclic"),
+    "edges the other way": lambda graph: (graph.to_directed("acyclic"), graph.reverse_edges()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_graph_that_changed_is_read_again(change: Any) -> None:
+    graph = accelerate(weighted_graph())
+    for options in ({"weights": "weight"}, {}, {"directed": False}):
+        graph.personalized_pagerank(reset_vertices=[0], **options)
+    change(graph)
+    plain = graph.copy()
+    for options in ({"weights": "weight"}, {}, {"directed": False}):
+        if options and None in graph.es["weight"]:
+            continue
+        expected = plain.personalized_pagerank(reset_vertices=[0], **options)
+        np.testing.assert_allclose(graph.personalized_pagerank(reset_vertices=[0], **options), expected, atol=TOLERANCE)
+
+
+def test_edges_that_turn_round_are_noticed() -> None:
+    graph = accelerate(igraph.Graph([(0, 1), (1, 2)], directed=True))
+    graph.personalized_pagerank(reset_vertices=[1])
+    graph.reverse_edges()
+    expected = igraph.Graph([(1, 0), (2, 1)], directed=True).personalized_pagerank(reset_vertices=[1])
+    np.testing.assert_allclose(graph.personalized_pagerank(reset_vertices=[1]), expected, atol=TOLERANCE)
+
+
+def test_what_did_not_change_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, read = [], adapter.from_igraph
+    monkeypatch.setattr(adapter, "from_igraph", lambda *args, **options: reads.append(1) or read(*args, **options))
+    graph = accelerate(weighted_graph())
+    for _ in range(3):
+        graph.personalized_pagerank(weights="weight")
+        accelerate(graph).personalized_pagerank()
+    assert len(reads) == 2
+    weights = [1.0, 2.0, 3.0]
+    expected = weighted_graph().personalized_pagerank(weights=weights, reset_vertices=1)
+    made = graph.personalized_pagerank(weights=weights, reset_vertices=graph.vs[1])
+    np.testing.assert_allclose(made, expected, atol=TOLERANCE)
+
+
+COPIES = {
+    "write_pickle": lambda graph, folder: (graph.write_pickle(folder / "g"), igraph.Graph.Read_Pickle(folder / "g"))[1],
+    "pickle": lambda graph, folder: pickle.loads(pickle.dumps(graph)),
+    "deepcopy": lambda graph, folder: copy.deepcopy(graph),
+    "copy": lambda graph, folder: copy.copy(graph),
+    "graph.copy": lambda graph, folder: graph.copy(),
+}
+
+
+@pytest.mark.parametrize("called", [False, True])
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES.keys())
+def test_copies_are_igraphs_own(copied: Any, called: bool, tmp_path: Path) -> None:
+    graph = accelerate(weighted_graph())
+    graph["name"] = "a path"
+    if called:
+        graph.personalized_pagerank(weights="weight", reset_vertices=[0])
+    made = copied(graph, tmp_path)
+    assert type(made) is igraph.Graph
+    assert vars(made) == {}
+    assert (made.get_edgelist(), made.es["weight"], made["name"]) == (graph.get_edgelist(), [1.0] * 3, "a path")
+    made.es["weight"] = [9.0, 1.0, 1.0]
+    expected = made.personalized_pagerank(weights="weight", reset_vertices=[0])
+    again = accelerate(made).personalized_pagerank(weights="weight", reset_vertices=[0])
+    np.testing.assert_allclose(again, expected, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        graph.personalized_pagerank(weights="weight", reset_vertices=[0]),
+        weighted_graph().personalized_pagerank(weights="weight", reset_vertices=[0]),
+        atol=TOLERANCE,
+    )
+
+
+def test_a_pickle_loads_where_hopfuse_is_not(tmp_path: Path) -> None:
+    graph = accelerate(weighted_graph())
+    graph.write_pickle(tmp_path / "before")
+    graph.personalized_pagerank()
+    graph.write_pickle(tmp_path / "after")
+    code = (
+        "import sys; sys.modules['hopfuse'] = None; import igraph; "
+        "print([igraph.Graph.Read_Pickle(name).ecount() for name in sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "before"), str(tmp_path / "after")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[3, 3]"
+
+
+def test_a_graph_of_ones_own_class_keeps_it_in_copies() -> None:
+    class Mine(igraph.Graph):
+        pass
+
+    graph = accelerate(Mine([(0, 1)]))
+    assert isinstance(graph, Mine)
+    assert type(graph.copy()) is Mine
+    assert "personalized_pagerank" in dir(graph)
+
+
+def test_a_graph_that_is_gone_leaves_nothing() -> None:
+    before = len(adapter._WALKS)
+    graph = accelerate(weighted_graph())
+    graph.personalized_pagerank()
+    assert len(adapter._WALKS) == before + 1
+    del graph
+    gc.collect()
+    assert len(adapter._WALKS) == before
+
+
+def test_a_range_of_vertices_is_not_walked_in_python() -> None:
+    """HippoRAG asks for range(N): what is not a vertex number is not looked at one by one."""
+    graph = weighted_graph()
+    whole = personalized_pagerank(graph, reset_vertices=[0])
+    assert personalized_pagerank(graph, vertices=range(4), reset_vertices=[0]) == whole
+    assert personalized_pagerank(graph, vertices=range(1, 3), reset_vertices=[0]) == whole[1:3]
+    assert personalized_pagerank(graph, vertices=range(3, -1, -2), reset_vertices=[0]) == whole[3::-2]
+    with pytest.raises(InputError, match="vertices has 4"):
+        personalized_pagerank(graph, vertices=range(5))
+    with pytest.raises(InputError, match="vertices has 10000000"):
+        personalized_pagerank(graph, vertices=range(10_000_000, 10_000_001))
+    numbers, numbered = [], adapter._number_of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapter, "_number_of", lambda vertex: numbers.append(vertex) or numbered(vertex))
+        personalized_pagerank(graph, vertices=range(4), reset=[1.0] * 4)
+    assert numbers == []
+
+
+def test_a_graph_without_vertices() -> None:
+    assert personalized_pagerank(igraph.Graph()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"vertices": 9}, "vertices has 9; vertices are 0 .. 2"),
+        ({"vertices": "all"}, "vertices is 'all'"),
+        ({"vertices": [0, True]}, "vertices has True"),
+        ({"reset_vertices": [-1]}, "reset_vertices has -1"),
+        ({"reset_vertices": []}, "reset_vertices is empty"),
+        ({"reset": "x"}, r"reset is 'x'; the vertices have the attributes \[\]"),
+        ({"reset": [0.0] * 3}, "reset is 0 at every vertex"),
+        ({"reset": [1.0]}, "reset has 1 numbers for 3 vertices"),
+        ({"reset": ["a", "b", "c"]}, "reset must be numbers"),
+        ({"reset": [-1.0, 0, 1]}, "reset is -1.0 at vertex 0"),
+        ({"reset": [1.0] * 3, "reset_vertices": [0]}, "give one of them"),
+        ({"weights": "weight"}, "have the attributes"),
+        ({"weights": [1.0]}, "weights has 1 numbers for 2 edges"),
+        ({"weights": [1.0, -1.0]}, "at least 0"),
+        ({"damping": 1.0}, "damping is 1.0"),
+        ({"implementation": "power"}, "allowed: 'prpack', 'arpack'"),
+        ({"arpack_options": 3}, "leave them out"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    graph = igraph.Graph([(0, 1), (1, 2)])
+    for call in (lambda **given: personalized_pagerank(graph, **given), accelerate(graph).personalized_pagerank):
+        with pytest.raises(InputError, match=message):
+            call(**arguments)
+
+
+def test_other_graphs_are_refused() -> None:
+    with pytest.raises(InputError, match=r"is a int; it must be an igraph\.Graph"):
+        personalized_pagerank(3)
+    with pytest.raises(InputError, match="leave weights and directed out"):
+        personalized_pagerank_batch(hf.Graph.from_edges([0], [1]), [{0: 1.0}], directed=False)

@@ -1,0 +1,78 @@
+"""Every command that README.md and docs/evaluation.md show runs as it is written, on small files of those names."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from cli.cli_files import write_jsonl
+
+for package in ("wordllama", "bm25s", "Stemmer", "scipy", "jinja2", "matplotlib"):
+    pytest.importorskip(package, reason=f"the documented commands use {package}")
+
+ROOT = Path(__file__).parents[2]
+STATED = [
+    ("Alien", "Ridley Scott directed Alien.", ["Ridley Scott", "directed", "Alien"]),
+    ("Ridley Scott", "Ridley Scott was born in South Shields.", ["Ridley Scott", "was born in", "South Shields"]),
+    ("South Shields", "South Shields lies by the Thames in London.", ["South Shields", "lies by", "Thames"]),
+    ("Thames", "The Thames flows through London.", ["Thames", "flows through", "London"]),
+]
+#: Commands that ask a language model, or read what it said.
+ASKS_A_MODEL = ("--endpoint", "answered.jsonl", "selftest")
+
+
+def commands(page: str) -> list[list[str]]:
+    """The commands of a page's shell blocks, comments apart."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    found = [shlex.split(line, comments=True) for line in lines if line.startswith("hopfuse ")]
+    return [words[1:] for words in found if not any(word in " ".join(words) for word in ASKS_A_MODEL)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working folder, with passages, facts and judged questions."""
+    rows = [{"id": at, "title": title, "text": text} for at, (title, text, _) in enumerate(STATED)]
+    rows += [{"id": at, "title": f"Number {at}", "text": f"A passage about {at}."} for at in range(len(rows), 14)]
+    write_jsonl(tmp_path / "chunks.jsonl", rows)
+    write_jsonl(
+        tmp_path / "openie.jsonl",
+        [{"id": at, "entities": [fact[0]], "triples": [fact]} for at, (_, _, fact) in enumerate(STATED)],
+    )
+    golds = [(at % 4, (at + 1) % 4) for at in range(16)]
+    asked = [{"id": f"q{at}", "question": f"What of {STATED[gold[0]][0]}?"} for at, gold in enumerate(golds)]
+    judged = [{"gold": gold, "hops": [[gold[0]], [gold[1]]], "last_hop": [gold[1]]} for gold in golds]
+    write_jsonl(tmp_path / "queries.jsonl", [row | more for row, more in zip(asked, judged, strict=True)])
+    names = [fact[0] for _, _, fact in STATED]
+    kinds = [*(("passage", str(at)) for at in range(14)), *(("entity", name) for name in names)]
+    lines = [f"{node}\t{kind}\t{name}\n" for node, (kind, name) in enumerate(kinds)]
+    (tmp_path / "nodes.tsv").write_text("".join(lines), encoding="utf-8")
+    edges = "".join(f"{at}\t{14 + at}\tcontext\t1.0\n" for at in range(len(names)))
+    (tmp_path / "edges.tsv").write_text("src\tdst\ttype\tweight\n" + edges, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_readmes_commands_run(folder, said) -> None:
+    found = commands("README.md")
+    assert [words[0] for words in found] == ["build", "search", "trace", "score"]
+    shown = [said(*words) for words in found]
+    assert "Thames\n   The Thames flows through London." in shown[1]
+    assert (folder / "ranked.jsonl").exists()
+
+
+def test_the_commands_of_evaluation_run(folder, said) -> None:
+    more = ("--encoder", "wordllama", "--lexical", "--out", "my-index")
+    said("build", "chunks.jsonl", "--from", "openie.jsonl", *more)
+    said("policy", "--out", "policy.toml")
+    found = commands("docs/evaluation.md")
+    assert {words[0] for words in found} == {"build", "score", "eval", "sweep", "compare", "diagnose"}
+    for words in found:
+        if words[0] == "sweep":
+            shutil.copy("fused.jsonl", "graph.jsonl")
+        elif "graph.jsonl" in words:
+            Path("graph.jsonl").unlink()
+        assert said(*words) is not None

@@ -1,0 +1,49 @@
+"""docs/evaluation.md: its commands have the options that it gives them, its code the names that it imports."""
+
+import ast
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from hopfuse.cli.app import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.strip()
+]
+CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_is_parsed(line):
+    program, name, *arguments = shlex.split(line, comments=True)
+    assert program == "hopfuse"
+    command = app.commands[name]
+    context = click.Context(command, info_name=name)
+    command.make_parser(context).parse_args(list(arguments))
+    given = {argument for argument in arguments if argument.startswith("--")}
+    assert given <= {option for parameter in command.params for option in parameter.opts}
+
+
+@pytest.mark.parametrize("block", CODE)
+def test_code_imports_what_there_is(block):
+    found = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
+    for node in found:
+        for alias in node.names:
+            assert hasattr(import_module(str(node.module)), alias.name)
+
+
+def test_the_page_has_commands_and_code():
+    assert len(COMMANDS) >= 8
+    assert len(CODE) >= 3
+
+
+def test_the_names_of_the_rooms_that_the_text_gives_exist():
+    for room, name in re.findall(r"`(?:hopfuse\.)?(evaluate|diagnose|report)\.(\w+)", PAGE):
+        assert hasattr(import_module(f"hopfuse.{room}"), name), f"{room}.{name}"

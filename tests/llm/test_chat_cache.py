@@ -1,0 +1,122 @@
+"""What is asked once, how much at a time, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from hopfuse.errors import EndpointError, InputError
+from hopfuse.llm import ChatEndpoint
+from llm.chat_server import Reply, failure, in_turn
+from llm.test_chat_endpoint import NUMBER, counted, endpoint
+
+pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
+
+
+def test_what_was_answered_is_not_asked_again(serve, tmp_path):
+    server = serve(counted)
+    for _ in range(2):
+        assert endpoint(server, cache=tmp_path / "a" / "b").ask(["1", "2", "1"], NUMBER) == [
+            {"n": 1},
+            {"n": 2},
+            {"n": 1},
+        ]
+    assert len(server.requests) == 2
+    others: list[dict[str, Any]] = [{"model": "other"}, {"temperature": 0.5}]
+    for options in others:
+        endpoint(server, cache=tmp_path / "a" / "b", **options).ask(["1"], NUMBER)
+    endpoint(server, cache=tmp_path / "a" / "b").ask(["1"], {**NUMBER, "description": "another"})
+    assert len(server.requests) == 5
+
+
+def test_words_are_kept_too(serve, tmp_path):
+    server = serve(in_turn("", "words"))
+    assert [endpoint(server, cache=tmp_path).text(["?"]) for _ in range(2)] == [["words"], ["words"]]
+    assert len(server.requests) == 2
+
+
+def test_an_interrupted_run_goes_on(serve, tmp_path):
+    """The sixth request is refused, so that run ends; the next asks what is missing alone."""
+    broken = True
+
+    def fragile(request: dict[str, Any]) -> Any:
+        return failure(401, "expired") if broken and len(server.requests) > 5 else counted(request)
+
+    server = serve(fragile)
+    prompts = [str(i) for i in range(12)]
+    with pytest.raises(EndpointError, match="prompt 6 of 12"):
+        endpoint(server, cache=tmp_path, concurrency=1).ask(prompts, NUMBER)
+    assert len(server.requests) == 6
+    assert len(list(tmp_path.rglob("*.json"))) == 5
+    broken = False
+    assert endpoint(server, cache=tmp_path).ask(prompts, NUMBER) == [{"n": i} for i in range(12)]
+    assert len(server.requests) == 6 + 7
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".json"] * 12
+
+
+def test_who_asks_may_interrupt(serve, tmp_path, monkeypatch):
+    """A progress callback that raises, as Ctrl-C does, ends the run; what waits is not waited for, and not sent."""
+    interrupted = threading.Event()
+
+    def fails_from_four(request: dict[str, Any]) -> Any:
+        if counted(request)["n"] < 4:
+            return counted(request)
+        interrupted.wait(30)
+        return failure(500, "no")
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.2)
+    server = serve(fails_from_four)
+    slow = endpoint(server, cache=tmp_path, concurrency=2)
+    with pytest.raises(KeyboardInterrupt):
+        slow.ask([str(i) for i in range(50)], NUMBER, progress=interrupt)
+    interrupted.set()
+    time.sleep(1)
+    assert len(server.requests) <= 6, "four answers and the two on their way: no retry, and nothing that waited"
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+
+
+def test_a_torn_file_is_asked_again(serve, tmp_path):
+    server = serve(counted)
+    asked = endpoint(server, cache=tmp_path)
+    asked.ask(["1"], NUMBER)
+    (file,) = tmp_path.rglob("*.json")
+    whole = file.read_bytes()
+    for torn in (whole[:-3], b"", b"\xff", b"3", b'{"answer": {"n": "x"}}', b'{"answer": null}', b"[" * 99999):
+        file.write_bytes(torn)
+        assert asked.ask(["1"], NUMBER) == [{"n": 1}]
+        assert file.read_bytes() == whole
+    assert len(server.requests) == 8
+
+
+def test_the_cache_has_no_secret_and_no_question(serve, tmp_path):
+    server = serve(counted)
+    endpoint(server, cache=tmp_path).ask(["1 private"], NUMBER)
+    (file,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert json.loads(file.read_text(encoding="utf-8")) == {"answer": {"n": 1}}
+    assert server.keys == ["sk-secret-1"]
+
+
+def test_no_more_requests_at_once_than_allowed(serve):
+    together = threading.Barrier(3, timeout=5)
+
+    def all_at_once(request: dict[str, Any]) -> Reply:
+        together.wait()
+        return Reply(json.dumps(counted(request)), after=0.02)
+
+    server = serve(all_at_once)
+    endpoint(server, concurrency=3).ask([str(i) for i in range(12)], NUMBER)
+    assert server.most_at_once == 3
+
+
+def test_a_cache_that_is_no_folder(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(InputError, match="cannot be made a folder"):
+        ChatEndpoint("http://h/v1", model="m", cache=file)

@@ -1,0 +1,82 @@
+"""What a failure says, how long it waits, and what it does not carry along."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hopfuse.errors import EndpointError, InputError
+from hopfuse.llm import ChatEndpoint
+from llm.chat_server import Reply, failure, in_turn
+from llm.test_chat_endpoint import NUMBER, counted, endpoint
+
+pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
+
+ADVICE = "with more retries"
+
+
+def chain(error: BaseException | None) -> list[BaseException]:
+    """The error, and all that it was raised from or while."""
+    found: list[BaseException] = []
+    while error is not None:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+@pytest.mark.parametrize("reply", [failure(401, "no"), failure(500, "oh"), failure(400, "no"), Reply(body=b"[]")])
+def test_no_error_has_the_request_whose_header_holds_the_key(serve, reply):
+    with pytest.raises(EndpointError) as caught:
+        endpoint(serve(lambda request: reply), retries=0).ask(["?"], NUMBER)
+    assert [type(error) for error in chain(caught.value)] == [EndpointError]
+
+
+def test_a_connection_that_fails_has_none_either():
+    with pytest.raises(EndpointError, match=ADVICE) as caught:
+        ChatEndpoint("http://127.0.0.1:9/v1", model="m", retries=0, api_key="sk-secret-1").text(["?"])
+    assert [type(error) for error in chain(caught.value)] == [EndpointError]
+
+
+@pytest.mark.parametrize("status", [500, 501, 502, 505, 511, 529])
+def test_every_failure_of_a_server_is_tried_again(serve, status):
+    server = serve(in_turn(failure(status, "oh"), {"n": 1}))
+    assert endpoint(server).ask(["?"], NUMBER) == [{"n": 1}]
+    assert [one["response_format"]["type"] for one in server.requests] == ["json_schema"] * 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "advised"),
+    [
+        (failure(503, "busy"), True),
+        (failure(429, "busy"), True),
+        (Reply("no JSON"), False),
+        (Reply(body=b"<html>"), False),
+    ],
+)
+def test_more_retries_are_advised_where_they_may_help(serve, reply, advised):
+    with pytest.raises(EndpointError) as caught:
+        endpoint(serve(lambda request: reply), retries=1).ask(["?"], NUMBER)
+    assert (ADVICE in str(caught.value)) == advised
+    assert "run again to go on" in str(caught.value)
+
+
+def test_names_of_prompts_are_in_their_errors(serve):
+    server = serve(lambda request: counted(request) if counted(request)["n"] < 2 else failure(404, "no"))
+    asked = endpoint(server, concurrency=1)
+    with pytest.raises(EndpointError, match=r"^prompt 2 of 2 \(the second\): "):
+        asked.ask(["1", "2"], NUMBER, names=["the first", "the second"])
+    wrong: list[Any] = [["one"], "ab", [1, 2], 5]
+    for names in wrong:
+        with pytest.raises(InputError, match="names"):
+            asked.ask(["1", "2"], NUMBER, names=names)
+    assert len(server.requests) == 2
+
+
+def test_timeout_is_silence_and_not_length(serve):
+    """A server that sends a byte now and then is waited on, as the docstring says."""
+    server = serve(lambda request: Reply('{"n": 1}', drip=0.01))
+    begin = time.monotonic()
+    assert endpoint(server, timeout=0.8, retries=0).ask(["?"], NUMBER) == [{"n": 1}]
+    assert time.monotonic() - begin > 0.8
+    assert "without a byte" in str(ChatEndpoint.__doc__)

@@ -1,0 +1,192 @@
+"""Test what all recipes have in common: results, the default, filters, encoders, pickles, frozen configs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_equal
+from hopfuse.errors import InputError
+from hopfuse.lexical import FTS5
+from hopfuse.recipes import HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
+from numpy.typing import NDArray
+from recipes.worlds import DIM, Encoder, lists_of, random_questions, random_world
+
+WORLD = random_world(4)
+ASK = random_questions(5)
+QUESTIONS = [f"what is text {b}?" for b in range(5)]
+RECIPES = [PhaseGraph, HybridRRF]
+
+
+class Words:
+    """A lexical leg that cannot filter."""
+
+    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
+        rows = [np.random.default_rng(sum(map(ord, q))).permutation(24)[:15] for q in questions]
+        return hf.Hits(np.stack(rows), np.tile(np.arange(15, 0, -1, dtype=np.float32), (len(rows), 1))).head(k)
+
+
+class Named:
+    """An encoder by sentence-transformers' names."""
+
+    def __init__(self, name: str, dim: int = DIM) -> None:
+        self.name, self.dim, self.normalize = name, dim, False
+
+    def encode_query(self, texts: Sequence[str], **_: Any) -> NDArray[np.float32]:
+        return np.ones((len(texts), self.dim), np.float32)
+
+    encode_document = encode_query
+
+
+@pytest.mark.parametrize("make", RECIPES)
+def test_a_result_is_a_list_of_hits_for_each_question(make: Any) -> None:
+    index = WORLD.index()
+    found = make(index).search(**ASK, k=3)
+    assert isinstance(found, hf.recipes.SearchResult)
+    assert len(found) == 5
+    for b, row in enumerate(found):
+        assert [(hit.row, hit.score) for hit in row] == found.hits.row(b)
+        assert [hit.id for hit in row] == [index.passage_ids[hit.row] for hit in row]
+        assert [(hit.title, hit.text) for hit in row] == [(f"Title {hit.row}", f"text {hit.row}") for hit in row]
+    assert found[-1] == found[4]
+    with pytest.raises(IndexError, match="question 5; there are 5"):
+        found[5]
+
+
+def test_the_default_is_the_best_that_the_index_can_run() -> None:
+    passages = [{"text": "one"}, {"text": "two"}]
+    vectors, graph = np.eye(2, dtype=np.float32), [{"src": 0, "dst": 2}]
+    words = FTS5.build(["one", "two"])
+    whole = hf.Index.build(passages=passages, vectors=vectors, graph=graph)
+    assert isinstance(hf.recipes.default(whole), PhaseGraph)
+    recipe = hf.recipes.default(whole, lexical=words, threads=1)
+    assert recipe.lexical is words
+    assert recipe.threads == 1
+    for parts in ({"vectors": vectors}, {"graph": graph}):
+        assert isinstance(hf.recipes.default(hf.Index.build(passages=passages, **parts)), HybridRRF)
+    alone = hf.Index.build(passages=passages)
+    assert isinstance(hf.recipes.default(alone, lexical=words), HybridRRF)
+    with pytest.raises(InputError, match=r"build it with vectors= \(and graph=\), or give lexical="):
+        hf.recipes.default(alone)
+
+
+def test_from_texts_to_passages() -> None:
+    texts = ["Ada wrote notes.", "Babbage built the Engine."]
+
+    class Letters(Named):
+        def encode_query(self, texts: Sequence[str], **_: Any) -> NDArray[np.float32]:
+            return np.array([[text.count(letter) + 1 for letter in "abcdef"] for text in texts], np.float32)
+
+        encode_document = encode_query
+
+    index = hf.Index.from_texts(texts, encoder=Letters("letters", 6))
+    recipe = hf.recipes.default(index, encoder=Letters("letters", 6))
+    (found,) = recipe.search(["bbb"], k=5)
+    assert [hit.text for hit in found] == texts[::-1]
+
+
+@pytest.mark.parametrize("make", RECIPES)
+@pytest.mark.parametrize("scope", ["isolated", "results"])
+def test_every_list_has_allowed_passages_alone(make: Any, scope: Any) -> None:
+    options = {"exact_bonus": 0.5} if make is HybridRRF else {}
+    recipe = make(WORLD.index(), lexical=Words(), **options)
+    questions = [f"{q} title {b}, title 9, title 20" for b, q in enumerate(QUESTIONS)]
+    allow = [[0, 1, 20], [9, 4, 5], list(range(12)), [], [7]]
+    found = recipe.search(questions, **ASK, k=24, allow=allow, allow_scope=scope, trace=True)
+    for hits in lists_of(found).values():
+        for b, rows in enumerate(allow):
+            assert {passage for passage, _ in hits.row(b)} <= set(rows)
+    assert [trace["allowed"] for trace in found.traces] == list(map(len, allow))
+    if make is HybridRRF:
+        assert [row for row, _ in found.lists["exact"].row(0)] == [0, 20]
+    everything = recipe.search(questions, **ASK, k=24)
+    whole = recipe.search(questions, **ASK, k=24, allow=np.ones(24, bool), allow_scope="results")
+    for name, hits in lists_of(everything).items():
+        assert_hits_equal(lists_of(whole)[name], hits)
+
+
+def test_hybrid_answers_in_isolation_are_those_of_an_index_of_the_passages_alone() -> None:
+    mask = np.arange(24) % 3 == 1
+    alone, passages, _ = WORLD.alone(mask)
+    encoder = Encoder(WORLD)
+    found = HybridRRF(WORLD.index(), encoder=encoder, entity_threshold=-1).search(**ASK, k=6, allow=mask)
+    expected = HybridRRF(alone.index(), encoder=encoder, entity_threshold=-1).search(**ASK, k=6)
+    for name, hits in lists_of(found).items():
+        own = lists_of(expected)[name]
+        for b in range(5):
+            assert hits.row(b) == [(int(passages[row]), score) for row, score in own.row(b)]
+
+
+def test_passages_are_allowed_by_their_own_ids() -> None:
+    index = hf.Index.build(passages=[{"id": name, "text": name} for name in "abc"], vectors=np.eye(3), metric="cosine")
+    recipe = HybridRRF(index)
+    for allow in (["b", "c"], [["b", "c"]], np.array(["c", "b"]), [1, 2]):
+        found = recipe.search(vectors=np.ones((1, 3)), allow=allow)
+        assert [hit.id for hit in found[0]] == ["b", "c"]
+    with pytest.raises(InputError, match="no passage with the id 'd'"):
+        recipe.search(vectors=np.ones((1, 3)), allow=["d"])
+    with pytest.raises(InputError, match="allow is the text 'b'"):
+        recipe.search(vectors=np.ones((1, 3)), allow="b")
+
+
+@pytest.mark.parametrize("make", RECIPES)
+def test_another_encoder_than_the_indexs_is_refused(make: Any) -> None:
+    graph = hf.Graph.from_edges([0, 1], [2, 2])
+    index = hf.Index.build(
+        passages=[{"text": "a"}, {"text": "b"}], vectors=np.ones((2, DIM)), graph=graph, encoder=Named("ours")
+    )
+    assert make(index, encoder=Named("ours")).search(["?"], entities=[[0]]).hits.counts.tolist() == [2]
+    for other in (Named("theirs"), Named("ours", 3)):
+        with pytest.raises(InputError, match=rf"encoder is '{other.name}' \({other.dim} .* built with 'ours' \({DIM} "):
+            make(index, encoder=other)
+
+
+@pytest.mark.parametrize("make", RECIPES)
+def test_recipes_are_pickled_by_what_they_were_made_of(make: Any, tmp_path: Path) -> None:
+    WORLD.index().save(tmp_path)
+    recipe = make(hf.Index.open(tmp_path), encoder=Encoder(WORLD), lexical=Words(), graph_k=7, threads=1)
+    expected = recipe.search(QUESTIONS, **ASK)
+    stored = pickle.dumps(recipe)
+    assert len(stored) < 20_000
+    again = pickle.loads(stored)
+    assert again.config == recipe.config
+    assert again.threads == 1
+    for name, hits in lists_of(again.search(QUESTIONS, **ASK)).items():
+        assert_hits_equal(hits, lists_of(expected)[name])
+
+
+@pytest.mark.parametrize(("make", "config"), [(PhaseGraph, PhaseGraphConfig), (HybridRRF, HybridRRFConfig)])
+def test_a_config_is_frozen_and_given_whole_or_by_field(make: Any, config: Any) -> None:
+    index = WORLD.index()
+    recipe = make(index, config(graph_k=7), damping=0.25)
+    assert recipe.config == config(graph_k=7, damping=0.25)
+    assert recipe.Config is config
+    assert all(field.metadata["doc"] for field in fields(config))
+    with pytest.raises(FrozenInstanceError):
+        recipe.config.graph_k = 5
+    for name in ("config", "index", "encoder", "threads"):
+        with pytest.raises(AttributeError, match=f"{name} of a {make.__name__} cannot be changed"):
+            setattr(recipe, name, None)
+    with pytest.raises(InputError, match=f"{config.__name__} has no option 'graph_kk'; allowed: .*graph_k"):
+        make(index, graph_kk=7)
+    with pytest.raises(InputError, match="config is a dict; give a"):
+        make(index, {"graph_k": 7})
+    with pytest.raises(InputError, match="threads is 0"):
+        make(index, threads=0)
+
+
+def test_recipes_are_known_by_name() -> None:
+    assert [recipe.name for recipe in (PhaseGraph, HybridRRF)] == ["phase-graph", "hybrid-rrf"]
+    for name in ("phase-graph", "hybrid-rrf"):
+        assert hf.recipes.RECIPES[name].name == name
+    index = hf.Index.build(passages=[{"text": "a"}])
+    assert PhaseGraph.missing(index).startswith("PhaseGraph needs an index with vectors and a graph")
+    assert PhaseGraph.missing(WORLD.index()) == HybridRRF.missing(index) == ""
+    assert HybridRRF(index, lexical=Words()).needs == hf.recipes.Needs(texts=True, words=True)
+    assert PhaseGraph(WORLD.index()).needs == hf.recipes.Needs(vectors=True, entities=True)

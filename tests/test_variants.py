@@ -1,0 +1,51 @@
+"""The comparison that every test on the CPU makes: an instruction set with other bits is caught."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import variants
+from hopfuse import _native
+from hopfuse.backends import cpu
+
+
+def kernel_of(different: str | None) -> Any:
+    def dice(*, scores: Any, counters: Any) -> str:
+        scores[:] = scores + counters  # what another instruction set left would be added to
+        if _native.isa() == different:
+            scores[-1] = np.nextafter(scores[-1], np.float32(np.inf))
+        return _native.isa()
+
+    return dice
+
+
+@pytest.mark.parametrize("different", _native.runnable_isas())
+def test_an_instruction_set_with_other_bits_is_caught(every_isa: list[str], different: str) -> None:
+    if len(every_isa) == 1:
+        pytest.skip("one instruction set runs here: there is nothing to compare with")
+    scores, counters = np.zeros(3, np.float32), np.arange(3)
+    module = variants.EveryInstructionSet(SimpleNamespace(dice=kernel_of(different)))
+    with pytest.raises(AssertionError, match=r"dice's scores on \w+, not as on"):
+        module.dice(scores=scores, counters=counters)
+
+
+def test_every_call_starts_from_the_same_outputs_and_the_best_ones_stay(every_isa: list[str]) -> None:
+    scores, counters = np.float32([1, 2, 3]), np.arange(3)
+    counters.flags.writeable = False
+    module = variants.EveryInstructionSet(SimpleNamespace(dice=kernel_of(None), isa=_native.isa))
+    assert module.dice(scores=scores, counters=counters) == every_isa[0] == module.isa()
+    assert scores.tolist() == [1, 3, 5]
+
+
+def test_every_kernel_of_the_native_module_is_compared() -> None:
+    """A kernel is what takes a number of threads and is not a question about them."""
+    kernels = {name for name in dir(_native) if "threads: int" in str(getattr(_native, name).__doc__)}
+    assert kernels == set(variants.KERNELS)
+
+
+def test_the_fixture_compares_what_the_ops_call(variant: str) -> None:
+    compares = isinstance(cpu._native, variants.EveryInstructionSet)
+    assert compares == (variant == variants.CPU)
