@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "dense_encode.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -56,13 +56,13 @@ public:
         limit_ = 2 * kept_.size() > size_t(2 * k_ + 256) ? 2 * kept_.size() : size_t(2 * k_ + 256);
     }
 
-    std::vector<Candidate>& rows() { return kept_; }
+    Vec<Candidate>& rows() { return kept_; }
 
 private:
     int64_t k_;
     size_t limit_;
     float threshold_ = -std::numeric_limits<float>::infinity();
-    std::vector<Candidate> kept_;
+    Vec<Candidate> kept_;
 };
 
 // c_q . c_x of a tile's rows, without what the rows' + 128 adds.

@@ -4,36 +4,16 @@
 #include <cmath>
 #include <limits>
 #include <new>
-#include <vector>
 
 #include "dense_scan.h"
 #include "kernels.h"
 #include "threads.h"
 #include "topk.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
-
-struct Number {
-    float value;
-};
-
-struct Count {
-    int64_t value;
-};
-
-struct Code {
-    int8_t value;
-};
-
-struct Flag {
-    uint8_t value;
-};
-
-struct Query {
-    int64_t number;  // in the batch
-};
 
 int32_t group_count(int32_t dim) { return (dim + DENSE_GROUP - 1) / DENSE_GROUP; }
 
@@ -79,10 +59,10 @@ void encode_tile(const DenseVectors& v, const DenseCodes& out, int64_t tile, flo
 
 template <class Row>
 void encode_all(const DenseVectors& v, const DenseCodes& out) {
-    std::vector<Number> wide(size_t(v.threads) * size_t(v.dim));
+    Vec<float> wide(size_t(v.threads) * size_t(v.dim));
     const int64_t tiles = tile_count(v.count);
     parallel_for(tiles, v.threads, [&](int64_t tile, int thread) {
-        encode_tile<Row>(v, out, tile, &wide[size_t(thread) * size_t(v.dim)].value);
+        encode_tile<Row>(v, out, tile, wide.data() + size_t(thread) * size_t(v.dim));
     });
 }
 
@@ -157,12 +137,12 @@ int64_t score_range(const Search& search, int64_t b, const int64_t* ids, int64_t
 // Every allowed row is scored: small corpora, large k, short id lists. Threads share a query's rows where
 // there are fewer queries than threads.
 template <class Row>
-void exhaustive(const Search& search, const std::vector<Query>& chosen) {
+void exhaustive(const Search& search, const Vec<int64_t>& chosen) {
     const DenseQueries& q = search.queries;
     const int64_t n = search.corpus.vectors.count, batch = int64_t(chosen.size());
     const int threads = q.threads;
     const int64_t room = TopkBuffer::room(q.k, n);
-    std::vector<Ranked> memory(size_t(room) * size_t(threads));
+    Vec<Ranked> memory(size_t(room) * size_t(threads));
     const auto rows = [&](int64_t b, const int64_t** ids) {
         *ids = search.has_list() ? search.list(b) : nullptr;
         return search.has_list() ? search.list_length(b) : n;
@@ -170,7 +150,7 @@ void exhaustive(const Search& search, const std::vector<Query>& chosen) {
     const float least = -std::numeric_limits<float>::infinity();
     if (batch >= threads) {
         return parallel_for(batch, 1, threads, [&](int64_t i, int thread) {
-            const int64_t b = chosen[size_t(i)].number;
+            const int64_t b = chosen[size_t(i)];
             const int64_t* ids;
             const int64_t count = rows(b, &ids);
             Ranked* mine = memory.data() + room * thread;
@@ -179,22 +159,21 @@ void exhaustive(const Search& search, const std::vector<Query>& chosen) {
             search.write(b, mine, rank_best(mine, best.size(), q.k), scored);
         });
     }
-    std::vector<Count> sizes(size_t(threads) * 2);
-    for (const Query query : chosen) {
-        const int64_t b = query.number;
+    Vec<int64_t> sizes(size_t(threads) * 2);
+    for (const int64_t b : chosen) {
         const int64_t* ids;
         const int64_t count = rows(b, &ids);
         parallel_for(threads, 1, threads, [&](int64_t part, int) {
             TopkBuffer best(memory.data() + room * part, q.k, n, least);
-            sizes[size_t(part) * 2 + 1].value =
+            sizes[size_t(part) * 2 + 1] =
                 score_range<Row>(search, b, ids, count * part / threads, count * (part + 1) / threads, best);
-            sizes[size_t(part) * 2].value = best.size();
+            sizes[size_t(part) * 2] = best.size();
         });
         int64_t total = 0, scored = 0;
         for (int part = 0; part < threads; ++part) {
-            for (int64_t i = 0; i < sizes[size_t(part) * 2].value; ++i)
+            for (int64_t i = 0; i < sizes[size_t(part) * 2]; ++i)
                 memory[size_t(total++)] = memory[size_t(room * part + i)];
-            scored += sizes[size_t(part) * 2 + 1].value;
+            scored += sizes[size_t(part) * 2 + 1];
         }
         search.write(b, memory.data(), rank_best(memory.data(), total, q.k), scored);
     }
@@ -209,7 +188,7 @@ struct Rescoring {
     const int64_t k;
     const float* query;
     const float norm;
-    std::vector<Ranked> best;  // a heap, the worst in front
+    Vec<Ranked> best;  // a heap, the worst in front
     int64_t scored = 0;
 
     Rescoring(const Search& of, int64_t b) : search(of), k(of.queries.k), query(of.query(b)), norm(of.query_norm(b)) {}
@@ -235,7 +214,7 @@ struct Rescoring {
 // Rescores a query's candidates, most promising first, until the rest cannot enter its best k. The first k rule out most
 // others before those are put in order.
 template <class Row>
-void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
+void rescore(const Search& search, int64_t b, Vec<Candidate>& rows) {
     Rescoring<Row> found(search, b);
     const size_t first = rows.size() < size_t(found.k) ? rows.size() : size_t(found.k);
     found.best.reserve(first);
@@ -251,15 +230,14 @@ void rescore(const Search& search, int64_t b, std::vector<Candidate>& rows) {
 }
 
 // Codes of queries; for cosine, of q / ||q||.
-void encode_queries(const Search& search, const std::vector<Query>& chosen, std::vector<Code>& codes,
-                    std::vector<QueryCode>& out) {
+void encode_queries(const Search& search, const Vec<int64_t>& chosen, Vec<int8_t>& codes, Vec<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
     const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP;
-    codes.assign(stride * chosen.size(), Code{0});
+    codes.assign(stride * chosen.size(), 0);
     out.resize(chosen.size());
     parallel_for(int64_t(chosen.size()), 8, search.queries.threads, [&](int64_t at, int) {
-        const int64_t b = chosen[size_t(at)].number;
-        int8_t* mine = &codes[stride * size_t(at)].value;
+        const int64_t b = chosen[size_t(at)];
+        int8_t* mine = codes.data() + stride * size_t(at);
         int32_t sum = 0;
         const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
             mine[i] = int8_t(c);
@@ -276,17 +254,16 @@ void encode_queries(const Search& search, const std::vector<Query>& chosen, std:
 }
 
 // Id lists as masks of the scan: one that all share, or one for each query.
-void mask_lists(const Search& search, const std::vector<Query>& chosen, std::vector<Flag>& masks,
-                std::vector<QueryCode>& queries) {
+void mask_lists(const Search& search, const Vec<int64_t>& chosen, Vec<uint8_t>& masks, Vec<QueryCode>& queries) {
     const int64_t n = search.corpus.vectors.count;
     const size_t lists = search.queries.allow_shared ? 1 : chosen.size();
-    masks.assign(size_t(n) * lists, Flag{0});
+    masks.assign(size_t(n) * lists, 0);
     for (size_t i = 0; i < chosen.size(); ++i) {
-        Flag* mine = masks.data() + size_t(n) * (i < lists ? i : 0);
-        queries[i].mask = &mine->value;
+        uint8_t* mine = masks.data() + size_t(n) * (i < lists ? i : 0);
+        queries[i].mask = mine;
         if (i >= lists) continue;
-        const int64_t* ids = search.list(chosen[i].number);
-        for (int64_t j = 0; j < search.list_length(chosen[i].number); ++j) mine[ids[j]].value = 1;
+        const int64_t* ids = search.list(chosen[i]);
+        for (int64_t j = 0; j < search.list_length(chosen[i]); ++j) mine[ids[j]] = 1;
     }
 }
 
@@ -298,18 +275,18 @@ int64_t tiles_in_block(int32_t groups) {
 }
 
 template <class Row>
-void scan(const Search& search, const std::vector<Query>& chosen) {
+void scan(const Search& search, const Vec<int64_t>& chosen) {
     const DenseQueries& q = search.queries;
     const int32_t groups = group_count(search.corpus.vectors.dim);
     const int64_t tiles = tile_count(search.corpus.vectors.count), stride = int64_t{groups} * DENSE_GROUP;
     const int64_t batch = int64_t(chosen.size());
     const int64_t block = tiles_in_block(groups);
-    std::vector<Code> codes;
-    std::vector<Flag> masks;
-    std::vector<QueryCode> queries;
+    Vec<int8_t> codes;
+    Vec<uint8_t> masks;
+    Vec<QueryCode> queries;
     encode_queries(search, chosen, codes, queries);
     if (search.has_list()) mask_lists(search, chosen, masks, queries);
-    std::vector<Candidates> candidates(size_t(q.threads) * size_t(batch), Candidates(q.k));
+    Vec<Candidates> candidates(size_t(q.threads) * size_t(batch), Candidates(q.k));
     std::atomic<bool> failed{false};
     parallel_for((tiles + block - 1) / block, 1, q.threads, [&](int64_t at, int thread) {
         try {
@@ -322,12 +299,12 @@ void scan(const Search& search, const std::vector<Query>& chosen) {
     });
     parallel_for(batch, 1, q.threads, [&](int64_t i, int) {
         try {
-            std::vector<Candidate>& all = candidates[size_t(i)].rows();
+            Vec<Candidate>& all = candidates[size_t(i)].rows();
             for (int part = 1; part < q.threads; ++part) {
-                const std::vector<Candidate>& more = candidates[size_t(part) * size_t(batch) + size_t(i)].rows();
+                const Vec<Candidate>& more = candidates[size_t(part) * size_t(batch) + size_t(i)].rows();
                 all.insert(all.end(), more.begin(), more.end());
             }
-            rescore<Row>(search, chosen[size_t(i)].number, all);
+            rescore<Row>(search, chosen[size_t(i)], all);
         } catch (const std::bad_alloc&) {
             failed = true;
         }
@@ -342,13 +319,13 @@ void search_with(const Search& search) {
     const int64_t n = search.corpus.vectors.count, batch = search.queries.batch;
     const bool has_masks = search.has_list() && !search.queries.allow_shared;
     const int64_t most = !has_masks ? batch : n < mask_bytes ? mask_bytes / n : 1;
-    std::vector<Query> scanned, others;
+    Vec<int64_t> scanned, others;
     for (int64_t b = 0; b < batch; ++b) {
         if (!search.is_scanned(b)) {
-            others.push_back({b});
+            others.push_back(b);
             continue;
         }
-        scanned.push_back({b});
+        scanned.push_back(b);
         if (int64_t(scanned.size()) < most) continue;
         scan<Row>(search, scanned);
         scanned.clear();

@@ -2,33 +2,29 @@
 #include "hopfuse/dice.h"
 
 #include <new>
-#include <vector>
 
 #include "kernels.h"
 #include "threads.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
 
-struct Mark {
-    uint8_t value;
-};
-
 // A query's elements among those that labels have, marked while its candidates are scored.
-void mark_query(const DiceArgs& args, int64_t b, uint8_t value, Mark* marks) {
+void mark_query(const DiceArgs& args, int64_t b, uint8_t value, uint8_t* marks) {
     for (int64_t i = args.queries.indptr[b]; i < args.queries.indptr[b + 1]; ++i)
-        if (args.queries.units[i] < args.units) marks[args.queries.units[i]].value = value;
+        if (args.queries.units[i] < args.units) marks[args.queries.units[i]] = value;
 }
 
-double label_dice(const DiceArgs& args, int32_t label, int64_t query_size, const Mark* marks) {
+double label_dice(const DiceArgs& args, int32_t label, int64_t query_size, const uint8_t* marks) {
     const int64_t begin = args.labels.indptr[label], end = args.labels.indptr[label + 1];
     int64_t common = 0;
-    for (int64_t i = begin; i < end; ++i) common += marks[args.labels.units[i]].value;
+    for (int64_t i = begin; i < end; ++i) common += marks[args.labels.units[i]];
     return dice_coefficient(common, query_size + end - begin);
 }
 
-void score_query(const DiceArgs& args, int64_t b, Mark* marks) {
+void score_query(const DiceArgs& args, int64_t b, uint8_t* marks) {
     const int64_t size = args.queries.indptr[b + 1] - args.queries.indptr[b];
     mark_query(args, b, 1, marks);
     for (int64_t at = args.indptr[b]; at < args.indptr[b + 1]; ++at) {
@@ -46,7 +42,7 @@ Status dice_f32(const DiceArgs& args) {
     if (args.parts < 1 || args.units < 0 || args.threads < 1) return Status::bad_argument;
     try {
         const size_t units = size_t(args.units);
-        std::vector<Mark> marks(units * size_t(args.threads), Mark{0});
+        Vec<uint8_t> marks(units * size_t(args.threads));
         parallel_for(args.batch, 1, args.threads,
                      [&](int64_t b, int thread) { score_query(args, b, marks.data() + units * size_t(thread)); });
         return Status::ok;

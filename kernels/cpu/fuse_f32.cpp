@@ -5,29 +5,17 @@
 #include <algorithm>
 #include <limits>
 #include <new>
-#include <vector>
 
 #include "kendall.h"
 #include "kernels.h"
 #include "majority.h"
 #include "threads.h"
 #include "topk.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
-
-struct Number {
-    float value;
-};
-
-struct Count {
-    int32_t value;
-};
-
-struct Length {
-    int64_t value;
-};
 
 // Where a document's number is looked up by its id: open addressing, at most half full. A slot counts only where its
 // stamp is the query's own, so nothing is cleared between queries.
@@ -53,28 +41,25 @@ public:
         size_t at = mix(static_cast<uint64_t>(id)) & mask_;
         while (slots_[at].stamp == stamp_) {
             const int32_t document = slots_[at].document;
-            if (ids_[size_t(document)].value == id) {
+            if (ids_[size_t(document)] == id) {
                 is_new = false;
                 return document;
             }
             at = (at + 1) & mask_;
         }
         slots_[at] = {stamp_, count_};
-        ids_[size_t(count_)].value = id;
+        ids_[size_t(count_)] = id;
         is_new = true;
         return count_++;
     }
 
     int32_t count() const { return count_; }
-    int64_t id(int32_t document) const { return ids_[size_t(document)].value; }
+    int64_t id(int32_t document) const { return ids_[size_t(document)]; }
 
 private:
     struct Slot {
         uint32_t stamp = 0;
         int32_t document = 0;
-    };
-    struct Id {
-        int64_t value;
     };
 
     // Stafford's variant 13 of MurmurHash3's finaliser (as in SplitMix64): no pattern of ids that occurs meets in it.
@@ -84,8 +69,8 @@ private:
         return x ^ (x >> 31);
     }
 
-    std::vector<Slot> slots_;
-    std::vector<Id> ids_;
+    Vec<Slot> slots_;
+    Vec<int64_t> ids_;
     size_t mask_;
     uint32_t stamp_ = 0;
     int32_t count_ = 0;
@@ -100,11 +85,11 @@ size_t most_entries(const FuseArgs& args) {
 // A thread's own room for one query, made before the loop so that nothing allocates inside it.
 struct Scratch {
     Documents documents;
-    std::vector<Count> document, held;  // of each entry, and of each document
-    std::vector<Number> value;          // of each entry, list after list
-    std::vector<Entry> entries;         // document after document, each in list order
-    std::vector<Ranked> ranked;
-    std::vector<Length> counts;  // of each list
+    Vec<int32_t> document, held;  // of each entry, and of each document
+    Vec<float> value;             // of each entry, list after list
+    Vec<Entry> entries;           // document after document, each in list order
+    Vec<Ranked> ranked;
+    Vec<int64_t> counts;  // of each list
     Kendall kendall;
     Majorities majorities;
 
@@ -118,11 +103,11 @@ struct Scratch {
 struct Calibrated {
     const Scratch& scratch;
 
-    int64_t count(int32_t list) const { return scratch.counts[size_t(list)].value; }
+    int64_t count(int32_t list) const { return scratch.counts[size_t(list)]; }
     const float* values(int32_t list) const {
         size_t at = 0;
         for (int32_t l = 0; l < list; ++l) at += size_t(count(l));
-        return &scratch.value[at].value;
+        return scratch.value.data() + at;
     }
 };
 
@@ -133,8 +118,8 @@ void make_list_values(const FuseArgs& args, Scratch& scratch) {
         distance = mean_wasserstein(Alone{}, Calibrated{scratch}, args.num_lists);
     size_t at = 0;
     for (int32_t l = 0; l < args.num_lists; ++l) {
-        const int64_t n = scratch.counts[size_t(l)].value;
-        list_values(Alone{}, args.method, n, l, args.option, distance, &scratch.value[at].value);
+        const int64_t n = scratch.counts[size_t(l)];
+        list_values(Alone{}, args.method, n, l, args.option, distance, scratch.value.data() + at);
         at += size_t(n);
     }
 }
@@ -147,30 +132,30 @@ void gather_entries(const FuseArgs& args, int64_t b, Scratch& scratch) {
     for (int32_t l = 0; l < args.num_lists; ++l) {
         const FuseList& list = args.lists[l];
         const int64_t row = b * list.width, n = std::min(list.counts[b], args.pools[l]);
-        scratch.counts[size_t(l)].value = n;
-        if (n > 0) calibrate_list(Alone{}, list.scores + row, n, l, args.calibration, &scratch.value[used].value);
+        scratch.counts[size_t(l)] = n;
+        if (n > 0) calibrate_list(Alone{}, list.scores + row, n, l, args.calibration, scratch.value.data() + used);
         for (int64_t i = 0; i < n; ++i) {
             bool is_new;
             const int32_t document = documents.find(list.ids[row + i], is_new);
-            scratch.document[used++].value = document;
-            int32_t& held = scratch.held[size_t(document)].value;
+            scratch.document[used++] = document;
+            int32_t& held = scratch.held[size_t(document)];
             held = is_new ? 1 : held + 1;
         }
     }
     make_list_values(args, scratch);
     int32_t begin = 0;
     for (int32_t document = 0; document < documents.count(); ++document) {
-        const int32_t held = scratch.held[size_t(document)].value;
-        scratch.held[size_t(document)].value = begin;
+        const int32_t held = scratch.held[size_t(document)];
+        scratch.held[size_t(document)] = begin;
         begin += held;
     }
     size_t at = 0;
     for (int32_t l = 0; l < args.num_lists; ++l) {
         const FuseList& list = args.lists[l];
-        const int64_t row = b * list.width, n = scratch.counts[size_t(l)].value;
+        const int64_t row = b * list.width, n = scratch.counts[size_t(l)];
         for (int64_t i = 0; i < n; ++i, ++at) {
-            int32_t& place = scratch.held[size_t(scratch.document[at].value)].value;
-            scratch.entries[size_t(place++)] = {list.ids[row + i], l, scratch.value[at].value};
+            int32_t& place = scratch.held[size_t(scratch.document[at])];
+            scratch.entries[size_t(place++)] = {list.ids[row + i], l, scratch.value[at]};
         }
     }
 }
@@ -180,16 +165,16 @@ Concordance concordance(const FuseArgs& args, Scratch& scratch) {
     Concordance total{0, 0};
     size_t begin = 0;  // of list a's entries
     for (int32_t a = 0; a < args.num_lists; ++a) {
-        const size_t end = begin + size_t(scratch.counts[size_t(a)].value);
+        const size_t end = begin + size_t(scratch.counts[size_t(a)]);
         for (int32_t b = a + 1; b < args.num_lists; ++b) {
             scratch.kendall.clear();
             for (size_t at = begin; at < end; ++at) {
-                const size_t document = size_t(scratch.document[at].value);
-                const int32_t last = scratch.held[document].value;
-                int32_t other = document == 0 ? 0 : scratch.held[document - 1].value;
+                const size_t document = size_t(scratch.document[at]);
+                const int32_t last = scratch.held[document];
+                int32_t other = document == 0 ? 0 : scratch.held[document - 1];
                 while (other < last && scratch.entries[size_t(other)].list < b) ++other;
                 if (other < last && scratch.entries[size_t(other)].list == b)
-                    scratch.kendall.push(scratch.value[at].value, scratch.entries[size_t(other)].value);
+                    scratch.kendall.push(scratch.value[at], scratch.entries[size_t(other)].value);
             }
             const Concordance pair = scratch.kendall.count();
             total.balance += pair.balance;
@@ -205,13 +190,13 @@ void count_majorities(const FuseArgs& args, const float* weights, Scratch& scrat
     const int32_t found = scratch.documents.count();
     scratch.majorities.start(found, args.num_lists, weights);
     for (int32_t document = 0, at = 0; document < found; ++document)
-        for (; at < scratch.held[size_t(document)].value; ++at) {
+        for (; at < scratch.held[size_t(document)]; ++at) {
             const Entry& entry = scratch.entries[size_t(at)];
             scratch.majorities.rank(document, entry.list, entry.value);
         }
     for (int32_t document = 0, begin = 0; document < found; ++document) {
         scratch.entries[size_t(begin)].value = scratch.majorities.score(document);
-        begin = scratch.held[size_t(document)].value;
+        begin = scratch.held[size_t(document)];
     }
 }
 
@@ -224,10 +209,10 @@ void score_documents(const FuseArgs& args, int64_t b, Scratch& scratch) {
     const bool asks = asks_concordance(args.method, args.option);
     const Concordance total = asks ? concordance(args, scratch) : Concordance{0, 0};
     const float theta = copula_theta(args.method, total, args.option);
-    const Union of{args.num_lists, found, &scratch.counts[0].value, 1, args.pools, weights, args.option, theta};
+    const Union of{args.num_lists, found, scratch.counts.data(), 1, args.pools, weights, args.option, theta};
     int32_t begin = 0;
     for (int32_t document = 0; document < found; ++document) {
-        const int32_t end = scratch.held[size_t(document)].value;
+        const int32_t end = scratch.held[size_t(document)];
         const float score = fused_score<Method>(scratch.entries.data() + begin, end - begin, of, args.finish);
         scratch.ranked[size_t(document)] = {score, scratch.documents.id(document)};
         begin = end;
@@ -264,7 +249,7 @@ Status fuse(const FuseArgs& args) {
     constexpr int64_t grain = 1 << 10;  // entries of lists
     const int64_t entries = args.batch * int64_t(most_entries(args));
     const int threads = threads_worth(entries, grain, args.threads);
-    std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
+    Vec<Scratch> scratch;  // each made in place: a copy would lose its reserved room
     scratch.reserve(size_t(threads));
     while (scratch.size() < size_t(threads)) scratch.emplace_back(args, most_entries(args));
     parallel_for(args.batch, 16, threads,

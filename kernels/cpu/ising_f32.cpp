@@ -5,23 +5,15 @@
 #include <limits>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "kernels.h"
 #include "threads.h"
 #include "topk.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
-
-struct Number {
-    float value;
-};
-
-struct Real {
-    double value;
-};
 
 // A candidate and a neighbour of it.
 struct Incidence {
@@ -39,11 +31,11 @@ constexpr size_t ISING_ROOM = size_t{1} << 30;  // bytes of all threads together
 
 // A thread's own room for one query, made before the loop so that nothing allocates inside it.
 struct Scratch {
-    std::vector<Incidence> incidences;
-    std::vector<Real> shared;      // S, row after row
-    std::vector<Number> coupling;  // A
-    std::vector<Number> h, m, next;
-    std::vector<Ranked> ranked;
+    Vec<Incidence> incidences;
+    Vec<double> shared;   // S, row after row
+    Vec<float> coupling;  // A
+    Vec<float> h, m, next;
+    Vec<Ranked> ranked;
 
     Scratch(size_t entries, size_t width)
         : incidences(entries), shared(width * width), coupling(width * width), h(width), m(width), next(width),
@@ -85,14 +77,14 @@ void share_neighbours(const IsingGraph& graph, const int64_t* ids, int64_t n, Sc
         }
     }
     std::sort(first, last, ByNode{});
-    std::fill_n(scratch.shared.begin(), n * n, Real{0.0});
+    std::fill_n(scratch.shared.begin(), n * n, 0.0);
     for (const Incidence *begin = first, *end; begin < last; begin = end) {
         for (end = begin + 1; end < last && end->node == begin->node;) ++end;
         for (const Incidence* a = begin; a < end; ++a)
             for (const Incidence* b = a + 1; b < end; ++b) {
-                double& entry = scratch.shared[size_t(a->candidate * n + b->candidate)].value;
+                double& entry = scratch.shared[size_t(a->candidate * n + b->candidate)];
                 entry = entry + a->weight * b->weight;
-                scratch.shared[size_t(b->candidate * n + a->candidate)].value = entry;
+                scratch.shared[size_t(b->candidate * n + a->candidate)] = entry;
             }
     }
 }
@@ -102,10 +94,10 @@ void rerank_query(const IsingArgs& args, int64_t b, Scratch& scratch) {
     const int64_t n = args.counts[b];
     const int64_t* const ids = args.ids + b * args.width;
     const Alone team;
-    float* const h = &scratch.h[0].value;
-    float *m = &scratch.m[0].value, *next = &scratch.next[0].value;
-    float* const coupling = &scratch.coupling[0].value;
-    double* const shared = &scratch.shared[0].value;
+    float* const h = scratch.h.data();
+    float *m = scratch.m.data(), *next = scratch.next.data();
+    float* const coupling = scratch.coupling.data();
+    double* const shared = scratch.shared.data();
     if (n > 0) ising_field(team, args.scores + b * args.width, n, h);
     share_neighbours(args.graph, ids, n, scratch);
     for (int64_t i = 0; i < n; ++i) {
@@ -130,9 +122,9 @@ void rerank_query(const IsingArgs& args, int64_t b, Scratch& scratch) {
 
 Status rerank(const IsingArgs& args) {
     const size_t entries = size_t(most_entries(args)), width = size_t(std::max<int64_t>(args.width, 1));
-    const size_t fit = ISING_ROOM / (entries * sizeof(Incidence) + width * width * (sizeof(Real) + sizeof(Number)));
+    const size_t fit = ISING_ROOM / (entries * sizeof(Incidence) + width * width * (sizeof(double) + sizeof(float)));
     const int threads = size_t(args.threads) <= fit ? args.threads : fit > 1 ? int(fit) : 1;
-    std::vector<Scratch> scratch;  // each made in place: a copy would lose its reserved room
+    Vec<Scratch> scratch;  // each made in place: a copy would lose its reserved room
     scratch.reserve(size_t(threads));
     while (scratch.size() < size_t(threads)) scratch.emplace_back(entries, width);
     parallel_for(args.batch, 4, threads,

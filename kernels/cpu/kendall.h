@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "hopfuse/fusion/gumbel.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -69,7 +69,7 @@ private:
         return total;
     }
 
-    std::vector<Pair> pairs_, merged_;
+    Vec<Pair> pairs_, merged_;
     size_t size_ = 0;
 };
 

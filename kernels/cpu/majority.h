@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "hopfuse/integers.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -22,18 +22,18 @@ public:
         whole_ = true;
         float total = 0.0f;
         for (int32_t l = 0; l < lists; ++l) {
-            weights_[size_t(l)].value = weights[l];
+            weights_[size_t(l)] = weights[l];
             total = total + weights[l];
             whole_ = whole_ && weights[l] == std::floor(weights[l]);
         }
         whole_ = whole_ && total < 0x1p24f;
         for (int32_t l = 0; l < lists; ++l) {
-            std::fill_n(row(l), documents, Rank{std::numeric_limits<float>::infinity()});
-            std::fill(row(l) + documents, row(l) + stride_, Rank{std::numeric_limits<float>::quiet_NaN()});
+            std::fill_n(row(l), documents, std::numeric_limits<float>::infinity());
+            std::fill(row(l) + documents, row(l) + stride_, std::numeric_limits<float>::quiet_NaN());
         }
     }
 
-    void rank(int32_t document, int32_t list, float position) { row(list)[document].position = position; }
+    void rank(int32_t document, int32_t list, float position) { row(list)[document] = position; }
 
     // Documents that this one wins against, and half of those that it ties with.
     float score(int32_t document) const {
@@ -43,15 +43,9 @@ public:
 
 private:
     static constexpr size_t BLOCK = 64;
-    struct Rank {
-        float position;
-    };
-    struct Weight {
-        float value;
-    };
 
-    const Rank* row(int32_t list) const { return ranks_.data() + size_t(list) * stride_; }
-    Rank* row(int32_t list) { return ranks_.data() + size_t(list) * stride_; }
+    const float* row(int32_t list) const { return ranks_.data() + size_t(list) * stride_; }
+    float* row(int32_t list) { return ranks_.data() + size_t(list) * stride_; }
 
     template <class Sum>
     int32_t halves(int32_t document) const {
@@ -59,11 +53,11 @@ private:
         for (size_t begin = 0; begin < stride_; begin += BLOCK) {
             Sum balance[BLOCK] = {};  // as hopfuse::majority, which adds nothing where a list says nothing
             for (int32_t l = 0; l < lists_; ++l) {
-                const Rank* const others = row(l) + begin;
-                const float mine = row(l)[document].position;
-                const Sum weight = static_cast<Sum>(weights_[size_t(l)].value);
+                const float* const others = row(l) + begin;
+                const float mine = row(l)[document];
+                const Sum weight = static_cast<Sum>(weights_[size_t(l)]);
                 for (size_t i = 0; i < BLOCK; ++i) {
-                    const float other = others[i].position;
+                    const float other = others[i];
                     const Sum below = mine > other ? -weight : Sum(0);
                     balance[i] = balance[i] + (mine < other ? weight : below);
                 }
@@ -77,8 +71,8 @@ private:
         return total;
     }
 
-    std::vector<Rank> ranks_;
-    std::vector<Weight> weights_;
+    Vec<float> ranks_;
+    Vec<float> weights_;
     int32_t documents_ = 0, lists_ = 0;
     size_t stride_ = 0;
     bool whole_ = false;

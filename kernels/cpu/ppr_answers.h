@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "ppr_certify.h"
 #include "ppr_topk.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -65,7 +65,7 @@ void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
 // A block's lists, k + 1 hits of each lane, how many there are, their errors, and whether they are proven.
 template <int L>
 struct RankedLists {
-    std::vector<Ranked> selected;
+    Vec<Ranked> selected;
     int64_t found[L] = {};
     NodeError error[L];
     bool proven[L] = {};
@@ -77,7 +77,7 @@ struct RankedLists {
         const Ranking<L> ranking{block.result, true};
         int64_t now[L];
         double shortfall[L];
-        std::vector<Ranked> best(selected.size());
+        Vec<Ranked> best(selected.size());
         if (!select_best<L>(block, top, ranking, used, top.k + 1, best.data(), now)) return false;
         measure_proof<L>(block, top, ranking, used, error, best.data(), now, shortfall);
         for (int lane = 0; lane < L; ++lane) {

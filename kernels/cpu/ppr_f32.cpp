@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <new>
-#include <vector>
 
 #include "kernels.h"
 #include "ppr_answers.h"
@@ -12,6 +11,7 @@
 #include "ppr_refine.h"
 #include "ppr_setup.h"
 #include "ppr_topk.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -73,7 +73,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         first_measured = left == 0 || start < first_measured ? start : first_measured;
         ++left;
     }
-    std::vector<Ranked> selected(stage == stage_proven ? size_t(L) * size_t(top->k + 1) : 0);
+    Vec<Ranked> selected(stage == stage_proven ? size_t(L) * size_t(top->k + 1) : 0);
     for (block.pass = 1; left > 0; ++block.pass) {
         const int64_t pass = block.pass;
         for (int lane = 0; lane < L; ++lane) omega[lane] = static_cast<float>(omega64[lane]);
@@ -263,8 +263,8 @@ Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outpu
 Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work) {
     const bool proof = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
     const Stage first = proof ? stage_proven : stage_tol;
-    std::vector<Stage> stage(size_t(queries.batch), first);
-    std::vector<int64_t> group;
+    Vec<Stage> stage(size_t(queries.batch), first);
+    Vec<int64_t> group;
     for (int64_t b = 0; b < queries.batch; ++b) out.evidence.iterations[b] = 0;
     for (int now = first; now < stage_done; ++now) {
         group.clear();

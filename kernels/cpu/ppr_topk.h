@@ -2,11 +2,11 @@
 #pragma once
 
 #include <limits>
-#include <vector>
 
 #include "hopfuse/ppr_proof.h"
 #include "ppr_block.h"
 #include "topk.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -126,7 +126,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
     struct Reach {
         float v[L];
     };
-    std::vector<Reach> best(size_t(threads), Reach{});
+    Vec<Reach> best(size_t(threads), Reach{});
     parallel_for(threads, 1, threads, [&](int64_t part, int) {
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
         F<L> mine = F<L>::zero();

@@ -43,6 +43,7 @@ def shared_weak_symbols(listing: str, isa: str) -> list[str]:
         ("_ZN7hopfuse6avx5127ppr_runEv", True),
         ("_ZN7hopfuse13shared_avx5128TreeSumIfE4pushEf", True),
         ("_ZSt13__introselectIPN7hopfuse6avx5126RankedElEvT_S4_S4_T0_", True),
+        ("_ZNSt6vectorIfN7hopfuse6avx5129VecMemoryIfEEE17_M_default_appendEm", True),
         ("DW.ref.__gxx_personality_v0", True),
         ("__clang_call_terminate", True),
         ("_ZNSt6vectorIfSaIfEE17_M_realloc_insertEv", False),
