@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 QUIET_CORES = 0.1
 #: Beginnings of the processor flags that rows carry.
 SIMD = ("sse4", "avx", "fma", "f16c", "bmi2", "amx", "asimd", "sve", "fphp", "bf16", "i8mm")
+#: Kinds of machine that have bars of their own, by what their processors multiply 8-bit numbers with.
+KINDS = ("AVX2", "AVX-512")
 #: What rows carry of a device, of what hopfuse says about it.
 DEVICE = ("device", "compute_capability", "driver", "runtime", "cupy")
 
@@ -34,6 +37,13 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def kind(flags: Sequence[str]) -> str | None:
+    """Return which of ``KINDS`` a processor with these vector instructions is; None where it is none of them."""
+    if "avx512_vnni" in flags:
+        return "AVX-512"
+    return "AVX2" if "avx2" in flags else None
 
 
 def versions(*packages: str) -> dict[str, str | None]:

@@ -15,6 +15,8 @@ from .peers import PEERS, Peer
 from .settings import Settings
 from .stats import ratios, summary
 
+#: One side of a measurement, called with the number of the turn.
+Side = Callable[[int], Any]
 #: Seconds of rest before each turn: idle threads of the other side's pool spin for a while before they sleep.
 REST = 0.04
 #: A call shorter than this many seconds is run once untimed in each turn, so that it finds its data in the caches.
@@ -46,14 +48,14 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
     gate = _gate(workload, peer, batch, ours)
     moved = workload.moved(batch, ours)
     del ours
-    sides: list[Callable[[int], Any]] = [lambda turn: workload.run(batch, turn)]
+    sides = [_calls(lambda turn: workload.run(batch, turn), workload.calls)]
     scale = 1.0
     if peer is not None:
-        sides.append(lambda turn: peer.run(batch))
+        sides.append(_calls(lambda turn: peer.run(batch), workload.calls))
         scale = batch / peer.timed_queries(batch)
     turns = workload.turns(batch, settings)
     average, load = machine.load_average(), machine.OtherLoad()
-    times = _interleave(sides, turns)
+    times = [[seconds / workload.calls for seconds in side] for side in _interleave(sides, turns)]
     others = load.stop()
     row: dict[str, Any] = {
         "data": workload.data,
@@ -95,7 +97,19 @@ def _gate(workload: Workload, peer: Peer | None, batch: int, ours: Any) -> dict[
     return gate
 
 
-def _interleave(sides: list[Callable[[int], Any]], turns: int) -> list[list[float]]:
+def _calls(side: Side, calls: int) -> Side:
+    """Return ``calls`` calls as one."""
+    if calls == 1:
+        return side
+
+    def repeated(turn: int) -> None:
+        for _ in range(calls):
+            side(turn)
+
+    return repeated
+
+
+def _interleave(sides: list[Side], turns: int) -> list[list[float]]:
     """Seconds of each side, turn by turn; who goes first alternates."""
     last = [_timed(side, 0) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
@@ -116,7 +130,7 @@ def _interleave(sides: list[Callable[[int], Any]], turns: int) -> list[list[floa
     return times
 
 
-def _timed(side: Callable[[int], Any], turn: int) -> float:
+def _timed(side: Side, turn: int) -> float:
     start = time.perf_counter()
     side(turn)
     return time.perf_counter() - start

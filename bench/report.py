@@ -41,11 +41,14 @@ are on the CPU but for those whose remark says *on the GPU*.
 """
 
 BARS = """\
-What hopfuse is held to, computed from the rows. *At the machine's limit* is what the ratio would be if hopfuse took no
+What hopfuse is held to, computed from the rows, on each kind of machine: processors that multiply 8-bit numbers with
+AVX2, and with AVX-512 VNNI. The *limit* is what the ratio would be on that machine if hopfuse took no
 longer than the bytes that it moves take at the ceilings below (for dense vectors: to read the codes once from where
 they fit, or to multiply them, whichever is longer; for fusion: to read the lists once; other arithmetic is not in it).
 A walk counts as full passes, though its first ones skip most of the graph. Where the limit itself is below the bar,
-hopfuse is held to 70 % of it, and the last column says what it reached.
+hopfuse is held to 70 % of it. `ppr-out` is hopfuse's own `ppr` into an array that is there already, `earlier-commit`
+hopfuse as it was at the commit that the case names, `one-thread` hopfuse itself on one thread while eight processes
+keep the cores busy (`busy-` cases).
 """
 
 CEILINGS = """\
@@ -81,7 +84,7 @@ def render(rows: Sequence[Row], *names: str) -> str:
     parts.append(GPU if any(row.get("device") for row in measured) else NO_GPU)
     if any(row["quick"] for row in ok):
         parts.append("**These rows are of the quick mode: tiny inputs, times without meaning.**\n")
-    if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok):
+    if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok if not row["case"].startswith("busy-")):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
     parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
     parts.append("## Measured on\n\n" + "\n".join(_machines(measured)))

@@ -5,48 +5,68 @@ from functools import partial
 import hopfuse as hf
 
 from .base import Case
-from .dense import Dense
+from .busy import Busy
+from .dense import Dense, FirstSearch, RawArray
 from .dice import Dice
-from .fusion import Fusion, MinMaxSum, ReciprocalRanks, ThreeLists
+from .fusion import AllOfThem, Fusion, MinMaxSum, ReciprocalRanks, ThreeLists
 from .graphs import atlas, musique
 from .hipporag import HippoRag
-from .phase_graph import PhaseGraphWhole
+from .phase_graph import OneThread, PhaseGraphWhole, SmallMemory
 from .ppr import Ppr
 from .ppr_dense import DenseRestarts
 from .ppr_passes import PprBatches, PprStored
 from .ppr_topk import PprTopk
 from .projection import Projection
+from .small import SmallPpr, TinyDense, TinyFusion, twelve, two_hundred
 
 WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank", "networkx", "graphblas", "torch-sparse")
 FEW_WALKS = ("igraph", "scipy")
 SEARCHES = ("faiss", "numpy-matmul", "usearch", "scikit-learn", "torch-matmul")
 FEW_SEARCHES = ("faiss", "numpy-matmul")
 WALKS_ON_GPU = ("cugraph", "cupy-spmm")
+EARLIER = ("earlier-commit",)
 SEARCHES_ON_GPU = ("faiss-gpu", "torch-cuda", "cuvs")
 
 CASES: dict[str, Case] = {
-    "ppr-hotpotqa": Case(WALKS, Ppr, WALKS_ON_GPU),
+    "ppr-hotpotqa": Case((*WALKS, *EARLIER), Ppr, WALKS_ON_GPU),
     "ppr-hotpotqa-085": Case(FEW_WALKS, partial(Ppr, damping=0.85)),
     "ppr-topk-hotpotqa": Case(FEW_WALKS, PprTopk, WALKS_ON_GPU),
+    "ppr-topk-10": Case(("ppr-out",), partial(PprTopk, k=10)),
+    "ppr-topk-100": Case(("ppr-out",), PprTopk),
     "ppr-dense-restarts": Case(FEW_WALKS, DenseRestarts),
     "ppr-musique": Case(FEW_WALKS, partial(Ppr, load=musique)),
     "ppr-atlas": Case(FEW_WALKS, partial(Ppr, load=atlas)),
+    "ppr-200": Case(("igraph",), partial(SmallPpr, load=two_hundred)),
     "ppr-batches": Case(("scipy",), PprBatches),
     "ppr-1e4": Case(FEW_WALKS, partial(PprStored, stored=10**4)),
     "ppr-1e5": Case(FEW_WALKS, partial(PprStored, stored=10**5)),
     "ppr-1e6": Case(FEW_WALKS, partial(PprStored, stored=10**6)),
-    "ppr-1e7": Case(FEW_WALKS, partial(PprStored, stored=10**7)),
-    "ppr-1e8": Case((), partial(PprStored, stored=10**8, batches=(1, 8)), by_name=True),
+    "ppr-1e7": Case((*FEW_WALKS, *EARLIER), partial(PprStored, stored=10**7)),
+    "ppr-1e8": Case(EARLIER, partial(PprStored, stored=10**8, batches=(1, 8)), by_name=True),
     "dense-200k": Case(SEARCHES, Dense, SEARCHES_ON_GPU),
     "dense-11k-4096": Case((*FEW_SEARCHES, "torch-matmul"), partial(Dense, count=11_656, dim=4096), SEARCHES_ON_GPU),
     "dense-1m": Case(FEW_SEARCHES, partial(Dense, count=1_000_000, batches=(1, 32)), SEARCHES_ON_GPU),
+    "dense-raw-200k": Case(("numpy-matmul",), RawArray),
+    "dense-raw-11k-4096": Case(("numpy-matmul",), partial(RawArray, count=11_656, dim=4096)),
+    "dense-first-200k": Case(("numpy-matmul",), FirstSearch),
     "fusion": Case(("numpy-fusion", "oracle-fusion"), Fusion),
     "fusion-rrf": Case(("ranx",), ReciprocalRanks),
+    "fusion-rrf-1000": Case(EARLIER, AllOfThem),
     "fusion-min-max": Case(("ranx",), MinMaxSum),
     "project": Case(("scipy-product",), Projection),
     "dice": Case(("python-dice", "numpy-dice"), Dice),
     "hipporag-hotpotqa": Case(("hipporag-igraph",), HippoRag),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
+    "phasegraph-one-thread": Case(EARLIER, OneThread),
+    "phasegraph-200": Case((), SmallMemory),
+    "tiny-dense": Case((), TinyDense),
+    "tiny-fusion": Case((), TinyFusion),
+    "tiny-ppr": Case((), partial(SmallPpr, load=twelve)),
+    "busy-dense-tiny": Case(("one-thread",), partial(Busy, case=TinyDense, batch=1)),
+    "busy-dense": Case(("one-thread",), partial(Busy, case=Dense, batch=32)),
+    "busy-ppr": Case(("one-thread",), partial(Busy, case=Ppr, batch=64)),
+    "busy-fusion": Case(("one-thread",), partial(Busy, case=Fusion, batch=1_000)),
+    "busy-phasegraph": Case(("one-thread", *EARLIER), partial(Busy, case=PhaseGraphWhole, batch=32)),
 }
 
 #: Of ranx's methods those that mean the same; its condorcet does not (docs/dialects.md).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,12 +24,18 @@ class Workload(ABC):
         Numbers of queries in a call; each is measured by itself. Query b is the same in all of them.
     ops : tuple of str
         Operations whose kernel variants the rows name.
+    threads : int
+        That hopfuse may use.
+    calls : int
+        Calls one after the other that are timed together, where one is too short to be; rows have the time of one.
     """
 
     data: str
     sizes: dict[str, int]
     batches: tuple[int, ...]
     ops: tuple[str, ...]
+    threads: int
+    calls: int = 1
 
     @abstractmethod
     def run(self, batch: int, turn: int) -> Any:
@@ -46,9 +53,19 @@ class Workload(ABC):
         """What the call moved, by formula; None where there is none."""
         return None
 
+    def task(self) -> dict[str, Any]:
+        """The inputs as arrays and plain values: what another version of hopfuse makes its own objects of."""
+        raise NotImplementedError
+
     def probe(self, batch: int, settings: Settings) -> dict[str, Any] | None:
         """What is measured besides, of hopfuse alone: the seconds of one ``pass`` of a walk, and what it moves."""
         return None
+
+    def with_threads(self, threads: int) -> Workload:
+        """The same inputs for another number of threads."""
+        other = copy.copy(self)
+        other.threads = threads
+        return other
 
     def turns(self, batch: int, settings: Settings) -> int:
         """Repetitions of a batch size."""

@@ -42,7 +42,7 @@ class KnowledgeGraph(WalkGraph):
 
 def knowledge_graph(quick: bool) -> KnowledgeGraph:
     """The hotpotqa graph, its edge types merged; a tiny one in quick mode."""
-    return _synthetic_graph() if quick else _hotpotqa()
+    return synthetic_graph(*QUICK_GRAPH) if quick else _hotpotqa()
 
 
 def data_folder(name: str) -> Path:
@@ -81,8 +81,8 @@ def _hotpotqa() -> KnowledgeGraph:
     )
 
 
-def _synthetic_graph() -> KnowledgeGraph:
-    passages, entities, mentioned = QUICK_GRAPH
+def synthetic_graph(passages: int, entities: int, mentioned: int) -> KnowledgeGraph:
+    """Passages that each name ``mentioned`` entities, popular ones more often, and a chain of all entities."""
     rng = np.random.default_rng(7)
     src = np.repeat(np.arange(passages), mentioned)
     dst = passages + np.minimum(rng.zipf(1.6, src.size), entities) - 1

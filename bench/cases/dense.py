@@ -27,7 +27,7 @@ class Dense(Workload):
     data = "synthetic"
 
     def __init__(
-        self, settings: Settings, count: int = 200_000, dim: int = 384, batches: tuple[int, ...] = (1, 32, 256)
+        self, settings: Settings, count: int = 200_000, dim: int = 384, batches: tuple[int, ...] = (1, 8, 32, 256)
     ) -> None:
         count, dim = (2_000, 48) if settings.quick else (count, dim)
         require_memory(BYTES_PER_VALUE * count * dim)
@@ -58,3 +58,30 @@ class Dense(Workload):
     def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         """Every vector's codes of 8 bits, once for the whole batch; a product of each with every query's."""
         return traffic.in_order(self.vectors.size, self.vectors.size * batch)
+
+
+class RawArray(Dense):
+    """The vectors as a plain array in every call: nothing is kept from one call to the next."""
+
+    def __init__(self, settings: Settings, count: int = 200_000, dim: int = 384) -> None:
+        super().__init__(settings, count, dim, batches=(1, 8, 32, 64, 256))
+
+    def run(self, batch: int, turn: int) -> Any:
+        return hf.dense_topk(self.queries[:batch], self.vectors, K, threads=self.threads)
+
+    def moved(self, batch: int, ours: Any) -> None:
+        """No formula: how much is read depends on the batch."""
+
+
+class FirstSearch(Dense):
+    """A corpus is made of the vectors and searched once."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, batches=(1,))
+
+    def run(self, batch: int, turn: int) -> Any:
+        corpus = hf.Corpus.from_array(self.vectors)
+        return hf.dense_topk(self.queries[:batch], corpus, K, threads=self.threads)
+
+    def moved(self, batch: int, ours: Any) -> None:
+        """No formula: most of the time is that of making the codes."""

@@ -33,18 +33,19 @@ class Fusion(Workload):
     tolerance = 1e-8
     queries = 1_000
     num_lists = 2
+    k = K
     oracle_queries = 20
 
     def __init__(self, settings: Settings) -> None:
         queries, length = (20, 50) if settings.quick else (self.queries, 1_000)
         self.batches, self.threads = (queries,), settings.threads
-        self.k, self.weights = K, self.how.get("weights")
+        self.weights = self.how.get("weights")
         rng = np.random.default_rng(3)
         self.lists = [_lists(rng, queries, length) for _ in range(self.num_lists)]
-        self.sizes = {"lists": self.num_lists, "documents_in_a_list": length, "k": K}
+        self.sizes = {"lists": self.num_lists, "documents_in_a_list": length, "k": self.k}
 
     def run(self, batch: int, turn: int) -> Any:
-        return hf.fuse(self.lists, **self.how, k=K, threads=self.threads)
+        return hf.fuse(self.lists, **self.how, k=self.k, threads=self.threads)
 
     def first(self, queries: int) -> list[hf.Hits]:
         """All lists of the first queries."""
@@ -52,11 +53,15 @@ class Fusion(Workload):
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
         n = min(batch, self.oracle_queries)
-        exact = hf.reference.fuse(self.first(n), **self.how, k=K)
+        exact = hf.reference.fuse(self.first(n), **self.how, k=self.k)
         return self._agree("hopfuse against the oracle", ours, gate.Rankings(exact.ids, exact.scores))
 
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
         return self._agree("the peer against hopfuse", ours, theirs)
+
+    def task(self) -> dict[str, Any]:
+        lists = [(hits.ids, hits.scores) for hits in self.lists]
+        return {"op": "fuse", "lists": lists, "options": {**self.how, "k": self.k}}
 
     def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         """Every entry of every list is read."""
@@ -73,6 +78,13 @@ class ReciprocalRanks(Fusion):
 
     how: ClassVar[dict[str, Any]] = {"method": "rrf", "weights": (1.0, 1.0)}
     queries = 10_000
+
+
+class AllOfThem(ReciprocalRanks):
+    """The best 1,000 of the two lists' documents instead of 10."""
+
+    queries = 1_000
+    k = 1_000
 
 
 class MinMaxSum(Fusion):

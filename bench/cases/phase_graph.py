@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import hopfuse as hf
@@ -10,7 +12,7 @@ import numpy as np
 from .. import gate
 from ..settings import Settings
 from .base import Workload, ends, proof
-from .data import KnowledgeGraph, knowledge_graph
+from .data import KnowledgeGraph, knowledge_graph, synthetic_graph
 from .ranked import top_k
 
 K = 10
@@ -25,9 +27,9 @@ class PhaseGraphWhole(Workload):
 
     ops = ("dense_topk_f32", "ppr_f32", "fuse_f32")
 
-    def __init__(self, settings: Settings) -> None:
-        knowledge = knowledge_graph(settings.quick)
-        self.batches = (1, 8) if settings.quick else (1, 32)
+    def __init__(self, settings: Settings, batches: tuple[int, ...] = (1, 32)) -> None:
+        self.knowledge = knowledge = self.load(settings.quick)
+        self.batches = (1, 8) if settings.quick else batches
         self.data, self.mentions, self.threads = knowledge.source, knowledge.mentions, settings.threads
         self.vectors = np.ascontiguousarray(knowledge.query_vectors, np.float32)
         self.index = _index(knowledge)
@@ -39,6 +41,15 @@ class PhaseGraphWhole(Workload):
             "dim": int(self.vectors.shape[1]),
             "k": K,
         }
+
+    def load(self, quick: bool) -> KnowledgeGraph:
+        """What is asked, and of what."""
+        return knowledge_graph(quick)
+
+    def with_threads(self, threads: int) -> PhaseGraphWhole:
+        other = copy.copy(self)
+        other.threads, other.recipe = threads, hf.recipes.PhaseGraph(self.index, threads=threads)
+        return other
 
     def turns(self, batch: int, settings: Settings) -> int:
         """Enough for a 95th percentile."""
@@ -59,6 +70,24 @@ class PhaseGraphWhole(Workload):
         fused = hf.reference.fuse(pools, weights=weights, k=K)
         error = gate.rankings("fused", _rows(ours.hits, rows), _ranked(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
         return proof(len(rows), error, FUSED_TOLERANCE)
+
+    def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
+        found = gate.Rankings(ours.hits.ids, ours.hits.scores)
+        error = gate.rankings("the peer against hopfuse", found, theirs, FUSED_TOLERANCE, FUSED_TOLERANCE)
+        return proof(batch, error, FUSED_TOLERANCE)
+
+    def task(self) -> dict[str, Any]:
+        src, dst, weight, _ = self.knowledge.graph.edges()
+        return {
+            "op": "phase_graph",
+            "edges": (src, dst, weight),
+            "num_nodes": self.knowledge.graph.num_nodes,
+            "vectors": self.knowledge.vectors,
+            "names": self.knowledge.names,
+            "query_vectors": self.vectors,
+            "mentions": self.mentions,
+            "k": K,
+        }
 
     def _check_graph(self, rows: list[int], pool: hf.Hits) -> None:
         traced = self.recipe.search(
@@ -93,3 +122,22 @@ def _pool(hits: hf.Hits, rows: list[int]) -> hf.Hits:
 
 def _ranked(ranking: Any) -> gate.Rankings:
     return gate.Rankings(ranking.ids, ranking.scores)
+
+
+class OneThread(PhaseGraphWhole):
+    """The same on one thread, whose time is the processor's time."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(replace(settings, threads=1), batches=(32,))
+
+
+class SmallMemory(PhaseGraphWhole):
+    """200 nodes, as an agent remembers, one question, one thread."""
+
+    calls = 20
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(replace(settings, threads=1), batches=(1,))
+
+    def load(self, quick: bool) -> KnowledgeGraph:
+        return synthetic_graph(passages=80, entities=120, mentioned=3)

@@ -110,5 +110,15 @@ class Ppr(Workload):
         error = gate.rows_l1("the peer against hopfuse", theirs, expected, PEER_TOLERANCE)
         return proof(len(theirs), error, PEER_TOLERANCE)
 
+    def task(self) -> dict[str, Any]:
+        src, dst, weight, _ = self.graph.edges()
+        return {
+            "op": "ppr",
+            "edges": (src, dst, weight),
+            "num_nodes": self.graph.num_nodes,
+            "restarts": self.restarts,
+            "options": {"damping": self.damping, "tol": self.tol},
+        }
+
     def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         return traffic.of_walk(self.graph, ours.iterations)

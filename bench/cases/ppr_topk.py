@@ -16,11 +16,11 @@ from .ranked import top_k
 
 
 class PprTopk(Ppr):
-    """The graph and the queries of ``Ppr``; the top 100 passages instead of all scores."""
+    """The graph and the queries of ``Ppr``; the best passages instead of all scores."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, k: int = 100) -> None:
         super().__init__(settings)
-        self.k = 10 if settings.quick else 100
+        self.k = 10 if settings.quick else k
         self.passages = np.arange(self.num_passages)
         self.sizes["k"] = self.k
 

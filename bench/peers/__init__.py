@@ -4,6 +4,7 @@ from .base import Peer
 from .cugraph_ppr import CugraphPpr
 from .cupy_spmm import CupySpmm
 from .cuvs_brute_force import CuvsBruteForce
+from .earlier_commit import EarlierCommit
 from .faiss_flat import FaissFlat
 from .faiss_gpu import FaissGpu
 from .fast_pagerank_ppr import FastPagerankPpr
@@ -15,7 +16,9 @@ from .numba_ppr import NumbaPpr
 from .numpy_dice import NumpyDice
 from .numpy_fusion import NumpyFusion
 from .numpy_matmul import NumpyMatmul
+from .one_thread import OneThread
 from .oracle_fusion import OracleFusion
+from .ppr_out import PprOut
 from .python_dice import PythonDice
 from .ranx_fusion import RanxFusion
 from .scipy_ppr import ScipyPpr
@@ -31,6 +34,7 @@ PEERS: dict[str, type[Peer]] = {
     "cugraph": CugraphPpr,
     "cupy-spmm": CupySpmm,
     "cuvs": CuvsBruteForce,
+    "earlier-commit": EarlierCommit,
     "faiss": FaissFlat,
     "faiss-gpu": FaissGpu,
     "fast-pagerank": FastPagerankPpr,
@@ -42,7 +46,9 @@ PEERS: dict[str, type[Peer]] = {
     "numpy-dice": NumpyDice,
     "numpy-fusion": NumpyFusion,
     "numpy-matmul": NumpyMatmul,
+    "one-thread": OneThread,
     "oracle-fusion": OracleFusion,
+    "ppr-out": PprOut,
     "python-dice": PythonDice,
     "ranx": RanxFusion,
     "scipy": ScipyPpr,

@@ -1,0 +1,87 @@
+"""The other end of ``peers.earlier_commit``: run by that commit's own Python, so it uses what all commits have.
+
+Reads pickled messages from standard input: a task, then (batch, turn) for each call, or None for the answer of the last
+one. Each is answered by one pickled message.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import hopfuse as hf
+
+Call = Callable[[int, int], Any]
+
+
+def ppr(task: dict[str, Any]) -> Call:
+    """Return a function that walks for the first queries."""
+    src, dst, weight = task["edges"]
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=task["num_nodes"])
+
+    def walk(batch: int, turn: int) -> Any:
+        return hf.ppr(graph, task["restarts"][:batch], threads=task["threads"], **task["options"]).scores
+
+    return walk
+
+
+def fuse(task: dict[str, Any]) -> Call:
+    """Return a function that fuses all lists."""
+    lists = [hf.Hits(ids, scores) for ids, scores in task["lists"]]
+    return lambda batch, turn: _ranked(hf.fuse(lists, threads=task["threads"], **task["options"]))
+
+
+def phase_graph(task: dict[str, Any]) -> Call:
+    """Return a function that searches for a turn's questions."""
+    src, dst, weight = task["edges"]
+    index = hf.Index.build(
+        passages=[{"text": ""} for _ in task["vectors"]],
+        vectors=task["vectors"],
+        graph=hf.Graph.from_edges(src, dst, weight, num_nodes=task["num_nodes"]),
+        entities=task["names"],
+    )
+    recipe = hf.recipes.PhaseGraph(index, threads=task["threads"])
+
+    def search(batch: int, turn: int) -> Any:
+        rows = [(turn * batch + b) % len(task["mentions"]) for b in range(batch)]
+        entities = [task["mentions"][row] for row in rows]
+        return _ranked(recipe.search(vectors=task["query_vectors"][rows], entities=entities, k=task["k"]).hits)
+
+    return search
+
+
+def _ranked(hits: Any) -> tuple[Any, Any]:
+    return hits.ids, hits.scores
+
+
+def main() -> None:
+    """Answer until standard input ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+
+    def reply(message: Any) -> None:
+        pickle.dump(message, answers, protocol=pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+
+    messages = sys.stdin.buffer
+    task = pickle.load(messages)
+    call = {"ppr": ppr, "fuse": fuse, "phase_graph": phase_graph}[task["op"]](task)
+    reply("ready")
+    found = None
+    while True:
+        try:
+            asked = pickle.load(messages)
+        except EOFError:
+            return
+        if asked is None:
+            reply(found)
+        else:
+            found = call(*asked)
+            reply("done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""hopfuse at an earlier commit, in an environment of its own: what has become faster, and what slower."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ..cases.base import Workload
+from ..errors import UnavailableError
+from ..gate import Rankings
+from .base import Peer
+
+#: The Python of an environment in which the earlier commit is installed.
+VARIABLE = "HOPFUSE_BENCH_EARLIER"
+#: What the rows call it.
+COMMIT = "HOPFUSE_BENCH_EARLIER_COMMIT"
+WORKER = Path(__file__).parents[1] / "earlier_worker.py"
+
+
+class EarlierCommit(Peer):
+    """A resident process of the Python that ``HOPFUSE_BENCH_EARLIER`` names; both commits take turns."""
+
+    @classmethod
+    def require(cls) -> None:
+        if not os.environ.get(VARIABLE):
+            raise UnavailableError(
+                f"{VARIABLE} names no Python; install the earlier commit in an environment of its own and set it to "
+                "that environment's bin/python"
+            )
+
+    def __init__(self, workload: Workload, threads: int) -> None:
+        # Neither this checkout nor what this process finds its modules by is the earlier commit's.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self.process = subprocess.Popen(
+            (os.environ[VARIABLE], "-P", str(WORKER)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        self.turn = 0
+        self.commit = os.environ.get(COMMIT, f"of {COMMIT}, which is not set")
+        self._send(workload.task() | {"threads": workload.threads})
+
+    def run(self, batch: int) -> Any:
+        self._send((batch, self.turn))
+        self.turn += 1
+
+    def answer(self, found: Any) -> Any:
+        kept = self._send(None)
+        return Rankings(*kept) if isinstance(kept, tuple) else kept
+
+    def note(self, batch: int) -> str:
+        return f"commit {self.commit}, in a process of its own"
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):  # what it did not read
+                if pipe is not None:
+                    pipe.close()
+
+    def _send(self, message: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            pickle.dump(message, self.process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+            self.process.stdin.flush()
+            return pickle.load(self.process.stdout)
+        except (BrokenPipeError, EOFError):
+            raise UnavailableError(f"the earlier commit's process ended with status {self.process.wait()}") from None

@@ -1,0 +1,54 @@
+"""An earlier commit answers in a process of its own; programs that keep the cores busy end with the bench."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import hopfuse as hf
+import pytest
+
+from bench.cases import CASES, busy
+from bench.errors import UnavailableError
+from bench.peers.earlier_commit import VARIABLE, EarlierCommit
+from bench.settings import Settings
+
+QUICK = Settings(quick=True, repeats=1, threads=1)
+
+
+@pytest.fixture
+def this_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hopfuse of these tests stands in for the earlier one."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={Path(hf.__file__).parents[1]} exec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    monkeypatch.setenv(VARIABLE, str(python))
+
+
+@pytest.mark.parametrize("case", ["ppr-hotpotqa", "fusion-rrf-1000", "phasegraph-one-thread"])
+def test_an_earlier_commit_answers_the_same_calls(this_commit: None, case: str) -> None:
+    workload = CASES[case].load(QUICK)
+    batch = max(workload.batches)
+    earlier = EarlierCommit(workload, 1)
+    answer = earlier.answer(earlier.run(batch))
+    assert workload.compare(batch, workload.run(batch, 0), answer)["queries"] == batch
+    earlier.process.kill()
+    earlier.process.wait()
+    with pytest.raises(UnavailableError, match="ended with status"):
+        earlier.run(batch)
+    earlier.close()
+
+
+def test_without_an_earlier_commit_the_pair_is_skipped_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(UnavailableError, match=f"{VARIABLE} names no Python; install"):
+        EarlierCommit.require()
+
+
+def test_who_keeps_the_cores_busy_ends_with_the_bench() -> None:
+    other = subprocess.Popen((sys.executable, "-c", busy.SPIN), stdin=subprocess.PIPE)
+    assert other.poll() is None
+    assert other.stdin is not None
+    other.stdin.close()
+    assert other.wait() == 0
