@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -205,21 +204,25 @@ def test_explain_tells_of_a_device_that_failed_since(use: Any) -> None:
 
 
 def test_many_threads_make_and_test_it_once() -> None:
+    """The first waits, as it makes it, until all have come."""
     made: list[object] = []
     tests: list[object] = []
+    came, all_came = threading.Semaphore(0), 8
 
     def make() -> object:
-        time.sleep(0.02)
+        for _ in range(all_came):
+            came.acquire()
         made.append(object())
         return made[-1]
 
-    def differs(backend: object) -> None:
-        time.sleep(0.02)
-        tests.append(backend)
-
-    first = FirstUse("cuda", lambda: None, make, differs)
+    first = FirstUse("cuda", lambda: None, make, tests.append)
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(first.tested())) for _ in range(8)]
+
+    def ask() -> None:
+        came.release()
+        found.append(first.tested())
+
+    threads = [threading.Thread(target=ask) for _ in range(all_came)]
     for thread in threads:
         thread.start()
     for thread in threads:

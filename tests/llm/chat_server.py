@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,19 +13,23 @@ from typing import Any
 
 @dataclass
 class Reply:
-    """What a request gets: the model's words, or a status with its body, after some seconds, with ``drip`` a byte."""
+    """What a request gets: the model's words, or a status with its body.
+
+    It is held until ``held`` is set; its body goes out a byte at a time, one for each release of ``drip``.
+    """
 
     text: str | None = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    after: float = 0.0
     finish: str | None = "stop"
     refusal: str | None = None
-    drip: float = 0.0
+    held: threading.Event | None = None
+    drip: threading.Semaphore | None = None
 
 
 Answer = Callable[[dict[str, Any]], Reply | str | dict[str, Any]]
+HANGS = 600  # seconds that nothing takes, however busy the machine: a wait that is longer has gone wrong
 
 
 class ChatServer:
@@ -77,9 +80,11 @@ class ChatServer:
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 key = self.headers["Authorization"].removeprefix("Bearer ")
-                with server._counted({**request, "path": self.path}, key):
+                request |= {"path": self.path, "tries_before": int(self.headers.get("x-stainless-retry-count", 0))}
+                with server._counted(request, key):
                     reply = as_reply(server._answer(request))
-                    time.sleep(reply.after)
+                    if reply.held is not None:
+                        reply.held.wait(HANGS)
                 body = completion(reply) if reply.body is None else reply.body
                 try:
                     self.send_response(reply.status)
@@ -87,10 +92,12 @@ class ChatServer:
                         self.send_header(name, value)
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
-                    drop = 1 if reply.drip else len(body) + 1
-                    for at in range(0, len(body), drop):
-                        self.wfile.write(body[at : at + drop])
-                        time.sleep(reply.drip)
+                    if reply.drip is None:
+                        self.wfile.write(body)
+                        return
+                    for byte in body:
+                        reply.drip.acquire(timeout=HANGS)
+                        self.wfile.write(bytes([byte]))
                 except OSError:
                     pass  # who asked has gone
 

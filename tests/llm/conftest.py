@@ -1,3 +1,4 @@
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
@@ -10,6 +11,14 @@ def serve() -> Iterator[Callable[[Answer], ChatServer]]:
     """Start servers that end with the test."""
     with ExitStack() as running:
         yield lambda answer: running.enter_context(ChatServer(answer))
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address that nobody listens at: its port is taken, and refuses connections."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.llm import ChatEndpoint
-from llm.chat_server import Reply, failure, in_turn
+from llm.chat_server import HANGS, failure, in_turn
 from llm.test_chat_endpoint import NUMBER, counted, endpoint
 
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
@@ -57,27 +57,29 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".json"] * 12
 
 
-def test_who_asks_may_interrupt(serve, tmp_path, monkeypatch):
+def test_who_asks_may_interrupt(serve, tmp_path):
     """A progress callback that raises, as Ctrl-C does, ends the run; what waits is not waited for, and not sent."""
-    interrupted = threading.Event()
+    interrupted, others = threading.Event(), set(threading.enumerate())
 
     def fails_from_four(request: dict[str, Any]) -> Any:
         if counted(request)["n"] < 4:
             return counted(request)
-        interrupted.wait(30)
+        interrupted.wait(HANGS)
         return failure(500, "no")
 
     def interrupt(done: int, total: int) -> None:
         if done == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.2)
     server = serve(fails_from_four)
     slow = endpoint(server, cache=tmp_path, concurrency=2)
     with pytest.raises(KeyboardInterrupt):
         slow.ask([str(i) for i in range(50)], NUMBER, progress=interrupt)
     interrupted.set()
-    time.sleep(1)
+    for thread in set(threading.enumerate()) - others:
+        if thread.name.startswith("ThreadPoolExecutor"):  # those that ask: after their end nothing is sent
+            thread.join(HANGS)
+            assert not thread.is_alive()
     assert len(server.requests) <= 6, "four answers and the two on their way: no retry, and nothing that waited"
     assert len(list(tmp_path.rglob("*.json"))) == 4
 
@@ -104,11 +106,12 @@ def test_the_cache_has_no_secret_and_no_question(serve, tmp_path):
 
 
 def test_no_more_requests_at_once_than_allowed(serve):
-    together = threading.Barrier(3, timeout=5)
+    together = threading.Barrier(3, timeout=HANGS)
 
-    def all_at_once(request: dict[str, Any]) -> Reply:
+    def all_at_once(request: dict[str, Any]) -> dict[str, Any]:
         together.wait()
-        return Reply(json.dumps(counted(request)), after=0.02)
+        time.sleep(0.02)  # for a fourth that should not come
+        return counted(request)
 
     server = serve(all_at_once)
     endpoint(server, concurrency=3).ask([str(i) for i in range(12)], NUMBER)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
-import time
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+import threading
+from email.utils import formatdate
 from typing import Any
 
 import pytest
 from hopfuse.errors import EndpointError, InputError, MissingExtraError
 from hopfuse.llm import ChatEndpoint
-from llm.chat_server import Reply, failure, in_turn
+from llm.chat_server import HANGS, Reply, failure, in_turn
 
 pytest.importorskip("openai", reason="the openai client is not installed: pip install 'hopfuse[llm]'")
 
@@ -118,14 +118,16 @@ def test_an_answer_that_was_cut_off_is_asked_for_again(serve):
     assert "cut off" in server.prompts()[1]
 
 
-def test_a_busy_server_is_given_the_time_that_it_asks_for(serve):
-    for seconds in ("1", None):
-        header = seconds or format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+def test_a_busy_server_is_given_the_time_that_it_asks_for(serve, monkeypatch):
+    """In seconds, or until a date, by a clock that stands still here."""
+    now, slept = 1_800_000_000.0, list[float]()
+    monkeypatch.setattr("time.time", lambda: now)
+    monkeypatch.setattr("time.sleep", slept.append)
+    for header in ("40", formatdate(now + 40, usegmt=True)):
         server = serve(in_turn(failure(429, "slow down", Retry_After=header), {"n": 1}))
-        begin = time.monotonic()
         assert endpoint(server).ask(["?"], NUMBER) == [{"n": 1}]
-        assert time.monotonic() - begin > 0.9
         assert len(server.requests) == 2
+    assert slept == [40.0, 40.0]
     server = serve(lambda request: failure(429, "come back tomorrow", Retry_After="86400"))
     with pytest.raises(EndpointError, match=r"no answer after 1 requests.*asks to wait: Retry-After 86400"):
         endpoint(server).ask(["?"], NUMBER)
@@ -146,17 +148,36 @@ def test_a_question_without_an_answer_is_named(serve):
     assert len(server.requests) == 3
 
 
-def test_a_slow_server_is_given_up(serve):
-    server = serve(in_turn(Reply('{"n": 0}', after=2.0), {"n": 1}))
-    assert endpoint(server, timeout=0.5).ask(["?"], NUMBER) == [{"n": 1}]
-    server = serve(lambda request: Reply("", after=2.0))
-    with pytest.raises(EndpointError, match=r"not a byte came for 0\.3 s"):
-        endpoint(server, timeout=0.3, retries=1).ask(["?"], NUMBER)
+def test_a_slow_server_is_given_up(serve, monkeypatch):
+    """The first answer is held until the client gives up; the second then has all the time that it needs."""
+    never, given_up = threading.Event(), threading.Event()
+    wait, receive = socket.socket.settimeout, socket.socket.recv
+
+    def settimeout(self: socket.socket, seconds: float | None) -> None:
+        wait(self, HANGS if given_up.is_set() else seconds)
+
+    def recv(self: socket.socket, *sizes: int) -> bytes:
+        try:
+            return receive(self, *sizes)
+        except TimeoutError:
+            given_up.set()
+            raise
+
+    with monkeypatch.context() as patch:
+        patch.setattr("socket.socket.settimeout", settimeout)
+        patch.setattr("socket.socket.recv", recv)
+        server = serve(lambda request: {"n": 1} if request["tries_before"] else Reply('{"n": 0}', held=never))
+        assert endpoint(server, timeout=0.1).ask(["?"], NUMBER) == [{"n": 1}]
+    assert given_up.is_set()
+    server = serve(lambda request: Reply("", held=never))
+    with pytest.raises(EndpointError, match=r"not a byte came for 0\.1 s"):
+        endpoint(server, timeout=0.1, retries=1).ask(["?"], NUMBER)
+    never.set()
 
 
-def test_a_server_that_is_not_there(serve):
+def test_a_server_that_is_not_there(nobody):
     with pytest.raises(EndpointError, match="cannot be reached"):
-        ChatEndpoint("http://127.0.0.1:9/v1", model="m", retries=1).text(["?"])
+        ChatEndpoint(nobody, model="m", retries=1).text(["?"])
 
 
 def test_a_wrong_key_fails_at_once_and_is_not_repeated(serve):
