@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -127,25 +128,39 @@ def test_a_fork_in_the_middle_of_other_threads_calls_holds_nobody_up(calls: Call
             one.join()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
-def test_threads_that_cannot_be_made_mean_fewer() -> None:
-    code = """
-import json, resource
+STACK = 8 << 20  # bytes of a thread
+HELPERS = """
+import json, resource, sys
 import hopfuse as hf
 import numpy as np
 from hopfuse import _native
 corpus = hf.Corpus.from_array(np.random.default_rng(0).standard_normal((20000, 64)).astype("f4"))
 expected = hf.dense_topk(corpus.vectors[:4], corpus, 5, threads=1)
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (held + (200 << 20),) * 2)
+resource.setrlimit(resource.RLIMIT_AS, (held + int(sys.argv[1]),) * 2)
 found = hf.dense_topk(corpus.vectors[:4], corpus, 5, threads=1000)
 print(json.dumps([bool((found.ids == expected.ids).all()), _native.pool_size()]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def helpers(room: int) -> int:
+    """The threads that a call makes where so many bytes of address space are left."""
+    done = subprocess.run(
+        [sys.executable, "-c", HELPERS, str(room)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK, STACK)),
+    )
     assert done.returncode == 0, done.stderr
     same, threads = json.loads(done.stdout)
     assert same
-    assert threads < 999
+    return int(threads)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
+def test_threads_that_cannot_be_made_mean_fewer() -> None:
+    assert helpers(3 * STACK // 2) <= 1 < helpers(1000 * STACK)
 
 
 # ---- How many ------------------------------------------------------------------------------------------------------
