@@ -32,6 +32,9 @@ OUTPUTS = {
 # Outputs of dense_encode, which the replay makes anew.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
 
+# What a view of a graph holds that is a view too: the number of the call that made it stands for it.
+VIEWS = ("by_length", "slices")
+
 
 class Recorder:
     """Stands in for the native module in the CPU backend."""
@@ -41,7 +44,7 @@ class Recorder:
         self.expected: list[bytes] = []
         self.graphs: dict[int, int] = {}
         self.kept: list[Any] = []
-        self.GraphView = self  # its static method is `make` below
+        self.GraphView = self.SlicesView = self  # their static method is `make` below
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_native, name)
@@ -66,11 +69,13 @@ class Recorder:
         header = struct.pack(f"<BBI{value.ndim}q", output, value.itemsize, value.ndim, *value.shape)
         return self.text(name) + header + (b"" if output else value.tobytes())
 
-    def make(self, *, owner: Any, by_length: Any, **fields: Any) -> Any:
-        view = _native.GraphView.make(owner=owner, by_length=by_length, **fields)
+    def make(self, *, owner: Any, **fields: Any) -> Any:
+        is_graph = "node_of" in fields
+        view = (_native.GraphView if is_graph else _native.SlicesView).make(owner=owner, **fields)
         self.kept.append(view)
         self.graphs[id(view)] = len(self.calls)
-        self.add("graph", {**fields, "by_length": None if by_length is None else self.graphs[id(by_length)]})
+        views = {name: self.graphs[id(fields[name])] for name in VIEWS if fields.get(name) is not None}
+        self.add("graph" if is_graph else "slices", fields | dict.fromkeys(VIEWS) | views)
         return view
 
     def ppr(self, view: Any, **fields: Any) -> None:

@@ -7,6 +7,7 @@ namespace {
 using hopfuse::PprEvidence;
 using hopfuse::PprGraph;
 using hopfuse::PprQueries;
+using hopfuse::PprSlices;
 using hopfuse::PprTopk;
 
 // Keeps the arrays of a graph alive beside the view that the kernels read.
@@ -15,13 +16,32 @@ struct GraphView {
     nb::object owner;
 };
 
+struct SlicesView {
+    PprSlices view;
+    nb::object owner;
+};
+
+SlicesView make_slices(nb::object owner, int64_t long_rows, In<int64_t> indptr, In<int32_t> segment,
+                       In<int32_t> row_segments, std::optional<In<uint16_t>> narrow, std::optional<In<int32_t>> wide,
+                       std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type,
+                       std::optional<In<float>> share32) {
+    PprSlices s{};
+    s.num_units = static_cast<int64_t>(indptr.shape(0)) - 1;
+    s.segment_units = static_cast<int64_t>(segment.shape(0));
+    s.long_rows = long_rows;
+    s.indptr = indptr.data(), s.segment = segment.data(), s.row_segments = row_segments.data();
+    s.narrow = pointer(narrow), s.wide = pointer(wide);
+    s.weight = pointer(weight), s.edge_type = pointer(edge_type), s.share32 = pointer(share32);
+    return {s, std::move(owner)};
+}
+
 GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int64_t> indptr, In<int32_t> indices,
                      std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type,
                      std::optional<In<float>> share32, In<double> degree, In<int32_t> node_of, In<int32_t> row_of,
                      std::optional<In<int32_t>> place, std::optional<In<int32_t>> internal, const GraphView* by_length,
-                     In<double> scale64, In<float> scale32, std::optional<In<double>> unscale64,
-                     std::optional<In<float>> unscale32, double volume, int64_t longest_row,
-                     std::optional<In<int64_t>> out_indptr, std::optional<In<int32_t>> out_indices,
+                     const SlicesView* slices, In<double> scale64, In<float> scale32,
+                     std::optional<In<double>> unscale64, std::optional<In<float>> unscale32, double volume,
+                     int64_t longest_row, std::optional<In<int64_t>> out_indptr, std::optional<In<int32_t>> out_indices,
                      std::optional<In<float>> out_weight, std::optional<In<uint8_t>> out_edge_type) {
     PprGraph g{};
     g.num_nodes = static_cast<int64_t>(node_of.shape(0));
@@ -33,6 +53,7 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
     g.degree = degree.data(), g.node_of = node_of.data(), g.row_of = row_of.data();
     g.place = pointer(place), g.internal = pointer(internal);
     g.by_length = by_length == nullptr ? nullptr : &by_length->view;
+    g.slices = slices == nullptr ? nullptr : &slices->view;
     g.scale64 = scale64.data(), g.scale32 = scale32.data();
     g.unscale64 = pointer(unscale64), g.unscale32 = pointer(unscale32);
     g.volume = volume, g.longest_row = longest_row;
@@ -100,7 +121,7 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
 void bind_ppr(nb::module_& m) {
     m.attr("PPR_SEGMENT") = hopfuse::PPR_SEGMENT;
     m.attr("PPR_TILE") = hopfuse::PPR_TILE;
-    m.attr("PPR_WINDOW") = hopfuse::PPR_WINDOW;
+    m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;
     m.attr("PPR_FEW_LANES") = hopfuse::PPR_FEW_LANES;
     m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
@@ -111,14 +132,19 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_refining_passes", &hopfuse::ppr_refining_passes, nb::arg("damping"));
     m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"));
     m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("types"), nb::arg("tile"));
+    nb::class_<SlicesView>(m, "SlicesView", "A graph's entries in slices, as the kernels read them.")
+        .def_static("make", &make_slices, nb::kw_only(), nb::arg("owner"), nb::arg("long_rows"), nb::arg("indptr"),
+                    nb::arg("segment"), nb::arg("row_segments"), nb::arg("narrow").none(), nb::arg("wide").none(),
+                    nb::arg("weight").none(), nb::arg("edge_type").none(), nb::arg("share32").none());
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
                     nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),
                     nb::arg("share32").none(), nb::arg("degree"), nb::arg("node_of"), nb::arg("row_of"),
                     nb::arg("place").none(), nb::arg("internal").none(), nb::arg("by_length").none(),
-                    nb::arg("scale64"), nb::arg("scale32"), nb::arg("unscale64").none(), nb::arg("unscale32").none(),
-                    nb::arg("volume"), nb::arg("longest_row"), nb::arg("out_indptr").none(),
-                    nb::arg("out_indices").none(), nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
+                    nb::arg("slices").none(), nb::arg("scale64"), nb::arg("scale32"), nb::arg("unscale64").none(),
+                    nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"),
+                    nb::arg("out_indptr").none(), nb::arg("out_indices").none(), nb::arg("out_weight").none(),
+                    nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),

@@ -43,6 +43,7 @@ enum PprSlot {
     slot_near,
     slot_reach,
     slot_scratch,
+    slot_partial,
     slot_correction,
     slot_remainder,
     slot_every_row,
@@ -91,7 +92,8 @@ struct PprBlock {
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    double* scratch = nullptr;  // (threads, PPR_WINDOW, L) what the tiles of a window sum
+    double* scratch = nullptr;  // (N, L) what the tiles sum, where rows are not in internal order
+    float* partial = nullptr;   // what the segments of slices sum
     float* tile32 = nullptr;    // (tiles, 2, L) partial sums and maxima of the float32 pass
     double* tile64 = nullptr;   // (tiles, 2, L)
 
@@ -106,12 +108,6 @@ struct PprBlock {
             damping[lane] = lane < count ? queries.damping[first[lane]] : 0.0;
         }
     }
-    int64_t num_windows() const { return (graph.num_nodes + PPR_WINDOW - 1) / PPR_WINDOW; }
-    int64_t window_end(int64_t window) const {
-        const int64_t end = (window + 1) * PPR_WINDOW;
-        return end < graph.num_nodes ? end : graph.num_nodes;
-    }
-    double* scratch_of(int thread) const { return scratch + int64_t{thread} * PPR_WINDOW * L; }
     int types_in_scale() const { return queries.per_type ? graph.num_types : 1; }
     int64_t tile_begin(int64_t tile) const { return tile * PPR_TILE; }
     int64_t tile_end(int64_t tile) const {

@@ -210,22 +210,22 @@ void residual_tiles(PprBlock<L>& block, const Residual<L>& shared) {
     });
 }
 
-// The same where windows have an order of their own.
+// The same where rows are not stored in internal order.
 template <int L>
-void residual_windows(PprBlock<L>& block, const Residual<L>& shared) {
-    parallel_for(block.num_windows(), 1, block.queries.threads, [&](int64_t window, int thread) {
+void residual_rows_apart(PprBlock<L>& block, const Residual<L>& shared) {
+    double* const residuals = block.scratch;
+    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t chunk, int) {
         Residual<L> residual = shared;
-        const int64_t begin = window * PPR_WINDOW, end = block.window_end(window);
-        residual.rows.later = block.graph.indices + entries_ahead(block.graph, end);
-        double* const residuals = block.scratch_of(thread) - begin * L;
-        residual_rows<L>(residual, begin, end, [&](int64_t row, D<L> r) { D<L>::store(residuals + row * L, r); });
-        for (int64_t tile = begin / PPR_TILE; tile * PPR_TILE < end; ++tile) {
-            D<L> sum = D<L>::zero();
-            for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node)
-                sum = D<L>::add(sum, D<L>::load(residuals + row_of_node(block.graph, node) * L));
-            D<L>::store(block.tile64 + tile * 2 * L, sum);
-            D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);  // of the window: the same in the end
-        }
+        residual.rows.later = block.graph.indices + entries_ahead(block.graph, block.tile_end(chunk));
+        residual_rows<L>(residual, block.tile_begin(chunk), block.tile_end(chunk),
+                         [&](int64_t row, D<L> r) { D<L>::store(residuals + row * L, r); });
+        D<L>::store(block.tile64 + chunk * 2 * L + L, residual.largest);  // of other rows than the tile's: one maximum
+    });
+    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
+        D<L> sum = D<L>::zero();
+        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node)
+            sum = D<L>::add(sum, D<L>::load(residuals + row_of_node(block.graph, node) * L));
+        D<L>::store(block.tile64 + tile * 2 * L, sum);
     });
 }
 
@@ -237,7 +237,7 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
         restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
     const double slack = ppr_slack(block.graph.longest_row, block.graph.num_types, PPR_TILE);
     const Residual<L> residual(block, restart_factor, slack, improved);
-    block.graph.place == nullptr ? residual_tiles<L>(block, residual) : residual_windows<L>(block, residual);
+    block.graph.place == nullptr ? residual_tiles<L>(block, residual) : residual_rows_apart<L>(block, residual);
     PprCertificate<L> out;
     double largest[L];
     sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, out.residual);

@@ -211,11 +211,13 @@ bool setup_block(PprBlock<L>& block) {
     block.current = block.work.template reserve<float>(slot_current, state);
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
-    block.scratch = block.work.template reserve<double>(slot_scratch, size_t(block.queries.threads) * PPR_WINDOW * L);
+    const PprSlices* const slices = block.graph.slices;
+    block.scratch = block.work.template reserve<double>(slot_scratch, block.graph.place == nullptr ? 0 : state);
+    block.partial = block.work.template reserve<float>(slot_partial, slices == nullptr ? 0 : slices->segment_units + 1);
     block.tile32 = block.work.template reserve<float>(slot_tile32, partials);
     block.tile64 = block.work.template reserve<double>(slot_tile64, partials);
-    if (!block.current || !block.next || !block.result || !block.scratch || !block.tile32 || !block.tile64)
-        return false;
+    if (!block.current || !block.next || !block.result || !block.tile32 || !block.tile64) return false;
+    if (!block.scratch || !block.partial) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
     setup_near<L>(block);
     return true;

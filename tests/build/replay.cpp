@@ -123,6 +123,7 @@ struct Replay {
     int32_t threads;
     std::vector<Call> done;
     mutable std::map<int64_t, std::shared_ptr<PprGraph>> graphs = {};  // by the number of the call that made them
+    mutable std::map<int64_t, std::shared_ptr<PprSlices>> sliced = {};
 
     const Call& graph_call(const Call& call) const { return done.at(size_t(call.whole("graph"))); }
 
@@ -130,6 +131,24 @@ struct Replay {
         std::shared_ptr<PprGraph>& made = graphs[number];
         if (!made) made = std::make_shared<PprGraph>(make_graph(done.at(size_t(number))));
         return *made;
+    }
+
+    const PprSlices* slices(int64_t number) const {
+        std::shared_ptr<PprSlices>& made = sliced[number];
+        if (!made) made = std::make_shared<PprSlices>(make_slices(done.at(size_t(number))));
+        return made.get();
+    }
+
+    static PprSlices make_slices(const Call& c) {
+        PprSlices s{};
+        s.num_units = c.extent("indptr", 0) - 1, s.segment_units = c.extent("segment", 0);
+        s.long_rows = c.whole("long_rows");
+        s.indptr = c.array<int64_t>("indptr"), s.segment = c.array<int32_t>("segment");
+        s.row_segments = c.array<int32_t>("row_segments");
+        s.narrow = c.optional<uint16_t>("narrow"), s.wide = c.optional<int32_t>("wide");
+        s.weight = c.optional<float>("weight"), s.edge_type = c.optional<uint8_t>("edge_type");
+        s.share32 = c.optional<float>("share32");
+        return s;
     }
 
     PprGraph make_graph(const Call& c) const {
@@ -142,6 +161,7 @@ struct Replay {
         g.node_of = c.array<int32_t>("node_of"), g.row_of = c.array<int32_t>("row_of");
         g.place = c.optional<int32_t>("place"), g.internal = c.optional<int32_t>("internal");
         if (c.has("by_length")) g.by_length = &graph(c.whole("by_length"));
+        if (c.has("slices")) g.slices = slices(c.whole("slices"));
         g.share32 = c.optional<float>("share32");
         g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
         g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
@@ -284,7 +304,7 @@ struct Replay {
     }
 
     Status run(const Call& c) const {
-        if (c.op == "graph") return Status::ok;
+        if (c.op == "graph" || c.op == "slices") return Status::ok;
         if (c.op == "ppr") return ppr(c);
         if (c.op == "ppr_topk") return ppr_topk(c);
         if (c.op == "dense_topk") return dense_topk(c);

@@ -1,4 +1,4 @@
-"""Few queries walk over rows stored by length, window by window; many over rows in internal order: the same bits."""
+"""Few queries walk over rows by length, one query over slices of them, many over rows in internal order: one answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from hopfuse import _native
-from hopfuse.backends.cpu_graph import MANY_LANES, Layout, lane_blocks
+from hopfuse.backends.cpu_graph import MANY_LANES, NARROW_NODES, lane_blocks
+from hopfuse.backends.cpu_layout import SEGMENT, SLICE, Layout, Slices
+from hypothesis import given
+from hypothesis import strategies as st
 from variants import use
 
 NAMES = ("scores", "iterations", "residual", "bound", "converged")
@@ -19,24 +22,20 @@ FEW = (1, 2, 3, 4, 5, 7, 8)
 
 
 def wide_graph(directed: bool, types: int, weights: str = "random") -> hf.Graph:
-    """More than two windows, the last not full; rows longer than a segment, and rows without entries."""
-    n = 2 * _native.PPR_WINDOW + 700
+    """Rows longer than a segment, one of them much, and rows without entries; the last tile is not full."""
+    n = 2748
     return random_graph(np.random.default_rng(3), n, 4 * n, directed=directed, types=types, weights=weights, hub=17)
 
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("types", [1, 3])
-def test_a_layout_keeps_windows_rows_and_the_order_of_entries(directed: bool, types: int) -> None:
+def test_a_layout_keeps_rows_and_the_order_of_entries(directed: bool, types: int) -> None:
     graph = wide_graph(directed, types)
     layout = Layout.of(graph)
-    window = _native.PPR_WINDOW
-    assert (layout.place // window == np.arange(graph.num_nodes) // window).all()
     assert (layout.place[layout.internal] == np.arange(graph.num_nodes)).all()
     rows = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "edge_type": graph.edge_type}
     stored = layout.rows(rows)
-    length = np.diff(stored["indptr"])
-    for begin in range(0, graph.num_nodes, window):
-        assert (np.diff(length[begin : begin + window]) <= 0).all()
+    assert (np.diff(np.diff(stored["indptr"])) <= 0).all()
     for node in (0, 17, 1500, graph.num_nodes - 1):
         at, given = layout.place[node], slice(graph.indptr[node], graph.indptr[node + 1])
         laid = slice(stored["indptr"][at], stored["indptr"][at + 1])
@@ -44,6 +43,48 @@ def test_a_layout_keeps_windows_rows_and_the_order_of_entries(directed: bool, ty
         assert_bitwise(stored["weight"][laid], graph.weight[given], "weight")
         if types > 1:
             assert (stored["edge_type"][laid] == graph.edge_type[given]).all()
+
+
+def units_of(slices: Slices) -> list[list[int]]:
+    """The entries of each unit, read as the contract says."""
+    units: list[list[int]] = []
+    for first in range(0, slices.indptr.size - 1, SLICE):
+        size = np.diff(slices.indptr[first : first + SLICE + 1])
+        assert (np.diff(size) <= 0).all()
+        at = iter(slices.entry[slices.indptr[first] : slices.indptr[first + SLICE]].tolist())
+        found: list[list[int]] = [[] for _ in size]
+        for _ in range(size[-1]):
+            for unit in found:
+                unit.append(next(at))
+        for unit, length in zip(found, size, strict=True):
+            unit.extend(next(at) for _ in range(length - size[-1]))
+        units += found
+    return units
+
+
+@given(st.lists(st.one_of(st.integers(0, 9), st.integers(60, 70), st.integers(0, 700)), max_size=60))
+def test_slices_hold_every_row_s_entries_in_their_order(lengths: list[int]) -> None:
+    lengths.sort(reverse=True)
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    slices = Slices.of(indptr)
+    assert slices.long_rows % SLICE == 0 or slices.long_rows == len(lengths)
+    assert (np.array(lengths[slices.long_rows :]) <= SEGMENT).all()
+    assert sorted(slices.entry.tolist()) == list(range(sum(lengths)))
+    units = units_of(slices)
+    assert len(units) % SLICE == 0
+    segment_units = slices.segment.size
+    segments = int(slices.row_segments[-1])
+    of_segment = dict(zip(slices.segment.tolist(), units[:segment_units], strict=False))
+    assert set(of_segment) - {segments} == set(range(segments))
+    for row, length in enumerate(lengths):
+        expected = list(range(indptr[row], indptr[row] + length))
+        if row < slices.long_rows:
+            mine = [of_segment[i] for i in range(*slices.row_segments[row : row + 2].tolist())]
+            assert mine == [expected[i : i + SEGMENT] for i in range(0, length, SEGMENT)]
+        else:
+            assert units[segment_units + row - slices.long_rows] == expected
+    rows = len(lengths) - slices.long_rows
+    assert not any(units[segment_units + rows :])
 
 
 @pytest.mark.parametrize("weights", ["ones", "random"])
@@ -95,9 +136,9 @@ def test_few_queries_get_the_hits_that_they_get_among_many(every_isa: list[str],
             assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({count} queries)")
 
 
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1023, 1024, 1025])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 63, 64, 65, 1025])
 @pytest.mark.parametrize("directed", [False, True])
-def test_windows_of_every_fill(n: int, directed: bool) -> None:
+def test_slices_and_tiles_of_every_fill(n: int, directed: bool) -> None:
     rng = np.random.default_rng(n)
     graph = random_graph(rng, n, 3 * n, directed=directed)
     masks = rng.random((MANY_LANES, n)) < 0.8
@@ -108,6 +149,24 @@ def test_windows_of_every_fill(n: int, directed: bool) -> None:
         few = hf.ppr_topk(graph, restart[:count], n + 5, allow=masks[:count])
         for name in ("ids", "counts", "proven", "score_bounds", *NAMES):
             assert_bitwise(getattr(few, name), getattr(together, name)[:count], f"{name} ({count} queries)")
+
+
+@pytest.mark.parametrize("weights", ["none", "random"])
+def test_a_node_beyond_16_bits_is_read_as_it_is(every_isa: list[str], weights: str) -> None:
+    n = NARROW_NODES + 3
+    rng = np.random.default_rng(8)
+    ends = rng.integers(n - 400, n, (2, 9000))  # rows of one segment and of several
+    rows = rng.integers(0, n, (2, 3000))
+    src, dst = np.concatenate([ends, rows], axis=1)
+    weight = None if weights == "none" else rng.random(src.size) + 0.1
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=n)
+    restart = [{n - 1: 1.0, 5: 0.5}, *({int(v): 1.0} for v in rng.integers(n - 300, n, 9))]
+    together = hf.ppr(graph, restart, backend="cpu")
+    for isa in every_isa:
+        use(isa)
+        alone = hf.ppr(graph, restart[:1], backend="cpu", threads=3)
+        for name in NAMES:
+            assert_bitwise(getattr(alone, name), getattr(together, name)[:1], f"{name} ({isa})")
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,30 @@
 
 namespace hopfuse {
 
-constexpr int PPR_SEGMENT = 64;   // entries summed sequentially; the GPU's unit of work
-constexpr int PPR_TILE = 64;      // rows per partial sum
-constexpr int PPR_WINDOW = 1024;  // a CPU may store the rows of so many nodes in an order of its own
+constexpr int PPR_SEGMENT = 64;  // entries summed sequentially; the GPU's unit of work
+constexpr int PPR_TILE = 64;     // rows per partial sum
+constexpr int PPR_SLICE = 8;     // chains of additions that a CPU runs side by side for a lane
 // What a node that restarts has at the least: no node's restart is rounded to none.
 constexpr double PPR_LEAST_SHARE = 4.9406564584124654e-324;
-constexpr int PPR_FEW_LANES = 8;  // at most so many queries at once profit from that
+constexpr int PPR_FEW_LANES = 8;  // at most so many queries at once profit from rows by length
+
+// The entries of rows that are stored by length, longest first, so that PPR_SLICE chains of additions run side by side. A
+// unit is a segment of one of the first `long_rows` rows, or one of the other rows, which have a segment at most. Units stand
+// longest first, segments before rows, each of the two filled up to whole slices by empty units. A slice has entry 0 of
+// each of its units, then entry 1 of each, up to the end of its shortest; then what is left of each unit in turn.
+struct PprSlices {
+    int64_t num_units, segment_units;
+    int64_t long_rows;       // a multiple of PPR_SLICE, or N
+    const int64_t* indptr;   // (num_units + 1,)
+    const int32_t* segment;  // (segment_units,) which segment each is, in the order of rows; fillers are one more
+    const int32_t*
+        row_segments;        // (long_rows + 1,) the first segment of each long row, and how many segments there are
+    const uint16_t* narrow;  // (nnz,) the stored row of each entry's source, or null where 16 bits do not hold it
+    const int32_t* wide;     // (nnz,) the same where they do not, else null
+    const float* weight;     // (nnz,) each of these as in PprGraph
+    const uint8_t* edge_type;
+    const float* share32;
+};
 
 struct PprGraph {
     int64_t num_nodes;
@@ -88,13 +106,14 @@ struct PprGraph {
     const double* degree;      // (N, T) weight out of each node, by type
     const int32_t* node_of;    // (N,) the caller's id of each stored row
     const int32_t* row_of;     // (N,) the stored row of each of the caller's ids
-    // Rows may be stored in any order within each window of PPR_WINDOW: what is summed row by row is summed in internal
-    // order all the same. Every table of nodes, and `indices`, is by stored row; entries of a row stand in ascending
-    // internal order of their sources. Both null: rows are stored in internal order.
+    // Rows may be stored in any order: what is summed over rows is summed in internal order all the same. Every table of
+    // nodes, and `indices`, is by stored row; entries of a row stand in ascending internal order of their sources. Both
+    // null: rows are stored in internal order.
     const int32_t* place;     // (N,) the stored row of each internal node
     const int32_t* internal;  // (N,) the internal node of each stored row
     // The same graph stored so that rows of one length stand side by side, for few lanes on a CPU; or null.
     const PprGraph* by_length;
+    const PprSlices* slices;  // of a graph with rows by length, for one lane; else null
     // Derived from degree, once per graph. T' is 1 for joint (types added up in order), T for per_type.
     const double* scale64;    // (N, T') 1 / degree, 0 where the degree is 0
     const float* scale32;     // (N, T') the same rounded; joint: 1 where the degree is 0

@@ -1,8 +1,8 @@
-"""Graphs as the CPU's kernels read them: in their own order, and for few queries at once with rows stored by length."""
+"""Graphs as the CPU's kernels read them: in internal order, and for few queries at once with rows stored by length."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,52 +10,13 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Graph
 from .calls import PprQueries
+from .cpu_layout import Layout, Slices
 from .graph_arrays import Arrays, Degrees, longest_row, out_rows
 
 MANY_LANES = 32
 """Queries that walk together where there are enough."""
-
-
-class Layout(NamedTuple):
-    """An order in which rows are stored: in every window of nodes the longest first.
-
-    So rows of one length stand side by side, and a row is still near its neighbours in the internal order.
-    """
-
-    place: NDArray[np.int32]
-    """(N,) where each internal node's row is stored."""
-    internal: NDArray[np.int32]
-    """(N,) the internal node of each stored row."""
-
-    @classmethod
-    def of(cls, graph: Graph) -> Layout:
-        node = np.arange(graph.num_nodes)
-        internal = np.lexsort((node, -np.diff(graph.indptr), node // _native.PPR_WINDOW)).astype(np.int32)
-        place = np.empty_like(internal)
-        place[internal] = np.arange(internal.size, dtype=np.int32)
-        return cls(place, internal)
-
-    def nodes(self, tables: Arrays) -> Arrays:
-        """Return tables by internal node as tables by stored row."""
-        return {
-            name: None if table is None else np.ascontiguousarray(table[self.internal])
-            for name, table in tables.items()
-        }
-
-    def rows(self, arrays: Arrays) -> Arrays:
-        """Put rows (indptr, indices, then what each entry has) in this order; the entries of a row keep theirs."""
-        (indptr_name, indptr), (indices_name, indices), *more = arrays.items()
-        assert indptr is not None
-        assert indices is not None
-        length = np.diff(indptr)[self.internal]
-        stored = np.zeros_like(indptr)
-        np.cumsum(length, out=stored[1:])
-        entry = np.arange(indices.size) + np.repeat(indptr[self.internal] - stored[:-1], length)
-        return {
-            indptr_name: stored,
-            indices_name: self.place[indices[entry]],
-            **{name: None if array is None else array[entry] for name, array in more},
-        }
+NARROW_NODES = 2**16
+"""Nodes that 16 bits tell apart."""
 
 
 def lane_blocks(batch: int) -> list[int]:
@@ -87,12 +48,13 @@ def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> 
     if key not in graph.derived:
         derived = Degrees.of(graph, queries.per_type)
         arrays = _arrays(graph, derived, with_rows)
-        graph.derived[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume, None)
+        graph.derived[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume)
     arrays, volume, view = graph.derived[key]
     if is_few:
         if f"{key}:few" not in graph.derived:
-            by_length = _make_view(graph, _laid_out(graph, arrays), volume, None)
-            graph.derived[f"{key}:few"] = _make_view(graph, arrays, volume, by_length)
+            laid = _laid_out(graph, arrays)
+            by_length = _make_view(graph, laid, volume, slices=_sliced(laid))
+            graph.derived[f"{key}:few"] = _make_view(graph, arrays, volume, by_length=by_length)
         view = graph.derived[f"{key}:few"]
     made: _native.GraphView = view
     return made
@@ -132,15 +94,38 @@ def _laid_out(graph: Graph, arrays: Arrays) -> Arrays:
     return laid | layout._asdict() | {"row_of": layout.place[graph.internal_of]}
 
 
+def _sliced(laid: Arrays) -> _native.SlicesView:
+    """Return the entries of rows by length in slices."""
+    indptr, source = laid["indptr"], laid["indices"]
+    assert indptr is not None
+    assert source is not None
+    slices = Slices.of(indptr)
+    fits = indptr.size - 1 <= NARROW_NODES
+    more = {name: array if array is None else array[slices.entry] for name in ROWS[2:] for array in (laid[name],)}
+    arrays: dict[str, Any] = {
+        **slices.arrays(),
+        **more,
+        "narrow": source.astype(np.uint16)[slices.entry] if fits else None,
+        "wide": None if fits else source[slices.entry],
+    }
+    return _native.SlicesView.make(owner=arrays, long_rows=slices.long_rows, **arrays)
+
+
 def _make_view(
-    graph: Graph, arrays: dict[str, Any], volume: float, by_length: _native.GraphView | None
+    graph: Graph,
+    arrays: dict[str, Any],
+    volume: float,
+    *,
+    by_length: _native.GraphView | None = None,
+    slices: _native.SlicesView | None = None,
 ) -> _native.GraphView:
     return _native.GraphView.make(
-        owner=(arrays, by_length),
+        owner=(arrays, by_length, slices),
         directed=graph.directed,
         num_types=graph.num_edge_types,
         volume=volume,
         longest_row=longest_row(graph),
         by_length=by_length,
+        slices=slices,
         **arrays,
     )

@@ -1,0 +1,75 @@
+// How one stored entry adds to a row's sum. Included once per instruction set.
+#pragma once
+
+#include "ppr_block.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// How one stored entry adds to a row's sum; see ORDER OF OPERATIONS in hopfuse/ppr.h. `stored` has the entries: the graph,
+// or its slices. Each holds what it reads by value: the compiler then keeps it in registers, since no store can change it.
+template <int L>
+struct PlainEdges {  // all weights 1
+    template <class Stored>
+    PlainEdges(const PprBlock<L>&, const Stored&) {}
+    [[gnu::always_inline]] F<L> operator()(int64_t, const float* y, int32_t, F<L> acc) const {
+        return F<L>::add(acc, F<L>::load(y));
+    }
+};
+
+template <int L>
+struct WeightedEdges {
+    const float* weight;
+    template <class Stored>
+    WeightedEdges(const PprBlock<L>&, const Stored& stored) : weight(stored.weight) {}
+    [[gnu::always_inline]] F<L> operator()(int64_t e, const float* y, int32_t, F<L> acc) const {
+        return F<L>::fma(F<L>::all(weight[e]), F<L>::load(y), acc);
+    }
+};
+
+template <int L>
+struct TypedEdges {
+    const float *weight, *eta;
+    const uint8_t* edge_type;
+    template <class Stored>
+    TypedEdges(const PprBlock<L>& block, const Stored& stored)
+        : weight(stored.weight), eta(block.eta32), edge_type(stored.edge_type) {}
+    [[gnu::always_inline]] F<L> operator()(int64_t e, const float* y, int32_t, F<L> acc) const {
+        const F<L> mine = F<L>::load(eta + (edge_type == nullptr ? 0 : edge_type[e]) * L);
+        const F<L> factor = weight == nullptr ? mine : F<L>::mul(F<L>::all(weight[e]), mine);
+        return F<L>::fma(factor, F<L>::load(y), acc);
+    }
+};
+
+template <int L>
+struct PerTypeEdges {  // read as they stand: what an entry's source gives by the entry's type
+    const float *weight, *share, *eta;
+    const uint8_t* edge_type;
+    template <class Stored>
+    PerTypeEdges(const PprBlock<L>& block, const Stored& stored)
+        : weight(stored.weight), share(stored.share32), eta(block.eta32), edge_type(stored.edge_type) {}
+    [[gnu::always_inline]] F<L> operator()(int64_t e, const float* x, int32_t, F<L> acc) const {
+        const int type = edge_type == nullptr ? 0 : edge_type[e];
+        F<L> factor = F<L>::all(share[e]);
+        if (eta != nullptr) factor = F<L>::mul(factor, F<L>::load(eta + type * L));
+        const F<L> moved = F<L>::mul(F<L>::load(x), factor);
+        return F<L>::fma(F<L>::all(weight == nullptr ? 1.0f : weight[e]), moved, acc);
+    }
+};
+
+template <int L>
+struct MaskedTypeEdges {  // the same where each lane has scales of its own, eta in them
+    const float *weight, *scale;
+    const uint8_t* edge_type;
+    int64_t num_types;
+    template <class Stored>
+    MaskedTypeEdges(const PprBlock<L>& block, const Stored& stored)
+        : weight(stored.weight), scale(block.scale32), edge_type(stored.edge_type), num_types(block.graph.num_types) {}
+    [[gnu::always_inline]] F<L> operator()(int64_t e, const float* x, int32_t u, F<L> acc) const {
+        const int type = edge_type == nullptr ? 0 : edge_type[e];
+        const F<L> factor = F<L>::load(scale + (u * num_types + type) * L);
+        const F<L> moved = F<L>::mul(F<L>::load(x), factor);
+        return F<L>::fma(F<L>::all(weight == nullptr ? 1.0f : weight[e]), moved, acc);
+    }
+};
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

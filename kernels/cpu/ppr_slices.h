@@ -1,0 +1,106 @@
+// A pass of one lane over slices: chains of additions that run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
+// once per instruction set.
+#pragma once
+
+#include "ppr_row_end.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// Sums of a slice's units, each from +0 in the order of its entries.
+template <class Edges, class Source>
+HF_INLINE void slice_sums(const float* current, const Source* source, const int64_t* indptr, const Edges& edges,
+                          float* sums) {
+    F<1> acc[PPR_SLICE];
+    HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = F<1>::zero();
+    const int64_t shortest = indptr[PPR_SLICE] - indptr[PPR_SLICE - 1], end = indptr[PPR_SLICE];
+    int64_t e = indptr[0];
+    for (int64_t j = 0; j < shortest; ++j, e += PPR_SLICE)
+        HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] =
+            edges(e + i, current + source[e + i], source[e + i], acc[i]);
+    HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) sums[i] = acc[i].v;
+    for (int i = 0; e < end; ++i)  // few slices have units of different lengths
+        for (const int64_t stop = e + indptr[i + 1] - indptr[i] - shortest; e < stop; ++e)
+            sums[i] = edges(e, current + source[e], source[e], F<1>{sums[i]}).v;
+}
+
+// The first slice of part `part` of `parts` that have as much work each.
+inline int64_t first_slice(const PprSlices& slices, int64_t part, int64_t parts) {
+    constexpr int64_t unit_work = 4;  // in entries
+    const int64_t count = slices.num_units / PPR_SLICE;
+    const auto work = [&](int64_t slice) { return slices.indptr[slice * PPR_SLICE] + slice * PPR_SLICE * unit_work; };
+    const int64_t wanted = work(count) / parts * part;
+    if (part == parts) return count;
+    int64_t low = 0, high = count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (work(middle) < wanted) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// Slices begin .. end - 1: segments' sums go to `partial`, rows' to `row_end`.
+template <class Edges, class Source>
+void take_slices(const PprBlock<1>& shared, const Source* source, int64_t begin, int64_t end, float* partial,
+                 RowEnd<1>& row_end) {
+    const PprSlices slices = *shared.graph.slices;
+    const Edges edges(shared, slices);
+    const float* const current = shared.current;
+    const int64_t rows = shared.graph.num_nodes, segments = slices.segment_units;
+    for (int64_t slice = begin; slice < end; ++slice) {
+        const int64_t unit = slice * PPR_SLICE;
+        const int64_t* const indptr = slices.indptr + unit;
+        float sums[PPR_SLICE];
+        slice_sums(current, source, indptr, edges, sums);
+        if (unit < segments) {
+            HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) partial[slices.segment[unit + i]] = sums[i];
+            continue;
+        }
+        const int64_t row = slices.long_rows + unit - segments;
+        const bool is_whole = indptr[PPR_SLICE] > indptr[PPR_SLICE - 1];  // no row is empty, or missing
+        if (is_whole && row_end.are_plain(row)) {
+            row_end.take_plain(row, sums);
+            continue;
+        }
+        for (int i = 0; i < PPR_SLICE && row + i < rows; ++i)
+            row_end.take(row + i, F<1>{0.0f + sums[i]}, indptr[i] == indptr[i + 1]);
+    }
+}
+
+// The long rows' sums, from those of their segments.
+inline void take_long_rows(const PprBlock<1>& block, const PassOptions& options, const float* partial) {
+    const PprSlices& slices = *block.graph.slices;
+    const int threads = threads_worth(slices.long_rows + slices.segment_units, 1 << 14, block.queries.threads);
+    const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{threads});
+    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, threads, [&](int64_t part, int) {
+        RowEnd<1> row_end(block, options);
+        const int64_t end = (part + 1) * chunk < slices.long_rows ? (part + 1) * chunk : slices.long_rows;
+        for (int64_t row = part * chunk; row < end; ++row) {
+            const int32_t first = slices.row_segments[row], last = slices.row_segments[row + 1];
+            float total = 0.0f;
+            for (int32_t segment = first; segment < last; ++segment) total = total + partial[segment];
+            row_end.take(row, F<1>::all(total), first == last);
+        }
+    });
+}
+
+template <class Edges, class Source>
+void pass_slices(const PprBlock<1>& block, const Source* source, const PassOptions& options) {
+    const int threads = block.queries.threads, parts = threads == 1 ? 1 : 8 * threads;
+    parallel_for(parts, 1, threads, [&](int64_t part, int) {
+        RowEnd<1> row_end(block, options);
+        const int64_t begin = first_slice(*block.graph.slices, part, parts);
+        const int64_t end = first_slice(*block.graph.slices, part + 1, parts);
+        take_slices<Edges>(block, source, begin, end, block.partial, row_end);
+    });
+    take_long_rows(block, options, block.partial);
+}
+
+template <class Edges>
+void pass_slices(const PprBlock<1>& block, const PassOptions& options) {
+    const PprSlices& slices = *block.graph.slices;
+    if (slices.narrow != nullptr) return pass_slices<Edges>(block, slices.narrow, options);
+    pass_slices<Edges>(block, slices.wide, options);
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS
