@@ -49,6 +49,46 @@ def test_one_wrong_id_does_not_take_the_memory(largest: int) -> None:
     assert hf.Graph.from_edges([0], [2_000_000], num_nodes=2_000_001).num_nodes == 2_000_001
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_stored_entry_takes_at_most_40_bytes_while_an_undirected_graph_is_built(bits: int) -> None:
+    """What the caller gives counts too."""
+    edges, nodes, rng = 250_000, 60_000, np.random.default_rng(5)
+    tracemalloc.start()
+    src, dst = (rng.integers(0, nodes, edges).astype(f"int{bits}") for _ in range(2))
+    weight = rng.random(edges).astype(f"float{bits}")
+    tracemalloc.reset_peak()
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=nodes)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most <= 40 * graph.num_stored
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.booleans(), st.integers(1, 3))
+def test_rows_hold_the_edges_into_them_in_order(seed: int, n: int, directed: bool, types: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(0, 40))
+    src, dst, weight = rng.integers(0, n, count), rng.integers(0, n, count), rng.random(count)
+    kind = rng.integers(0, types, count)
+    names = [f"t{i}" for i in range(types)]
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=n, directed=directed, edge_type=kind, edge_type_names=names)
+    expected: dict[tuple[int, int, int], float] = {}
+    for s, d, w, t in zip(src.tolist(), dst.tolist(), weight.tolist(), kind.tolist(), strict=True):
+        for row, col in {(d, s)} if directed else {(d, s), (s, d)}:
+            expected[row, col, t] = expected.get((row, col, t), 0.0) + w
+    entries = sorted(expected)
+    rows, cols, kinds = (np.array([entry[i] for entry in entries], np.int64) for i in range(3))
+    assert (graph.indptr == np.searchsorted(rows, np.arange(n + 1))).all()
+    assert (graph.indices == cols).all()
+    assert graph.edge_type is None if types == 1 else (graph.edge_type == kinds).all()
+    stored = np.array([expected[entry] for entry in entries])
+    if count:
+        assert_bitwise(graph.weight, stored.astype(np.float32), "weight")
+    degree = np.zeros((n, types))
+    for col, t, w in zip(cols.tolist(), kinds.tolist(), stored.astype(np.float32).tolist(), strict=True):
+        degree[col, t] += w
+    assert_bitwise(graph.degree, degree, "degree")
+
+
 def test_a_masked_array_is_refused_where_something_is_masked() -> None:
     whole, masked = np.ma.masked_array([0, 1], [0, 0]), np.ma.masked_array([0, 1], [0, 1])
     assert hf.Graph.from_edges(whole, [1, 2]).num_nodes == 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+
+ENTRIES_AT_A_TIME = 1 << 20
 
 
 class Csr(NamedTuple):
@@ -22,62 +24,87 @@ class Csr(NamedTuple):
 def build_csr(
     n: int,
     directed: bool,
-    src: NDArray[np.int64],
-    dst: NDArray[np.int64],
-    weight: NDArray[np.float64],
+    src: NDArray[Any],
+    dst: NDArray[Any],
+    weight: NDArray[Any],
     types: NDArray[np.uint8],
     num_types: int,
 ) -> Csr:
     """Merge parallel edges, choose the node order, and store every edge in the row of its target."""
-    src, dst, w32, types = _merge(directed, src, dst, weight, types)
+    edges = _merge(n, directed, src, dst, weight, types, num_types)
     node_of = np.arange(n, dtype=np.int32)  # the internal order is the caller's own
-    internal_of = node_of.copy()
-    row, col = internal_of[dst], internal_of[src]
-    if not directed:
-        mirror = row != col
-        row, col = np.concatenate([row, col[mirror]]), np.concatenate([col, row[mirror]])
-        w32, types = np.concatenate([w32, w32[mirror]]), np.concatenate([types, types[mirror]])
-    order = np.lexsort((types, col, row))
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=n), out=indptr[1:])
-    stored = w32[order]
+    indptr, stored = (_indptr(np.bincount(edges.row, minlength=n)), edges) if directed else _both_ways(n, edges)
     return Csr(
         indptr,
-        col[order].astype(np.int32),
-        None if (stored == 1).all() else stored,
-        types[order] if num_types > 1 else None,
+        stored.col,
+        None if (stored.weight == 1).all() else stored.weight,
+        stored.type if num_types > 1 else None,
         node_of,
-        internal_of,
+        node_of.copy(),
     )
 
 
 def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
     """Weight out of each internal node by type: float64, summed in the stored order."""
-    w = np.ones(csr.indices.size) if csr.weight is None else csr.weight.astype(np.float64)
     degree = np.zeros((n, num_types), np.float64)
-    for t in range(num_types):
-        of_type = slice(None) if csr.edge_type is None else csr.edge_type == t
-        degree[:, t] = np.bincount(csr.indices[of_type], weights=w[of_type], minlength=n)
+    for first in range(0, csr.indices.size, ENTRIES_AT_A_TIME):
+        part = slice(first, first + ENTRIES_AT_A_TIME)
+        node = csr.indices[part]
+        weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
+        np.add.at(degree, (node, 0 if csr.edge_type is None else csr.edge_type[part]), weight)
     return degree
 
 
+class _Edges(NamedTuple):
+    """Edges in ascending (row, column, type), none twice; an undirected edge in the row of its lower end."""
+
+    row: NDArray[np.int32]
+    col: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    type: NDArray[np.uint8] | None
+
+    def take(self, chosen: NDArray[Any]) -> _Edges:
+        types = None if self.type is None else self.type[chosen]
+        return _Edges(self.row[chosen], self.col[chosen], self.weight[chosen], types)
+
+
 def _merge(
+    n: int,
     directed: bool,
-    src: NDArray[np.int64],
-    dst: NDArray[np.int64],
-    weight: NDArray[np.float64],
+    src: NDArray[Any],
+    dst: NDArray[Any],
+    weight: NDArray[Any],
     types: NDArray[np.uint8],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.uint8]]:
-    if not directed:
-        src, dst = np.minimum(src, dst), np.maximum(src, dst)
-    order = np.lexsort((types, dst, src))  # stable: equal edges stay in input order
-    src, dst, types, weight = src[order], dst[order], types[order], weight[order]
-    first = np.ones(src.size, bool)
-    first[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1]) | (types[1:] != types[:-1])
-    total = np.bincount(np.cumsum(first) - 1, weights=weight) if src.size else np.zeros(0)
+    num_types: int,
+) -> _Edges:
+    """Return the edges sorted, parallel ones as one. No array is kept longer than it is read: a graph may be large."""
+    key = (dst if directed else np.minimum(src, dst)).astype(np.int64)  # row n + column, below 2^62
+    key *= n
+    key += src if directed else np.maximum(src, dst)
+    order = (
+        np.lexsort((types, key)) if num_types > 1 else np.argsort(key, kind="stable")
+    )  # equal edges keep their order
+    key = key[order]
+    weight, types = weight[order], types[order]
+    del order
+    first = np.ones(key.size, bool)
+    first[1:] = (key[1:] != key[:-1]) | (types[1:] != types[:-1])
+    if not first.all():
+        weight = np.bincount(np.cumsum(first) - 1, weights=weight)
+        key, types = key[first], types[first]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        w32 = total.astype(np.float32)
-    src, dst, types = src[first], dst[first], types[first]
+        w32 = weight.astype(np.float32, copy=False)
+    row = (key // max(n, 1)).astype(np.int32)
+    col = (key - row.astype(np.int64) * n).astype(np.int32)
+    _check_weights(*((col, row) if directed else (row, col)), weight, w32)
+    edges = _Edges(row, col, w32, types if num_types > 1 else None)
+    keep = w32 > 0
+    return edges if keep.all() else edges.take(keep)
+
+
+def _check_weights(
+    src: NDArray[np.int32], dst: NDArray[np.int32], total: NDArray[Any], w32: NDArray[np.float32]
+) -> None:
     tiny = np.finfo(np.float32).tiny
     lost = (total > 0) & ~((w32 >= tiny) & np.isfinite(w32))
     if lost.any():
@@ -86,5 +113,28 @@ def _merge(
             f"the summed weight {total[at]} of edge ({src[at]}, {dst[at]}) is outside float32's normal range "
             f"({tiny:.3g} .. {np.finfo(np.float32).max:.3g}); scale the weights (only their ratios matter)"
         )
-    keep = w32 > 0
-    return src[keep], dst[keep], w32[keep], types[keep]
+
+
+def _both_ways(n: int, edges: _Edges) -> tuple[NDArray[np.int64], _Edges]:
+    """Store each edge in the rows of both its ends: a row begins with the edges that have it as their higher end."""
+    twice = np.flatnonzero(edges.row != edges.col)
+    twice = twice[np.argsort(edges.col[twice], kind="stable")]
+    counts = np.stack([np.bincount(edges.col[twice], minlength=n), np.bincount(edges.row, minlength=n)], axis=1)
+    is_lower = np.repeat(np.tile([False, True], n), counts.reshape(-1))  # both kinds come in the order of their rows
+
+    def both(lower: NDArray[Any], higher: NDArray[Any]) -> NDArray[Any]:
+        stored = np.empty(is_lower.size, lower.dtype)
+        stored[is_lower] = lower
+        stored[~is_lower] = higher[twice]
+        return stored
+
+    types = None if edges.type is None else both(edges.type, edges.type)
+    return _indptr(counts.sum(axis=1)), _Edges(
+        edges.row, both(edges.col, edges.row), both(edges.weight, edges.weight), types
+    )
+
+
+def _indptr(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    indptr = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    return indptr

@@ -198,9 +198,9 @@ class Graph(KeepsDerived):
         cls,
         n: int,
         directed: bool,
-        src: NDArray[np.int64],
-        dst: NDArray[np.int64],
-        weight: NDArray[np.float64],
+        src: NDArray[Any],
+        dst: NDArray[Any],
+        weight: NDArray[Any],
         types: NDArray[np.uint8],
         names: tuple[str, ...],
     ) -> Graph:
@@ -281,13 +281,13 @@ class Graph(KeepsDerived):
         )
 
 
-def _ids(values: ArrayLike, name: str) -> NDArray[np.int64]:
+def _ids(values: ArrayLike, name: str) -> NDArray[Any]:
     array = to_numpy(values, name)
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional array of integers")
-    return array.astype(np.int64, copy=False)
+    return array if array.dtype == np.int32 else array.astype(np.int64, copy=False)
 
 
 def _check_directed(directed: bool) -> None:
@@ -295,7 +295,7 @@ def _check_directed(directed: bool) -> None:
         raise InputError(f"directed is {directed!r}; it must be True or False")
 
 
-def _num_nodes(src: NDArray[np.int64], dst: NDArray[np.int64], given: int | None) -> int:
+def _num_nodes(src: NDArray[Any], dst: NDArray[Any], given: int | None) -> int:
     largest = int(max(src.max(initial=-1), dst.max(initial=-1)))
     smallest = int(min(src.min(initial=0), dst.min(initial=0)))
     if smallest < 0:
@@ -335,15 +335,16 @@ def _check_degrees(degree: NDArray[np.float64], node_of: NDArray[np.int32]) -> N
         )
 
 
-def _weights(weight: ArrayLike | None, size: int) -> NDArray[np.float64]:
+def _weights(weight: ArrayLike | None, size: int) -> NDArray[Any]:
+    """Return weights as float32 where they are given so, else as float64: what is summed is summed in float64."""
     if weight is None:
-        return np.ones(size, np.float64)
+        return np.ones(size, np.float32)
     w = to_numpy(weight, "weight")
     if w.size == 0 and size == 0:
-        return np.zeros(0, np.float64)
+        return np.zeros(0, np.float32)
     if w.dtype.kind not in "fiub" or w.shape != (size,):
         raise InputError(f"weight is {w.dtype}{w.shape}; it must be {size} real numbers, one per edge")
-    w = to_float64(w)
+    w = w if w.dtype == np.float32 else to_float64(w)
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
