@@ -42,6 +42,8 @@ KERNELS = (
     "project",
     "project_topk",
 )
+#: Outputs that tell what a call cost, which instruction sets may differ in (kernels/include/hopfuse/dense_topk.h).
+COSTS = {"rescored"}
 
 
 class EveryInstructionSet:
@@ -70,7 +72,7 @@ class EveryInstructionSet:
             use(isa)
             result = kernel(*inputs, **keywords)
             left[isa] = {key: array.copy() for key, array in outputs.items()}
-        for isa, key in itertools.product(others, outputs):
+        for isa, key in itertools.product(others, outputs.keys() - COSTS):
             if left[isa][key].tobytes() != left[best][key].tobytes():
                 assert_bitwise(left[isa][key], left[best][key], f"{name}'s {key} on {isa}, not as on {best}")
         return result

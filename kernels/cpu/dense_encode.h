@@ -21,18 +21,19 @@ HF_INLINE float round_up(double value) {
     return std::nextafter(nearest, std::numeric_limits<float>::infinity());
 }
 
-// Codes of one vector: write(i, c) receives each code in -127 .. 127.
+// Codes of one vector: write(i, c) receives each code in -levels .. levels.
 template <class Write>
-CodeNorms encode_vector(const float* x, int32_t dim, const Write& write) {
+CodeNorms encode_vector(const float* x, int32_t dim, int32_t levels, const Write& write) {
+    const float most = static_cast<float>(levels);
     float largest = 0.0f;
     for (int32_t i = 0; i < dim; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
     // A scale too small to divide by codes nothing: all of x is then error, which is a bound as well.
-    const float scale = largest / 127.0f >= 1e-37f ? largest / 127.0f : 0.0f;
+    const float scale = largest / most >= 1e-37f ? largest / most : 0.0f;
     const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     double error = 0.0, norm_code = 0.0, norm = 0.0;
     for (int32_t i = 0; i < dim; ++i) {
         float c = std::nearbyintf(x[i] * inverse);
-        c = c > 127.0f ? 127.0f : c < -127.0f ? -127.0f : c;
+        c = c > most ? most : c < -most ? -most : c;
         const double coded = double(scale) * double(c), gap = double(x[i]) - coded;
         error += gap * gap, norm_code += coded * coded, norm += double(x[i]) * double(x[i]);
         write(i, static_cast<int>(c));

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "code_dots.h"
 #include "dense_encode.h"
 #include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 struct QueryCode {
-    const int8_t* codes;  // padded to whole groups
+    const QueryElement* codes;  // padded to whole groups
     float scale, norm, error;
     int32_t offset;       // 128 * sum of the codes: what the + 128 of the rows' codes adds
     const uint8_t* mask;  // rows that may be hits, or null
@@ -65,6 +66,19 @@ private:
     Vec<Candidate> kept_;
 };
 
+// The levels of a query's codes: as many as its sums of products leave int32 room for (hopfuse/dense_topk.h).
+HF_INLINE int32_t query_levels(const float* q, int32_t dim) {
+    double sum = 0.0, largest = 0.0;
+    for (int32_t i = 0; i < dim; ++i) {
+        const double size = std::fabs(double(q[i]));
+        sum += size;
+        if (size > largest) largest = size;
+    }
+    const double fit = (DENSE_CODE_SUM - 0.5 * dim) / (1.000001 * sum / largest);  // 0 / 0 for a query of zeros
+    if (!(fit > DENSE_LEVELS)) return DENSE_LEVELS;
+    return fit < QUERY_LEVELS ? static_cast<int32_t>(fit) : QUERY_LEVELS;
+}
+
 // c_q . c_x of a tile's rows, without what the rows' + 128 adds.
 HF_INLINE F<16> without_offset(const int32_t* dots, int32_t offset) {
     alignas(64) float real[16];
@@ -72,14 +86,14 @@ HF_INLINE F<16> without_offset(const int32_t* dots, int32_t offset) {
     return F<16>::load(real);
 }
 
-// Tests T tiles against Q queries.
-template <int T, int Q>
+// Tests the tiles of P parts against Q queries.
+template <int P, int Q>
 void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t tile, int32_t groups,
                 Candidates* candidates) {
-    alignas(64) int32_t dots[T * Q * 16];
-    const int64_t tile_bytes = int64_t{groups} * DENSE_TILE * DENSE_GROUP;
-    const uint8_t* codes = corpus.codes.codes + tile * tile_bytes;
-    code_dots<T, Q>(codes, groups, queries[0].codes, query_stride, dots);
+    constexpr int T = tiles_of(P);
+    alignas(64) int32_t dots[T * Q * DENSE_TILE];
+    const uint8_t* codes = corpus.codes.codes + tile * groups * GROUP_BYTES;
+    code_dots<P, Q>(codes, groups, queries[0].codes, query_stride, dots);
     for (int t = 0; t < T; ++t) {
         const int64_t first = (tile + t) * DENSE_TILE;
         const F<16> scale = F<16>::load(corpus.codes.scale + first);
@@ -107,34 +121,19 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
     }
 }
 
-template <int T, int Q>
-void scan_group(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t begin, int64_t end,
-                int32_t groups, Candidates* candidates) {
-    static_assert(DENSE_BLOCK_STEP % T == 0 && DENSE_STEP % DENSE_BLOCK_STEP == 0, "blocks of tiles are whole steps");
-    for (int64_t tile = begin; tile < end; tile += T)
-        scan_tiles<T, Q>(corpus, queries, query_stride, tile, groups, candidates);
-}
-
-template <int N>
-struct Fixed {
-    static constexpr int value = N;
-};
-
-// Tiles begin .. end (whole block steps) against all queries, in groups that fit the registers: the larger, the fewer times are
-// codes read.
+// Tiles begin .. end (whole block steps) against all queries, in the widest groups that the registers hold: the wider, the
+// fewer times are codes read.
 inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int64_t batch, int64_t query_stride,
                        int64_t begin, int64_t end, int32_t groups, Candidates* candidates) {
     int64_t j = 0;
-    const auto group = [&](auto tiles, auto count) {
-        constexpr int T = decltype(tiles)::value, Q = decltype(count)::value;
+    Products::Shapes::each([&](auto shape) {
+        constexpr int P = decltype(shape)::parts, Q = decltype(shape)::queries, T = tiles_of(P);
+        static_assert(DENSE_BLOCK_STEP % T == 0 && DENSE_STEP % DENSE_BLOCK_STEP == 0,
+                      "blocks of tiles are whole steps");
         for (; j + Q <= batch; j += Q)
-            scan_group<T, Q>(corpus, queries + j, query_stride, begin, end, groups, candidates + j);
-    };
-    group(Fixed<2>{}, Fixed<12>{});
-    group(Fixed<2>{}, Fixed<8>{});
-    group(Fixed<4>{}, Fixed<4>{});
-    group(Fixed<4>{}, Fixed<2>{});
-    group(Fixed<4>{}, Fixed<1>{});
+            for (int64_t tile = begin; tile < end; tile += T)
+                scan_tiles<P, Q>(corpus, queries + j, query_stride, tile, groups, candidates + j);
+    });
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -43,7 +43,7 @@ void encode_tile(const DenseVectors& v, const DenseCodes& out, int64_t tile, flo
         out.scale[row] = out.error[row] = out.norm_code[row] = 0.0f;
         if (row >= v.count) continue;
         widen_row<Row>(v, row, wide);
-        const CodeNorms norms = encode_vector(wide, v.dim, [&](int32_t i, int c) {
+        const CodeNorms norms = encode_vector(wide, v.dim, DENSE_LEVELS, [&](int32_t i, int c) {
             base[(int64_t{i / DENSE_GROUP} * DENSE_TILE + r) * DENSE_GROUP + i % DENSE_GROUP] = uint8_t(c + 128);
         });
         const typename Row::Element* x = row_of<Row>(v, row);
@@ -100,9 +100,8 @@ struct Search {
 
     // Whether a query's rows are found by codes. k, the corpus and the query's own list decide.
     bool is_scanned(int64_t b) const {
-        constexpr int32_t most = 1 << 16;  // dimensions: beyond, a dot product of codes could leave int32
         const int64_t n = corpus.vectors.count;
-        return queries.k < n / 8 && corpus.codes.codes != nullptr && corpus.vectors.dim <= most &&
+        return queries.k < n / 8 && corpus.codes.codes != nullptr && corpus.vectors.dim <= DENSE_CODED_DIM &&
                (!has_list() || list_length(b) >= n / DENSE_SHORT_LIST);
     }
 
@@ -230,17 +229,18 @@ void rescore(const Search& search, int64_t b, Vec<Candidate>& rows) {
 }
 
 // Codes of queries; for cosine, of q / ||q||.
-void encode_queries(const Search& search, const Vec<int64_t>& chosen, Vec<int8_t>& codes, Vec<QueryCode>& out) {
+void encode_queries(const Search& search, const Vec<int64_t>& chosen, Vec<QueryElement>& codes, Vec<QueryCode>& out) {
     const DenseVectors& v = search.corpus.vectors;
     const size_t stride = size_t(group_count(v.dim)) * DENSE_GROUP;
     codes.assign(stride * chosen.size(), 0);
     out.resize(chosen.size());
     parallel_for(int64_t(chosen.size()), 8, search.queries.threads, [&](int64_t at, int) {
         const int64_t b = chosen[size_t(at)];
-        int8_t* mine = codes.data() + stride * size_t(at);
+        const float* query = search.query(b);
+        QueryElement* mine = codes.data() + stride * size_t(at);
         int32_t sum = 0;
-        const CodeNorms norms = encode_vector(search.query(b), v.dim, [&](int32_t i, int c) {
-            mine[i] = int8_t(c);
+        const CodeNorms norms = encode_vector(query, v.dim, query_levels(query, v.dim), [&](int32_t i, int c) {
+            mine[i / DENSE_GROUP * DENSE_GROUP + place_in_group(i % DENSE_GROUP)] = QueryElement(c);
             sum += c;
         });
         const double unit = v.cosine ? double(search.query_norm(b)) : 1.0;
@@ -281,7 +281,7 @@ void scan(const Search& search, const Vec<int64_t>& chosen) {
     const int64_t tiles = tile_count(search.corpus.vectors.count), stride = int64_t{groups} * DENSE_GROUP;
     const int64_t batch = int64_t(chosen.size());
     const int64_t block = tiles_in_block(groups);
-    Vec<int8_t> codes;
+    Vec<QueryElement> codes;
     Vec<uint8_t> masks;
     Vec<QueryCode> queries;
     encode_queries(search, chosen, codes, queries);

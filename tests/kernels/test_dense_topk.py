@@ -120,6 +120,20 @@ def test_more_dimensions_than_code_dots_can_hold(variant: str, dim: int) -> None
     assert hits.row(0) == [(0, float(dim))]
 
 
+@pytest.mark.parametrize("dim", [257, 258, 4096, 65_535, 65_536])
+def test_sums_of_codes_at_the_ends_of_int32(variant: str, dim: int) -> None:
+    """An overflow would lose the best rows: up to 257 dimensions queries have all levels, from there on fewer."""
+    ones = np.ones(dim, np.float32)
+    signs = np.where(np.arange(dim) % 2 == 0, ones, -ones)
+    half = np.where(np.arange(dim) < dim // 2, ones, 0)
+    few = np.where(np.arange(dim) < 300, ones, 1.5 / 27_000)  # codes that are rounded up in every dimension
+    spike = np.where(np.arange(dim) == dim - 1, ones, 1.5 / 32_767)
+    kinds = np.float32([ones, -ones, signs, -signs, half, few, spike])
+    x = np.concatenate([kinds, kinds[::-1] * np.float32(0.75), kinds * np.float32(0.5)])
+    for metric in ("ip", "cosine"):
+        check(x, np.concatenate([kinds, np.float32(-3) * kinds]), 2, metric)
+
+
 def test_float16_extremes(variant: str) -> None:
     rng = np.random.default_rng(7)
     tiny, largest = float(np.finfo(np.float16).smallest_subnormal), float(np.finfo(np.float16).max)

@@ -8,12 +8,22 @@
 //   float32 first, which is exact. cosine takes both square roots, multiplies them, and divides.
 //
 // CANDIDATES  may be found by any cheaper arithmetic with a proven bound. Here: rows as 8-bit codes
-//   c_x = round(x / s_x), s_x = max|x| / 127, queries likewise, x~ = s_x c_x, e = x - x~:
+//   c_x = round(x / s_x), s_x = max|x| / 127, queries likewise with s_q = max|q| / L, x~ = s_x c_x, e = x - x~:
 //     | q . x - s_q s_x (c_q . c_x) |  <=  ||q|| ||e_x|| + ||e_q|| ||x~||
 //   c_q . c_x is exact in int32. Norms are rounded up when the codes are made, and the bound is widened by
 //   the rounding of the canonical score itself. A row whose upper bound is below the k-th best lower bound
 //   cannot be a hit; every other row is rescored canonically. So the answer is that of an exhaustive
 //   canonical scan, whatever the codes.
+//
+// QUERY CODES  have L = 127 levels where bytes are multiplied. Where 16-bit numbers are (AVX2, NEON, the baseline), L is what
+//   int32 leaves room for, so that ||e_q|| all but vanishes:
+//     L = floor((S - d / 2) / (1.000001 sum|q| / max|q|)), at least 127, at most 32,767; S = (2^31 - 1) / 255, rounded down
+//   Rows' codes are multiplied as c_x + 128, which is 1 .. 255; 128 sum(c_q) is taken off afterwards. So no sum, whatever
+//   its order, leaves int32 if sum|c_q| <= S:
+//   - s_q, 1 / s_q and q_i / s_q are rounded to float32, which errs by less than a millionth in all, and c_i to an integer:
+//     |c_i| <= 1.000001 L |q_i| / max|q| + 1/2. Summed over d dimensions, that is at most S by the choice of L;
+//   - or L is 127, and sum|c_q| <= 127 d <= S, as d <= 65,536. With more dimensions rows are scored one by one.
+//   Each product is below 2^23 in size, two of them below 2^24: pairs that are added first stay in range as well.
 //
 // FILTERS   A mask, or id lists. A query whose list has less than 1/DENSE_SHORT_LIST of the rows scores them one by one;
 //   a longer list becomes a mask of the scan. The rule reads the list and the corpus alone, and either way is exact.
@@ -34,6 +44,11 @@ constexpr int DENSE_GROUP = 4;       // dimensions that stand together in a tile
 constexpr int DENSE_STEP = 12;       // tiles are padded to a multiple of this
 constexpr int DENSE_BLOCK_STEP = 4;  // tiles of a block that is scanned together are a multiple of this
 constexpr int DENSE_SHORT_LIST = 8;
+constexpr int DENSE_LEVELS = 127;                 // of rows' codes, on either side of 0
+constexpr int DENSE_WIDE_LEVELS = 32767;          // of queries' codes at most
+constexpr int DENSE_CODED_DIM = 1 << 16;          // dimensions that codes have at most
+constexpr int DENSE_CODE_SUM = 0x7fffffff / 255;  // S
+static_assert(int64_t{DENSE_LEVELS} * DENSE_CODED_DIM <= DENSE_CODE_SUM, "127 levels fit, whatever the query");
 
 enum class DenseType : int { float32 = 0, float16 = 1, bfloat16 = 2 };  // the latter two by their bits
 
@@ -74,10 +89,12 @@ struct DenseQueries {
 };
 
 struct DenseHits {
-    int64_t* ids;       // (B, k)
-    float* scores;      // (B, k)
-    int64_t* counts;    // (B,)
-    int64_t* rescored;  // (B,) rows scored canonically: what the bound could not rule out
+    int64_t* ids;     // (B, k)
+    float* scores;    // (B, k)
+    int64_t* counts;  // (B,)
+    // (B,) rows scored canonically: what the bound could not rule out. A cost and no answer: queries' codes, and so this
+    // count, differ between instruction sets.
+    int64_t* rescored;
 };
 
 }  // namespace hopfuse

@@ -1,0 +1,223 @@
+// Dot products of 8-bit codes of rows with codes of queries, exact in int32. Included once per instruction set.
+//
+// Products says what a set does with one group of DENSE_GROUP dimensions: for ROWS rows of a tile, which have a vector or
+// several of int32 sums, and one query. Its Shapes are the blocks whose sums fit the registers, the widest first: P parts
+// of ROWS rows, Q queries.
+#pragma once
+
+#include <cstring>
+
+#include "hopfuse/dense_topk.h"
+#include "simd.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+template <int P, int Q>
+struct Shape {
+    static constexpr int parts = P, queries = Q;
+};
+
+template <class... S>
+struct ShapeList {
+    // use(shape) for each of them.
+    template <class Use>
+    static void each(const Use& use) {
+        (use(S{}), ...);
+    }
+};
+
+#if defined(HOPFUSE_ISA_AVX512)
+
+// The set multiplies bytes: codes of queries are bytes.
+using QueryElement = int8_t;
+constexpr int32_t QUERY_LEVELS = DENSE_LEVELS;
+
+// Where a group's dimension i stands among its codes.
+HF_INLINE int place_in_group(int i) { return i; }
+
+HF_INLINE int32_t four_bytes(const int8_t* group) {
+    int32_t bytes;
+    std::memcpy(&bytes, group, 4);
+    return bytes;
+}
+
+#else
+
+// The set multiplies 16-bit numbers: codes of queries have up to 15 bits and a sign. Rows' codes come apart into even and
+// odd bytes, so the even dimensions of a group stand first.
+using QueryElement = int16_t;
+constexpr int32_t QUERY_LEVELS = DENSE_WIDE_LEVELS;
+
+HF_INLINE int place_in_group(int i) { return ((i & 1) << 1) | (i >> 1); }
+
+HF_INLINE int32_t pair(const int16_t* two) {
+    int32_t both;
+    std::memcpy(&both, two, 4);
+    return both;
+}
+
+#endif
+
+#if defined(HOPFUSE_ISA_AVX512)
+
+struct Products {
+    static constexpr int ROWS = 16;
+    using Sums = __m512i;
+    using Rows = __m512i;
+    using Query = __m512i;
+    using Shapes = ShapeList<Shape<2, 12>, Shape<2, 8>, Shape<4, 4>, Shape<4, 2>, Shape<4, 1>>;
+
+    HF_INLINE Sums zero() { return _mm512_setzero_si512(); }
+    HF_INLINE Rows rows(const uint8_t* codes) { return _mm512_loadu_si512(codes); }
+    HF_INLINE Query query(const int8_t* group) { return _mm512_set1_epi32(four_bytes(group)); }
+    HF_INLINE Sums add(Sums sums, Rows x, Query q) { return _mm512_dpbusd_epi32(sums, x, q); }
+    HF_INLINE void store(int32_t* dots, Sums sums) { _mm512_storeu_si512(dots, sums); }
+};
+
+#elif defined(HOPFUSE_ISA_AVX2)
+
+// Without a dot product of bytes: pairs of 16-bit numbers, which multiply and add exactly.
+struct Products {
+    static constexpr int ROWS = 8;
+    using Sums = __m256i;
+    struct Rows {
+        __m256i even, odd;
+    };
+    struct Query {
+        __m256i even, odd;
+    };
+    using Shapes = ShapeList<Shape<2, 6>, Shape<2, 5>, Shape<2, 4>, Shape<4, 3>, Shape<4, 2>, Shape<8, 1>>;
+
+    HF_INLINE Sums zero() { return _mm256_setzero_si256(); }
+    HF_INLINE Rows rows(const uint8_t* codes) {
+        const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+        return {_mm256_and_si256(x, _mm256_set1_epi16(0x00ff)), _mm256_srli_epi16(x, 8)};
+    }
+    HF_INLINE Query query(const int16_t* group) {
+        return {_mm256_set1_epi32(pair(group)), _mm256_set1_epi32(pair(group + 2))};
+    }
+    HF_INLINE Sums add(Sums sums, Rows x, Query q) {
+        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(x.even, q.even));
+        return _mm256_add_epi32(sums, _mm256_madd_epi16(x.odd, q.odd));
+    }
+    HF_INLINE void store(int32_t* dots, Sums sums) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(dots), sums); }
+};
+
+#elif defined(HOPFUSE_ISA_NEON)
+
+// Four rows to a vector of bytes; two vectors of sums for them, each with two sums of a row.
+struct Products {
+    static constexpr int ROWS = 8;
+    struct Sums {
+        int32x4_t of[ROWS / 4][2];
+    };
+    struct Rows {
+        int16x8_t even[ROWS / 4], odd[ROWS / 4];
+    };
+    struct Query {
+        int16x8_t even, odd;
+    };
+    using Shapes = ShapeList<Shape<1, 6>, Shape<1, 5>, Shape<1, 4>, Shape<2, 3>, Shape<2, 2>, Shape<4, 1>>;
+
+    HF_INLINE Sums zero() {
+        const int32x4_t none = vdupq_n_s32(0);
+        return {{{none, none}, {none, none}}};
+    }
+    HF_INLINE Rows rows(const uint8_t* codes) {
+        Rows found;
+        HF_UNROLL for (int i = 0; i < ROWS / 4; ++i) {
+            const uint16x8_t x = vreinterpretq_u16_u8(vld1q_u8(codes + 16 * i));
+            found.even[i] = vreinterpretq_s16_u16(vandq_u16(x, vdupq_n_u16(0x00ff)));
+            found.odd[i] = vreinterpretq_s16_u16(vshrq_n_u16(x, 8));
+        }
+        return found;
+    }
+    HF_INLINE Query query(const int16_t* group) {
+        return {vreinterpretq_s16_s32(vdupq_n_s32(pair(group))), vreinterpretq_s16_s32(vdupq_n_s32(pair(group + 2)))};
+    }
+    HF_INLINE Sums add(Sums sums, Rows x, Query q) {
+        HF_UNROLL for (int i = 0; i < ROWS / 4; ++i) {
+            sums.of[i][0] = vmlal_s16(sums.of[i][0], vget_low_s16(x.even[i]), vget_low_s16(q.even));
+            sums.of[i][1] = vmlal_high_s16(sums.of[i][1], x.even[i], q.even);
+            sums.of[i][0] = vmlal_s16(sums.of[i][0], vget_low_s16(x.odd[i]), vget_low_s16(q.odd));
+            sums.of[i][1] = vmlal_high_s16(sums.of[i][1], x.odd[i], q.odd);
+        }
+        return sums;
+    }
+    HF_INLINE void store(int32_t* dots, Sums sums) {
+        HF_UNROLL for (int i = 0; i < ROWS / 4; ++i) vst1q_s32(dots + 4 * i, vpaddq_s32(sums.of[i][0], sums.of[i][1]));
+    }
+};
+
+#else
+
+struct Products {
+    static constexpr int ROWS = 16;
+    struct Sums {
+        int32_t of[ROWS];
+    };
+    using Rows = const uint8_t*;
+    using Query = const int16_t*;
+    using Shapes = ShapeList<Shape<1, 4>, Shape<1, 1>>;
+
+    HF_INLINE Sums zero() { return {}; }
+    HF_INLINE Rows rows(const uint8_t* codes) { return codes; }
+    HF_INLINE Query query(const int16_t* group) { return group; }
+    HF_INLINE Sums add(Sums sums, Rows x, Query q) {
+        for (int r = 0; r < ROWS; ++r)
+            for (int i = 0; i < DENSE_GROUP; ++i) sums.of[r] += int32_t{x[r * DENSE_GROUP + i]} * q[place_in_group(i)];
+        return sums;
+    }
+    HF_INLINE void store(int32_t* dots, Sums sums) { std::memcpy(dots, sums.of, sizeof sums.of); }
+};
+
+#endif
+
+// ------------------------------------------------------------------------------------------------
+
+constexpr int64_t GROUP_BYTES = DENSE_TILE * DENSE_GROUP;  // of a tile
+constexpr int TILE_PARTS = DENSE_TILE / Products::ROWS;
+
+constexpr int tiles_of(int parts) { return parts < TILE_PARTS ? 1 : parts / TILE_PARTS; }
+
+// Asks for what lies `bytes` after p, which may be nothing.
+HF_INLINE void prefetch_beyond(const void* p, int64_t bytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + uintptr_t(bytes)), 0, 2);
+}
+
+// As code_dots, for P parts that begin at `codes`.
+template <int P, int Q>
+HF_INLINE void part_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride,
+                         int32_t* dots) {
+    constexpr int T = tiles_of(P);
+    const int64_t tile_bytes = groups * GROUP_BYTES;
+    Products::Sums sums[P][Q];
+    HF_UNROLL for (int p = 0; p < P; ++p) HF_UNROLL for (int j = 0; j < Q; ++j) sums[p][j] = Products::zero();
+    for (int32_t g = 0; g < groups; ++g) {
+        Products::Rows x[P];
+        HF_UNROLL for (int p = 0; p < P; ++p) {
+            const int64_t part = (p % TILE_PARTS) * Products::ROWS * DENSE_GROUP;
+            x[p] = Products::rows(codes + (p / TILE_PARTS) * tile_bytes + g * GROUP_BYTES + part);
+        }
+        for (int t = 0; t < T; ++t) prefetch_beyond(codes, (t + T) * tile_bytes + g * GROUP_BYTES);
+        HF_UNROLL for (int j = 0; j < Q; ++j) {
+            const Products::Query q = Products::query(queries + j * query_stride + int64_t{g} * DENSE_GROUP);
+            HF_UNROLL for (int p = 0; p < P; ++p) sums[p][j] = Products::add(sums[p][j], x[p], q);
+        }
+    }
+    HF_UNROLL for (int p = 0; p < P; ++p) HF_UNROLL for (int j = 0; j < Q; ++j)
+        Products::store(dots + ((p / TILE_PARTS) * Q + j) * DENSE_TILE + (p % TILE_PARTS) * Products::ROWS, sums[p][j]);
+}
+
+// dots[(t * Q + j) * 16 + r] = sum over the groups of codes[t][group][r][:] . queries[j][group][:], for the tiles of P parts
+// and Q queries; codes are c + 128, queries signed.
+template <int P, int Q>
+void code_dots(const uint8_t* codes, int32_t groups, const QueryElement* queries, int64_t query_stride, int32_t* dots) {
+    constexpr int at_once = P < TILE_PARTS ? P : TILE_PARTS;
+    for (int part = 0; part < TILE_PARTS; part += at_once) {
+        const int row = part * Products::ROWS;
+        part_dots<P, Q>(codes + row * DENSE_GROUP, groups, queries, query_stride, dots + row);
+    }
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS
