@@ -38,6 +38,7 @@ inline void raise_unless_ok(hopfuse::Status status) {
 // The kernels that calls use; set at import, changed by use_isa.
 const hopfuse::CpuKernels& kernels();
 
+void bind_inputs(nb::module_& m);
 void bind_ppr(nb::module_& m);
 void bind_dense(nb::module_& m);
 void bind_fuse(nb::module_& m);

@@ -46,6 +46,7 @@ NB_MODULE(_native, m) {
     m.def("idle_workspace_bytes", &hopfuse::idle_workspace_bytes, "Bytes held for reuse by later calls.");
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
+    bind_inputs(m);
     bind_ppr(m);
     bind_dense(m);
     bind_fuse(m);

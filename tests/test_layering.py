@@ -29,7 +29,7 @@ AROUND = ("extract", "lexical", "llm", "adapters", "evaluate", "diagnose", "repo
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "_validation": {"errors"},
-    "_arrays": {"errors"},
+    "_arrays": {"_native", "errors"},
     "types": SHARED,
     "fusion": SHARED,
     "reference": {"types"} | SHARED,
@@ -69,8 +69,8 @@ OUTSIDE = {
 RECIPES = {"PhaseGraph", "PolicyRAG", "HybridRRF", "TripleHybrid"}
 #: Public methods of a named tuple, whatever their names begin with.
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
-#: Headers of kernels/cpu that the bindings read: the table of kernels, the pools of threads and of workspaces.
-BOUND = {"kernels.h", "threads.h", "workspace.h"}
+#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces.
+BOUND = {"inputs.h", "kernels.h", "threads.h", "workspace.h"}
 
 
 class Import(NamedTuple):

@@ -28,6 +28,24 @@ def pool_size() -> int:
 def release_workspaces() -> None:
     """Give the idle workspaces back to the system."""
 
+RESTART_OUTSIDE: int = 1
+
+RESTART_BAD_WEIGHT: int = 2
+
+RESTART_EMPTY_ROW: int = 3
+
+RESTART_SUM_BEYOND: int = 4
+
+def read_restarts(indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], internal_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], may_be_empty: bool, out_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> tuple | None:
+    """
+    Bring restarts into the order of walks; the fault and where it is, or None.
+    """
+
+def first_unscorable(vectors: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], needs_length: bool) -> tuple | None:
+    """
+    The first vector without a float32 score, and whether it is too small for one; or None.
+    """
+
 PPR_SEGMENT: int = 64
 
 PPR_TILE: int = 64

@@ -14,25 +14,28 @@ from .errors import InputError
 MAX_WHOLE = 2**31 - 1
 #: Threads of a call.
 MAX_THREADS = 1024
+#: Types of a whole number, and of any.
+WHOLE = (int, np.integer)
+REAL = (int, float, np.integer, np.floating)
 
 
 def check_k(k: Any) -> int:
     """Return k as an int, at least 0; it may be larger than any list."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
+    if isinstance(k, bool) or not isinstance(k, WHOLE) or k < 0:
         raise InputError(f"k is {k!r}; it must be a whole number, at least 0")
     return int(k)
 
 
 def check_whole(value: Any, name: str, most: int = MAX_WHOLE) -> int:
     """A whole number from 1 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, WHOLE) or not 1 <= value <= most:
         raise InputError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
     return int(value)
 
 
 def is_real(number: Any) -> bool:
     """Return whether something is one number, of Python's or NumPy's types, that a float can hold; bool is none."""
-    if not isinstance(number, int | float | np.integer | np.floating) or isinstance(number, bool):
+    if not isinstance(number, REAL) or isinstance(number, bool):
         return False
     try:
         float(number)
@@ -64,7 +67,7 @@ def check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
             f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"
         )
     ids = np.ascontiguousarray(array, np.int64)
-    if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
+    if np.count_nonzero(ids[1:] <= ids[:-1]):
         ids = np.unique(ids)
     if ids.size and (ids[0] < 0 or ids[-1] >= size):
         wrong = ids[0] if ids[0] < 0 else ids[-1]
@@ -93,13 +96,13 @@ def check_threads(threads: Any) -> int | None:
     """Return a number of threads of the CPU, or None for the default."""
     if threads is None:
         return None
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MAX_THREADS:
+    if isinstance(threads, bool) or not isinstance(threads, WHOLE) or not 1 <= threads <= MAX_THREADS:
         raise InputError(f"threads is {threads!r}; it must be a whole number from 1 to {MAX_THREADS}, or None")
     return int(threads)
 
 
 def positive(value: int, name: str) -> int:
     """Return the value, an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, WHOLE) or value < 1:
         raise InputError(f"{name} is {value!r}; it must be an integer, at least 1")
     return int(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def bfloat16_bits(array: Any, name: str) -> NDArray[np.uint16] | None:
     InputError
         The array is on a device, or its library does not let it be read.
     """
-    dtype = str(getattr(array, "dtype", ""))
+    dtype = _name_of(getattr(array, "dtype", None))
     if dtype == "torch.bfloat16":  # torch exports no bfloat16 to NumPy, but its bits
         return to_numpy(array.view(sys.modules["torch"].int16), name).view(np.uint16)
     if dtype != "bfloat16":
@@ -29,6 +30,12 @@ def bfloat16_bits(array: Any, name: str) -> NDArray[np.uint16] | None:
     if is_on_device(array):
         to_numpy(array, name)  # which says what to do
     return np.asarray(array).view(np.uint16)
+
+
+@lru_cache(maxsize=64)
+def _name_of(dtype: Any) -> str:
+    """Return what a dtype of any library calls itself, which takes NumPy several microseconds."""
+    return str(dtype)
 
 
 def round_to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 _CPU_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
+_ON_HOST = (np.ndarray, list, tuple, dict)
 
 
 def is_on_device(array: Any) -> bool:
     """Return True for an array in the memory of a GPU, by ``__cuda_array_interface__`` or DLPack."""
-    if isinstance(array, np.ndarray | list | tuple | dict):
+    if isinstance(array, _ON_HOST):
         return False
     if hasattr(array, "__dlpack_device__"):
         return int(array.__dlpack_device__()[0]) not in _CPU_DEVICES
@@ -25,6 +26,8 @@ def is_on_device(array: Any) -> bool:
 
 def to_numpy(array: Any, name: str) -> NDArray[Any]:
     """Return a NumPy view of an array on the CPU, or of a list; an array elsewhere is an error."""
+    if type(array) is np.ndarray:
+        return array
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
             raise InputError(f"{name} is a masked array, whose masked entries have no value; pass {name}.compressed()")
@@ -58,10 +61,12 @@ def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
     >>> to_float64(np.array([1, 2]))
     array([1., 2.])
     """
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
     with np.errstate(invalid="ignore"):  # whoever asks refuses NaN, and says where it is
         wide = array.astype(np.float64, copy=False)
         missing = np.isnan(wide)
-        return np.where(missing, np.nan, wide) if missing.any() else wide
+        return np.where(missing, np.nan, wide) if np.count_nonzero(missing) else wide
 
 
 def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:

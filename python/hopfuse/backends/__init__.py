@@ -46,15 +46,13 @@ def register(name: str, backend: Backend) -> None:
 
 def resolve(backend: str) -> Backend:
     """Return the backend for a ``backend=`` argument; ``auto`` takes HOPFUSE_BACKEND where it is set."""
-    _check_name(backend)
-    name = automatic() if backend == "auto" else backend
+    name = _named(backend)
     return _usable(_cuda.tested() if name == _cuda.name else _backends[name])
 
 
 def untested(backend: str) -> Backend:
     """Return the backend by its name, whatever its self-test says: for the self-test itself."""
-    _check_name(backend)
-    name = automatic() if backend == "auto" else backend
+    name = _named(backend)
     return _usable(_cuda.untested() if name == _cuda.name else _backends[name])
 
 
@@ -62,9 +60,11 @@ def _names() -> tuple[str, ...]:
     return (*_backends, _cuda.name)
 
 
-def _check_name(backend: str) -> None:
+def _named(backend: str) -> str:
+    """Return the name of the backend for a ``backend=`` argument."""
     if not isinstance(backend, str) or backend not in ("auto", *_names()):
         raise InputError(f"backend is {backend!r}; allowed: {', '.join(('auto', *_names()))}")
+    return automatic() if backend == "auto" else backend
 
 
 def _usable(backend: Backend) -> Backend:

@@ -109,7 +109,15 @@ class Evidence(NamedTuple):
     @classmethod
     def empty(cls, batch: int) -> Evidence:
         """Return the evidence of walks that took no pass."""
-        return cls(np.zeros(batch, np.int64), np.zeros(batch), np.zeros(batch), np.ones(batch, np.uint8))
+        evidence = cls.room(batch)
+        for array, value in zip(evidence, (0, 0.0, 0.0, 1), strict=True):
+            array.fill(value)
+        return evidence
+
+    @classmethod
+    def room(cls, batch: int) -> Evidence:
+        """Return room for the evidence of so many walks."""
+        return cls(np.empty(batch, np.int64), np.empty(batch), np.empty(batch), np.empty(batch, np.uint8))
 
 
 # ---- Dense top-k -------------------------------------------------------------------------------------------------

@@ -70,13 +70,18 @@ def explain() -> dict[str, Any]:
         "not_chosen": reasons,
         "threads": thread_count(None),
         "idle_workspace_bytes": _native.idle_workspace_bytes(),
-        "last_calls": {op: dict(call) for op, call in _last.items()},
+        "last_calls": {op: _summed(call) for op, call in _last.items()},
         "error": unusable_reason,
     }
 
 
 def _record(op: str, threads: int, **more: Any) -> None:
+    """Keep what a call was; a count for each query is summed when it is asked for."""
     _last[op] = {"kernel": f"{op}_{_native.isa()}", "threads": threads, **more}
+
+
+def _summed(call: dict[str, Any]) -> dict[str, Any]:
+    return {name: int(value.sum()) if isinstance(value, np.ndarray) else value for name, value in call.items()}
 
 
 # ---- Personalized PageRank -----------------------------------------------------------------------------------
@@ -99,7 +104,7 @@ def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
 
 def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
     """Write (B, N) scores; return the evidence."""
-    evidence = Evidence.empty(queries.damping.size)
+    evidence = Evidence.room(queries.damping.size)
     if queries.damping.size:
         view = graph_view(graph, queries)
         _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
@@ -110,7 +115,7 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
 def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
     """Return ids, scores, counts, score_bounds and proven, with the evidence."""
     batch = queries.damping.size
-    evidence = Evidence.empty(batch)
+    evidence = Evidence.room(batch)
     hits: HitArrays = {
         "ids": np.empty((batch, ranking.k), np.int64),
         "scores": np.empty((batch, ranking.k), np.float32),
@@ -128,7 +133,7 @@ def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[H
             **hits,
             **evidence._asdict(),
         )
-    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(hits["proven"].sum()))
+    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=np.count_nonzero(hits["proven"]))
     return hits, evidence
 
 
@@ -210,12 +215,12 @@ def dense_topk(call: DenseCall) -> HitArrays:
     """Return ids, scores and counts of the k best rows for each query."""
     corpus, batch = call.corpus, call.queries.shape[0]
     hits: HitArrays = {
-        "ids": np.full((batch, call.k), -1, np.int64),
-        "scores": np.full((batch, call.k), -np.inf, np.float32),
+        "ids": np.empty((batch, call.k), np.int64),
+        "scores": np.empty((batch, call.k), np.float32),
         "counts": np.zeros(batch, np.int64),
     }
     rescored = np.zeros(batch, np.int64)
-    if batch and call.k and corpus.num_vectors:
+    if batch and call.k:
         mask, indptr, ids, shared = call.allow
         _native.dense_topk(
             _vector_bits(corpus),
@@ -233,7 +238,7 @@ def dense_topk(call: DenseCall) -> HitArrays:
         )
         corpus.give_back()
     name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
-    _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=int(rescored.sum()))
+    _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=rescored)
     return hits
 
 
@@ -264,13 +269,13 @@ def calibrate(call: CalibrateCall) -> NDArray[np.float32]:
 
 def fuse(call: FuseCall) -> HitArrays:
     """Return ids, scores and counts of the k best documents of each query's union."""
-    lists = call.lists
-    batch = lists[0][0].shape[0]
+    ids, scores, counts = map(list, zip(*call.lists, strict=True))
+    batch = ids[0].shape[0]
     hits = _empty_hits(batch, call.k)
     _native.fuse(
-        [ids for ids, _, _ in lists],
-        [scores for _, scores, _ in lists],
-        [counts for _, _, counts in lists],
+        ids,
+        scores,
+        counts,
         method=_FUSION_METHODS[call.method],
         calibration=_CALIBRATIONS[call.calibration],
         ties=_TIES[call.ties],
@@ -284,7 +289,7 @@ def fuse(call: FuseCall) -> HitArrays:
         threads=call.threads,
         **hits,
     )
-    _record("fuse_f32", call.threads, queries=batch, method=call.method, lists=len(lists))
+    _record("fuse_f32", call.threads, queries=batch, method=call.method, lists=len(ids))
     return _named(hits)
 
 

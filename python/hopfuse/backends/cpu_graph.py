@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ NARROW_NODES = 2**16
 """Nodes that 16 bits tell apart."""
 
 
-def lane_blocks(batch: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def lane_blocks(batch: int) -> tuple[int, ...]:
     """Return the lanes of the blocks in which ppr_f32.cpp solves a batch."""
     lanes = [MANY_LANES] * (batch // MANY_LANES)
     left = batch % MANY_LANES
@@ -28,14 +30,13 @@ def lane_blocks(batch: int) -> list[int]:
         left -= MANY_LANES // 2
     if left:
         lanes.append(next(width for width in (1, 4, 8, MANY_LANES // 2) if width >= left))
-    return lanes
+    return tuple(lanes)
 
 
 def threads_used(graph: Graph, queries: PprQueries) -> int:
     """Return the most threads that a block of the batch is worth, of those that it may use."""
-    sizes = graph.num_nodes, graph.num_stored
-    blocks = lane_blocks(queries.damping.size)
-    return max((_native.ppr_threads(*sizes, lanes, queries.threads) for lanes in blocks), default=1)
+    widest = max(lane_blocks(queries.damping.size), default=1)  # which is worth the most
+    return _native.ppr_threads(graph.num_nodes, graph.num_stored, widest, queries.threads)
 
 
 def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:

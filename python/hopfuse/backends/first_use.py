@@ -54,7 +54,8 @@ class FirstUse(Generic[B]):
         self._lock = threading.RLock()
         self._made: B | None = None
         self._unusable: str | None = None
-        self._tested = self._warned = False
+        self._tested = False
+        self._is_usable: bool | None = None
         self._difference: str | None = None
 
     def untested(self) -> B:
@@ -87,14 +88,20 @@ class FirstUse(Generic[B]):
 
     def is_usable(self) -> bool:
         """Say whether ``backend="auto"`` may take it; wrong answers are a warning."""
+        if self._is_usable is None:
+            with self._lock:
+                error = self._error()
+                is_first, self._is_usable = self._is_usable is None, error is None
+            if is_first and error is not None and self._made is not None:
+                warnings.warn(f"{error}. backend='auto' takes the CPU", RuntimeWarning, stacklevel=5)
+        return bool(self._is_usable)
+
+    def _error(self) -> BackendError | None:
         try:
             self.tested()
         except BackendError as error:
-            if self._made is not None and not self._warned:
-                self._warned = True
-                warnings.warn(f"{error}. backend='auto' takes the CPU", RuntimeWarning, stacklevel=5)
-            return False
-        return True
+            return error
+        return None
 
     def explain(self) -> dict[str, Any]:
         """Return what the backend says of itself, with the reason why it is not used."""

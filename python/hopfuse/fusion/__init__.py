@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from ..errors import InputError
@@ -106,9 +107,16 @@ def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"fusion method is {method!r}; allowed: {', '.join(sorted(METHODS))}")
+    if not options:
+        return _by_default(method)
     allowed = {f.name for f in fields(METHODS[method])}  # type: ignore[arg-type]
     unknown = sorted(set(options) - allowed)
     if unknown:
         has = ", ".join(sorted(allowed)) or "none"
         raise InputError(f"fusion method {method!r} has no option {', '.join(map(repr, unknown))}; its options: {has}")
     return METHODS[method](**options)
+
+
+@cache
+def _by_default(method: str) -> FusionMethod:
+    return METHODS[method]()

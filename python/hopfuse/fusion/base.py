@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import REAL
 from ..errors import InputError
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 #: Calibrations that give no value below 0 for scores that are at least 0.
 NONNEGATIVE = (
@@ -27,8 +31,8 @@ NONNEGATIVE = (
 
 def is_finite_float32(value: Any) -> bool:
     """Return whether a value is a real number, not a bool, that float32 can hold."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return number and bool(abs(value) <= float(np.finfo(np.float32).max))  # of any size, where it is an int
+    number = isinstance(value, REAL) and not isinstance(value, bool)
+    return number and bool(abs(value) <= FLOAT32_MAX)  # of any size, where it is an int
 
 
 def is_positive_float32(value: Any) -> bool:
@@ -65,7 +69,37 @@ def per_list(value: Any, num_lists: int, name: str) -> NDArray[np.float32]:
     return np.full(num_lists, numbers, np.float32)
 
 
-class FusionMethod:
+class KeepsPacked:
+    """Base of frozen options: what kernels read of them is packed once for each number of lists."""
+
+    def packed(self, num_lists: int) -> NDArray[np.float32]:
+        """Return the options as the kernels' header lays them out, for so many lists."""
+        raise NotImplementedError
+
+    @cached_property
+    def _packed(self) -> dict[int, NDArray[np.float32]] | None:
+        """By the number of lists; None where an option is a list, which may change."""
+        try:
+            hash(self)
+        except TypeError:
+            return None
+        return {}
+
+    def packed_once(self, num_lists: int) -> NDArray[np.float32]:
+        """Return the same, from the last time where there was one."""
+        kept = self._packed
+        if kept is None:
+            return self.packed(num_lists)
+        if num_lists not in kept:
+            kept[num_lists] = self.packed(num_lists)
+            kept[num_lists].flags.writeable = False
+        return kept[num_lists]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_packed"}
+
+
+class FusionMethod(KeepsPacked):
     """Base of the method objects. A method is a frozen dataclass of its options.
 
     Examples

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cache
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .base import is_finite_float32, is_positive_float32, per_list
+from .base import KeepsPacked, is_finite_float32, is_positive_float32, per_list
 
 CalibrationName = Literal[
     "pit",
@@ -32,7 +33,7 @@ TIES: tuple[str, ...] = get_args(Ties)
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(KeepsPacked):
     """A calibration with its options, for ``hf.fuse(lists, calibration=...)``.
 
     ``hf.calibrate(lists, "softmax", temperature=0.5)`` takes the same options by themselves. What each
@@ -122,7 +123,8 @@ class Calibration:
 
     def packed(self, num_lists: int) -> NDArray[np.float32]:
         """Return the options as the kernels' header calibrate.h lays them out, for so many lists."""
-        head = [self.single, self.equal, 1.0 if self.temperature is None else self.temperature]
+        head = [np.nan if value is None else value for value in (self.single, self.equal)]
+        head.append(1.0 if self.temperature is None else self.temperature)
         bounds = np.full((num_lists, 2), np.nan, np.float32)
         if self.lower is not None:
             bounds[:, 0] = per_list(self.lower, num_lists, "lower")
@@ -133,7 +135,7 @@ class Calibration:
             raise InputError(
                 f"lower is {self.lower!r} and upper {self.upper!r}; in each list lower must be below upper, in float32"
             )
-        return np.concatenate([np.array([np.nan if x is None else x for x in head], np.float32), bounds.ravel()])
+        return np.concatenate([np.array(head, np.float32), bounds.ravel()])
 
     @property
     def tie_rule(self) -> str:
@@ -154,3 +156,15 @@ class Calibration:
         bounds = self.packed(num_lists)[3:].reshape(num_lists, 2)
         upper = None if self.upper is None else float(bounds[at, 1])
         return Calibration(self.method, single=self.single, equal=self.equal, lower=float(bounds[at, 0]), upper=upper)
+
+
+def by_name(method: str, options: Mapping[str, Any]) -> Calibration:
+    """Return a calibration with the options that are given; without any, the same object each time."""
+    if options or not isinstance(method, str):
+        return Calibration(method, **options)
+    return _by_default(method)
+
+
+@cache
+def _by_default(method: str) -> Calibration:
+    return Calibration(method)

@@ -43,4 +43,4 @@ def read_filter(given: Any, batch: int, n: int, name: str) -> RowFilter:
             raise InputError(f"{name} is a mask of shape {mask.shape}; it must be ({n},) or ({batch}, {n})")
         return RowFilter(mask=np.ascontiguousarray(mask).view(np.uint8), shared=mask.ndim == 1)
     assert ids is not None
-    return RowFilter(indptr=np.array([0, ids.size], np.int64), ids=ids)
+    return RowFilter(None, np.array([0, ids.size], np.int64), ids)

@@ -11,7 +11,7 @@ from ..backends.calls import CalibrateCall
 from ..backends.placement import device_for
 from ..backends.threads import thread_count
 from ..errors import InputError
-from ..fusion.calibration import Calibration, CalibrationName, Ties
+from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
 from ._lists import device_list, host_list
 
@@ -126,7 +126,7 @@ def calibrate(
             raise InputError(f"options {sorted(given)} beside {method!r}; give them to the object instead")
         rule = method
     else:
-        rule = Calibration(method, **given)  # type: ignore[arg-type]
+        rule = by_name(method, given)
     many = [lists] if isinstance(lists, Hits) else lists
     if not isinstance(many, Sequence) or not all(isinstance(hits, Hits) for hits in many):
         raise InputError(
@@ -138,7 +138,7 @@ def calibrate(
 
 def _calibrate_one(hits: Hits, rule: Calibration, backend: str, threads: int | None) -> Hits:
     device = device_for(backend, hits.scores, "scores")
-    kind = (rule.method, rule.tie_rule, rule.packed(1), thread_count(threads))
+    kind = (rule.method, rule.tie_rule, rule.packed_once(1), thread_count(threads))
     if device is None:
         _, scores, counts = host_list(hits)
         out = resolve(backend).calibrate(CalibrateCall(scores, counts, *kind))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32
 from .._arrays.convert import same_library, to_numpy
+from .._arrays.norms import first_unscorable
 from .._validation import check_k, check_real
 from ..backends import resolve
 from ..backends.calls import DenseCall
@@ -105,13 +106,12 @@ def _read_queries(queries: Any, corpus: Corpus) -> NDArray[np.float32]:
     if array.ndim not in (1, 2) or array.shape[-1] != corpus.dim:
         raise InputError(f"queries have shape {array.shape}; the corpus needs (B, {corpus.dim}) or ({corpus.dim},)")
     with np.errstate(over="ignore", invalid="ignore"):
-        vectors = np.ascontiguousarray(np.atleast_2d(array), dtype=np.float32)
-        norms = np.square(vectors, dtype=np.float64).sum(axis=1)
-    bad = ~(norms <= np.finfo(np.float32).max / 2)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InputError(f"query {row} has a NaN, an infinite entry, or values too large to score in float32")
-    if corpus.metric == "cosine" and (norms < np.finfo(np.float32).tiny).any():
-        row = int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
-        raise InputError(f"query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out")
-    return vectors
+        vectors = np.ascontiguousarray(array if array.ndim == 2 else array[None], dtype=np.float32)
+    wrong = first_unscorable(vectors, corpus.metric == "cosine")
+    if wrong is None:
+        return vectors
+    if wrong.is_zero:
+        raise InputError(
+            f"query {wrong.row} is the zero vector (or vanishes in float32), which has no cosine; leave it out"
+        )
+    raise InputError(f"query {wrong.row} has a NaN, an infinite entry, or values too large to score in float32")

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from .. import fusion as methods
 from .._arrays.convert import same_library, to_numpy
-from .._validation import check_k, check_real
+from .._validation import WHOLE, check_k, check_real
 from ..backends import resolve
 from ..backends.calls import FuseCall
 from ..backends.placement import device_for
 from ..backends.threads import thread_count
 from ..errors import InputError
-from ..fusion.base import is_finite_float32
-from ..fusion.calibration import Calibration, CalibrationName, Ties
+from ..fusion.base import FLOAT32_MAX, is_finite_float32
+from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
 from ._captured import refuse_per_query
 from ._lists import device_list, host_list
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Calibrations that leave a score below 0 where it is.
 KEEPS_SIGN = ("max", "l2", "none")
+_NO_PRIOR = np.zeros(0, np.float32)
 
 
 def fuse(
@@ -113,9 +114,9 @@ def fuse(
         method=chosen.kernel,
         calibration=rule.method,
         ties=rule.tie_rule,
-        calibration_option=rule.packed(len(lists)),
+        calibration_option=rule.packed_once(len(lists)),
         pools=pools,
-        option=chosen.packed(len(lists)),
+        option=chosen.packed_once(len(lists)),
         weights=_read_weights(weights, chosen, len(lists[0]), len(lists)),
         consensus=float(consensus),
         prior=_read_prior(prior),
@@ -172,7 +173,7 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
     if isinstance(calibration, Calibration):
         rule = calibration
     else:
-        rule = Calibration(method.default_calibration if calibration is None else calibration, **given)
+        rule = by_name(method.default_calibration if calibration is None else calibration, given)
     if method.calibrations and rule.method not in method.calibrations:
         raise InputError(
             f"fusion method {method.name!r} cannot use calibration {rule.method!r}; "
@@ -196,7 +197,7 @@ def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
     for at, most in enumerate(many):
         if most is None:
             continue
-        if not isinstance(most, int | np.integer) or isinstance(most, bool) or most < 0:
+        if not isinstance(most, WHOLE) or isinstance(most, bool) or most < 0:
             raise InputError(f"pool of list {at} is {most!r}; it must be a whole number, at least 0, or None for all")
         whole[at] = min(whole[at], int(most))
     return np.array(whole, np.int64)
@@ -204,7 +205,7 @@ def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
 
 def _read_prior(prior: Any) -> NDArray[np.float32]:
     if prior is None:
-        return np.zeros(0, np.float32)
+        return _NO_PRIOR
     return (prior if isinstance(prior, methods.Prior) else methods.Prior(prior)).factors
 
 
@@ -233,8 +234,10 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
         raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
     with np.errstate(over="ignore", invalid="ignore"):
         w32 = np.ascontiguousarray(w, np.float32)
+        total = w32.sum(axis=-1, dtype=np.float64)
+        fits = w32.min(initial=0.0) >= 0 and total.max(initial=0.0) <= FLOAT32_MAX  # False for NaN
+    if fits:
+        return w32
     if not (np.isfinite(w32) & (w32 >= 0)).all():
         raise InputError(f"weights are {w}; they must be finite and at least 0")
-    if not (w32.sum(axis=-1, dtype=np.float64) <= np.finfo(np.float32).max).all():
-        raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")
-    return w32
+    raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")

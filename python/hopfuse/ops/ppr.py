@@ -123,8 +123,8 @@ def ppr(
 
 
 def _ppr_result(scores: Any, evidence: Evidence, wrap: Callable[[Any], Any]) -> PprResult:
-    arrays = evidence._replace(converged=evidence.converged.view(np.bool_))
-    return PprResult(wrap(scores), *(wrap(array) for array in arrays))
+    iterations, residual, bound, converged = evidence
+    return PprResult(wrap(scores), wrap(iterations), wrap(residual), wrap(bound), wrap(converged.view(np.bool_)))
 
 
 def ppr_topk(
@@ -205,7 +205,7 @@ def ppr_topk(
     engine = resolve(backend)
     queries = _read_queries(graph, restart, *options, skips=skips)
     batch, parts = queries.damping.size, []
-    walks = np.diff(queries.indptr) > 0
+    walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
     k = _width(k, graph, rankings)
     for ranked, rows in rankings:
@@ -218,8 +218,9 @@ def ppr_topk(
 
 
 def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
-    flags = {name: arrays[name].view(np.bool_) for name in ("proven", "converged")}
-    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in {**arrays, **flags}.items()})
+    for flags in ("proven", "converged"):
+        arrays[flags] = arrays[flags].view(np.bool_)
+    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()})
     assert isinstance(wrapped, PprHits)
     return wrapped
 
@@ -297,13 +298,13 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
         refuse_per_query("damping")
     if d.shape not in ((), (batch,)):
         raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
-    d = to_float64(d)
+    d = to_float64(d.reshape(-1))
     bad = ~((d >= 0) & (d.astype(np.float32) < 1))
-    if bad.any():
-        raise InputError(
-            f"damping is {np.atleast_1d(d)[np.atleast_1d(bad)][0]}; it must be in [0, 1), and below 1 in float32 too"
-        )
-    return np.array(np.broadcast_to(d, (batch,)))
+    if np.count_nonzero(bad):
+        raise InputError(f"damping is {d[bad][0]}; it must be in [0, 1), and below 1 in float32 too")
+    one_each = np.empty(batch)
+    one_each[:] = d
+    return one_each
 
 
 def _read_tol(tol: float) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
 from .._arrays.convert import to_numpy
 from .._arrays.mapped import give_pages_back
+from .._arrays.norms import first_unscorable
 from ..errors import InputError
 from .derived import KeepsDerived
 
@@ -21,7 +22,11 @@ Precision = Literal["float32", "float16", "bfloat16"]
 METRICS: tuple[Metric, ...] = ("ip", "cosine")
 STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "int8")
 _PART_BYTES = 1 << 24
-_PRECISIONS: dict[str, Precision] = {"float32": "float32", "float16": "float16", "uint16": "bfloat16"}
+_PRECISIONS: dict[np.dtype[Any], Precision] = {
+    np.dtype("float32"): "float32",
+    np.dtype("float16"): "float16",
+    np.dtype("uint16"): "bfloat16",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +124,9 @@ class Corpus(KeepsDerived):
             raise InputError(
                 f"vectors are a {type(vectors).__name__}; from_stored takes a NumPy array, from_array others"
             )
-        precision = _PRECISIONS.get(vectors.dtype.name)
+        precision = _PRECISIONS.get(vectors.dtype)
         is_right = precision is not None and storage in ("int8", precision)
-        is_right = is_right and vectors.flags.c_contiguous and vectors.dtype.isnative
+        is_right = is_right and vectors.flags.c_contiguous
         if not is_right or vectors.ndim != 2 or vectors.shape[1] < 1:
             raise InputError(
                 f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} holds C-contiguous "
@@ -143,7 +148,7 @@ class Corpus(KeepsDerived):
     @property
     def precision(self) -> Precision:
         """Of the originals, which is the storage's but for ``"int8"``: "float32", "float16" or "bfloat16"."""
-        return _PRECISIONS[self.vectors.dtype.name]
+        return _PRECISIONS[self.vectors.dtype]
 
     def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """Rows start .. stop-1 as float32, exactly; a view where they are float32."""
@@ -185,20 +190,18 @@ class Corpus(KeepsDerived):
     def _checked(self) -> Corpus:
         """Return the corpus itself, if every row can be scored."""
         for rows in self.parts():
-            with np.errstate(over="ignore", invalid="ignore"):
-                norms = np.square(self.as_float32(rows.start, rows.stop), dtype=np.float64).sum(axis=1)
-            bad = ~(norms <= np.finfo(np.float32).max / 2)
-            if bad.any():
-                row = rows.start + int(np.flatnonzero(bad)[0])
-                raise InputError(
-                    f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32"
-                )
-            if self.metric == "cosine" and (norms < np.finfo(np.float32).tiny).any():
-                row = rows.start + int(np.flatnonzero(norms < np.finfo(np.float32).tiny)[0])
+            with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+                vectors = self.as_float32(rows.start, rows.stop)
+            wrong = first_unscorable(vectors, self.metric == "cosine")
+            if wrong is None:
+                continue
+            row = rows.start + wrong.row
+            if wrong.is_zero:
                 raise InputError(
                     f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
                     "drop it or use metric='ip'"
                 )
+            raise InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
         return self
 
 

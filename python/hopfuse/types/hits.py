@@ -54,16 +54,13 @@ class Hits:
 
     def __init__(self, ids: ArrayLike, scores: ArrayLike, counts: ArrayLike | None = None) -> None:
         id_array, score_array, count_array = _checked(ids, scores, counts)
-        object.__setattr__(self, "ids", id_array)
-        object.__setattr__(self, "scores", score_array)
-        object.__setattr__(self, "counts", count_array)
+        vars(self).update(ids=id_array, scores=score_array, counts=count_array)  # past the lock of frozen attributes
 
     @classmethod
     def unchecked(cls, ids: Any, scores: Any, counts: Any, **more: Any) -> Hits:
         """Wrap a kernel's own output, which is right by construction."""
         hits = object.__new__(cls)
-        for name, value in {"ids": ids, "scores": scores, "counts": counts, **more}.items():
-            object.__setattr__(hits, name, value)
+        vars(hits).update(ids=ids, scores=scores, counts=counts, **more)
         return hits
 
     @classmethod
@@ -148,18 +145,18 @@ def _checked(
     raw = to_numpy(ids, "ids")
     if raw.size and raw.dtype.kind not in "iu":
         raise InputError(f"ids have dtype {raw.dtype}; they must be integers")
-    i = np.atleast_2d(raw.astype(np.int64, copy=False))
+    i = _as_rows(raw.astype(np.int64, copy=False))
     given = to_numpy(scores, "scores")
     if given.size and given.dtype.kind not in "fiub":
         raise InputError(f"scores have dtype {given.dtype}; they must be real numbers")
     with np.errstate(over="ignore", invalid="ignore"):
-        s = np.atleast_2d(given.astype(np.float32, copy=False))
+        s = _as_rows(given.astype(np.float32, copy=False))
     if i.shape != s.shape or i.ndim != 2:
         raise InputError(f"ids have shape {i.shape} and scores {s.shape}; both must be (B, k), a row per query")
     b, k = i.shape
     if counts is None:
-        c = (i != PAD_ID).sum(axis=1, dtype=np.int64)
         valid = i != PAD_ID
+        c = valid.sum(axis=1, dtype=np.int64)
     else:
         lengths = np.atleast_1d(to_numpy(counts, "counts"))
         if lengths.size and lengths.dtype.kind not in "iu":
@@ -168,21 +165,28 @@ def _checked(
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
             raise InputError(f"counts must be {b} integers from 0 to {k}, one a query; given shape {c.shape}: {c}")
         valid = np.arange(k) < c[:, None]
+    if np.count_nonzero(valid & ~((i >= 0) & np.isfinite(s))):
+        _refuse(i, s, valid)
+    i, s = np.where(valid, i, PAD_ID), np.where(valid, s, PAD_SCORE)
+    order = np.lexsort((i, -s, ~valid), axis=-1)
+    rows = np.arange(b)[:, None]
+    i, s = i[rows, order], s[rows, order]
+    ranked = np.sort(i, axis=1)
+    twice = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] != PAD_ID)
+    if np.count_nonzero(twice):
+        q = int(np.argwhere(twice)[0][0])
+        raise InputError(f"row {q} has id {ranked[q, 1:][twice[q]][0]} more than once; ids are unique within a row")
+    return i, s, c
+
+
+def _as_rows(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.ndim > 1 else np.atleast_2d(array)
+
+
+def _refuse(i: NDArray[np.int64], s: NDArray[np.float32], valid: NDArray[np.bool_]) -> None:
     bad = valid & (i < 0)
     if bad.any():
         q, p = map(int, np.argwhere(bad)[0])
         raise InputError(f"id {i[q, p]} in row {q}, position {p}: ids are at least 0 (-1 is padding, after the counts)")
-    bad = valid & ~np.isfinite(s)
-    if bad.any():
-        q, p = map(int, np.argwhere(bad)[0])
-        raise InputError(f"score {s[q, p]} in row {q}, position {p}: scores must be finite float32 numbers")
-    i = np.where(valid, i, PAD_ID)
-    s = np.where(valid, s, PAD_SCORE).astype(np.float32)
-    order = np.lexsort((i, -s, ~valid), axis=-1)
-    i, s = np.take_along_axis(i, order, axis=1), np.take_along_axis(s, order, axis=1)
-    ranked = np.sort(np.where(i == PAD_ID, np.iinfo(np.int64).max - np.arange(k), i), axis=1)
-    twice = ranked[:, 1:] == ranked[:, :-1]
-    if twice.any():
-        q = int(np.argwhere(twice)[0][0])
-        raise InputError(f"row {q} has id {ranked[q, 1:][twice[q]][0]} more than once; ids are unique within a row")
-    return i, s, c
+    q, p = map(int, np.argwhere(valid & ~np.isfinite(s))[0])
+    raise InputError(f"score {s[q, p]} in row {q}, position {p}: scores must be finite float32 numbers")

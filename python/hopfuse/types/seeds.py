@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_float64, to_numpy
+from .._validation import REAL, WHOLE
 from ..errors import InputError
 from .hits import PAD_ID
 
@@ -60,8 +61,7 @@ class Seeds:
             _check_device_types(nodes, weights)
         else:
             nodes, weights = _checked(nodes, weights)
-        object.__setattr__(self, "nodes", nodes)
-        object.__setattr__(self, "weights", weights)
+        vars(self).update(nodes=nodes, weights=weights)  # past the lock of frozen attributes
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[int, float]], width: int = 1) -> Seeds:
@@ -75,7 +75,7 @@ class Seeds:
                [-1]])
         """
         given = list(rows)
-        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
+        if isinstance(width, bool) or not isinstance(width, WHOLE) or width < 0:
             raise InputError(f"width is {width!r}; it must be a whole number, at least 0")
         for row, seeds in enumerate(given):
             _check_row(row, seeds)
@@ -90,7 +90,10 @@ class Seeds:
         for row, seeds in enumerate(given):
             nodes[row, : len(seeds)] = list(seeds)
             weights[row, : len(seeds)] = list(seeds.values())
-        return cls(nodes, weights)
+        _check_weights(nodes, weights)
+        made = object.__new__(cls)
+        vars(made).update(nodes=nodes, weights=weights)
+        return made
 
     def __len__(self) -> int:
         return int(self.nodes.shape[0])
@@ -103,9 +106,9 @@ def _check_row(row: int, seeds: Any) -> None:
     if not isinstance(seeds, Mapping):
         raise InputError(f"seed row {row} is a {type(seeds).__name__}; it must be a {{node: weight}}")
     for node, weight in seeds.items():
-        if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < 2**63:
+        if isinstance(node, bool) or not isinstance(node, WHOLE) or not 0 <= node < 2**63:
             raise InputError(f"seed row {row} has the node {node!r}; nodes are whole numbers, at least 0")
-        if isinstance(weight, str) or not isinstance(weight, int | float | np.integer | np.floating):
+        if not isinstance(weight, REAL):
             raise InputError(f"seed row {row} has the weight {weight!r} at node {node}; weights are numbers")
 
 
@@ -134,20 +137,24 @@ def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
         raise InputError(
             f"nodes have shape {ids.shape} and weights {values.shape}; both must be (B, S), a row per query"
         )
-    valid = ids != PAD_ID
-    if (ids < PAD_ID).any():
+    if np.count_nonzero(ids < PAD_ID):
         row, at = map(int, np.argwhere(ids < PAD_ID)[0])
         raise InputError(f"seed row {row} has the node {ids[row, at]}; ids are at least 0 (-1 is padding)")
-    bad = valid & ~(np.isfinite(values) & (values >= 0))
-    if bad.any():
+    valid = ids != PAD_ID
+    values[~valid] = 0.0
+    _check_weights(ids, values)
+    ranked = np.sort(np.where(valid, ids, np.iinfo(np.int64).max - np.arange(ids.shape[1])), axis=1)
+    twice = ranked[:, 1:] == ranked[:, :-1]
+    if np.count_nonzero(twice):
+        row = int(np.argwhere(twice)[0][0])
+        raise InputError(f"seed row {row} has node {ranked[row, 1:][twice[row]][0]} more than once; add its weights up")
+    return ids, values
+
+
+def _check_weights(ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    bad = ~((values >= 0) & (values < np.inf))
+    if np.count_nonzero(bad):
         row, at = map(int, np.argwhere(bad)[0])
         raise InputError(
             f"seed row {row} has weight {values[row, at]} at node {ids[row, at]}; weights are finite and at least 0"
         )
-    ranked = np.sort(np.where(valid, ids, np.iinfo(np.int64).max - np.arange(ids.shape[1])), axis=1)
-    twice = ranked[:, 1:] == ranked[:, :-1]
-    if twice.any():
-        row = int(np.argwhere(twice)[0][0])
-        raise InputError(f"seed row {row} has node {ranked[row, 1:][twice[row]][0]} more than once; add its weights up")
-    values[~valid] = 0.0
-    return ids, values

@@ -81,18 +81,23 @@ class EntitySeeder:
         weights = None if view is None else view.seed_weights
         of = [0] * len(mentions) if view is None or weights is None else view.of.tolist()
         weights = self._weight[None] if weights is None else weights
-        unmatched = dict.fromkeys(
-            (group, m)
+        named = {
+            (group, mention): self._named(mention, weights[group])
             for group, row in zip(of, mentions, strict=True)
-            for m in row
-            if isinstance(m, str) and fold(m) and not _seen(self._named(m, weights[group]))
-        )
-        nearest = self._nearest(list(unmatched), weights, threads)
+            for mention in row
+            if isinstance(mention, str)
+        }
+        unmatched = [key for key, found in named.items() if not _seen(found) and fold(key[1])]
+        for (group, surface), (entity, similarity) in self._nearest(unmatched, weights, threads).items():
+            seed = Seed(entity, surface, "nearest", similarity, float(weights[group][entity]))
+            named[group, surface].append(seed)
         rows = []
         for query, (group, row) in enumerate(zip(of, mentions, strict=True)):
             found: dict[int, Seed] = {}
             for mention in row:
-                for seed in self._matches(query, mention, nearest.get((group, mention)), weights[group]):
+                is_name = isinstance(mention, str)
+                matches = named[group, mention] if is_name else [self._given(query, mention, weights[group])]
+                for seed in matches:
                     known = found.setdefault(seed.entity, seed)
                     if STRENGTH[seed.match] > STRENGTH[known.match]:
                         found[seed.entity] = seed
@@ -112,23 +117,16 @@ class EntitySeeder:
                 break
         return found
 
-    def _matches(
-        self, query: int, mention: Any, nearest: tuple[int, float] | None, weight: NDArray[np.float64]
-    ) -> list[Seed]:
-        if isinstance(mention, str):
-            found = self._named(mention, weight)
-            if nearest is not None:
-                entity, similarity = nearest
-                found.append(Seed(entity, mention, "nearest", similarity, float(weight[entity])))
-            return found
+    def _given(self, query: int, mention: Any, weight: NDArray[np.float64]) -> Seed:
+        """Return the entity of a number, or of a matcher's mention."""
         if isinstance(mention, Mention):
-            (seed,) = self._matches(query, mention.entity, None, weight)
-            return [seed._replace(surface=mention.surface, match=mention.kind)]
+            seed = self._given(query, mention.entity, weight)
+            return seed._replace(surface=mention.surface, match=mention.kind)
         if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
             raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
         if not 0 <= mention < self._weight.size:
             raise InputError(f"query {query} mentions entity {mention}; entities are 0 .. {self._weight.size - 1}")
-        return [Seed(int(mention), "", "given", 1.0, float(weight[mention]))]
+        return Seed(int(mention), "", "given", 1.0, float(weight[mention]))
 
     def _nearest(
         self, mentions: list[tuple[int, str]], weights: NDArray[np.float64], threads: int | None

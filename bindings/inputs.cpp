@@ -1,0 +1,52 @@
+#include "../kernels/cpu/inputs.h"
+
+#include "common.h"
+
+namespace {
+
+using hopfuse::RestartFault;
+using hopfuse::VectorFault;
+
+// What is wrong with the restarts, and where; None where nothing is.
+std::optional<nb::tuple> read_restarts(In<int64_t> indptr, In<int64_t> node, In<double> weight, In<int32_t> internal_of,
+                                       bool may_be_empty, Out<int64_t> out_indptr, Out<int32_t> out_node,
+                                       Out<double> out_weight) {
+    const hopfuse::GivenRestarts given{
+        static_cast<int64_t>(indptr.shape(0)) - 1,  indptr.data(),      node.data(), weight.data(),
+        static_cast<int64_t>(internal_of.shape(0)), internal_of.data(), may_be_empty};
+    hopfuse::RestartFinding found;
+    hopfuse::Status status;
+    {
+        nb::gil_scoped_release release;
+        status = hopfuse::read_restarts(given, {out_indptr.data(), out_node.data(), out_weight.data()}, found);
+    }
+    raise_unless_ok(status);
+    if (found.fault == RestartFault::none) return std::nullopt;
+    return nb::make_tuple(static_cast<int>(found.fault), found.at);
+}
+
+// The row of the first vector that has no score, and whether it is too small; None where all have one.
+std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length) {
+    hopfuse::VectorFinding found;
+    {
+        nb::gil_scoped_release release;
+        found = hopfuse::first_unscorable(vectors.data(), static_cast<int64_t>(vectors.shape(0)),
+                                          static_cast<int64_t>(vectors.shape(1)), needs_length);
+    }
+    if (found.fault == VectorFault::none) return std::nullopt;
+    return nb::make_tuple(found.row, found.fault == VectorFault::too_small);
+}
+
+}  // namespace
+
+void bind_inputs(nb::module_& m) {
+    m.attr("RESTART_OUTSIDE") = static_cast<int>(RestartFault::outside);
+    m.attr("RESTART_BAD_WEIGHT") = static_cast<int>(RestartFault::bad_weight);
+    m.attr("RESTART_EMPTY_ROW") = static_cast<int>(RestartFault::empty_row);
+    m.attr("RESTART_SUM_BEYOND") = static_cast<int>(RestartFault::sum_beyond);
+    m.def("read_restarts", &read_restarts, nb::arg("indptr"), nb::arg("node"), nb::arg("weight"),
+          nb::arg("internal_of"), nb::arg("may_be_empty"), nb::arg("out_indptr"), nb::arg("out_node"),
+          nb::arg("out_weight"), "Bring restarts into the order of walks; the fault and where it is, or None.");
+    m.def("first_unscorable", &first_unscorable, nb::arg("vectors"), nb::arg("needs_length"),
+          "The first vector without a float32 score, and whether it is too small for one; or None.");
+}

@@ -1,0 +1,123 @@
+"""Checks that native code makes in one pass, against NumPy: restarts in the order of walks, and norms of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse import _native
+from hopfuse._arrays.norms import first_unscorable
+from hopfuse.backends.restarts import GivenRestart, Restart, order_restart
+from hopfuse.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+
+NODES = 9
+#: Weights of nodes. -1 is a node for none, whatever its weight.
+WEIGHTS = st.sampled_from([0.0, -0.0, 5e-324, 0.1, 1.0, 3.0, 1e300])
+
+
+@st.composite
+def given_rows(draw: st.DrawFn) -> list[list[tuple[int, float]]]:
+    """Rows of distinct nodes in any order, with padding between them."""
+    rows = []
+    for _ in range(draw(st.integers(0, 5))):
+        nodes = draw(st.permutations(range(NODES)))[: draw(st.integers(0, NODES))]
+        row = [(node, draw(WEIGHTS)) for node in nodes]
+        for _ in range(draw(st.integers(0, 2))):
+            row.insert(draw(st.integers(0, len(row))), (-1, draw(st.sampled_from([0.0, -1.0, np.nan]))))
+        rows.append(row)
+    return rows
+
+
+def as_arrays(rows: list[list[tuple[int, float]]]) -> GivenRestart:
+    indptr = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    node = np.array([node for row in rows for node, _ in row], np.int64)
+    return GivenRestart(indptr, node, np.array([weight for row in rows for _, weight in row], np.float64))
+
+
+def graph(internal_of: list[int]) -> hf.Graph:
+    """Nodes without edges, in an order of their own."""
+    plain = hf.Graph.from_edges([], [], num_nodes=len(internal_of)).to_arrays()
+    order = np.array(internal_of, np.int32)
+    arrays = {**plain, "internal_of": order, "node_of": np.argsort(order).astype(np.int32)}
+    return hf.Graph.from_arrays(arrays, directed=False, edge_type_names=("edge",))
+
+
+@given(rows=given_rows(), order=st.permutations(range(NODES)))
+def test_restarts_are_sorted_by_internal_node_without_what_weighs_nothing(
+    rows: list[list[tuple[int, float]]], order: list[int]
+) -> None:
+    found = order_restart(graph(order), as_arrays(rows), may_be_empty=True)
+    expected = [sorted((order[node], weight) for node, weight in row if node >= 0 and weight > 0) for row in rows]
+    assert found.indptr.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
+    assert found.node.tolist() == [node for row in expected for node, _ in row]
+    assert found.value.tolist() == [weight for row in expected for _, weight in row]
+    assert [array.dtype for array in found] == [np.int64, np.int32, np.float64]
+    assert found.batch == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[(1, 1.0)], [(0, 1.0), (9, 1.0)]], r"row 1 has seed 9, which is outside the graph \(ids are 0 .. 8\)"),
+        ([[(-2, 1.0)]], "row 0 has seed -2, which is outside"),
+        ([[(1, 1.0)], [(3, np.nan)]], "row 1 has weight nan at node 3; weights are finite and at least 0"),
+        ([[(4, np.inf)]], "row 0 has weight inf at node 4"),
+        ([[(4, -1.0), (5, np.nan)]], "row 0 has weight -1.0 at node 4"),
+        ([[(1, 1.0)], [(1, 0.0), (-1, 5.0)]], "row 1 is all zero; a query needs at least one seed with weight > 0"),
+        ([[(1, 1.0)], [(1, 1.5e308), (2, 1.5e308)]], "row 1 sums beyond float64; scale it down"),
+        ([[], [(1, np.nan)]], "row 1 has weight nan"),  # wrong entries are told before empty rows
+        ([[(1, np.nan)], [(9, 1.0)]], "row 1 has seed 9"),  # and nodes before weights
+        ([[(1, 1.5e308), (2, 1.5e308)], []], "row 1 is all zero"),
+    ],
+)
+def test_wrong_restarts_are_told_by_their_row(rows: list[list[tuple[int, float]]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        order_restart(graph(list(range(NODES))), as_arrays(rows), may_be_empty=False)
+
+
+def test_a_row_may_be_empty_where_it_is_said() -> None:
+    found = order_restart(graph(list(range(NODES))), as_arrays([[], [(2, 0.0)]]), may_be_empty=True)
+    assert isinstance(found, Restart)
+    assert found.indptr.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dim", [1, 7, 8, 9, 384])
+@pytest.mark.parametrize("row", [0, 2, 4])
+def test_the_first_vector_without_a_score_is_found(dim: int, row: int) -> None:
+    vectors = np.random.default_rng(dim).standard_normal((5, dim)).astype(np.float32)
+    assert first_unscorable(vectors, needs_length=True) is None
+    for at in (0, dim - 1):
+        for value in (np.nan, np.inf, -np.inf, np.float32(2e19)):
+            wrong = vectors.copy()
+            wrong[row:, at] = value
+            assert first_unscorable(wrong, needs_length=False) == (row, False)
+    short = vectors.copy()
+    short[row] = 0.0
+    assert first_unscorable(short, needs_length=False) is None
+    assert first_unscorable(short, needs_length=True) == (row, True)
+    short[4, 0] = np.nan  # what has no score at all is told first
+    assert first_unscorable(short, needs_length=True) == (4, False)
+
+
+def test_the_borders_of_a_squared_norm() -> None:
+    largest, smallest = float(np.finfo(np.float32).max) / 2, float(np.finfo(np.float32).tiny)
+    side = np.float32(np.sqrt(largest))
+    for entry, fits in ((np.nextafter(side, np.float32(0)), True), (np.nextafter(side, np.float32(np.inf)), False)):
+        assert (float(entry) ** 2 <= largest) == fits
+        assert (first_unscorable(np.array([[entry]]), needs_length=False) is None) == fits
+    side = np.float32(np.sqrt(smallest))
+    for entry in (np.nextafter(side, np.float32(0)), side, np.nextafter(side, np.float32(1))):
+        assert (first_unscorable(np.array([[entry]]), needs_length=True) is None) == (float(entry) ** 2 >= smallest)
+
+
+def test_no_vectors_and_no_rows_are_right() -> None:
+    assert first_unscorable(np.zeros((0, 3), np.float32), needs_length=True) is None
+    nothing: Any = _native.read_restarts(
+        np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32), False,
+        np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0),
+    )  # fmt: skip
+    assert nothing is None
