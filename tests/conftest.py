@@ -21,6 +21,10 @@ import variants
 from hopfuse import _native
 from hypothesis import HealthCheck, settings
 
+os.environ["COLUMNS"] = "80"  # a terminal's width and colours, wherever the tests are started
+for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(_name, None)
+
 # The only function-scoped fixture beside @given is the kernel variant, which examples do not change.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=25, derandomize=True, **_common)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -50,37 +50,6 @@ def check_real(array: NDArray[Any], name: str) -> None:
         raise InputError(f"{name} has dtype {array.dtype}; it must hold real numbers")
 
 
-def mask_or_ids(value: Any, size: int, name: str) -> tuple[NDArray[np.bool_] | None, NDArray[np.int64] | None]:
-    """A boolean mask of ``size`` (over the last axis), or ascending unique ids below ``size``."""
-    array = np.asarray(value)
-    if array.dtype == np.bool_:
-        if array.shape[-1:] != (size,):
-            raise InputError(f"{name} is a mask of shape {array.shape}; its last axis must have {size} entries")
-        return array, None
-    return None, check_ids(array, size, name)
-
-
-def check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
-    """Ascending unique int64 ids in 0 .. size - 1."""
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"
-        )
-    ids = np.ascontiguousarray(array, np.int64)
-    if np.count_nonzero(ids[1:] <= ids[:-1]):
-        ids = np.unique(ids)
-    if ids.size and (ids[0] < 0 or ids[-1] >= size):
-        wrong = ids[0] if ids[0] < 0 else ids[-1]
-        raise InputError(f"{name} has id {wrong}; ids are 0 .. {size - 1}")
-    return ids
-
-
-def is_per_query(given: Any) -> bool:
-    """Return whether a selection is a sequence of lists or masks, one for each query."""
-    several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) > 0
-    return several and hasattr(given[0], "__len__") and not isinstance(given[0], str)
-
-
 def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
     """The texts as a list; a bare string, or anything in them that is not one, is refused."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
@@ -99,10 +68,3 @@ def check_threads(threads: Any) -> int | None:
     if isinstance(threads, bool) or not isinstance(threads, WHOLE) or not 1 <= threads <= MAX_THREADS:
         raise InputError(f"threads is {threads!r}; it must be a whole number from 1 to {MAX_THREADS}, or None")
     return int(threads)
-
-
-def positive(value: int, name: str) -> int:
-    """Return the value, an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, WHOLE) or value < 1:
-        raise InputError(f"{name} is {value!r}; it must be an integer, at least 1")
-    return int(value)

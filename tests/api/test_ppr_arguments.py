@@ -84,7 +84,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], list[str]]] = [
     ({"edge_type_weights": [[0.5, 0.5], [1, 1]], "edge_type_norm": "per_type"}, ["query 1", "2.0"]),
     ({"edge_type_norm": "row"}, ["edge_type_norm", "'row'", "'joint'", "'per_type'"]),
     ({"edge_type_norm": None}, ["edge_type_norm", "None"]),
-    ({"allow": [True] * 4}, ["allow", "(4,)", "5 entries"]),
+    ({"allow": [True] * 4}, ["allow", "(4,)", "(5,)"]),
     ({"allow": np.ones((3, 5), bool)}, ["allow", "(3, 5)"]),
     ({"allow": [0, 5]}, ["allow", "5", "0 .. 4"]),
     ({"allow": [True, True, False, True, True]}, ["row 1", "seed 2", "drop the seed"]),

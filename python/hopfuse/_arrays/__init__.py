@@ -1,1 +1,1 @@
-"""Arrays: of other libraries, bfloat16, memory maps, compressed rows."""
+"""Arrays: of other libraries, bfloat16, memory maps, compressed rows, filters."""

@@ -8,12 +8,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import checked_texts, positive
+from .._validation import check_whole, checked_texts
 from ..errors import InputError
-from .protocol import checked_vectors
+from .protocol import NamedEncoder
 
 
-class ArrayEncoder:
+class ArrayEncoder(NamedEncoder):
     """An encoder over vectors that exist already: looked up by text, or handed straight through.
 
     Where texts are passed, their vectors are looked up. Where an array of shape (n, dim) is passed
@@ -56,26 +56,9 @@ class ArrayEncoder:
         name: str = "array",
         normalize: bool = True,
     ) -> None:
-        self._dim = positive(dim, "dim")
+        super().__init__(name, check_whole(dim, "dim"), normalize)
         self._queries: Mapping[str, ArrayLike] = {} if queries is None else queries
         self._passages: Mapping[str, ArrayLike] = {} if passages is None else passages
-        self._name = name
-        self._normalize = normalize
-
-    @property
-    def name(self) -> str:
-        """The name given at construction."""
-        return self._name
-
-    @property
-    def dim(self) -> int:
-        """Entries of a vector."""
-        return self._dim
-
-    @property
-    def normalize(self) -> bool:
-        """True where every row is scaled to length 1."""
-        return self._normalize
 
     def encode_queries(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
         """Return the vectors of queries.
@@ -104,7 +87,7 @@ class ArrayEncoder:
         self, texts: Sequence[str] | NDArray[Any], known: Mapping[str, ArrayLike], name: str
     ) -> NDArray[np.float32]:
         if isinstance(texts, np.ndarray) and texts.dtype.kind in "fiu":
-            return checked_vectors(texts, len(texts) if texts.ndim else 0, self._dim, self._normalize)
+            return self._checked(texts, len(texts) if texts.ndim else 0)
         listed = checked_texts(cast("Sequence[str]", texts))
         for at, text in enumerate(listed):
             if text not in known:
@@ -114,6 +97,4 @@ class ArrayEncoder:
                     f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
                 )
         rows = [np.asarray(known[text]) for text in listed]
-        return checked_vectors(
-            np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows), self._dim, self._normalize
-        )
+        return self._checked(np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows))

@@ -61,6 +61,31 @@ class Encoder(Protocol):
         ...
 
 
+class NamedEncoder:
+    """What the encoders of this package share: what an index keeps of them, which does not change."""
+
+    def __init__(self, name: str, dim: int, normalize: bool) -> None:
+        self._name, self._dim, self._normalize = name, dim, normalize
+
+    @property
+    def name(self) -> str:
+        """The model's name, or the one given at construction."""
+        return self._name
+
+    @property
+    def dim(self) -> int:
+        """Entries of a vector."""
+        return self._dim
+
+    @property
+    def normalize(self) -> bool:
+        """True where every row is scaled to length 1."""
+        return self._normalize
+
+    def _checked(self, vectors: Any, count: int) -> NDArray[np.float32]:
+        return checked_vectors(vectors, count, self._dim, self._normalize)
+
+
 def as_encoder(encoder: Any) -> Encoder:
     """Return an object as an :class:`Encoder`.
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import checked_texts, positive
+from .._validation import check_whole, checked_texts
 from ..errors import InputError, MissingExtraError
-from .protocol import checked_vectors, model_dim, model_name
+from .protocol import NamedEncoder, model_dim, model_name
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(NamedEncoder):
     """A sentence-transformers model, from a local folder or loaded already. Nothing is downloaded.
 
     Batches are padded to their longest text, so a vector's last bits may depend on the texts that it
@@ -81,30 +81,13 @@ class SentenceTransformerEncoder:
         name: str | None = None,
         normalize: bool = True,
     ) -> None:
-        self._batch_size = positive(batch_size, "batch_size")
+        self._batch_size = check_whole(batch_size, "batch_size")
         self._query_prompt = query_prompt
         self._passage_prompt = passage_prompt
-        self._normalize = normalize
         self._model = _local_model(
             model, device, kind="SentenceTransformer", method="an encode", user="SentenceTransformerEncoder"
         )
-        self._dim = model_dim(self._model, self._model.encode)
-        self._name = name or _name(model)
-
-    @property
-    def name(self) -> str:
-        """``"sentence-transformers/"`` and the model's name, or the name given at construction."""
-        return self._name
-
-    @property
-    def dim(self) -> int:
-        """Entries of a vector."""
-        return self._dim
-
-    @property
-    def normalize(self) -> bool:
-        """True where every row is scaled to length 1."""
-        return self._normalize
+        super().__init__(name or _name(model), model_dim(self._model, self._model.encode), normalize)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of queries.
@@ -137,7 +120,7 @@ class SentenceTransformerEncoder:
         vectors = encode(
             listed, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
         )
-        return checked_vectors(vectors, len(listed), self._dim, self._normalize)
+        return self._checked(vectors, len(listed))
 
 
 class CrossEncoderReranker:
@@ -188,7 +171,7 @@ class CrossEncoderReranker:
         batch_size: int = 32,
         device: str | None = None,
     ) -> None:
-        self._batch_size = positive(batch_size, "batch_size")
+        self._batch_size = check_whole(batch_size, "batch_size")
         self._model = _local_model(model, device, kind="CrossEncoder", method="a predict", user="CrossEncoderReranker")
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:

@@ -12,18 +12,19 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import checked_texts, positive
+from .._validation import check_whole, checked_texts
 from ..errors import InputError, MissingExtraError
-from .protocol import checked_vectors
+from .protocol import NamedEncoder
 
 DIMS = (64, 128, 256)
 
 
-class WordLlamaEncoder:
+class WordLlamaEncoder(NamedEncoder):
     """WordLlama: the mean of static token embeddings, 16 MB, no GPU and no download.
 
     The weights are those inside the installed ``wordllama`` package. Queries and passages are encoded
-    alike. A text's vector does not depend on the texts that it is encoded with.
+    alike. The name is ``"wordllama"`` for every dim: one model, whose leading entries are kept. A
+    text's vector does not depend on the texts that it is encoded with.
 
     Parameters
     ----------
@@ -59,9 +60,8 @@ class WordLlamaEncoder:
     def __init__(self, dim: int = 256, *, batch_size: int = 64, normalize: bool = True) -> None:
         if dim not in DIMS:
             raise InputError(f"dim is {dim!r}; the weights inside wordllama give {', '.join(map(str, DIMS))}")
-        self._dim = int(dim)
-        self._batch_size = positive(batch_size, "batch_size")
-        self._normalize = normalize
+        super().__init__("wordllama", int(dim), normalize)
+        self._batch_size = check_whole(batch_size, "batch_size")
         package = _import()
         folder = Path(str(package.__file__)).parent
         self._model = package.WordLlama.load(
@@ -70,21 +70,6 @@ class WordLlamaEncoder:
             trunc_dim=self._dim if self._dim < DIMS[-1] else None,
             disable_download=True,
         )
-
-    @property
-    def name(self) -> str:
-        """``"wordllama"``: one model, whose leading entries are kept."""
-        return "wordllama"
-
-    @property
-    def dim(self) -> int:
-        """Entries of a vector."""
-        return self._dim
-
-    @property
-    def normalize(self) -> bool:
-        """True where every row is scaled to length 1."""
-        return self._normalize
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of queries.
@@ -105,7 +90,7 @@ class WordLlamaEncoder:
         """
         listed = checked_texts(texts)
         vectors = self._model.embed(listed, norm=False, batch_size=self._batch_size)
-        return checked_vectors(vectors, len(listed), self._dim, self._normalize)
+        return self._checked(vectors, len(listed))
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages; the same as :meth:`encode_queries`."""

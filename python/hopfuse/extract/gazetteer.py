@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from .._validation import checked_texts, positive
+from .._validation import check_whole, checked_texts
 from ..errors import InputError, MissingExtraError
 from ._folding import Folded, fold, fold_with_offsets, in_word
 
@@ -90,7 +90,7 @@ class Gazetteer:
         min_length: int = 2,
         case_sensitive: bool = False,
     ) -> None:
-        positive(min_length, "min_length")
+        check_whole(min_length, "min_length")
         self._case_sensitive = case_sensitive
         skipped: list[tuple[int, str]] = []
         table: dict[str, dict[int, Kind]] = {}

@@ -7,7 +7,7 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
-from .._validation import positive
+from .._validation import check_whole
 from ..errors import InputError, MissingExtraError
 from ._spacy_facts import facts_of
 from ._spacy_names import (
@@ -79,7 +79,7 @@ class SpacyReader:
     def __init__(
         self, model: str | PathLike[str] | Any = MODEL, *, drop: Iterable[str] | None = None, batch_size: int = 64
     ) -> None:
-        self._batch_size = positive(batch_size, "batch_size")
+        self._batch_size = check_whole(batch_size, "batch_size")
         self._model = _loaded(model)
         known = frozenset(self._model.get_pipe("ner").labels)
         self._drop = known.intersection(NUMBERS) if drop is None else _dropped(drop, known)

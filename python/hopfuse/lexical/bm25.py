@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_k, checked_texts, mask_or_ids
+from .._arrays.filters import read_filter
+from .._validation import check_k, checked_texts
 from ..errors import InputError
 from ..types import Hits, TermMatrix
 from ..types.hits import PAD_ID, PAD_SCORE
@@ -184,9 +185,13 @@ class BM25:
         ids = np.full((len(rows), k), PAD_ID, np.int64)
         scores = np.full((len(rows), k), PAD_SCORE, np.float32)
         counts = np.zeros(len(rows), np.int64)
-        for q, (row, allowed) in enumerate(zip(rows, _masks(allow, len(rows), self.num_passages), strict=True)):
+        if allow is None:
+            allow = np.ones(self.num_passages, np.bool_)
+        masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)
+        for q, row in enumerate(rows):
             known = [self._number[term] for term in row if term in self._number]
             if known:
+                allowed = masks[q if len(masks) > 1 else 0]
                 best, found = _best(self._model.get_scores_from_ids(known), k, allowed)
                 counts[q] = best.size
                 ids[q, : best.size], scores[q, : best.size] = best, found
@@ -218,35 +223,11 @@ def _postings(
 
 
 def _best(
-    scores: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
+    scores: NDArray[np.float32], k: int, allowed: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return the k best passages with a score above 0: higher first, then lower id."""
-    rows = np.flatnonzero(scores > 0 if allowed is None else (scores > 0) & allowed)
+    rows = np.flatnonzero((scores > 0) & allowed)
     if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
         rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
     order = np.lexsort((rows, -scores[rows]))[:k]
     return rows[order], scores[rows[order]]
-
-
-def _masks(allow: Any, batch: int, passages: int) -> Iterator[NDArray[np.bool_] | None]:
-    """Return for each question which passages it may have."""
-    each = isinstance(allow, Sequence) and bool(allow) and not isinstance(allow[0], bool | int | np.integer | np.bool_)
-    if each and len(allow) != batch:
-        raise InputError(f"allow has {len(allow)} lists for {batch} questions; give one for each question")
-    if each:
-        return (_mask(one, passages, f"allow[{q}]") for q, one in enumerate(allow))
-    if allow is None:
-        return iter([None] * batch)
-    return iter(np.broadcast_to(_mask(allow, passages, "allow", batch), (batch, passages)))
-
-
-def _mask(allow: Any, passages: int, name: str, batch: int | None = None) -> NDArray[np.bool_]:
-    """Return a mask of the passages, or (batch, passages) masks, from either or from ids."""
-    mask, ids = mask_or_ids(allow, passages, name)
-    if mask is None:
-        mask = np.zeros(passages, np.bool_)
-        mask[ids] = True
-    if mask.shape not in ((passages,), (batch, passages)):
-        more = "" if batch is None else f" or ({batch}, {passages})"
-        raise InputError(f"{name} is a mask of shape {mask.shape}; it must be ({passages},){more}")
-    return mask

@@ -7,7 +7,7 @@ from os import PathLike
 from threading import Event
 from typing import Any
 
-from .._validation import positive
+from .._validation import check_whole
 from ..errors import InputError
 from ._answers import Schema
 from ._asking import Answer, Asker, Question, all_answers, given
@@ -79,7 +79,7 @@ class ChatEndpoint:
             raise InputError(f"model is {model!r}; it must be a name that the endpoint knows")
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             raise InputError(f"retries is {retries!r}; it must be an integer, at least 0")
-        self._concurrency = positive(concurrency, "concurrency")
+        self._concurrency = check_whole(concurrency, "concurrency")
         self._model = model
         self._transport = Transport(*address_and_key(base_url, api_key), _checked_timeout(timeout), int(retries))
         self._asker = Asker(self._transport, model, _checked_temperature(temperature), int(retries), Cache(cache))

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.convert import to_numpy
+from ..._arrays.filters import is_per_query, read_filter
 from ..._arrays.rows import entries_of
-from ..._validation import is_per_query, mask_or_ids
 from ...errors import InputError
 from ...index import Index
 from ...types import Hits, Incidence
@@ -101,7 +100,12 @@ class Views:
         check_choice(scope, "allow_scope", ("isolated", "results"))
         if allow is None:
             return None
-        masks = self._masks(allow, batch)
+        if is_per_query(allow):
+            allow = [self._rows(row, f"allow[{b}]") for b, row in enumerate(allow)]
+        else:
+            allow = self._rows(allow, "allow")
+        num_passages = self._index.num_passages
+        masks = read_filter(allow, batch, num_passages, "allow").to_masks(num_passages)
         groups: dict[bytes, int] = {}
         numbers = [groups.setdefault(row.tobytes(), len(groups)) for row in np.packbits(masks, axis=1)]
         passages = masks[[numbers.index(group) for group in range(len(groups))]]
@@ -121,34 +125,12 @@ class Views:
         counted = [np.bincount(nodes, minlength=columns)[first:] for nodes in seen]
         return np.array(counted, np.int64).reshape(len(passages), columns - first)
 
-    def _masks(self, allow: Any, batch: int) -> NDArray[np.bool_]:
-        """Return a mask for all questions, (1, P), or for each, (B, P)."""
-        if is_per_query(allow):
-            rows = [self._mask(row, f"allow[{b}]") for b, row in enumerate(allow)]
-            if any(row.ndim != 1 for row in rows):
-                raise InputError("allow has rows of rows; give each query one list of passages, or one mask")
-            masks = np.stack(rows)
-        else:
-            masks = self._mask(allow, "allow")
-            if masks.ndim == 1:
-                return masks[None]
-        if masks.ndim != 2 or len(masks) != batch:
-            raise InputError(f"allow has {len(masks)} rows for {batch} queries; give one row per query, or one for all")
-        return masks
-
-    def _mask(self, given: Any, name: str) -> NDArray[np.bool_]:
-        """Return a mask from a mask, rows or passages' ids."""
+    def _rows(self, given: Any, name: str) -> Any:
+        """Return rows in place of passages' ids; masks and rows as they are."""
         if isinstance(given, str):
             raise InputError(f"{name} is the text {given!r}; give a list of passages: [{given!r}]")
         several = isinstance(given, Sequence | np.ndarray) and len(given) > 0
-        if several and all(isinstance(one, str) for one in given):
-            given = self._index.rows_of(given)
-        num_passages = self._index.num_passages
-        mask, rows = mask_or_ids(to_numpy(given, name), num_passages, name)
-        if mask is None:
-            mask = np.zeros(num_passages, np.bool_)
-            mask[rows] = True
-        return mask
+        return self._index.rows_of(given) if several and all(isinstance(one, str) for one in given) else given
 
 
 def only(hits: Hits, allow: NDArray[np.bool_] | None) -> Hits:

@@ -1,0 +1,83 @@
+"""Rows that the queries of a call are restricted to: masks or ids, for all queries or for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .convert import to_numpy
+
+
+class Filter(NamedTuple):
+    """What was read, as it was given: masks, (1, size) or (B, size), or 1 or B lists of ascending unique ids."""
+
+    masks: NDArray[np.bool_] | None
+    ids: list[NDArray[np.int64]]
+    per_query: bool
+
+    def to_masks(self, size: int) -> NDArray[np.bool_]:
+        """Return a mask for all queries, (1, size), or for each, (B, size)."""
+        if self.masks is not None:
+            return self.masks
+        masks = np.zeros((len(self.ids), size), np.bool_)
+        for mask, ids in zip(masks, self.ids, strict=True):
+            mask[ids] = True
+        return masks
+
+
+def is_per_query(given: Any) -> bool:
+    """Return whether a selection is a sequence of lists or masks, one for each query."""
+    several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) > 0
+    return several and hasattr(given[0], "__len__") and not isinstance(given[0], str)
+
+
+def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
+    """Read what is selected of ``size`` rows for the queries of a batch.
+
+    Parameters
+    ----------
+    given : bool (size,) or (B, size), ids (m,), or a sequence of B id lists or masks
+
+    Raises
+    ------
+    InputError
+        Another shape, another number of queries, ids outside 0 .. size - 1.
+    """
+    if is_per_query(given):
+        if len(given) != batch:
+            raise InputError(f"{name} has {len(given)} lists for {batch} queries; give one for each query")
+        rows = [_read(to_numpy(row, f"{name}[{b}]"), None, size, f"{name}[{b}]") for b, row in enumerate(given)]
+        if any(row.masks is not None for row in rows):
+            return Filter(np.concatenate([row.to_masks(size) for row in rows]), [], True)
+        return Filter(None, [row.ids[0] for row in rows], True)
+    return _read(to_numpy(given, name), batch, size, name)
+
+
+def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filter:
+    """Read a mask of all, masks of each query where there is a batch, or ids."""
+    if array.dtype != np.bool_:
+        return Filter(None, [_check_ids(array, size, name)], False)
+    if array.shape not in ((size,), (batch, size)):
+        more = "" if batch is None else f" or ({batch}, {size})"
+        raise InputError(f"{name} is a mask of shape {array.shape}; it must be ({size},){more}")
+    per_query = array.ndim == 2
+    return Filter(array if per_query else array[None], [], per_query)
+
+
+def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
+    """Ascending unique int64 ids in 0 .. size - 1."""
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"
+        )
+    ids = np.ascontiguousarray(array, np.int64)
+    if np.count_nonzero(ids[1:] <= ids[:-1]):
+        ids = np.unique(ids)
+    if ids.size and (ids[0] < 0 or ids[-1] >= size):
+        wrong = ids[0] if ids[0] < 0 else ids[-1]
+        raise InputError(f"{name} has id {wrong}; ids are 0 .. {size - 1}")
+    return ids
