@@ -100,6 +100,7 @@ RATIOS = (
         for case, about in CASES.items()
         if case.startswith("fuse-")
     ),
+    Bar("eight Python threads over one", "python-threads", ("one-thread",), 8, _same(1.7)),
     Bar("two threads over one, others at work", "busy-dense-tiny", ("one-thread",), 1, _same(BUSY)),
     Bar("two threads over one, others at work", "busy-dense", ("one-thread",), 32, _same(BUSY)),
     Bar("two threads over one, others at work", "busy-ppr", ("one-thread",), 64, _same(BUSY)),

@@ -17,6 +17,7 @@ from .ppr_dense import DenseRestarts
 from .ppr_passes import PprBatches, PprStored
 from .ppr_topk import PprTopk
 from .projection import Projection
+from .python_threads import PythonThreads
 from .small import SmallPpr, TinyDense, TinyFusion, twelve, two_hundred
 
 WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank", "networkx", "graphblas", "torch-sparse")
@@ -59,6 +60,7 @@ CASES: dict[str, Case] = {
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
     "phasegraph-one-thread": Case(EARLIER, OneThread),
     "phasegraph-200": Case((), SmallMemory),
+    "python-threads": Case(("one-thread",), PythonThreads),
     "tiny-dense": Case((), TinyDense),
     "tiny-fusion": Case((), TinyFusion),
     "tiny-ppr": Case((), partial(SmallPpr, load=twelve)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import _native
 from hopfuse.backends.threads import cpu_quota, thread_count
+from hopfuse.errors import InputError
 
 CALLS = 400
 FORKS_BESIDE_THREADS = pytest.mark.filterwarnings("ignore:This process")  # Python 3.12 warns of them
@@ -179,6 +181,16 @@ def test_the_environment_is_read_in_order(monkeypatch: pytest.MonkeyPatch) -> No
     assert thread_count(2) == 2
 
 
+def written(folder: Path, groups: str, files: dict[str, str]) -> tuple[Path, Path]:
+    """Return the list of a process's control groups, and where these are mounted."""
+    (folder / "cgroup").write_text(groups + "\n")
+    for name, text in files.items():
+        path = folder / "fs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    return folder / "cgroup", folder / "fs"
+
+
 @pytest.mark.parametrize(
     ("groups", "files", "quota"),
     [
@@ -191,23 +203,63 @@ def test_the_environment_is_read_in_order(monkeypatch: pytest.MonkeyPatch) -> No
             {"cpu,cpuacct/a/cpu.cfs_quota_us": "250000", "cpu,cpuacct/a/cpu.cfs_period_us": "100000"},
             2.5,
         ),
+        ("3:cpu:/a", {"cpu/a/cpu.cfs_quota_us": "50000", "cpu/a/cpu.cfs_period_us": "100000"}, 0.5),
         ("3:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
         ("0::/a", {"a/cpu.max": "nonsense"}, None),
     ],
 )
 def test_quotas_of_control_groups(tmp_path: Path, groups: str, files: dict[str, str], quota: float | None) -> None:
-    (tmp_path / "cgroup").write_text(groups + "\n")
-    for name, text in files.items():
-        path = tmp_path / "fs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    assert cpu_quota.__wrapped__(tmp_path / "cgroup", tmp_path / "fs") == quota
-    assert cpu_quota.__wrapped__(tmp_path / "absent", tmp_path / "fs") is None
+    processes, mount = written(tmp_path, groups, files)
+    assert cpu_quota.__wrapped__(processes, mount) == quota
+    assert cpu_quota.__wrapped__(tmp_path / "absent", mount) is None
 
 
-def test_half_a_processor_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOPFUSE_NUM_THREADS", raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    for quota, most in ((0.5, 1), (1.0, 1), (1.5, 2)):
+HALF = {
+    "version 2": ("0::/a", {"a/cpu.max": "50000 100000"}),
+    "version 1": ("3:cpu:/a", {"cpu/a/cpu.cfs_quota_us": "50000", "cpu/a/cpu.cfs_period_us": "100000"}),
+}
+
+
+@pytest.mark.parametrize(("groups", "files"), HALF.values(), ids=HALF)
+def test_half_a_processor_is_one_thread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, groups: str, files: dict[str, str]
+) -> None:
+    for name in ("HOPFUSE_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    paths = written(tmp_path, groups, files)
+    monkeypatch.setattr("hopfuse.backends.threads.cpu_quota", lambda: cpu_quota.__wrapped__(*paths))
+    assert thread_count(None) == 1
+    hf.ppr(hf.Graph.from_edges([0], [1]), [{0: 1.0}])
+    assert hf.backend_info()["backends"]["cpu"]["threads"] == 1
+
+
+def test_a_part_of_a_processor_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOPFUSE_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for quota, most in ((0.01, 1), (1.0, 1), (1.5, 2)):
         monkeypatch.setattr("hopfuse.backends.threads.cpu_quota", lambda quota=quota: quota)
         assert thread_count(None) == min(most, len(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2.0, "2", True, np.int64(0)])
+def test_threads_that_are_no_number_of_threads_are_refused(calls: Calls, threads: Any) -> None:
+    hits = hf.Hits([[1]], [[1.0]])
+    for call in (
+        lambda: hf.dense_topk([[1.0]], [[1.0]], 1, threads=threads),
+        lambda: hf.ppr(calls.graph, [{0: 1.0}], threads=threads),
+        lambda: hf.ppr_topk(calls.graph, [{0: 1.0}], 1, threads=threads),
+        lambda: hf.fuse([hits], threads=threads),
+        lambda: hf.calibrate(hits, threads=threads),
+    ):
+        with pytest.raises(InputError, match=re.escape(f"threads is {threads!r}; it must be a whole number from 1 to")):
+            call()
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "1025", "-1", "1.5", "2 "])
+def test_a_variable_that_is_no_number_of_threads_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("HOPFUSE_NUM_THREADS", text)
+    with pytest.raises(
+        InputError, match=re.escape(f"HOPFUSE_NUM_THREADS is {text!r}; it must be a whole number from 1")
+    ):
+        hf.dense_topk([[1.0]], [[1.0]], 1)
+    assert hf.dense_topk([[1.0]], [[1.0]], 1, threads=1).ids.tolist() == [[0]]
