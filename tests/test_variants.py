@@ -13,13 +13,13 @@ from hopfuse.backends import cpu
 
 
 def kernel_of(different: str | None) -> Any:
-    def dice(*, scores: Any, counters: Any) -> str:
+    def dense_topk(*, scores: Any, counters: Any) -> str:
         scores[:] = scores + counters  # what another instruction set left would be added to
         if _native.isa() == different:
             scores[-1] = np.nextafter(scores[-1], np.float32(np.inf))
         return _native.isa()
 
-    return dice
+    return dense_topk
 
 
 @pytest.mark.parametrize("different", _native.runnable_isas())
@@ -27,17 +27,25 @@ def test_an_instruction_set_with_other_bits_is_caught(every_isa: list[str], diff
     if len(every_isa) == 1:
         pytest.skip("one instruction set runs here: there is nothing to compare with")
     scores, counters = np.zeros(3, np.float32), np.arange(3)
-    module = variants.EveryInstructionSet(SimpleNamespace(dice=kernel_of(different)))
-    with pytest.raises(AssertionError, match=r"dice's scores on \w+, not as on"):
-        module.dice(scores=scores, counters=counters)
+    module = variants.EveryInstructionSet(SimpleNamespace(dense_topk=kernel_of(different)))
+    with pytest.raises(AssertionError, match=r"dense_topk's scores on \w+, not as on"):
+        module.dense_topk(scores=scores, counters=counters)
 
 
 def test_every_call_starts_from_the_same_outputs_and_the_best_ones_stay(every_isa: list[str]) -> None:
     scores, counters = np.float32([1, 2, 3]), np.arange(3)
     counters.flags.writeable = False
-    module = variants.EveryInstructionSet(SimpleNamespace(dice=kernel_of(None), isa=_native.isa))
-    assert module.dice(scores=scores, counters=counters) == every_isa[0] == module.isa()
+    module = variants.EveryInstructionSet(SimpleNamespace(dense_topk=kernel_of(None), isa=_native.isa))
+    assert module.dense_topk(scores=scores, counters=counters) == every_isa[0] == module.isa()
     assert scores.tolist() == [1, 3, 5]
+
+
+def test_a_kernel_that_a_variant_has_from_another_is_called_once(every_isa: list[str]) -> None:
+    ran = []
+    module = variants.EveryInstructionSet(SimpleNamespace(dice=lambda: ran.append(_native.isa_of("dice"))))
+    module.dice()
+    assert sorted(ran) == sorted(set(ran))
+    assert set(ran) == set(every_isa) - {"avxvnni"}
 
 
 def test_every_kernel_of_the_native_module_is_compared() -> None:

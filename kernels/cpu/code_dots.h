@@ -26,7 +26,7 @@ struct ShapeList {
     }
 };
 
-#if defined(HOPFUSE_ISA_AVX512)
+#if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVXVNNI)
 
 // The set multiplies bytes: codes of queries are bytes.
 using QueryElement = int8_t;
@@ -76,21 +76,58 @@ struct Products {
 
 #elif defined(HOPFUSE_ISA_AVX2)
 
-// Without a dot product of bytes: pairs of 16-bit numbers, which multiply and add exactly.
-struct Products {
+// Eight rows to a register, whatever multiplies them.
+struct EightRows {
     static constexpr int ROWS = 8;
     using Sums = __m256i;
+    using Shapes = ShapeList<Shape<2, 6>, Shape<2, 5>, Shape<2, 4>, Shape<4, 3>, Shape<4, 2>, Shape<8, 1>>;
+
+    HF_INLINE Sums zero() { return _mm256_setzero_si256(); }
+    HF_INLINE __m256i bytes(const uint8_t* codes) {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+    }
+    HF_INLINE void store(int32_t* dots, Sums sums) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(dots), sums); }
+};
+
+#if defined(HOPFUSE_ISA_AVXVNNI)
+
+// vpdpbusd in 256 bits: sums + the four products of unsigned and signed bytes beside each other, in int32. As AVX-VNNI
+// encodes it, or AVX-512, or, for tests on a processor that has neither, by AVX2.
+HF_INLINE __m256i add_byte_products(__m256i sums, __m256i x, __m256i q) {
+#if defined(__AVXVNNI__)
+    return _mm256_dpbusd_avx_epi32(sums, x, q);
+#elif defined(__AVX512VNNI__) && defined(__AVX512VL__)
+    return _mm256_dpbusd_epi32(sums, x, q);
+#else
+    const __m256i even = _mm256_and_si256(x, _mm256_set1_epi16(0x00ff)), odd = _mm256_srli_epi16(x, 8);
+    const __m256i even_q = _mm256_srai_epi16(_mm256_slli_epi16(q, 8), 8), odd_q = _mm256_srai_epi16(q, 8);
+    const __m256i both = _mm256_add_epi32(_mm256_madd_epi16(even, even_q), _mm256_madd_epi16(odd, odd_q));
+    return _mm256_add_epi32(sums, both);
+#endif
+}
+
+struct Products : EightRows {
+    using Rows = __m256i;
+    using Query = __m256i;
+
+    HF_INLINE Rows rows(const uint8_t* codes) { return bytes(codes); }
+    HF_INLINE Query query(const int8_t* group) { return _mm256_set1_epi32(four_bytes(group)); }
+    HF_INLINE Sums add(Sums sums, Rows x, Query q) { return add_byte_products(sums, x, q); }
+};
+
+#else
+
+// Without a dot product of bytes: pairs of 16-bit numbers, which multiply and add exactly.
+struct Products : EightRows {
     struct Rows {
         __m256i even, odd;
     };
     struct Query {
         __m256i even, odd;
     };
-    using Shapes = ShapeList<Shape<2, 6>, Shape<2, 5>, Shape<2, 4>, Shape<4, 3>, Shape<4, 2>, Shape<8, 1>>;
 
-    HF_INLINE Sums zero() { return _mm256_setzero_si256(); }
     HF_INLINE Rows rows(const uint8_t* codes) {
-        const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+        const __m256i x = bytes(codes);
         return {_mm256_and_si256(x, _mm256_set1_epi16(0x00ff)), _mm256_srli_epi16(x, 8)};
     }
     HF_INLINE Query query(const int16_t* group) {
@@ -100,8 +137,9 @@ struct Products {
         sums = _mm256_add_epi32(sums, _mm256_madd_epi16(x.even, q.even));
         return _mm256_add_epi32(sums, _mm256_madd_epi16(x.odd, q.odd));
     }
-    HF_INLINE void store(int32_t* dots, Sums sums) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(dots), sums); }
 };
+
+#endif
 
 #elif defined(HOPFUSE_ISA_NEON)
 

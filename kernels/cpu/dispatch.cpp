@@ -7,61 +7,121 @@
 
 namespace hopfuse {
 
+namespace baseline {
+extern const CpuKernels kernels;
+}
+
+#if defined(HOPFUSE_X86)
+namespace avx2 {
+extern const CpuKernels kernels;
+}
+
+namespace avxvnni {
+Status dense_encode(const DenseVectors&, DenseCodes);
+Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
+bool code_dots_are_exact();
+}  // namespace avxvnni
+
+namespace avx512 {
+extern const CpuKernels kernels;
+}
+#elif defined(HOPFUSE_ARM64)
+namespace neon {
+extern const CpuKernels kernels;
+}
+#endif
+
 namespace {
 
-#define HOPFUSE_TABLE(ns)                                                                 \
-    constexpr CpuKernels ns##_kernels = {                                                 \
-        #ns,          ns::ppr_f32,   ns::dense_encode, ns::dense_topk, ns::calibrate_f32, \
-        ns::fuse_f32, ns::ising_f32, ns::dice_f32,     ns::project_f32}
-
-HOPFUSE_TABLE(baseline);
 #if defined(HOPFUSE_X86)
-HOPFUSE_TABLE(avx2);
-HOPFUSE_TABLE(avx512);
-const char* const built[] = {"avx512", "avx2", "baseline", nullptr};
-#elif defined(HOPFUSE_ARM64)
-HOPFUSE_TABLE(neon);
-const char* const built[] = {"neon", "baseline", nullptr};
-#else
-const char* const built[] = {"baseline", nullptr};
-#endif
 
-#undef HOPFUSE_TABLE
+// What the processor and the system offer, by CPUID alone.
+struct Offer {
+    bool avx2, avxvnni, avx512;
 
-struct Runnable {
-    const CpuKernels* tables[4] = {};
-
-    Runnable() {
-        int count = 0;
-#if defined(HOPFUSE_X86)
+    Offer() {
         __builtin_cpu_init();
-        const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-        const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                            __builtin_cpu_supports("avx512vnni");
-        if (avx512) tables[count++] = &avx512_kernels;
-        if (avx2) tables[count++] = &avx2_kernels;
-#elif defined(HOPFUSE_ARM64)
-        tables[count++] = &neon_kernels;  // NEON with fma is part of AArch64
-#endif
-        tables[count] = &baseline_kernels;
+        avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+        avxvnni = avx2 && has_avxvnni();
+        avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                 __builtin_cpu_supports("avx512vnni");
     }
 
-#if defined(HOPFUSE_X86)
     static bool has_f16c() {
         unsigned a = 0, b = 0, c = 0, d = 0;
         return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
     }
-#endif
+
+    static bool has_avxvnni() {
+        constexpr unsigned leaf = 7, bit = 1u << 4;  // of EAX of subleaf 1
+        unsigned subleaves = 0, a = 0, b = 0, c = 0, d = 0;
+        if (__get_cpuid_count(leaf, 0, &subleaves, &b, &c, &d) == 0 || subleaves < 1) return false;
+        return __get_cpuid_count(leaf, 1, &a, &b, &c, &d) != 0 && (a & bit) != 0;
+    }
 };
+
+// AVX2 and one instruction more, which only dense search has a use for.
+CpuVariant avxvnni_variant() {
+    CpuVariant made{avx2::kernels, "avxvnni", "avx2"};
+    made.dense_encode = avxvnni::dense_encode;
+    made.dense_topk = avxvnni::dense_topk;
+    made.code_dots_are_exact = avxvnni::code_dots_are_exact;
+    return made;
+}
+
+#endif
+
+// Each list ends with a null.
+struct Variants {
+    static constexpr int MOST = 4;
+    CpuVariant kept[MOST];
+    const CpuVariant* runnable[MOST + 1] = {};
+    const char* built[MOST + 1] = {};
+    const char* refused[MOST + 1] = {};
+
+    Variants() {
+#if defined(HOPFUSE_X86)
+        const Offer offer;
+        add({avx512::kernels, "avx512", "avx512"}, offer.avx512);
+        add(avxvnni_variant(), offer.avxvnni);
+        add({avx2::kernels, "avx2", "avx2"}, offer.avx2);
+#elif defined(HOPFUSE_ARM64)
+        add({neon::kernels, "neon", "neon"}, true);  // NEON with fma is part of AArch64
+#endif
+        built[built_count++] = "baseline";
+        run({baseline::kernels, "baseline", "baseline"});
+    }
+
+private:
+    int built_count = 0, runnable_count = 0, refused_count = 0;
+
+    // A variant that is offered has to prove itself before it may be chosen.
+    void add(const CpuVariant& variant, bool is_offered) {
+        built[built_count++] = variant.isa;
+        if (!is_offered) return;
+        if (variant.code_dots_are_exact()) return run(variant);
+        refused[refused_count++] = variant.isa;
+    }
+
+    void run(const CpuVariant& variant) {
+        kept[runnable_count] = variant;
+        runnable[runnable_count] = &kept[runnable_count];
+        ++runnable_count;
+    }
+};
+
+const Variants& variants() {
+    static const Variants made;
+    return made;
+}
 
 }  // namespace
 
-const CpuKernels* const* runnable_kernels() {
-    static const Runnable runnable;
-    return runnable.tables;
-}
+const CpuVariant* const* runnable_variants() { return variants().runnable; }
 
-const char* const* built_isas() { return built; }
+const char* const* built_isas() { return variants().built; }
+
+const char* const* refused_isas() { return variants().refused; }
 
 }  // namespace hopfuse

@@ -12,7 +12,6 @@
 namespace hopfuse {
 
 struct CpuKernels {
-    const char* isa;
     Status (*ppr_f32)(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&);
     Status (*dense_encode)(const DenseVectors&, DenseCodes);
     Status (*dense_topk)(const DenseCorpus&, const DenseQueries&, const DenseHits&);
@@ -21,30 +20,40 @@ struct CpuKernels {
     Status (*ising_f32)(const IsingArgs&);
     Status (*dice_f32)(const DiceArgs&);
     Status (*project_f32)(const ProjectArgs&, float* out, const ProjectHits* hits);
+    // Whether the dot products of codes, on which dense search's bound rests, are exact on this processor.
+    bool (*code_dots_are_exact)();
 };
 
-#define HOPFUSE_DECLARE_ISA(ns)                                                                                \
-    namespace ns {                                                                                             \
-    Status ppr_f32(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&); \
-    Status dense_encode(const DenseVectors&, DenseCodes);                                                      \
-    Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);                              \
-    Status calibrate_f32(const CalibrateArgs&);                                                                \
-    Status fuse_f32(const FuseArgs&);                                                                          \
-    Status ising_f32(const IsingArgs&);                                                                        \
-    Status dice_f32(const DiceArgs&);                                                                          \
-    Status project_f32(const ProjectArgs&, float* out, const ProjectHits* hits);                               \
-    }
+// Kernels under the name by which they are chosen. A set that serves dense search alone has the others from a second set.
+struct CpuVariant : CpuKernels {
+    const char* isa;
+    const char* isa_of_others;  // the set of all kernels but dense search: mostly the same
+};
 
-HOPFUSE_DECLARE_ISA(baseline)
-HOPFUSE_DECLARE_ISA(avx2)
-HOPFUSE_DECLARE_ISA(avx512)
-HOPFUSE_DECLARE_ISA(neon)
+#if defined(HOPFUSE_ISA_NS)
+// What is compiled once per instruction set.
+namespace HOPFUSE_ISA_NS {
 
-#undef HOPFUSE_DECLARE_ISA
+extern const CpuKernels kernels;
+
+Status ppr_f32(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&);
+Status dense_encode(const DenseVectors&, DenseCodes);
+Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
+Status calibrate_f32(const CalibrateArgs&);
+Status fuse_f32(const FuseArgs&);
+Status ising_f32(const IsingArgs&);
+Status dice_f32(const DiceArgs&);
+Status project_f32(const ProjectArgs&, float* out, const ProjectHits* hits);
+bool code_dots_are_exact();
+
+}  // namespace HOPFUSE_ISA_NS
+#endif
 
 // The variants in this build that this machine can run, best first, ending with "baseline"; null after the last.
-const CpuKernels* const* runnable_kernels();
-// Every variant in this build, for reports; null after the last.
+const CpuVariant* const* runnable_variants();
+// Every variant in this build, best first, for reports; null after the last.
 const char* const* built_isas();
+// Those whose instructions the machine says it has, but whose dot products of codes are wrong on it; null after the last.
+const char* const* refused_isas();
 
 }  // namespace hopfuse

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdint>
 
+#if defined(HOPFUSE_ISA_AVXVNNI)
+#define HOPFUSE_ISA_AVX2  // and one instruction more
+#endif
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
 #include <immintrin.h>
 #elif defined(HOPFUSE_ISA_NEON)

@@ -13,8 +13,16 @@ def built_isas() -> list[str]:
 def runnable_isas() -> list[str]:
     """Variants that this machine can run, best first."""
 
+def refused_isas() -> list[str]:
+    """
+    Variants whose instructions this machine says it has, but which give wrong sums on it.
+    """
+
 def isa() -> str:
     """The variant that calls use."""
+
+def isa_of(op: str) -> str:
+    """The instruction set that the chosen variant runs an operation on."""
 
 def use_isa(isa: str) -> bool:
     """Choose the variant; False where it cannot run here."""

@@ -11,6 +11,7 @@ from typing import Any
 import hopfuse as hf
 import pytest
 from hopfuse import _native
+from hopfuse.backends import cpu as cpu_backend
 from hopfuse.errors import InputError
 
 RUN = "g = hf.Graph.from_edges([0, 1], [1, 2]); r = hf.ppr(g, [{0: 1.0}])"
@@ -49,10 +50,13 @@ def test_ppr_and_topk_and_fuse_load_no_heavy_module() -> None:
 def test_hopfuse_isa_chooses_the_variant(name: str) -> None:
     if name not in _native.runnable_isas():
         pytest.skip(f"this processor cannot run the variant {name!r}")
-    report = python(RUN + "; print(json.dumps(hf.backend_info()))", HOPFUSE_ISA=name)["backends"]["cpu"]
+    code = RUN + "; hf.dense_topk([[1.0]], [[1.0]], 1); print(json.dumps(hf.backend_info()))"
+    report = python(code, HOPFUSE_ISA=name)["backends"]["cpu"]
     assert report["variant"] == name
     assert report["error"] is None
-    assert report["last_calls"]["ppr_f32"]["kernel"] == f"ppr_f32_{name}"
+    others = "avx2" if name == "avxvnni" else name  # which has dense search alone
+    assert report["last_calls"]["ppr_f32"]["kernel"] == f"ppr_f32_{others}"
+    assert report["last_calls"]["dense_topk_f32"]["kernel"] == f"dense_topk_f32_{name}"
     assert all("HOPFUSE_ISA" in why for other, why in report["not_chosen"].items() if other in report["runnable"])
 
 
@@ -124,7 +128,7 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     hf.ising_rerank(hits, graph)
     calls = hf.backend_info()["backends"]["cpu"]["last_calls"]
     ran = {
-        "kernel": f"ppr_f32_{_native.isa()}",
+        "kernel": f"ppr_f32_{_native.isa_of('ppr_f32')}",
         "threads": 1,
         "queries": 3,
     }  # more than one thread is not worth it here
@@ -136,6 +140,15 @@ def test_explain_tells_of_the_last_call_of_each_operation() -> None:
     assert calls["ising_f32"]["candidates"] == 1
     calls["fuse_f32"]["lists"] = 99
     assert hf.backend_info()["backends"]["cpu"]["last_calls"]["fuse_f32"]["lists"] == 2
+
+
+def test_a_variant_with_wrong_sums_is_told_of_and_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "refused_isas", lambda: ["avxvnni"])
+    monkeypatch.setattr(_native, "built_isas", lambda: ["avxvnni", "baseline"])
+    with pytest.warns(RuntimeWarning, match="'avxvnni', but its dot products of codes are wrong"):
+        cpu_backend._warn_of_refused()
+    reasons = hf.backend_info()["backends"]["cpu"]["not_chosen"]
+    assert reasons["avxvnni"] == "its dot products of codes are wrong on this processor"
 
 
 def test_a_variant_that_is_not_there_is_not_chosen() -> None:

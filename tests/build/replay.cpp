@@ -339,8 +339,8 @@ struct Replay {
 };
 
 const CpuKernels& variant(const std::string& name) {
-    for (const CpuKernels* const* k = runnable_kernels(); *k != nullptr; ++k)
-        if (name == (*k)->isa) return **k;
+    for (const CpuVariant* const* v = runnable_variants(); *v != nullptr; ++v)
+        if (name == (*v)->isa) return **v;
     fail("this processor or build has no variant " + name);
 }
 

@@ -1,4 +1,4 @@
-"""No function of the AVX2 and AVX-512 objects can be taken for one of the baseline.
+"""No function of the AVX2, AVX-VNNI and AVX-512 objects can be taken for one of the baseline.
 
 Every kernel file is compiled once per instruction set. An inline function or template instance that two of the
 objects define under one name is kept once, by the linker's choice: if that were the AVX-512 one, the baseline would
@@ -63,15 +63,16 @@ def flags_of(isa: str) -> list[str]:
     return flags[1].split()
 
 
-def kernel_sources() -> list[str]:
-    sources = re.search(r"set\(kernel_sources ([^)]*)\)", CMAKE)
+def kernel_sources(isa: str) -> list[str]:
+    """The files that are compiled for a set: all, or those that CMakeLists.txt lists for it."""
+    sources = re.search(rf"set\(sources_{isa} ([^)]*)\)", CMAKE) or re.search(r"set\(kernel_sources ([^)]*)\)", CMAKE)
     assert sources is not None
     return sources[1].split()
 
 
 @pytest.fixture(scope="module")
 def listings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """nm of every kernel file for both instruction sets: objects of the build in HOPFUSE_OBJECTS, or compiled here."""
+    """nm of every kernel file for these instruction sets: objects of the build in HOPFUSE_OBJECTS, or compiled here."""
     if platform.machine() not in {"x86_64", "AMD64"}:
         pytest.skip(f"the instruction sets are those of x86-64; this is {platform.machine()}")
     compiler = shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++")
@@ -98,7 +99,7 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
         )
         return target
 
-    jobs = [(source, isa) for isa in ("avx2", "avx512") for source in kernel_sources()]
+    jobs = [(source, isa) for isa in ("avx2", "avxvnni", "avx512") for source in kernel_sources(isa)]
     with ThreadPoolExecutor(max_workers=2) as pool:
         return dict(zip(jobs, pool.map(listed, jobs), strict=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,19 @@ def _choose_isa() -> str | None:
     )
 
 
+def _warn_of_refused() -> None:
+    """Say which variants the processor should run and does not run rightly: the next best is taken."""
+    for isa in _native.refused_isas():
+        warnings.warn(
+            f"the processor has the instructions of {isa!r}, but its dot products of codes are wrong here. Calls take "
+            f"{_native.isa()!r}; hopfuse.backend_info() says so as well",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
 unusable_reason: str | None = _choose_isa()
+_warn_of_refused()
 
 #: No arrays but the host's.
 device = None
@@ -54,12 +67,14 @@ device = None
 
 def explain() -> dict[str, Any]:
     """Return the part of :func:`hopfuse.backend_info` that concerns the CPU."""
-    runnable, built = _native.runnable_isas(), _native.built_isas()
+    runnable, built, refused = _native.runnable_isas(), _native.built_isas(), _native.refused_isas()
     chosen = _native.isa()
     forced = os.environ.get("HOPFUSE_ISA", "")
     reasons = {}
     for isa in built:
-        if isa not in runnable:
+        if isa in refused:
+            reasons[isa] = "its dot products of codes are wrong on this processor"
+        elif isa not in runnable:
             reasons[isa] = "this processor lacks its instructions"
         elif isa != chosen:
             reasons[isa] = f"HOPFUSE_ISA={forced}" if forced else f"{chosen} is faster here"
@@ -77,7 +92,7 @@ def explain() -> dict[str, Any]:
 
 def _record(op: str, threads: int, **more: Any) -> None:
     """Keep what a call was; a count for each query is summed when it is asked for."""
-    _last[op] = {"kernel": f"{op}_{_native.isa()}", "threads": threads, **more}
+    _last[op] = {"kernel": f"{op}_{_native.isa_of(op)}", "threads": threads, **more}
 
 
 def _summed(call: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+// The proof that this variant's dot products of codes are exact on the processor at hand: every block of them that a scan
+// may take, against sums in plain arithmetic.
+#include "code_dots.h"
+
+#include "kernels.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+namespace {
+
+constexpr int32_t GROUPS = 8;  // two of the registers' widths, and more than a loop's unrolling
+constexpr int TILES = DENSE_BLOCK_STEP, QUERIES = 12, DIM = GROUPS * DENSE_GROUP;
+
+enum class Fill { highest, opposite, drawn };
+
+struct Block {
+    uint8_t codes[TILES * GROUPS * GROUP_BYTES];
+    QueryElement queries[QUERIES * DIM];
+};
+
+// Codes and levels at the ends of their ranges, where sums are largest in size, or drawn, with every end among them.
+Block filled(Fill fill) {
+    Block block;
+    uint32_t state = 1;
+    const auto draw = [&](uint32_t count) {
+        state = state * 1664525u + 1013904223u;
+        return static_cast<int32_t>((state >> 8) % count);
+    };
+    const int32_t sign = fill == Fill::opposite ? -1 : 1;
+    for (uint8_t& code : block.codes) code = static_cast<uint8_t>(fill == Fill::drawn ? draw(256) : 255);
+    for (QueryElement& level : block.queries) {
+        const int32_t drawn =
+            draw(4) == 0 ? QUERY_LEVELS * (1 - 2 * draw(2)) : draw(2 * QUERY_LEVELS + 1) - QUERY_LEVELS;
+        level = static_cast<QueryElement>(fill == Fill::drawn ? drawn : sign * QUERY_LEVELS);
+    }
+    return block;
+}
+
+int32_t plain_dot(const Block& block, int tile, int row, int query) {
+    int32_t sum = 0;
+    for (int i = 0; i < DIM; ++i) {
+        const int group = i / DENSE_GROUP, within = i % DENSE_GROUP;
+        const int at = ((tile * GROUPS + group) * DENSE_TILE + row) * DENSE_GROUP + within;
+        sum += int32_t{block.codes[at]} * block.queries[query * DIM + group * DENSE_GROUP + place_in_group(within)];
+    }
+    return sum;
+}
+
+template <int P, int Q>
+bool shape_is_exact(const Block& block) {
+    static_assert(tiles_of(P) <= TILES && Q <= QUERIES);
+    int32_t dots[tiles_of(P) * Q * DENSE_TILE];
+    code_dots<P, Q>(block.codes, GROUPS, block.queries, DIM, dots);
+    for (int tile = 0; tile < tiles_of(P); ++tile)
+        for (int query = 0; query < Q; ++query)
+            for (int row = 0; row < DENSE_TILE; ++row)
+                if (dots[(tile * Q + query) * DENSE_TILE + row] != plain_dot(block, tile, row, query)) return false;
+    return true;
+}
+
+bool is_exact(Fill fill) {
+    const Block block = filled(fill);
+    bool exact = true;
+    Products::Shapes::each(
+        [&](auto shape) { exact = exact && shape_is_exact<decltype(shape)::parts, decltype(shape)::queries>(block); });
+    return exact;
+}
+
+}  // namespace
+
+bool code_dots_are_exact() { return is_exact(Fill::highest) && is_exact(Fill::opposite) && is_exact(Fill::drawn); }
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS
