@@ -82,7 +82,7 @@ def run(folder: Path) -> dict[str, Any]:
         subprocess.run([*program, "build", *build_arguments(folder, Path(work)), "--out", index], check=True)
         asked = compare_arguments(folder, Path(work))
         out = Path(work, "numbers.json")
-        subprocess.run([*program, "compare", index, *asked, "--time", "--json", str(out)], check=True)
+        subprocess.run([*program, "compare", index, *asked, "--time", "--out", str(out)], check=True)
         return kept(json.loads(out.read_text(encoding="utf-8")))
 
 

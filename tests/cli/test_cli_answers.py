@@ -71,7 +71,7 @@ def test_answers_are_the_recipes_and_eval_reads_them(memory, said, tmp_path, suf
         assert [row["hits"] for row in rows] == rows_of(found, names)
         assert [row["answer"] for row in rows] == answers
     write_jsonl(gold, [{"id": str(at), "gold": ["a"], "answer": "Scott"} for at in range(3)])
-    said("eval", "--qrels", gold, "--run", f"llm={out}", "--metric", "answer_f1", "--json", tmp_path / "e.json")
+    said("eval", "--qrels", gold, "--run", f"llm={out}", "--metric", "answer_f1", "--out", tmp_path / "e.json")
     values = json.loads((tmp_path / "e.json").read_text())["per_query"]["values"]["llm"]["answer_f1"]
     assert values == pytest.approx([2 / 3, 0, 0])
     written = [path for path in tmp_path.rglob("*") if path.is_file()]

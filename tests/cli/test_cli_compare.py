@@ -59,7 +59,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     done = hopfuse(
         *command(
             folder,
-            "--json",
+            "--out",
             out,
             "--time",
             "--metrics",
@@ -124,7 +124,7 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
     built = hf.Index.build(passages=given, vectors=np.asarray(index.vectors), entities=names, **made)
     built.save(tmp_path / "index")
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    hopfuse("compare", tmp_path / "index", *files, "--json", tmp_path / "n.json")
+    hopfuse("compare", tmp_path / "index", *files, "--out", tmp_path / "n.json")
     found = json.loads((tmp_path / "n.json").read_text())
     assert found["runs"] == [*RUNS, "triple-hybrid"]
     assert found["left out"] == {}
@@ -142,9 +142,7 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
 
 def test_sqlites_words_can_be_asked_for(work, tmp_path):
     folder, rows = work
-    hopfuse(
-        *command(folder, "--lexical", "fts5", "--metrics", "mrr", "--against", "mrr", "--json", tmp_path / "n.json")
-    )
+    hopfuse(*command(folder, "--lexical", "fts5", "--metrics", "mrr", "--against", "mrr", "--out", tmp_path / "n.json"))
     found, index = json.loads((tmp_path / "n.json").read_text()), hf.Index.open(folder / "index")
     words = FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
     number = {f"p{i}": i for i in range(PASSAGES)}
@@ -158,7 +156,7 @@ def test_sqlites_words_can_be_asked_for(work, tmp_path):
 def test_questions_that_are_not_judged_are_left_out(work, tmp_path):
     folder, rows = work
     write_jsonl(tmp_path / "some.jsonl", [rows[7], rows[3]])
-    hopfuse(*command(folder, "--qrels", tmp_path / "some.jsonl", "--json", tmp_path / "n.json"))
+    hopfuse(*command(folder, "--qrels", tmp_path / "some.jsonl", "--out", tmp_path / "n.json"))
     found = json.loads((tmp_path / "n.json").read_text())
     (whole,) = [group for group in found["groups"] if group["group"] == "all"]
     assert whole["queries"] == 2
@@ -166,7 +164,7 @@ def test_questions_that_are_not_judged_are_left_out(work, tmp_path):
 
 def test_rankings_can_be_chosen_and_times_are_asked_for(work, tmp_path):
     folder, _ = work
-    numbers = ("--metrics", "mrr", "--against", "mrr", "--json", tmp_path / "n.json", "--overwrite")
+    numbers = ("--metrics", "mrr", "--against", "mrr", "--out", tmp_path / "n.json", "--overwrite")
     for more, runs in (
         (("--only", "graph", "--only", "policy-rag"), ["dense", "graph", "policy-rag"]),
         (("--skip", "words", "--skip", "policy-rag"), [run for run in RUNS if run not in ("words", "policy-rag")]),
@@ -192,7 +190,7 @@ def test_what_is_read_is_not_replaced(work, tmp_path, refused_here, option):
     files |= {"--qrels": write_jsonl(tmp_path / "gold.jsonl", rows[:3])}
     before = files[option].read_bytes()
     given = (part for pair in files.items() for part in pair)
-    said = refused_here("compare", folder / "index", *given, "--json", files[option], "--overwrite")
+    said = refused_here("compare", folder / "index", *given, "--out", files[option], "--overwrite")
     assert f"is what {option} reads; choose another name" in said
     assert files[option].read_bytes() == before
 
@@ -203,7 +201,7 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
     (tmp_path / "beir" / "qrels").mkdir(parents=True)
     read = tmp_path / "beir" / part
     read.write_text("kept", encoding="utf-8")
-    said = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--json", read, "--overwrite"))
+    said = refused_here(*command(folder, "--qrels", tmp_path / "beir", "--out", read, "--overwrite"))
     assert f"{read} is what --qrels ({part}) reads; choose another name" in said
     assert read.read_text(encoding="utf-8") == "kept"
 
@@ -211,11 +209,11 @@ def test_no_part_of_a_beir_folder_is_replaced(work, tmp_path, refused_here, part
 def test_what_cannot_be_compared_is_refused(work, tmp_path):
     folder, rows = work
     out = tmp_path / "n.json"
-    assert "--against is 'map'" in refused(*command(folder, "--against", "map", "--json", out))
+    assert "--against is 'map'" in refused(*command(folder, "--against", "map", "--out", out))
     write_jsonl(tmp_path / "other.jsonl", [{**rows[0], "id": "nobody"}])
-    assert "judges none of the 40" in refused(*command(folder, "--qrels", tmp_path / "other.jsonl", "--json", out))
+    assert "judges none of the 40" in refused(*command(folder, "--qrels", tmp_path / "other.jsonl", "--out", out))
     write_jsonl(tmp_path / "stranger.jsonl", [{"id": "q0", "gold": ["p999"]}])
-    assert "lacks: 'p999'" in refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--json", out))
+    assert "lacks: 'p999'" in refused(*command(folder, "--qrels", tmp_path / "stranger.jsonl", "--out", out))
     texts = tmp_path / "texts"
     hf.Index.build(passages=[{"text": "a"}]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
@@ -226,5 +224,5 @@ def test_what_cannot_be_compared_is_refused(work, tmp_path):
     assert "--vectors has 7 dimensions, the passages' vectors 8; give vectors of the passages' space" in said
     assert not out.exists()
     out.write_text("kept")
-    assert "exists" in refused(*command(folder, "--json", out))
+    assert "exists" in refused(*command(folder, "--out", out))
     assert out.read_text() == "kept"

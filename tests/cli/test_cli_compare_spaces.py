@@ -41,7 +41,7 @@ def command(folder, *more):
 
 def test_vectors_are_of_passages_and_the_encoder_is_of_entities(work, tmp_path):
     vectors = ("--vectors", work / "vectors.npy")
-    metric = ("--metrics", "mrr", "--against", "mrr", "--json")
+    metric = ("--metrics", "mrr", "--against", "mrr", "--out")
     hopfuse(*command(work, *vectors, "--encoder", "wordllama:64", *metric, tmp_path / "both.json"))
     hopfuse(*command(work, *vectors, *metric, tmp_path / "one.json"))
     both, one = (json.loads((tmp_path / name).read_text()) for name in ("both.json", "one.json"))
@@ -57,7 +57,7 @@ def test_one_of_the_two_is_needed(work):
 
 
 def test_an_encoder_of_another_space_is_refused(work, refused_here, tmp_path):
-    more = ("--json", tmp_path / "numbers.json")
+    more = ("--out", tmp_path / "numbers.json")
     said = refused_here(*command(work, "--vectors", work / "vectors.npy", "--encoder", "wordllama:128", *more))
     assert "--encoder wordllama:128 has 128 dimensions, the entities' vectors 64" in said
     assert "name the encoder that made them, or leave --encoder out" in said
@@ -87,7 +87,7 @@ def test_an_encoder_of_the_passages_alone_is_refused(work, refused_here, tmp_pat
 
 def test_facts_and_questions_are_encoded_once(work, tmp_path):
     more = ("--vectors", work / "vectors.npy", "--encoder", "wordllama:64", "--metrics", "mrr", "--against", "mrr")
-    kept = ("--cache", tmp_path / "cache", "--json", tmp_path / "n.json", "--overwrite")
+    kept = ("--cache", tmp_path / "cache", "--out", tmp_path / "n.json", "--overwrite")
     found, files = [], []
     for _ in range(2):
         hopfuse(*command(work, *more, *kept))

@@ -45,7 +45,7 @@ METRICS = ("--metric", "full_support@3", "--metric", "mrr", "--metric", "last_ho
 
 def test_numbers_tables_and_files(judged, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    outputs = ("--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    outputs = ("--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
     said = hopfuse(*arguments(judged), *METRICS, "--baseline", "dense", *outputs).stdout
     assert said.startswith("40 queries\n")
     assert "dense has 1 queries without judgements; they are left out" in said
@@ -115,7 +115,7 @@ def test_the_page_is_whole_and_stands_alone(judged, tmp_path):
 
 def test_scores_and_traces_in_table_and_json(judged, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    args = (*METRICS, "--baseline", "dense", "--scores", "max", "--show", 2, "--json", tmp_path / "r.json")
+    args = (*METRICS, "--baseline", "dense", "--scores", "max", "--show", 2, "--out", tmp_path / "r.json")
     said = hopfuse(*arguments(judged), *args).stdout
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= 80
@@ -137,7 +137,7 @@ def test_scores_and_traces_in_table_and_json(judged, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("split", ["tune", "test"])
 def test_a_half_of_the_queries(judged, tmp_path, split):
-    hopfuse(*arguments(judged), "--metric", "hit@1", "--split", split, "--json", tmp_path / "r.json")
+    hopfuse(*arguments(judged), "--metric", "hit@1", "--split", split, "--out", tmp_path / "r.json")
     ids = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["per_query"]["ids"]
     every = [row["id"] for row in QUERIES]
     assert ids == [i for i, test in zip(every, in_test_half(every), strict=True) if test == (split == "test")]
@@ -146,7 +146,7 @@ def test_a_half_of_the_queries(judged, tmp_path, split):
 def test_what_score_writes_is_a_run(scoring, files, tmp_path):
     hopfuse(*scoring, "--out", tmp_path / "out.jsonl", "--k", 3)
     write_jsonl(tmp_path / "gold.jsonl", [{"id": f"q{i}", "gold": [f"p{i % 6}"]} for i in range(20)])
-    args = ("--run", f"fused={tmp_path / 'out.jsonl'}", "--metric", "recall@3", "--json", tmp_path / "r.json")
+    args = ("--run", f"fused={tmp_path / 'out.jsonl'}", "--metric", "recall@3", "--out", tmp_path / "r.json")
     said = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *args).stdout
     assert "fused has 280 queries without judgements" in said
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[:20]]
@@ -160,7 +160,7 @@ def test_answers(tmp_path):
     write_jsonl(tmp_path / "gold.jsonl", [{"id": "a", "gold": ["d"], "answer": "The Thames"}])
     write_jsonl(tmp_path / "run.jsonl", [{"id": "a", "hits": hits("d"), "answer": "river Thames"}])
     runs = ("--run", f"r={tmp_path / 'run.jsonl'}")
-    answered = ("--metric", "answer_f1", "--metric", "answer_em", "--json", tmp_path / "r.json")
+    answered = ("--metric", "answer_f1", "--metric", "answer_em", "--out", tmp_path / "r.json")
     hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *runs, *answered)
     estimates = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["groups"][0]["estimates"]["r"]
     assert (estimates["answer_f1"]["mean"], estimates["answer_em"]["mean"]) == (pytest.approx(2 / 3), 0.0)
@@ -171,7 +171,7 @@ def test_answers_are_judged_unasked_and_are_part_of_the_traces(tmp_path):
     write_jsonl(tmp_path / "one.jsonl", [{"id": "a", "hits": hits(*"dvwxyzabce"), "answer": "sea"}])
     write_jsonl(tmp_path / "two.jsonl", [{"id": "a", "hits": hits(*"vwxyzabced"), "answer": "Thames"}])
     runs = ("--run", f"one={tmp_path / 'one.jsonl'}", "--run", f"two={tmp_path / 'two.jsonl'}", "--baseline", "one")
-    page = ("--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    page = ("--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
     said = hopfuse("eval", "--qrels", tmp_path / "gold.jsonl", *runs, *page).stdout
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert found["metrics"][-2:] == ["answer_em", "answer_f1"]
@@ -201,7 +201,7 @@ def test_a_beir_folder(tmp_path):
 
 def test_files_are_not_overwritten_unasked(judged, tmp_path):
     (tmp_path / "r.json").write_text("mine", encoding="utf-8")
-    args = (*arguments(judged), "--metric", "mrr", "--json", tmp_path / "r.json")
+    args = (*arguments(judged), "--metric", "mrr", "--out", tmp_path / "r.json")
     assert "--overwrite" in refused(*args)
     assert (tmp_path / "r.json").read_text(encoding="utf-8") == "mine"
     hopfuse(*args, "--overwrite")
@@ -215,18 +215,18 @@ def test_the_report_never_replaces_what_is_read_or_itself(refused_here, judged, 
     args = (*arguments(judged), "--metric", "mrr", "--passages", titles, "--overwrite")
     same = (tmp_path / "r", judged / ".." / judged.name / "dense.jsonl", tmp_path / "link.run")
     for changes, said in (
-        (("--json", same[0], "--html", same[0]), f"--html: {same[0]} is what --json writes"),
-        (("--json", judged / "queries.jsonl"), f"--json: {judged / 'queries.jsonl'} is what --qrels reads"),
+        (("--out", same[0], "--html", same[0]), f"--html: {same[0]} is what --out writes"),
+        (("--out", judged / "queries.jsonl"), f"--out: {judged / 'queries.jsonl'} is what --qrels reads"),
         (("--html", same[1]), f"--html: {same[1]} is what --run dense reads"),
         (("--html", same[2]), f"--html: {same[2]} is what --run graph reads"),
-        (("--json", titles), f"--json: {titles} is what --passages reads"),
+        (("--out", titles), f"--out: {titles} is what --passages reads"),
     ):
         assert said in refused_here(*args, *changes)
     beir = tmp_path / "beir"
     (beir / "qrels").mkdir(parents=True)
     run = ("--run", f"dense={judged / 'dense.jsonl'}", "--overwrite", "--beir-split", "dev")
     for part in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
-        line = refused_here("eval", "--qrels", beir, *run, "--json", beir / part)
+        line = refused_here("eval", "--qrels", beir, *run, "--out", beir / part)
         assert f"is what --qrels ({part}) reads" in line
     assert {path: path.read_bytes() for path in before} == before
     assert not same[0].exists()
@@ -245,7 +245,7 @@ def test_without_a_page_there_is_no_json_either(refused_here, judged, tmp_path, 
 
     monkeypatch.setattr(import_module(f"hopfuse.cli.judge.{command}"), "evaluation_page", fails)
     args = (command, *arguments(judged)[1:], "--metric", "mrr", "--baseline", "dense")
-    assert "no page can be made" in refused_here(*args, "--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    assert "no page can be made" in refused_here(*args, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,7 +21,7 @@ def judged(tmp_path):
 
 def test_the_baseline_is_the_one_named(judged, tmp_path):
     metrics = [part for k in (1, 2, 3) for part in ("--metric", f"distractor_suppression@{k}")]
-    hopfuse("eval", *judged, "--baseline", "dense", *metrics, "--json", tmp_path / "r.json")
+    hopfuse("eval", *judged, "--baseline", "dense", *metrics, "--out", tmp_path / "r.json")
     values = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["per_query"]["values"]
     # "wrong" is the distractor of one hit and of two, "worse" one of three.
     assert {metric: row[0] for metric, row in values["graph"].items()} == {
@@ -33,7 +33,7 @@ def test_the_baseline_is_the_one_named(judged, tmp_path):
 
 
 def test_a_sweep_counts_its_baselines(judged, tmp_path):
-    out = ("--metric", "recall@1", "--also", "distractor_suppression@3", "--json", tmp_path / "s.json")
+    out = ("--metric", "recall@1", "--also", "distractor_suppression@3", "--out", tmp_path / "s.json")
     hopfuse("sweep", *judged, "--method", "linear", "--alpha", "0.9", "--baseline", "dense", *out)
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert found["sweep"]["selected"] == {"leg": "graph"}
@@ -41,7 +41,7 @@ def test_a_sweep_counts_its_baselines(judged, tmp_path):
 
 
 def test_nothing_is_chosen_by_what_the_baseline_cannot_win(judged, tmp_path, refused_here):
-    out = ("--metric", "distractor_suppression@2", "--json", tmp_path / "s.json")
+    out = ("--metric", "distractor_suppression@2", "--out", tmp_path / "s.json")
     said = refused_here("sweep", *judged, "--method", "linear", "--alpha", "0.9", "--baseline", "dense", *out)
     assert "select by recall@k or mrr" in said
     assert not (tmp_path / "s.json").exists()

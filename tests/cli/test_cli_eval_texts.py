@@ -31,7 +31,7 @@ def arguments(folder):
 
 
 def test_answers_in_titles_and_texts(judged, tmp_path):
-    said = hopfuse(*arguments(judged), "--passages", judged / "passages.jsonl", "--json", tmp_path / "r.json").stdout
+    said = hopfuse(*arguments(judged), "--passages", judged / "passages.jsonl", "--out", tmp_path / "r.json").stdout
     assert "1 have no answer that a passage could hold (none, yes or no); answer_supported leaves them out" in said
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     values = found["per_query"]["values"]["r"]
@@ -63,7 +63,7 @@ def test_a_sweep_chooses_by_the_answers_held(judged, tmp_path):
         write_jsonl(judged / f"{name}.jsonl", [{"id": id, "hits": hits(*order)} for id in ids])
     runs = [part for name in orders for part in ("--run", f"{name}={judged / name}.jsonl")]
     method = ("--method", "linear", "--alpha", "0.1,0.9", "--metric", "answer_supported@1")
-    out = ("--passages", judged / "passages.jsonl", "--json", tmp_path / "s.json")
+    out = ("--passages", judged / "passages.jsonl", "--out", tmp_path / "s.json")
     hopfuse("sweep", "--qrels", judged / "gold.jsonl", *runs, *method, *out)
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert found["sweep"]["selected"] == {"leg": "b"}

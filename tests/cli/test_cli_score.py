@@ -45,6 +45,20 @@ def test_parquet_in_and_out(scoring, index, files, tmp_path):
     assert count_queries(tmp_path / "queries.parquet") == count_queries(files / "queries.jsonl") == QUERIES
 
 
+def test_ids_that_are_integers_stay_integers(files, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{**row, "id": 70 - at} for at, row in enumerate(read_jsonl(files / "passages.jsonl"))]
+    write_jsonl(tmp_path / "passages.jsonl", rows)
+    options = ("--edges", files / "edges.tsv", "--entities", files / "entities.tsv", "--vectors", files / "vectors.npy")
+    hopfuse("build", tmp_path / "passages.jsonl", *options, "--out", tmp_path / "index")
+    asked = ("--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy")
+    for name in ("a.jsonl", "a.parquet"):
+        hopfuse("score", tmp_path / "index", *asked, "--k", 3, "--out", tmp_path / name)
+    expected = read_jsonl(tmp_path / "a.jsonl")
+    assert {hit["id"] for row in expected for hit in row["hits"]} <= {row["id"] for row in rows}
+    assert parquet.read_table(tmp_path / "a.parquet").to_pylist() == expected
+
+
 def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_path):
     rows = [
         {"id": "name", "entities": ["London"]},

@@ -41,7 +41,7 @@ GRID = ("--method", "linear,rrf,boltzmann", "--alpha", "0.2,0.5,0.8", "--pool", 
 @pytest.fixture(scope="module")
 def done(legs, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    args = (*arguments(legs), *GRID, "--also", "mrr", "--json", out / "s.json", "--html", out / "s.html")
+    args = (*arguments(legs), *GRID, "--also", "mrr", "--out", out / "s.json", "--html", out / "s.html")
     said = hopfuse(*args).stdout
     return said, json.loads((out / "s.json").read_text(encoding="utf-8")), (out / "s.html").read_text(encoding="utf-8")
 
@@ -105,7 +105,7 @@ def test_table_and_page_show_it(done):
 
 def test_each_method_is_tried_with_the_options_that_it_has(legs, tmp_path):
     grid = ("--method", "comb_sum,rrf", "--consensus", "0,0.5", "--calibration", "min_max,pit", "--pool", "graph=6")
-    further = ("--option", "rank_constant=10,60", "--show", 0, "--json", tmp_path / "s.json")
+    further = ("--option", "rank_constant=10,60", "--show", 0, "--out", tmp_path / "s.json")
     said = hopfuse(*arguments(legs), *grid, *further).stdout
     assert "won by" not in said
     trials = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["sweep"]["tune"]
@@ -131,7 +131,7 @@ def test_each_method_is_tried_with_the_options_that_it_has(legs, tmp_path):
 
 def test_the_baseline_may_win(legs, tmp_path):
     grid = ("--method", "rrf", "--pool", "graph=1", "--alpha", "0.01", "--baseline", "dense")
-    said = hopfuse(*arguments(legs), *grid, "--json", tmp_path / "s.json", "--html", tmp_path / "s.html").stdout
+    said = hopfuse(*arguments(legs), *grid, "--out", tmp_path / "s.json", "--html", tmp_path / "s.html").stdout
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert "the baseline was selected (leg='dense', of 3 on" in said
     assert found["test"]["runs"] == ["dense"]
@@ -157,7 +157,7 @@ def test_what_cannot_be_swept_is_said(refused_here, legs, change, said):
 
 
 def trials_of(legs, out, *grid):
-    said = hopfuse(*arguments(legs), *grid, "--json", out).stdout
+    said = hopfuse(*arguments(legs), *grid, "--out", out).stdout
     return said, [trial["options"] for trial in json.loads(out.read_text(encoding="utf-8"))["sweep"]["tune"][2:]]
 
 
@@ -192,7 +192,7 @@ def test_the_fused_run_has_a_name_that_no_leg_has(legs, tmp_path):
     files = {"A": "dense", "selected": "graph", "selected by the sweep": "graph"}
     runs = [arg for name, leg in files.items() for arg in ("--run", f"{name}={legs / f'{leg}.jsonl'}")]
     grid = ("--method", "linear", "--alpha", "0.5", "--metric", "hit@1")
-    out = ("--json", tmp_path / "s.json", "--html", tmp_path / "s.html")
+    out = ("--out", tmp_path / "s.json", "--html", tmp_path / "s.html")
     hopfuse("sweep", "--qrels", legs / "gold.jsonl", *runs, *grid, *out)
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert found["sweep"]["selected"]["method"] == "linear"

@@ -39,7 +39,7 @@ def test_hipporags_format(tmp_path: Path) -> None:
     first, second = read_openie(hipporag(tmp_path / "openie.json", document(), other))
     assert (first.id, first.title, first.text, first.entities) == ("chunk-1", "Ada", "Ada wrote.", ("Ada",))
     assert (first.triples, first.malformed) == ((("Ada", "wrote", "notes"),), 3)
-    assert (second.id, second.title, second.text, second.triples) == ("7", "", "One line.", ())
+    assert (second.id, second.title, second.text, second.triples) == (7, "", "One line.", ())
     assert build_memory([first, second]).left_out["malformed"] == 3
 
 
@@ -48,9 +48,9 @@ def test_lines_and_their_passages(tmp_path: Path) -> None:
     rows = [{"id": i, "entities": [f"E{i}"], "triples": [[f"E{i}", "likes", "E0"]]} for i in (2, 0)]
     found = read_openie(lines(tmp_path / "openie.jsonl", rows), passages)
     assert [(one.id, one.title, one.entities) for one in found] == [
-        ("0", "T0", ("E0",)),
-        ("1", "T1", ()),
-        ("2", "T2", ("E2",)),
+        (0, "T0", ("E0",)),
+        (1, "T1", ()),
+        (2, "T2", ("E2",)),
     ]
 
 

@@ -60,6 +60,15 @@ def test_a_keys_spaces_and_case_do_not_count(name: str) -> None:
     assert bool(key) == bool(name.strip())
 
 
+def test_ids_that_are_integers_stay_integers() -> None:
+    memory = build_memory([Extraction(70, "", "Ada wrote.", ("Ada",)), Extraction(7, "", "Ada read.", ("Ada",))])
+    assert memory.ids == (70, 7)
+    assert list(memory.index().passage_ids) == [70, 7]
+    for wrong in (True, 1.0, None):
+        with pytest.raises(InputError, match=f"id is {wrong}; it must be a string or an integer"):
+            Extraction(wrong, "", "")
+
+
 def test_names_of_one_key_are_one_entity_named_as_most_often() -> None:
     read = [
         extraction("a", ("the Beatles", "Ringo")),

@@ -148,6 +148,12 @@ def default_recipe(index: Index) -> str:
     return "phase-graph" if runs else "hybrid-rrf"
 
 
+def hit_ids(index: Index, options: Mapping[str, Any]) -> Sequence[str | int]:
+    """Return what a command's hits are called: entities by triple-hybrid, else passages, as the index has them."""
+    name = options.get("recipe") or default_recipe(index)
+    return index.entity_names if name == "triple-hybrid" else index.passage_ids
+
+
 def bind(
     index: Index,
     options: Mapping[str, Any],
@@ -195,8 +201,7 @@ def bind(
     allow = None if options.get("allow") is None else read_allow(options["allow"], index)
     if allow is None and options.get("allow_scope") is not None:
         raise InputError("--allow-scope is given without --allow, which it is about")
-    ids = index.entity_names if name == "triple-hybrid" else index.passage_ids
-    return BoundRecipe(name, recipe, ids, allow, options.get("allow_scope") or "isolated")
+    return BoundRecipe(name, recipe, hit_ids(index, options), allow, options.get("allow_scope") or "isolated")
 
 
 def config_of(name: str, options: Mapping[str, Any]) -> Any:

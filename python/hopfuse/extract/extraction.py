@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
 from ..index.build import PASSAGES
+from ..index.contents import PassageId
 from ..io.readers import read_table
 from ..io.tables import row_ids, texts
 
@@ -18,7 +19,7 @@ Progress = Callable[[int, int], None]
 class Passage(NamedTuple):
     """A text, what it is called, and what it is told apart by."""
 
-    id: str
+    id: PassageId
     title: str
     text: str
 
@@ -29,8 +30,10 @@ class Extraction:
 
     Parameters
     ----------
-    id, title, text : str
-        ``id`` is distinct; ``title`` may be empty.
+    id : str or int
+        Distinct; all strings or all integers, which an index keeps as they are.
+    title, text : str
+        ``title`` may be empty.
     entities : tuple of str
         Names as the passage has them. The ends of the triples are mentioned too, whether they stand here or not.
     triples : tuple of (str, str, str)
@@ -53,7 +56,7 @@ class Extraction:
     (('Ada', 'wrote', 'notes'),)
     """
 
-    id: str
+    id: PassageId
     title: str
     text: str
     entities: tuple[str, ...] = ()
@@ -62,7 +65,9 @@ class Extraction:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("id", "title", "text"):
+        if isinstance(self.id, bool) or not isinstance(self.id, str | int):
+            raise InputError(f"id is {self.id!r}; it must be a string or an integer")
+        for name in ("title", "text"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be a string")
         for name in ("entities", "triples", "labels"):
@@ -121,8 +126,9 @@ def listed_passages(source: Any) -> list[Passage]:
     Examples
     --------
     >>> listed_passages([{"text": "Ada wrote notes."}])
-    [Passage(id='0', title='', text='Ada wrote notes.')]
+    [Passage(id=0, title='', text='Ada wrote notes.')]
     """
     table = read_table(source, PASSAGES)
-    rows = zip(row_ids(table), texts(table, "title", default=""), texts(table, "text"), strict=True)
-    return [Passage(str(id), title, text) for id, title, text in rows]
+    ids: Sequence[PassageId] = row_ids(table)
+    rows = zip(ids, texts(table, "title", default=""), texts(table, "text"), strict=True)
+    return [Passage(*row) for row in rows]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..index import Index
+from ..index.contents import PassageId
 from ..types import Facts, Graph
 from .canonical import Labels, NameTable, canonical_key
 from .extraction import Extraction
@@ -29,7 +30,8 @@ class Memory:
 
     Attributes
     ----------
-    ids, titles, texts : tuple of str, P entries
+    ids : tuple of str or of int, P entries
+    titles, texts : tuple of str, P entries
     entities : tuple of str, E entries
         The most frequent writing of each.
     aliases : tuple of tuple of str, E entries
@@ -48,7 +50,7 @@ class Memory:
         the first; ``""`` where none does.
     """
 
-    ids: tuple[str, ...]
+    ids: tuple[PassageId, ...]
     titles: tuple[str, ...]
     texts: tuple[str, ...]
     entities: tuple[str, ...]

@@ -84,7 +84,7 @@ def _documents(file: Path) -> list[Extraction]:
             title, _, text = passage.partition("\n")
             title, text = (title, text) if text.strip() else ("", passage)
             triples, malformed = well_formed(document["extracted_triples"])
-            found.append(Extraction(str(document["idx"]), title, text, _names(entities), triples, malformed))
+            found.append(Extraction(document["idx"], title, text, _names(entities), triples, malformed))
         except (KeyError, TypeError, AttributeError, InputError) as error:
             raise InputError(
                 f"{file}, docs[{at}]: {error!r}; it must have idx, passage, extracted_entities and extracted_triples"
@@ -103,11 +103,11 @@ def _joined(file: Path, passages: Path) -> list[Extraction]:
         try:
             triples, malformed = well_formed(read["triples"])
             names = _names(read["entities"])
-            found.append(Extraction(str(row["id"]), row.get("title", ""), row["text"], names, triples, malformed))
+            found.append(Extraction(row["id"], row.get("title", ""), row["text"], names, triples, malformed))
         except (TypeError, InputError) as error:
             raise InputError(f"{passages}, line {line}, with its entities and triples in {file}: {error}") from None
     _distinct(found, passages)
-    unknown = sorted(set(extracted) - {extraction.id for extraction in found})
+    unknown = sorted(set(extracted) - {str(extraction.id) for extraction in found})
     if unknown:
         raise InputError(f"{file}: {len(unknown)} ids are of no passage in {passages}, {unknown[0]!r} among them")
     return found
@@ -123,9 +123,9 @@ def _names(entities: Any) -> tuple[str, ...]:
 def _distinct(found: list[Extraction], file: Path) -> list[Extraction]:
     seen: set[str] = set()
     for extraction in found:
-        if extraction.id in seen:
+        if str(extraction.id) in seen:
             raise InputError(f"{file}: two passages have the id {extraction.id!r}; ids must be distinct")
-        seen.add(extraction.id)
+        seen.add(str(extraction.id))
     return found
 
 

@@ -55,8 +55,8 @@ MEASURED = (
 @click.option("--lexical", "words", type=click.Choice(LEGS[:3]), default="auto", help="What ranks by words.")
 @case_option
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
-@click.option("--json", "json_out", type=FILE, help="Write the numbers here too.")
-@click.option("--overwrite", is_flag=True, help="Replace the file of --json where it exists.")
+@click.option("--out", type=FILE, help="Write the numbers here too, as JSON.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --out where it exists.")
 def compare(
     directory: Path,
     queries: Path,
@@ -72,7 +72,7 @@ def compare(
     words: str | None,
     case_sensitive: bool,
     threads: int | None,
-    json_out: Path | None,
+    out: Path | None,
     overwrite: bool,
 ) -> None:
     """Run every recipe and every leg that the index has on the same questions.
@@ -89,7 +89,7 @@ def compare(
     if cache is not None and encoder is None:
         raise InputError("--cache is given without --encoder, whose vectors it keeps")
     read = {"--queries": queries, "--vectors": vectors, **({} if judgements is None else qrels_files(judgements))}
-    check_outputs({"--json": json_out}, read, overwrite=overwrite)
+    check_outputs({"--out": out}, read, overwrite=overwrite)
     wanted = [name.strip() for name in metrics.split(",")]
     if against not in wanted:
         raise InputError(f"--against is {against!r}; it must be one of --metrics: {', '.join(wanted)}")
@@ -125,9 +125,9 @@ def compare(
         lines.append(f"Words: {type(lexical).__name__}")
     lines += [f"Left out: {name}: {why}" for name, why in found.left_out.items()]
     console.print(printable("\n".join(lines)), highlight=False, markup=False)
-    if json_out is not None:
+    if out is not None:
         made = {"machine": machine("numpy"), "words": None if lexical is None else type(lexical).__name__}
-        write_all({json_out: strict_json({**made, **found.to_dict()})})
+        write_all({out: strict_json({**made, **found.to_dict()})})
 
 
 def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: Encoder | None) -> None:

@@ -44,7 +44,7 @@ def evaluate_runs(
     passages: Path | None,
     scores: CalibrationName,
     show: int,
-    json_out: Path | None,
+    out: Path | None,
     html_out: Path | None,
     overwrite: bool,
 ) -> None:
@@ -54,7 +54,7 @@ def evaluate_runs(
     loses against it, how large the difference is, how surely it is there, how small a one these
     queries would show, and where the passages of queries won and lost stand in each run.
     """
-    outputs = {"json_out": json_out, "html_out": html_out, "overwrite": overwrite}
+    outputs = {"out": out, "html_out": html_out, "overwrite": overwrite}
     check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
     whole = with_texts(read_inputs(judgements, named, passages, beir_split), metrics, passages)
     inputs = part(whole, split)
@@ -68,7 +68,7 @@ def evaluate_runs(
     for table in (*evaluation_tables(evaluation), score_table(distributions), *query_tables(evaluation, traced, show)):
         console.print("", table.to_rich(), sep="\n")
     texts = {}
-    if json_out is not None:
+    if out is not None:
         record = {
             **origin(whole, judgements),
             "split": split,
@@ -76,7 +76,7 @@ def evaluate_runs(
             "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
             "traces": traced,
         }
-        texts[json_out] = strict_json(record)
+        texts[out] = strict_json(record)
     if html_out is not None:
         title = f"hopfuse eval: {judgements.name}"
         texts[html_out] = evaluation_page(

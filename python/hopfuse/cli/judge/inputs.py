@@ -35,15 +35,15 @@ CALIBRATIONS = get_args(CalibrationName)
 def judging_options(command: F) -> F:
     """Add the options of judgements, runs, and the report, as keyword arguments of the same names."""
     for option in (
-        click.option("--overwrite", is_flag=True, help="Replace the files of --json and --html where they exist."),
+        click.option("--overwrite", is_flag=True, help="Replace the files of --out and --html where they exist."),
         click.option("--html", "html_out", type=FILE, help="Write a page here too: plots, queries won and lost."),
-        click.option("--json", "json_out", type=FILE, help="Write the numbers here too, with every query's values."),
+        click.option("--out", type=FILE, help="Write the numbers here too, as JSON, with every query's values."),
         click.option(
             "--show",
             type=click.IntRange(min=0),
             default=3,
             show_default=True,
-            help="Queries won and lost under the first metric that are printed; --json and --html have all.",
+            help="Queries won and lost under the first metric that are printed; --out and --html have all.",
         ),
         click.option(
             "--scores",
@@ -168,18 +168,18 @@ def qrels_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
 
 
 def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Refuse, before any work, where ``--json`` and ``--html`` cannot or must not be written.
+    """Refuse, before any work, where ``--out`` and ``--html`` cannot or must not be written.
 
     Parameters
     ----------
     judgements, named
         What ``--qrels`` and ``--run`` give.
     options : mapping
-        json_out, html_out, overwrite, passages and beir_split.
+        out, html_out, overwrite, passages and beir_split.
     """
     runs = {f"--run {name}": path for name, path in _named_files(named).items()}
     inputs = {**runs, "--passages": options["passages"], **qrels_files(judgements, options["beir_split"])}
-    outputs = {"--json": options["json_out"], "--html": options["html_out"]}
+    outputs = {"--out": options["out"], "--html": options["html_out"]}
     check_outputs(outputs, inputs, overwrite=options["overwrite"])
 
 

@@ -96,7 +96,7 @@ def sweep_runs(
     passages: Path | None,
     scores: CalibrationName,
     show: int,
-    json_out: Path | None,
+    out: Path | None,
     html_out: Path | None,
     overwrite: bool,
 ) -> None:
@@ -105,7 +105,7 @@ def sweep_runs(
     Every run alone and every method with every combination of the options given is tried on the tune
     half of the queries. The best one and the baseline are run once on the test half.
     """
-    outputs = {"json_out": json_out, "html_out": html_out, "overwrite": overwrite}
+    outputs = {"out": out, "html_out": html_out, "overwrite": overwrite}
     check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
     metrics = list(dict.fromkeys((metric, *also)))
     judges = [parse_metric(name) for name in metrics]
@@ -139,7 +139,7 @@ def sweep_runs(
     for table in (*shown, *query_tables(evaluation, traced, show)):
         console.print("", table.to_rich(), sep="\n")
     texts = {}
-    if json_out is not None:
+    if out is not None:
         curves = {option: [curve.to_dict() for curve in row] for option, row in option_curves(found).items()}
         record = {
             **origin(whole, judgements),
@@ -148,7 +148,7 @@ def sweep_runs(
             "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
             "traces": traced,
         }
-        texts[json_out] = strict_json(record)
+        texts[out] = strict_json(record)
     if html_out is not None:
         title = f"hopfuse sweep: {judgements.name}"
         texts[html_out] = evaluation_page(

@@ -128,21 +128,25 @@ class JsonlWriter:
 
 
 class ParquetWriter:
-    """Writes a row group a part: ``id`` and ``hits``, a list of structs of ``id`` and ``score``; and any ``answer``."""
+    """Writes a row group a part: ``id`` and ``hits``, a list of structs of ``id`` and ``score``; and any ``answer``.
 
-    def __init__(self, *, answers: bool = False) -> None:
+    Hits' ids are strings, or ``whole`` numbers.
+    """
+
+    def __init__(self, *, whole: bool, answers: bool) -> None:
         try:
             self._arrow, self._parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ModuleNotFoundError as error:
             raise MissingExtraError("pyarrow", "arrow", "writing results to a Parquet file") from error
-        hit = self._arrow.struct([("id", self._arrow.string()), ("score", self._arrow.float32())])
+        hit = self._arrow.struct(
+            [("id", self._arrow.int64() if whole else self._arrow.string()), ("score", self._arrow.float32())]
+        )
         columns = [("id", self._arrow.string()), ("hits", self._arrow.list_(hit))]
         self._schema = self._arrow.schema([*columns, ("answer", self._arrow.string())] if answers else columns)
 
     def write(self, file: BinaryIO, rows: Sequence[Row]) -> None:
         """Write one part."""
-        named = [{**row, "hits": [{**hit, "id": str(hit["id"])} for hit in row["hits"]]} for row in rows]
-        self._parquet.write_table(self._arrow.Table.from_pylist(named, schema=self._schema), file)
+        self._parquet.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema), file)
 
     def join(self, file: BinaryIO, parts: Iterable[Path]) -> None:
         """Put the parts one after another."""
@@ -151,10 +155,10 @@ class ParquetWriter:
                 whole.write_table(self._parquet.read_table(part, schema=self._schema))
 
 
-def writer_for(path: Path, *, answers: bool = False) -> Writer:
-    """Return the writer for a file's suffix; ``answers``: of rows that have one."""
+def writer_for(path: Path, *, whole: bool = False, answers: bool = False) -> Writer:
+    """Return the writer for a file's suffix; ``whole``: the hits' ids are integers; ``answers``: rows have one."""
     if path.suffix == ".jsonl":
         return JsonlWriter()
     if path.suffix == ".parquet":
-        return ParquetWriter(answers=answers)
+        return ParquetWriter(whole=whole, answers=answers)
     raise InputError(f"--out is {str(path)!r}; its suffix must be one of .jsonl, .parquet")

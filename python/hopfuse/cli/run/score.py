@@ -17,6 +17,7 @@ from ..recipes import (
     bind,
     check_given,
     check_names,
+    hit_ids,
     identity_of,
     language_model,
     read_files,
@@ -65,7 +66,9 @@ def score(
     read = {"--queries": queries, "--vectors": vectors, **read_files(options)}
     check_outputs({"--out": out}, read, overwrite=overwrite)
     llm = language_model(options["recipe"], options["policy"], {**options, "answers": answers})
-    writer, index = writer_for(out, answers=answers), Index.open(directory)
+    index = Index.open(directory)
+    whole = any(isinstance(id, int) for id in hit_ids(index, options)[:1])
+    writer = writer_for(out, whole=whole, answers=answers)
     model = encoder_for(index, encoder, vectors)
     bound = bind(index, options, encoder=model, llm=llm)
     check_given(bound, vectors, model)
