@@ -226,8 +226,43 @@ def test_a_graph_that_is_gone_leaves_nothing() -> None:
     assert len(adapter._WALKS) == before
 
 
-def test_a_range_of_vertices_is_not_walked_in_python() -> None:
-    """HippoRAG asks for range(N): what is not a vertex number is not looked at one by one."""
+MANY = {
+    "range": range,
+    "list": lambda n: list(range(n)),
+    "tuple": lambda n: tuple(range(n)),
+    "array": np.arange,
+    "narrow array": lambda n: np.arange(n, dtype=np.uint8),
+    "VertexSeq": lambda n: igraph.Graph(n).vs,
+}
+
+
+@pytest.mark.parametrize("many", MANY.values(), ids=MANY.keys())
+def test_many_vertices_are_not_looked_at_one_by_one(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = weighted_graph()
+    whole = personalized_pagerank(graph, reset_vertices=[0])
+    looked, number_of = [], adapter._number_of
+    monkeypatch.setattr(adapter, "_number_of", lambda vertex: looked.append(vertex) or number_of(vertex))
+    assert personalized_pagerank(graph, vertices=many(4), reset_vertices=many(1)) == whole
+    assert personalized_pagerank(graph, vertices=many(2), reset=[1.0, 0, 0, 0]) == whole[:2]
+    assert len(looked) <= 3  # whether each is one vertex
+    with pytest.raises(InputError, match=r"vertices has .*4"):
+        personalized_pagerank(graph, vertices=many(5))
+    assert personalized_pagerank(graph, vertices=many(0), reset_vertices=[0]) == []
+
+
+def test_vertices_may_be_objects_among_numbers() -> None:
+    graph = weighted_graph()
+    whole = personalized_pagerank(graph, reset_vertices=[0])
+    given = [graph.vs[2], 0, np.int64(1)]
+    assert personalized_pagerank(graph, vertices=given, reset_vertices=[graph.vs[0]]) == [whole[v] for v in (2, 0, 1)]
+    selected = graph.vs.select([3, 1])
+    assert personalized_pagerank(graph, vertices=selected, reset_vertices=graph.vs.select([0])) == [whole[3], whole[1]]
+    for wrong in ([0, 2**70], np.array([0, 2**64 - 1], np.uint64), [0, None], [0.0], np.array([0.5]), [[0]]):
+        with pytest.raises(InputError, match="vertices has"):
+            personalized_pagerank(graph, vertices=wrong)
+
+
+def test_a_range_of_vertices_is_any_range() -> None:
     graph = weighted_graph()
     whole = personalized_pagerank(graph, reset_vertices=[0])
     assert personalized_pagerank(graph, vertices=range(4), reset_vertices=[0]) == whole
@@ -237,11 +272,9 @@ def test_a_range_of_vertices_is_not_walked_in_python() -> None:
         personalized_pagerank(graph, vertices=range(5))
     with pytest.raises(InputError, match="vertices has 10000000"):
         personalized_pagerank(graph, vertices=range(10_000_000, 10_000_001))
-    numbers, numbered = [], adapter._number_of
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adapter, "_number_of", lambda vertex: numbers.append(vertex) or numbered(vertex))
-        personalized_pagerank(graph, vertices=range(4), reset=[1.0] * 4)
-    assert numbers == []
+    with pytest.raises(InputError, match="vertices has 4;"):
+        personalized_pagerank(graph, vertices=range(10**15))
+    assert personalized_pagerank(graph, reset_vertices=range(1)) == whole
 
 
 def test_a_graph_without_vertices() -> None:

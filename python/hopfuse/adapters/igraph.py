@@ -327,21 +327,43 @@ def _restart(graph: Any, reset: Any, reset_vertices: Any) -> NDArray[np.float64]
     return values
 
 
-def _vertices(graph: Any, given: Any, name: str) -> int | slice | list[int] | None:
-    """Return the vertex numbers of an int, a Vertex, a VertexSeq or a sequence of such."""
+def _vertices(graph: Any, given: Any, name: str) -> int | NDArray[np.int64] | None:
+    """Return the vertex numbers of an int, a Vertex, a VertexSeq or a sequence of such.
+
+    Nothing is done in Python for each vertex but where a sequence has Vertex objects: HippoRAG asks for range(N).
+    """
     if given is None:
         return None
     n = graph.vcount()
-    if isinstance(given, range) and given.step == 1 and 0 <= given.start <= given.stop <= n:
-        return slice(given.start, given.stop)  # nothing is done for each vertex: HippoRAG asks for range(N)
-    one = _number_of(given)
-    if one is None and (isinstance(given, str) or not isinstance(given, Iterable)):
+    given = getattr(given, "indices", given)  # of a VertexSeq, which is no Iterable
+    if isinstance(given, range):
+        return _range(given, n, name)
+    is_one = _number_of(given) is not None
+    if not is_one and (isinstance(given, str) or not isinstance(given, Iterable)):
         raise InputError(f"{name} is {given!r}; it must be vertex numbers")
-    numbers = [one] if one is not None else [_number_of(item) for item in given]
-    for number, item in zip(numbers, [given] if one is not None else given, strict=True):
-        if number is None or not 0 <= number < n:
-            raise InputError(f"{name} has {item!r}; vertices are 0 .. {n - 1}")
-    return numbers[0] if one is not None else [int(number) for number in numbers if number is not None]
+    items = [given] if is_one else given if isinstance(given, np.ndarray) else list(given)
+    numbers = _numbers_below(n, items)
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= n))
+    if wrong.size:
+        raise InputError(f"{name} has {items[wrong[0]]!r}; vertices are 0 .. {n - 1}")
+    return int(numbers[0]) if is_one else numbers
+
+
+def _range(given: range, n: int, name: str) -> NDArray[np.int64]:
+    if given and not (0 <= given[0] < n and 0 <= given[-1] < n):
+        outside = next(number for number in given if not 0 <= number < n)
+        raise InputError(f"{name} has {outside}; vertices are 0 .. {n - 1}")
+    return np.arange(given.start, given.stop, given.step, dtype=np.int64)
+
+
+def _numbers_below(n: int, items: NDArray[Any] | list[Any]) -> NDArray[np.int64]:
+    """Return the items' numbers; those of what is no vertex are outside 0 .. n - 1."""
+    if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype.kind in "iu":
+        return items.astype(np.int64)  # what int64 does not hold becomes negative
+    if set(map(type, items)) == {int} and min(items) >= 0 and max(items) < n:
+        return np.array(items, np.int64)
+    numbers = (_number_of(item) for item in items)
+    return np.array([-1 if number is None or not 0 <= number < n else number for number in numbers], np.int64)
 
 
 def _number_of(vertex: Any) -> int | None:
