@@ -15,12 +15,7 @@ from ..io.files import write_whole
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, overwrite: bool) -> None:
     """Refuse, before any work, what cannot be written, or would overwrite what is read or a file unasked.
 
-    Parameters
-    ----------
-    outputs, inputs : mapping of str to Path or None
-        By the option that names them; None where it is not given.
-    overwrite : bool
-        Files that exist and are no inputs are replaced.
+    Both mappings are by the option that names the file, which is None where it is not given.
     """
     written: dict[Path, str] = {}
     read = {path.resolve(): option for option, path in inputs.items() if path is not None}

@@ -161,16 +161,7 @@ def bind(
     encoder: Encoder | None = None,
     llm: Any = None,
 ) -> BoundRecipe:
-    """Return the recipe that a command's options name.
-
-    Parameters
-    ----------
-    index : Index
-    options : mapping
-        Of :func:`recipe_options`; what is absent has its default.
-    encoder : Encoder, optional
-    llm : optional
-        PolicyRAG's language model.
+    """Return the recipe that a command's options, those of :func:`recipe_options`, name.
 
     Raises
     ------
@@ -344,16 +335,7 @@ def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
 
 
 def check_given(bound: BoundRecipe, vectors: Path | None, encoder: Any) -> None:
-    """Refuse vectors or an encoder that the recipe does not read, and neither where it reads vectors.
-
-    Parameters
-    ----------
-    bound : BoundRecipe
-    vectors : Path, optional
-        What ``--vectors`` names.
-    encoder : optional
-        What ``--encoder`` names.
-    """
+    """Refuse vectors or an encoder that the recipe does not read, and neither where it reads vectors."""
     needs, index = bound.recipe.needs, bound.recipe.index
     encodes_names = needs.entities and index.entity_corpus is not None
     encodes_facts = isinstance(bound.recipe, PolicyRAG) and index.facts is not None

@@ -29,13 +29,7 @@ MAX_VERBS = 16  # verbs above a verb
 def facts_of(doc: Any, named: Mapping[int, str], title: str) -> list[Triple]:
     """Return the facts of a parsed text, each once, in their order.
 
-    Parameters
-    ----------
-    doc : spaCy Doc
-    named : mapping of int to str
-        The name that a word is part of.
-    title : str
-        Whom pronouns mean; may be empty.
+    ``named`` has the name that a word is part of; pronouns mean ``title``, which may be empty.
     """
     return list(dict.fromkeys(_Sentences(doc, named, title).facts()))
 

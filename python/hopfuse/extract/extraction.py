@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..index.build import PASSAGES
@@ -105,14 +105,6 @@ def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
     listed = list(rows)
     kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
     return kept, len(listed) - len(kept)
-
-
-class Reader(Protocol):
-    """Anything that finds entities and facts in passages."""
-
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
-        """Return an extraction for each passage, in their order."""
-        ...
 
 
 def listed_passages(source: Any) -> list[Passage]:

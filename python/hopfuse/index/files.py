@@ -62,15 +62,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a new file, payload first and head last, and flush it to the disk.
-
-    Parameters
-    ----------
-    path : Path
-        Must not exist.
-    arrays : mapping of str to ndarray
-        The sections, in file order.
-    """
+    """Write a new file of sections, in file order: payload first and head last, and flush it to the disk."""
     entries = place([Entry(name, name_of(array.dtype), array.shape) for name, array in arrays.items()])
     checksums: list[int] = []
     with create_exclusively(path) as file:

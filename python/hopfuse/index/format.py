@@ -130,12 +130,7 @@ def pack_head(head: Head) -> bytes:
 
 
 def parse_head(data: memoryview) -> Head:
-    """Check the head of a file against its own size and its checksums, and read it.
-
-    Parameters
-    ----------
-    data : memoryview of bytes
-        The whole file, memory-mapped; only the head is read.
+    """Check the head of a file against its own size and its checksums, and read it; nothing else of it is read.
 
     Raises
     ------

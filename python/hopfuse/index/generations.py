@@ -21,23 +21,13 @@ T = TypeVar("T")
 
 
 def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
-    """Write a new generation, point to it, and remove the older ones.
+    """Write a new generation, point to it, remove the older ones, and return its number.
 
     A kill at any moment leaves the old generation or the new one in place. Writers wait for each
     other; a reader that has an older generation open keeps it, because its file lives on until it is
     closed.
 
-    Parameters
-    ----------
-    directory : Path
-        Made where absent.
-    write : callable of (path, generation)
-        Writes a complete file at a path that does not exist and flushes it to the disk.
-
-    Returns
-    -------
-    int
-        The generation's number.
+    ``write(path, generation)`` writes a complete file at a path that does not exist, and flushes it to the disk.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with _writer_lock(directory):

@@ -79,17 +79,7 @@ def in_file_order(arrays: Mapping[str, T]) -> dict[str, T]:
 
 
 def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, int]:
-    """Return the sizes P, E, ... of sections whose names, dtypes and shapes agree.
-
-    Parameters
-    ----------
-    sections : mapping of str to object with ``dtype`` and ``shape``
-        In file order.
-
-    Returns
-    -------
-    dict of str to int
-        Each letter of the rules that the sections hold.
+    """Return the sizes P, E, ..., by letter of the rules, of sections whose names, dtypes and shapes agree.
 
     Raises
     ------

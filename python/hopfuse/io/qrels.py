@@ -19,13 +19,8 @@ Judgement = tuple[int, str, str, int]
 class QrelsFile(NamedTuple):
     """Judgements as a file has them; passages are named by strings.
 
-    Attributes
-    ----------
-    rows : list of (str, dict)
-        For each query its place, for error messages (a file and line), and its record: ``id``, ``gold`` (passage
-        names), and what else the file has of it.
-    titles : dict of str to str
-        Titles of passages, which a BEIR folder has.
+    ``rows`` has each query's place, for error messages, and its record: ``id``, ``gold``, and what else the file has of
+    it; ``titles`` are those of passages, which a BEIR folder has.
     """
 
     rows: list[tuple[str, dict[str, Any]]]

@@ -38,17 +38,7 @@ class Answer(NamedTuple):
 
 
 class Asker:
-    """Asks, corrects, and keeps.
-
-    Parameters
-    ----------
-    transport : Transport
-    model : str
-    temperature : float or None
-    retries : int
-        Further requests for an answer that cannot be used.
-    cache : Cache
-    """
+    """Asks, corrects, with up to ``retries`` further requests for an answer that cannot be used, and keeps."""
 
     def __init__(self, transport: Transport, model: str, temperature: float | None, retries: int, cache: Cache) -> None:
         self._transport, self._model, self._cache = transport, model, cache

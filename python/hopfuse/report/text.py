@@ -92,12 +92,7 @@ def estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
 
 
 def comparison_cells(c: Comparison) -> tuple[str, ...]:
-    """Return what :data:`COMPARISON_COLUMNS` names; differences in percent.
-
-    Parameters
-    ----------
-    c : Comparison
-        Of at least one query.
+    """Return what :data:`COMPARISON_COLUMNS` names of a comparison of at least one query; differences in percent.
 
     Examples
     --------

@@ -20,17 +20,8 @@ def check_conflicts(
 ) -> None:
     """Refuse a file that cannot be written, or has nothing to record.
 
-    Parameters
-    ----------
-    path : Path, optional
-    inputs : mapping of str to Path or None
-        What is read, by the option that names it.
-    out : Path
-        The directory of the index.
-    extracted : bool
-        Whether facts are extracted: those of a table are taken as they are.
-    overwrite : bool
-        A file that exists is replaced.
+    ``inputs`` are what is read, by the option that names it, and ``out`` is the index. Facts are ``extracted`` from
+    passages; those of a table are taken as they are.
     """
     if path is None:
         if overwrite:
@@ -50,27 +41,11 @@ def check_conflicts(
 
 
 def save_with_conflicts(path: Path, memory: Memory, save: Callable[[], int]) -> int:
-    """Write the conflicts to a draft, save the index, and only then give the draft its name.
+    """Write the conflicts to a draft, save the index, and only then give the draft its name; return the generation.
 
     So an index is saved only if its conflicts are on the disk. If ``save`` fails, no draft is left, and a file that
-    was there before stays.
-
-    Parameters
-    ----------
-    path : Path
-    memory : Memory
-    save : callable
-        Saves the index, and returns its generation.
-
-    Returns
-    -------
-    int
-        The generation.
-
-    Raises
-    ------
-    InputError
-        The draft cannot be written, and nothing is saved; or it cannot be given its name: the error says where it is.
+    was there before stays. A draft that cannot be written is an InputError, and nothing is saved; so is one that cannot
+    be given its name, and the error says where it is.
     """
     draft = path.with_name(f"{path.name}.unfinished")
     try:

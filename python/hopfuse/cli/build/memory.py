@@ -43,19 +43,9 @@ def read_memory(
 ) -> Memory:
     """Read the facts of a file, or those that a reader finds in passages.
 
-    Parameters
-    ----------
-    source : Path, optional
-        OpenIE (``.json``, or ``.jsonl`` of ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``).
-    passages : Path, optional
-    synonyms : float, or mapping of str to float, optional
-        What :func:`read_bounds` gives.
-    reading : mapping
-        The options of :func:`hopfuse.cli.build.sources.reader_options`.
-    options : mapping
-        ``vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
-    encodes : bool
-        Whether there is an encoder.
+    ``source`` is OpenIE (``.json``, or ``.jsonl`` of ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``),
+    ``synonyms`` what :func:`read_bounds` gives, ``reading`` the options of
+    :func:`hopfuse.cli.build.sources.reader_options`, and ``options`` are those of :meth:`hopfuse.Index.build`.
     """
     if synonyms is not None and not encodes:
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
@@ -72,16 +62,8 @@ def read_memory(
 def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | None, **options: Any) -> Index:
     """Put the index of a memory together, and say what was made of its facts.
 
-    Parameters
-    ----------
-    memory : Memory
-    encoder : Encoder, optional
-        Gives entities their vectors, and passages theirs where ``vectors`` is None.
-    synonyms : float, or mapping of str to float, optional
-        The least similarity of entities that are joined, or one for each label. Abbreviations that a passage or a name
-        explains are joined, too.
-    **options
-        ``vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+    The encoder gives entities their vectors, and passages theirs where ``vectors`` is None. Entities of at least the
+    similarity ``synonyms``, one or one for each label, are joined, and abbreviations that a passage or a name explains.
     """
     if encoder is None:
         _report(memory, {"abbreviated": 0, "similar": 0})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
 
-from ...evaluate import DEFAULT_METRICS, SPLITS, Qrels, Run, differing_queries, evaluate, score_distributions, traces
-from ...fusion.calibration import CalibrationName
-from ...report import evaluation_page, evaluation_tables, printable, query_tables, score_table
-from ..files import strict_json, write_all
-from .inputs import check_report, judging_options, notes, origin, part, read_inputs, with_texts
+from ...evaluate import DEFAULT_METRICS, SPLITS, Qrels, Run, evaluate
+from .inputs import judging_options, notes, part, read_inputs
+from .results import write_results
 
 
 @click.command("eval")
@@ -40,13 +38,7 @@ def evaluate_runs(
     baseline: str | None,
     metrics: tuple[str, ...],
     split: str,
-    beir_split: str,
-    passages: Path | None,
-    scores: CalibrationName,
-    show: int,
-    out: Path | None,
-    html_out: Path | None,
-    overwrite: bool,
+    **options: Any,
 ) -> None:
     """Judge runs by the passages that should have been found.
 
@@ -54,42 +46,12 @@ def evaluate_runs(
     loses against it, how large the difference is, how surely it is there, how small a one these
     queries would show, and where the passages of queries won and lost stand in each run.
     """
-    outputs = {"out": out, "html_out": html_out, "overwrite": overwrite}
-    check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
-    whole = with_texts(read_inputs(judgements, named, passages, beir_split), metrics, passages)
+    whole = read_inputs(judgements, named, metrics, options)
     inputs = part(whole, split)
     answered = ("answer_em", "answer_f1") if _all_answer(inputs.runs, inputs.qrels) else ()
     evaluation = evaluate(inputs.qrels, inputs.runs, metrics or (*DEFAULT_METRICS, *answered), baseline=baseline)
-    traced = traces(differing_queries(evaluation), inputs.qrels, inputs.runs, inputs.names)
-    distributions = score_distributions(inputs.qrels, inputs.runs, scores)
-    said = notes(whole, split)
-    console = Console()
-    console.print(printable("\n".join(said)), highlight=False, soft_wrap=True, markup=False)
-    for table in (*evaluation_tables(evaluation), score_table(distributions), *query_tables(evaluation, traced, show)):
-        console.print("", table.to_rich(), sep="\n")
-    texts = {}
-    if out is not None:
-        record = {
-            **origin(whole, judgements),
-            "split": split,
-            **evaluation.to_dict(per_query=True),
-            "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
-            "traces": traced,
-        }
-        texts[out] = strict_json(record)
-    if html_out is not None:
-        title = f"hopfuse eval: {judgements.name}"
-        texts[html_out] = evaluation_page(
-            evaluation,
-            inputs.qrels,
-            inputs.runs,
-            inputs.names,
-            title=title,
-            notes=said,
-            distributions=distributions,
-            traced=traced,
-        )
-    write_all(texts)
+    record = {"split": split, **evaluation.to_dict(per_query=True)}
+    write_results("eval", judgements, whole, inputs, evaluation, notes(whole, split), record, options)
 
 
 def _all_answer(runs: Mapping[str, Run], qrels: Qrels) -> bool:

@@ -13,16 +13,9 @@ from ..config_options import assigned, plain_value
 def option_grid(
     simple: Mapping[str, str | None], pools: Sequence[str], further: Sequence[str], legs: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """Values by option, those of options that are given several times one after another.
+    """Return values by option, those of options that are given several times one after another.
 
-    Parameters
-    ----------
-    simple : mapping of str to str or None
-        Values of the options that are called so.
-    pools, further : sequence of str
-        What ``--pool`` and ``--option`` are given.
-    legs : sequence of str
-        Names of the runs.
+    ``pools`` and ``further`` are what ``--pool`` and ``--option`` are given, ``simple`` the other options by name.
 
     Examples
     --------

@@ -87,19 +87,27 @@ class EvaluationInputs(NamedTuple):
     files: dict[str, Path]
 
 
-def read_inputs(judgements: Path, named: Sequence[str], passages: Path | None, beir_split: str) -> EvaluationInputs:
-    """Read judgements and runs, as the options name them."""
-    files = _named_files(named)
+def read_inputs(
+    judgements: Path, named: Sequence[str], metrics: Sequence[str], options: Mapping[str, Any]
+) -> EvaluationInputs:
+    """Read judgements and runs as the options name them, and the texts of what was found if a metric reads them.
+
+    Refuses first where ``--out`` and ``--html`` cannot or must not be written.
+    """
+    files, passages = _named_files(named), options["passages"]
+    inputs = {f"--run {name}": path for name, path in files.items()}
+    inputs |= {"--passages": passages, **qrels_files(judgements, options["beir_split"])}
+    outputs = {"--out": options["out"], "--html": options["html_out"]}
+    check_outputs(outputs, inputs, overwrite=options["overwrite"])
     names = PassageNames()
     if passages is not None:
         names.read_titles(passages)
-    qrels = read_qrels(judgements, names, split=beir_split)
-    return EvaluationInputs(
-        qrels, {name: read_run(path, qrels.ids, names) for name, path in files.items()}, names, files
-    )
+    qrels = read_qrels(judgements, names, split=options["beir_split"])
+    runs = {name: read_run(path, qrels.ids, names) for name, path in files.items()}
+    return _with_texts(EvaluationInputs(qrels, runs, names, files), metrics, passages)
 
 
-def with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path | None) -> EvaluationInputs:
+def _with_texts(inputs: EvaluationInputs, metrics: Sequence[str], passages: Path | None) -> EvaluationInputs:
     """Return the runs with the texts of what they found, if a metric reads them."""
     if passages is None or not any(parse_metric(name).reads_texts for name in metrics):
         return inputs
@@ -165,22 +173,6 @@ def qrels_files(judgements: Path, beir_split: str = "test") -> dict[str, Path]:
         return {"--qrels": judgements}
     parts = ("corpus.jsonl", "queries.jsonl", f"qrels/{beir_split}.tsv")
     return {f"--qrels ({part})": judgements / part for part in parts}
-
-
-def check_report(judgements: Path, named: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Refuse, before any work, where ``--out`` and ``--html`` cannot or must not be written.
-
-    Parameters
-    ----------
-    judgements, named
-        What ``--qrels`` and ``--run`` give.
-    options : mapping
-        out, html_out, overwrite, passages and beir_split.
-    """
-    runs = {f"--run {name}": path for name, path in _named_files(named).items()}
-    inputs = {**runs, "--passages": options["passages"], **qrels_files(judgements, options["beir_split"])}
-    outputs = {"--out": options["out"], "--html": options["html_out"]}
-    check_outputs(outputs, inputs, overwrite=options["overwrite"])
 
 
 def _named_files(named: Sequence[str]) -> dict[str, Path]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 
 from ... import fusion
 from ...errors import InputError
@@ -16,32 +16,18 @@ from ...evaluate import (
     Metric,
     Run,
     Sweep,
-    differing_queries,
     evaluate,
     fusion_trials,
     option_curves,
     parse_metric,
-    score_distributions,
     split_rows,
     sweep,
-    traces,
 )
 from ...evaluate.sweep import Options, options_text
-from ...fusion.calibration import CalibrationName
-from ...report import evaluation_page, evaluation_tables, printable, query_tables, score_table, sweep_tables
-from ..files import strict_json, write_all
+from ...report import sweep_tables
 from .grid import option_grid, words
-from .inputs import (
-    EvaluationInputs,
-    check_report,
-    judging_options,
-    notes,
-    origin,
-    part,
-    read_inputs,
-    with_baseline,
-    with_texts,
-)
+from .inputs import EvaluationInputs, judging_options, notes, part, read_inputs, with_baseline
+from .results import write_results
 
 METHODS = ("boltzmann", "linear", "rrf")
 
@@ -92,24 +78,16 @@ def sweep_runs(
     calibration: str | None,
     further: tuple[str, ...],
     k: int,
-    beir_split: str,
-    passages: Path | None,
-    scores: CalibrationName,
-    show: int,
-    out: Path | None,
-    html_out: Path | None,
-    overwrite: bool,
+    **options: Any,
 ) -> None:
     """Find the best way to fuse runs, and say how good it is on queries that it was not chosen on.
 
     Every run alone and every method with every combination of the options given is tried on the tune
     half of the queries. The best one and the baseline are run once on the test half.
     """
-    outputs = {"out": out, "html_out": html_out, "overwrite": overwrite}
-    check_report(judgements, named, {**outputs, "passages": passages, "beir_split": beir_split})
     metrics = list(dict.fromkeys((metric, *also)))
     judges = [parse_metric(name) for name in metrics]
-    whole = with_texts(read_inputs(judgements, named, passages, beir_split), metrics, passages)
+    whole = read_inputs(judgements, named, metrics, options)
     base = baseline or next(iter(whole.runs))
     if base not in whole.runs:
         raise InputError(f"--baseline is {base!r}; it must be one of the runs: {', '.join(whole.runs)}")
@@ -123,47 +101,30 @@ def sweep_runs(
     found = sweep(fused, whole.qrels, trials, baseline={"leg": base}, metric=metric)
     inputs = part(whole, "test")
     runs = _finalists(found, base, whole.runs)
-    legs = {name: run for name, run in inputs.runs.items() if name not in runs}
     evaluation = evaluate(inputs.qrels, runs, metrics, baseline=base)
-    everyone = {**runs, **legs}
-    traced = traces(differing_queries(evaluation), inputs.qrels, everyone, inputs.names)
-    distributions = score_distributions(inputs.qrels, everyone, scores)
     first, *others = notes(whole, "test")
     said = [f"chosen on the tune half; all but the sweep is of the test half: {first}", *others]
     without = [method for method in dict.fromkeys(tried) if not any(trial.get("method") == method for trial in trials)]
     if without:
         said.append(f"{', '.join(without)} can use none of the calibrations given; not tried")
-    console = Console()
-    console.print(printable("\n".join([str(found), *said])), highlight=False, soft_wrap=True, markup=False)
-    shown = (*sweep_tables(found), *evaluation_tables(evaluation), score_table(distributions))
-    for table in (*shown, *query_tables(evaluation, traced, show)):
-        console.print("", table.to_rich(), sep="\n")
-    texts = {}
-    if out is not None:
-        curves = {option: [curve.to_dict() for curve in row] for option, row in option_curves(found).items()}
-        record = {
-            **origin(whole, judgements),
-            "sweep": {"selected_on": "tune", "judged_on": "test", **found.to_dict(), "curves": curves},
-            "test": evaluation.to_dict(per_query=True),
-            "scores": {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()},
-            "traces": traced,
-        }
-        texts[out] = strict_json(record)
-    if html_out is not None:
-        title = f"hopfuse sweep: {judgements.name}"
-        texts[html_out] = evaluation_page(
-            evaluation,
-            inputs.qrels,
-            runs,
-            inputs.names,
-            title=title,
-            notes=said,
-            legs=legs,
-            distributions=distributions,
-            traced=traced,
-            sweep=found,
-        )
-    write_all(texts)
+    curves = {option: [curve.to_dict() for curve in row] for option, row in option_curves(found).items()}
+    record = {
+        "sweep": {"selected_on": "tune", "judged_on": "test", **found.to_dict(), "curves": curves},
+        "test": evaluation.to_dict(per_query=True),
+    }
+    write_results(
+        "sweep",
+        judgements,
+        whole,
+        inputs._replace(runs=runs),
+        evaluation,
+        said,
+        record,
+        options,
+        legs={name: run for name, run in inputs.runs.items() if name not in runs},
+        sweep=found,
+        tables=sweep_tables(found),
+    )
 
 
 def _check_metrics(

@@ -21,13 +21,7 @@ LOCK = "lock"
 class Job:
     """Parts of a result in ``OUT.partial``, and what they are the result of.
 
-    Parameters
-    ----------
-    out : Path
-        The file that will be there at the end, and not before.
-    identity : mapping
-        Inputs and options: parts of another identity are not taken up.
-    writer : Writer
+    ``out`` is there at the end, and not before. Parts of another ``identity``, inputs and options, are not taken up.
     """
 
     def __init__(self, out: Path, identity: Mapping[str, Any], writer: Writer) -> None:

@@ -128,18 +128,7 @@ _INSTEAD = ", or 'entities' and --vectors"
 
 
 class QueryInputs:
-    """Vectors from a file or an encoder, entities as given or as they stand in the text.
-
-    Parameters
-    ----------
-    index : Index
-    vectors : Path or None
-        An .npy file with a row per query; by default the encoder's.
-    encoder : Encoder or None
-    total : int
-        Queries in the file.
-    case_sensitive : bool
-    """
+    """Vectors of a file, a row for each of ``total`` queries, or an encoder; entities as given or as in the text."""
 
     def __init__(
         self, index: Index, vectors: Path | None, encoder: Encoder | None, total: int, *, case_sensitive: bool

@@ -19,18 +19,7 @@ def _safe(text: object) -> str:
 
 
 def tree_of(recipe: str, question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return the tree of a recipe's trace.
-
-    Parameters
-    ----------
-    recipe : str
-        As ``--recipe`` names it.
-    question : str
-    trace : mapping
-        One of the ``traces`` of its result.
-    show : int
-        At most so many lines of each list.
-    """
+    """Return the tree of one of a recipe's traces, with at most ``show`` lines of each list."""
     return _TREES[recipe](question, trace, show)
 
 
@@ -129,15 +118,7 @@ _SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "shar
 
 
 def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each.
-
-    Parameters
-    ----------
-    question : str
-    trace : mapping
-        One of :attr:`hopfuse.recipes.PhaseGraphResult.traces`.
-    show : int
-    """
+    """Return seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     seeds = tree.add("Seeds: entities that the question names")
     for seed in trace["seeds"]:
