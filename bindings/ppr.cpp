@@ -41,8 +41,9 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
                      std::optional<In<int32_t>> place, std::optional<In<int32_t>> internal, const GraphView* by_length,
                      const SlicesView* slices, In<double> scale64, In<float> scale32,
                      std::optional<In<double>> unscale64, std::optional<In<float>> unscale32, double volume,
-                     int64_t longest_row, std::optional<In<int64_t>> out_indptr, std::optional<In<int32_t>> out_indices,
-                     std::optional<In<float>> out_weight, std::optional<In<uint8_t>> out_edge_type) {
+                     int64_t longest_row, int64_t joined_nodes, std::optional<In<int64_t>> out_indptr,
+                     std::optional<In<int32_t>> out_indices, std::optional<In<float>> out_weight,
+                     std::optional<In<uint8_t>> out_edge_type) {
     PprGraph g{};
     g.num_nodes = static_cast<int64_t>(node_of.shape(0));
     g.num_stored = static_cast<int64_t>(indices.shape(0));
@@ -56,7 +57,7 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
     g.slices = slices == nullptr ? nullptr : &slices->view;
     g.scale64 = scale64.data(), g.scale32 = scale32.data();
     g.unscale64 = pointer(unscale64), g.unscale32 = pointer(unscale32);
-    g.volume = volume, g.longest_row = longest_row;
+    g.volume = volume, g.longest_row = longest_row, g.joined_nodes = joined_nodes;
     g.out_indptr = pointer(out_indptr), g.out_indices = pointer(out_indices);
     g.out_weight = pointer(out_weight), g.out_edge_type = pointer(out_edge_type);
     return {g, std::move(owner)};
@@ -130,8 +131,7 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
     m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
     m.def("ppr_refining_passes", &hopfuse::ppr_refining_passes, nb::arg("damping"));
-    m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"));
-    m.def("ppr_slack", &hopfuse::ppr_slack, nb::arg("longest_row"), nb::arg("types"), nb::arg("tile"));
+    m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"), nb::arg("missed"));
     nb::class_<SlicesView>(m, "SlicesView", "A graph's entries in slices, as the kernels read them.")
         .def_static("make", &make_slices, nb::kw_only(), nb::arg("owner"), nb::arg("long_rows"), nb::arg("indptr"),
                     nb::arg("segment"), nb::arg("row_segments"), nb::arg("narrow").none(), nb::arg("wide").none(),
@@ -142,7 +142,7 @@ void bind_ppr(nb::module_& m) {
                     nb::arg("share32").none(), nb::arg("degree"), nb::arg("node_of"), nb::arg("row_of"),
                     nb::arg("place").none(), nb::arg("internal").none(), nb::arg("by_length").none(),
                     nb::arg("slices").none(), nb::arg("scale64"), nb::arg("scale32"), nb::arg("unscale64").none(),
-                    nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"),
+                    nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"), nb::arg("joined_nodes"),
                     nb::arg("out_indptr").none(), nb::arg("out_indices").none(), nb::arg("out_weight").none(),
                     nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),

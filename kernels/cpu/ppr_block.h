@@ -1,11 +1,13 @@
-// A block of L queries that walk together: state by stored row, a lane per query. Tiles are of internal nodes; chunks of
-// as many stored rows are the units of work of a pass. Included once per instruction set.
+// A block of L queries that walk together: state by stored row, a lane per query. Tiles of stored rows are the units of
+// work. Included once per instruction set.
 #pragma once
 
 #include <cstring>
 
 #include "hopfuse/ppr.h"
+#include "hopfuse/ppr_certificate.h"
 #include "hopfuse/scalar.h"
+#include "ppr_sums.h"
 #include "simd.h"
 #include "threads.h"
 #include "workspace.h"
@@ -34,15 +36,13 @@ enum PprSlot {
     slot_rank,
     slot_restart32,
     slot_restart64,
-    slot_tile32,
-    slot_tile64,
+    slot_sums,
     slot_topk,
     slot_topk_merge,
     slot_selected,
     slot_mask,
     slot_near,
     slot_reach,
-    slot_scratch,
     slot_partial,
     slot_correction,
     slot_remainder,
@@ -78,6 +78,11 @@ struct PprBlock {
     const double* scale64 = nullptr;    // (N, T'[, L])
     const double* unscale64 = nullptr;  // (N[, L]); null for per_type
     double volume[L];
+    double slack[L];             // the rounding of r, ppr_slack
+    double missed[L];            // what sums over nodes may miss, ppr_missed
+    bool has_lone_seed = false;  // a lane with degrees of its own restarts at a node of degree 0, whose row has entries
+    bool keeps[L];               // no mass of the lane can be lost, so that the bound per node holds
+    bool all_keep;               // nor any of another lane
     const float* mask32 = nullptr;  // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
 
     const float* eta32 = nullptr;   // (T, L) or null: all 1
@@ -92,10 +97,8 @@ struct PprBlock {
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    double* scratch = nullptr;  // (N, L) what the tiles sum, where rows are not in internal order
-    float* partial = nullptr;   // what the segments of slices sum
-    float* tile32 = nullptr;    // (tiles, 2, L) partial sums and maxima of the float32 pass
-    double* tile64 = nullptr;   // (tiles, 2, L)
+    float* partial = nullptr;     // what the segments of slices sum
+    LaneSums<L>* sums = nullptr;  // (threads,) room for sum_tiles
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
         : graph(g), queries(q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE),
@@ -130,31 +133,6 @@ struct PprBlock {
         return has_restart(row) && restart64[restart_index(row) * L + lane] > 0.0;
     }
 };
-
-// All lanes of a vector as one summand of the blocked tree.
-template <class V>
-struct LaneSum {
-    V v = V::zero();
-    LaneSum() = default;
-    explicit LaneSum(int) {}
-    explicit LaneSum(V value) : v(value) {}
-    friend LaneSum operator+(LaneSum a, LaneSum b) { return LaneSum(V::add(a.v, b.v)); }
-};
-
-// Column `which` of the tiles' partials, (tiles, 2, L): every lane's blocked tree, or its maximum.
-template <int L, class V, class T>
-void sum_tiles(const T* partial, int64_t num_tiles, int which, T* total) {
-    TreeSum<LaneSum<V>> sum;
-    for (int64_t tile = 0; tile < num_tiles; ++tile) sum.push(LaneSum<V>(V::load(partial + (tile * 2 + which) * L)));
-    V::store(total, sum.result().v);
-}
-
-template <int L, class V, class T>
-void max_tiles(const T* partial, int64_t num_tiles, int which, T* total) {
-    V best = V::zero();
-    for (int64_t tile = 0; tile < num_tiles; ++tile) best = V::max(best, V::load(partial + (tile * 2 + which) * L));
-    V::store(total, best);
-}
 
 // The value at `index` for all lanes: shared, or lane by lane.
 template <int L>

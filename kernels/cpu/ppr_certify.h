@@ -37,44 +37,44 @@ D<L> lost_share(const PprBlock<L>& block, int64_t row) {
     return D<L>::load(share);
 }
 
+// Adds the mass of x^ that a tile's rows lose; none where every lane keeps all of it.
+template <int L>
+void add_lost(const PprBlock<L>& block, int64_t tile, LaneSums<L>& sums) {
+    if (block.all_keep) return;
+    for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
+        sums.add(D<L>::mul(D<L>::widen(block.result + row * L), lost_share<L>(block, row)));
+}
+
 // Clamp at 0, multiply by deg, normalise to sum 1, round: `result` becomes x^. Lanes that a proof stopped are neither
 // clamped nor normalised: their error is what the residual of the iterate itself says.
 // Leaves each lane's lost mass.
 template <int L>
 void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const PprQueries& q = block.queries;
-    const int64_t tiles = block.num_tiles;
     double floor[L];
     for (int lane = 0; lane < L; ++lane) floor[lane] = by_proof[lane] ? -std::numeric_limits<double>::infinity() : 0.0;
     const D<L> least = D<L>::load(floor);
-    parallel_for(tiles, q.threads, [&](int64_t tile, int) {
-        D<L> sum = D<L>::zero();
-        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = row_of_node(block.graph, node);
-            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), least);
-            sum = D<L>::fma(y, node_weight64<L>(block, row), sum);
+    const auto mass = [&](int64_t tile, LaneSums<L>& sums) {
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
+            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), D<L>::zero());
+            sums.add(D<L>::mul(y, node_weight64<L>(block, row)));
         }
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
-    });
+    };
     double total[L];
-    sum_tiles<L, D<L>>(block.tile64, tiles, 0, total);
-    for (int lane = 0; lane < L; ++lane)
-        total[lane] = by_proof[lane] ? 1.0 : (total[lane] > 0.0 ? 1.0 / total[lane] : 0.0);
+    sum_tiles(block.num_tiles, 8, q.threads, block.sums, mass).value(total);
+    for (int lane = 0; lane < L; ++lane) total[lane] = by_proof[lane] ? 1.0 : ppr_factor(total[lane]);
     const D<L> factor = D<L>::load(total);
-    parallel_for(tiles, q.threads, [&](int64_t tile, int) {
-        D<L> sum = D<L>::zero();
-        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = row_of_node(block.graph, node);
+    const auto scale = [&](int64_t tile, LaneSums<L>& sums) {
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), least);
             double exact[L];
             D<L>::store(exact, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
             for (int lane = 0; lane < L; ++lane) x[lane] = static_cast<float>(exact[lane]);
-            sum = D<L>::fma(D<L>::widen(x), lost_share<L>(block, row), sum);
         }
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
-    });
-    sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
+        add_lost<L>(block, tile, sums);
+    };
+    sum_tiles(block.num_tiles, 8, q.threads, block.sums, scale).value(lost);
 }
 
 // What the rows' float64 sums read, by value: no store can change it.
@@ -139,13 +139,14 @@ struct Residual {
     ResidualRows<L> rows;
     const D<L> d, back;
     const bool masked_type;
-    const double slack;
+    const D<L> grown_by;    // of |x|, in the bound per node
     float* const improved;  // or null: receives fl(x^ + r), one power step in float64
     D<L> largest = D<L>::zero();
 
-    Residual(const PprBlock<L>& shared, const double* restart_factor, double rounding, float* step)
+    Residual(const PprBlock<L>& shared, const double* restart_factor, float* step)
         : block(shared), rows(block), d(D<L>::load(block.damping)), back(D<L>::load(restart_factor)),
-          masked_type(block.queries.per_type && block.per_lane), slack(rounding), improved(step) {}
+          masked_type(block.queries.per_type && block.per_lane),
+          grown_by(D<L>::mul(D<L>::all(2.0), D<L>::load(block.slack))), improved(step) {}
 
     // |r| of a row, from the sum of its entries.
     HF_MEMBER D<L> of(int64_t row, D<L> sum) {
@@ -172,14 +173,14 @@ struct Residual {
         }
         r = D<L>::abs(r);
         if (block.chebyshev) {
-            const D<L> grown = D<L>::fma(D<L>::all(2.0 * slack), D<L>::abs(x), r);
+            const D<L> grown = D<L>::fma(grown_by, D<L>::abs(x), r);
             largest = D<L>::max(largest, D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane)));
         }
         return r;
     }
 };
 
-// Rows begin .. end as they are stored, those of one length together: take(row, |r|).
+// Rows begin .. end, those of one length together: take(|r|).
 template <int L, class Take>
 HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, const Take& take) {
     constexpr int together = rows_together<L>;
@@ -187,46 +188,25 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
         if (row + together <= end && have_one_length(residual.rows.indptr, row, together)) {
             D<L> sums[together];
             residual.rows.template sums<together>(row, sums);
-            HF_UNROLL for (int i = 0; i < together; ++i) take(row + i, residual.of(row + i, sums[i]));
+            HF_UNROLL for (int i = 0; i < together; ++i) take(residual.of(row + i, sums[i]));
             row += together;
         } else {
-            take(row, residual.of(row, residual.rows.sum(row)));
+            take(residual.of(row, residual.rows.sum(row)));
             ++row;
         }
     }
 }
 
-// Each tile's sum of |r|, in internal order, and largest bound, in tile64.
+// The sums of |r|, and the largest bound per node.
 template <int L>
-void residual_tiles(PprBlock<L>& block, const Residual<L>& shared) {
-    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t tile, int) {
+LaneSums<L> sum_residual(PprBlock<L>& block, const Residual<L>& shared) {
+    const auto take = [&](int64_t tile, LaneSums<L>& sums) {
         Residual<L> residual = shared;
         residual.rows.later = block.graph.indices + entries_ahead(block.graph, block.tile_end(tile));
-        D<L> sum = D<L>::zero();
-        residual_rows<L>(residual, block.tile_begin(tile), block.tile_end(tile),
-                         [&](int64_t, D<L> r) { sum = D<L>::add(sum, r); });
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
-        D<L>::store(block.tile64 + tile * 2 * L + L, residual.largest);
-    });
-}
-
-// The same where rows are not stored in internal order.
-template <int L>
-void residual_rows_apart(PprBlock<L>& block, const Residual<L>& shared) {
-    double* const residuals = block.scratch;
-    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t chunk, int) {
-        Residual<L> residual = shared;
-        residual.rows.later = block.graph.indices + entries_ahead(block.graph, block.tile_end(chunk));
-        residual_rows<L>(residual, block.tile_begin(chunk), block.tile_end(chunk),
-                         [&](int64_t row, D<L> r) { D<L>::store(residuals + row * L, r); });
-        D<L>::store(block.tile64 + chunk * 2 * L + L, residual.largest);  // of other rows than the tile's: one maximum
-    });
-    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
-        D<L> sum = D<L>::zero();
-        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node)
-            sum = D<L>::add(sum, D<L>::load(residuals + row_of_node(block.graph, node) * L));
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
-    });
+        residual_rows<L>(residual, block.tile_begin(tile), block.tile_end(tile), [&](D<L> r) { sums.add(r); });
+        sums.largest = residual.largest;
+    };
+    return sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take);
 }
 
 // The bounds that follow from r. Where `improved` is given it receives fl(x^ + r).
@@ -235,17 +215,15 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
     double restart_factor[L];
     for (int lane = 0; lane < L; ++lane)
         restart_factor[lane] = 1.0 - block.damping[lane] + block.damping[lane] * lost[lane];
-    const double slack = ppr_slack(block.graph.longest_row, block.graph.num_types, PPR_TILE);
-    const Residual<L> residual(block, restart_factor, slack, improved);
-    block.graph.place == nullptr ? residual_tiles<L>(block, residual) : residual_rows_apart<L>(block, residual);
+    const LaneSums<L> sums = sum_residual<L>(block, Residual<L>(block, restart_factor, improved));
     PprCertificate<L> out;
     double largest[L];
-    sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, out.residual);
-    max_tiles<L, D<L>>(block.tile64, block.num_tiles, 1, largest);
+    sums.value(out.residual);
+    D<L>::store(largest, sums.largest);
     for (int lane = 0; lane < L; ++lane) {
-        out.bound[lane] = ppr_bound(out.residual[lane], slack, block.damping[lane]);
-        const bool holds = block.chebyshev && lost[lane] == 0.0;
-        out.per_degree[lane] = ppr_node_bound(holds, largest[lane], slack, block.damping[lane]);
+        const double slack = block.slack[lane], d = block.damping[lane];
+        out.bound[lane] = ppr_bound(out.residual[lane], slack, block.missed[lane], d);
+        out.per_degree[lane] = ppr_node_bound(block.keeps[lane], largest[lane], slack, d);
     }
     return out;
 }
@@ -253,16 +231,8 @@ PprCertificate<L> certify(PprBlock<L>& block, const double* lost, float* improve
 // Each lane's lost mass of x^.
 template <int L>
 void lost_mass(PprBlock<L>& block, double* lost) {
-    const int64_t tiles = block.num_tiles;
-    parallel_for(tiles, block.queries.threads, [&](int64_t tile, int) {
-        D<L> sum = D<L>::zero();
-        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = row_of_node(block.graph, node);
-            sum = D<L>::fma(D<L>::widen(block.result + row * L), lost_share<L>(block, row), sum);
-        }
-        D<L>::store(block.tile64 + tile * 2 * L, sum);
-    });
-    sum_tiles<L, D<L>>(block.tile64, tiles, 0, lost);
+    const auto take = [&](int64_t tile, LaneSums<L>& sums) { add_lost<L>(block, tile, sums); };
+    sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take).value(lost);
 }
 
 // Power steps in float64 for lanes whose certificate misses tol, until it is met or a step gains less than 2 %:

@@ -24,12 +24,13 @@ enum Stage { stage_proven, stage_tol, stage_done };
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
 // when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
 template <int L>
-bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const float* largest,
+bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const double* largest,
                Ranked* selected, bool* stop, int64_t* next_try) {
     NodeError error[L];
     int64_t found[L];
     double shortfall[L];
-    for (int lane = 0; lane < L; ++lane) error[lane] = forecast_error(largest[lane], block.damping[lane]);
+    for (int lane = 0; lane < L; ++lane)
+        error[lane] = forecast_error(static_cast<float>(largest[lane]), block.damping[lane]);
     const Ranking<L> ranking{block.current, false};
     if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, found)) return false;
     measure_proof<L>(block, top, ranking, tried, error, selected, found, shortfall);
@@ -49,8 +50,8 @@ template <int L>
 bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
     float damping[L], omega[L], theta[L], shrink[L];
-    double omega64[L];
-    int64_t limit[L], measured_from[L], first_measured = 0, next_try[L];
+    double omega64[L], anchor[L];
+    int64_t limit[L], measured_from[L], next_try[L], first_measured = PPR_NEVER, first_summed = PPR_NEVER;
     bool active[L];
     int left = 0;
     for (int lane = 0; lane < L; ++lane) {
@@ -63,30 +64,31 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
         theta[lane] = ppr_theta(d, q.tol);
         shrink[lane] = ppr_shrink(block.chebyshev, d);
+        anchor[lane] = ppr_residual_anchor(theta[lane], shrink[lane]);
         limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
-        if (stage == stage_proven && keeps_mass<L>(block, lane)) next_try[lane] = PPR_FIRST_TRY;
+        if (stage == stage_proven && block.keeps[lane]) next_try[lane] = PPR_FIRST_TRY;
         measured_from[lane] = ppr_measured_from(limit[lane]);
         const int64_t start = measured_from[lane] < next_try[lane] ? measured_from[lane] : next_try[lane];
-        first_measured = left == 0 || start < first_measured ? start : first_measured;
+        first_measured = start < first_measured ? start : first_measured;
+        first_summed = measured_from[lane] < first_summed ? measured_from[lane] : first_summed;
         ++left;
     }
     Vec<Ranked> selected(stage == stage_proven ? size_t(L) * size_t(top->k + 1) : 0);
     for (block.pass = 1; left > 0; ++block.pass) {
         const int64_t pass = block.pass;
         for (int lane = 0; lane < L; ++lane) omega[lane] = static_cast<float>(omega64[lane]);
-        const bool measure = pass >= first_measured;
-        ppr_pass<L>(block, damping, omega, measure);
-        float residual[L] = {}, largest[L] = {};
-        if (measure) {
-            sum_tiles<L, F<L>>(block.tile32, block.num_tiles, 0, residual);
-            max_tiles<L, F<L>>(block.tile32, block.num_tiles, 1, largest);
-        }
+        const double* const residual_anchor = pass >= first_summed ? anchor : nullptr;
+        const PassOptions options{damping, omega, pass >= first_measured, residual_anchor};
+        const LaneSums<L> sums = ppr_pass<L>(block, options);
+        double residual[L], largest[L];
+        D<L>::store(residual, sums.sum), D<L>::store(largest, sums.largest);
         bool stop[L] = {};
         for (int lane = 0; lane < L; ++lane) {
-            const bool small = pass >= measured_from[lane] && residual[lane] * shrink[lane] <= theta[lane];
+            const float forecast = static_cast<float>(residual[lane]) * shrink[lane];
+            const bool small = pass >= measured_from[lane] && forecast <= theta[lane];
             stop[lane] = active[lane] && (small || pass >= limit[lane]);
         }
         if (stage == stage_proven) {

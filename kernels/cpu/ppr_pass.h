@@ -144,11 +144,11 @@ uint64_t pass_rows(const PprBlock<L>& shared, int64_t begin, int64_t end, RowEnd
 
 template <int L, class Edges, Rows rows>
 void pass_chunks(const PprBlock<L>& block, const PassOptions& options) {
-    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t tile, int) {
+    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t tile, int thread) {
         RowEnd<L> end_of(block, options);
         const uint64_t near = pass_rows<L, Edges, rows>(block, block.tile_begin(tile), block.tile_end(tile), end_of);
         if (block.pass == 1 && !block.near_is_known()) block.near[tile] = near;
-        if (options.measure && options.gaps == nullptr) end_of.store_sums(tile);
+        end_of.join_sums(thread);
     });
 }
 
@@ -171,13 +171,13 @@ void run_pass(const PprBlock<L>& block, const PassOptions& options) {
     pass_with<L, PlainEdges<L>>(block, options);
 }
 
-// With `measure`, leaves the tiles' L1 residuals, deg |z - y| summed in internal order, and largest |z - y| in tile32.
+// One pass; what it measures, the L1 residual and the largest |z - y|.
 template <int L>
-void ppr_pass(const PprBlock<L>& block, const float* damping, const float* omega, bool measure) {
-    const bool other_order = block.graph.place != nullptr;
-    float* const gaps = measure && other_order ? reinterpret_cast<float*>(block.scratch) : nullptr;
-    run_pass<L>(block, PassOptions{damping, omega, measure, gaps});
-    if (gaps != nullptr) sum_gaps<L>(block, gaps);
+LaneSums<L> ppr_pass(const PprBlock<L>& block, const PassOptions& options) {
+    const int threads = block.queries.threads;
+    for (int thread = 0; thread < threads; ++thread) block.sums[thread] = LaneSums<L>();
+    run_pass<L>(block, options);
+    return joined(block.sums, threads);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -38,7 +38,7 @@ void solve_correction(PprBlock<L> block, const bool* open, uint64_t* every_row, 
             omega[lane] = static_cast<float>(omega64[lane]);
             stop[lane] = active[lane] && pass == passes[lane];
         }
-        ppr_pass<L>(block, damping, omega, false);
+        ppr_pass<L>(block, PassOptions{damping, omega, false, nullptr});
         capture<L>(block, stop, active, block.next);
         for (int lane = 0; lane < L; ++lane) {
             const double d = block.damping[lane];
@@ -78,10 +78,8 @@ bool refine(PprBlock<L>& block, const bool* open, const double* lost, PprCertifi
         F<L>::store(block.next + row * L, F<L>::zero());
     });
     solve_correction<L>(block, open, every_row, rank, solved);
-    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
-        D<L> lacking = D<L>::zero();
-        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = row_of_node(block.graph, node);
+    const auto round_sums = [&](int64_t tile, LaneSums<L>& sums) {
+        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float *const x = block.result + row * L, *const rest = solved + row * L;
             double sum[L];
             D<L>::store(sum, D<L>::fma(D<L>::widen(rest), node_weight64<L>(block, row), D<L>::widen(x)));
@@ -90,19 +88,18 @@ bool refine(PprBlock<L>& block, const bool* open, const double* lost, PprCertifi
                 x[lane] = static_cast<float>(sum[lane]);
                 rest[lane] = static_cast<float>(sum[lane] - static_cast<double>(x[lane]));
             }
-            lacking = D<L>::add(lacking, D<L>::abs(D<L>::widen(rest)));
+            sums.add(D<L>::abs(D<L>::widen(rest)));
         }
-        D<L>::store(block.tile64 + tile * 2 * L, lacking);
-    });
+    };
     double lacking[L];
-    sum_tiles<L, D<L>>(block.tile64, block.num_tiles, 0, lacking);
+    sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, round_sums).value(lacking);
     block.remainder = solved;
     block.correction = nullptr;
     const PprCertificate<L> refined = certify<L>(block, lost, nullptr);
     block.remainder = nullptr;
     for (int lane = 0; lane < L; ++lane) {
         if (!open[lane]) continue;
-        const double rounding = ppr_rounding(lacking[lane]), d = block.damping[lane];
+        const double rounding = ppr_rounding(lacking[lane], block.missed[lane]), d = block.damping[lane];
         certificate.residual[lane] = refined.residual[lane] + (1.0 + d) * rounding;
         certificate.bound[lane] = refined.bound[lane] + rounding;
         certificate.per_degree[lane] = refined.per_degree[lane];

@@ -9,20 +9,29 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 
 struct PassOptions {
     const float *damping, *omega;  // (L,)
-    bool measure;
-    float* gaps;  // (N, L) receives |z - y| of each stored row where rows are not in internal order; else null
+    bool measure;                  // the largest |z - y|
+    const double* anchor;          // (L,) of the residual, where that is measured too; else null
 };
 
+// deg |z - y| in float32, to the residual's grain.
+template <int L>
+HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
+    alignas(64) float terms[L];
+    F<L>::store(terms, F<L>::mul(weight, gap));
+    return D<L>::sub(D<L>::add(D<L>::widen(terms), anchor), anchor);
+}
+
 // Takes rows' sums. Reads `current` (pass 1: b) and, for Chebyshev, the iterate before it in `next` (pass 1: 0, pass 2: b),
-// and writes `next`. What is measured is summed over the rows taken, or kept in `gaps`. Holds what it reads by value: no
-// store of a row can change it.
+// and writes `next`. What is measured is summed over the rows taken. Holds what it reads by value: no store of a row can
+// change it.
 template <int L>
 class RowEnd {
 public:
     RowEnd(const PprBlock<L>& shared, const PassOptions& options)
         : block_(shared), g_(shared.queries.per_type ? shared.unscale32 : shared.scale32),
           damping_(F<L>::load(options.damping)), omega_(F<L>::load(options.omega)), measure_(options.measure),
-          gaps_(options.gaps) {}
+          sums_residual_(options.anchor != nullptr),
+          anchor_(sums_residual_ ? D<L>::load(options.anchor) : D<L>::zero()) {}
 
     HF_MEMBER void take(int64_t row, F<L> sum, bool is_empty) {
         float* target = block_.next + row * L;
@@ -32,13 +41,14 @@ public:
         if (measure_) {
             const F<L> y = block_.pass == 1 ? b : F<L>::load(block_.current + row * L);
             const F<L> gap = F<L>::abs(F<L>::sub(z, y));
-            if (gaps_ != nullptr) F<L>::store(gaps_ + row * L, gap);
-            else residual_ = F<L>::fma(node_weight32<L>(block_, row), gap, residual_);
+            if (sums_residual_)
+                residual_ = D<L>::add(residual_, residual_terms<L>(node_weight32<L>(block_, row), gap, anchor_));
             largest_ = F<L>::max(largest_, gap);
         }
         if (block_.chebyshev && !is_empty) {
             const F<L> before = block_.pass == 1 ? F<L>::zero() : block_.pass == 2 ? b : F<L>::load(target);
-            F<L>::store(target, F<L>::fma(omega_, F<L>::sub(z, before), before));
+            const F<L> moved = F<L>::fma(omega_, F<L>::sub(z, before), before);
+            F<L>::store(target, restarts && block_.has_lone_seed ? keep_lone(row, z, moved) : moved);
         } else {
             F<L>::store(target, z);
         }
@@ -61,18 +71,28 @@ public:
     }
 
     // A row that is known to stay 0.
-    HF_MEMBER void skip(int64_t row) {
-        F<L>::store(block_.next + row * L, F<L>::zero());
-        if (gaps_ != nullptr) F<L>::store(gaps_ + row * L, F<L>::zero());
-    }
+    HF_MEMBER void skip(int64_t row) { F<L>::store(block_.next + row * L, F<L>::zero()); }
 
-    // Leaves what was measured as a tile's.
-    void store_sums(int64_t tile) const {
-        F<L>::store(block_.tile32 + tile * 2 * L, residual_);
-        F<L>::store(block_.tile32 + tile * 2 * L + L, largest_);
+    // Adds what was measured to what the thread has summed.
+    HF_MEMBER void join_sums(int thread) const {
+        if (!measure_) return;
+        alignas(64) float largest[L];
+        F<L>::store(largest, largest_);
+        LaneSums<L> mine;
+        mine.sum = residual_, mine.largest = D<L>::widen(largest);
+        block_.sums[thread].join(mine);
     }
 
 private:
+    // z in lanes where all neighbours of a row are excluded, or no edge of it has a weight.
+    HF_MEMBER F<L> keep_lone(int64_t row, F<L> z, F<L> moved) const {
+        float kept[L], following[L];
+        F<L>::store(kept, z), F<L>::store(following, moved);
+        for (int lane = 0; lane < L; ++lane)
+            if (!(block_.scale64[row * L + lane] > 0.0)) following[lane] = kept[lane];
+        return F<L>::load(following);
+    }
+
     // fl(g_v fl(d)); for per_type g is 1, or 0 in lanes that may not hold mass here.
     HF_MEMBER F<L> scale(int64_t row) const {
         return g_ == nullptr ? damping_ : F<L>::mul(lanes32<L>(g_, row, block_.per_lane), damping_);
@@ -81,25 +101,10 @@ private:
     const PprBlock<L> block_;
     const float* const g_;
     const F<L> damping_, omega_;
-    const bool measure_;
-    float* const gaps_;
-    F<L> residual_ = F<L>::zero(), largest_ = F<L>::zero();
+    const bool measure_, sums_residual_;
+    const D<L> anchor_;
+    D<L> residual_ = D<L>::zero();
+    F<L> largest_ = F<L>::zero();
 };
-
-// The tiles' sums of deg |z - y|, in internal order, and largest |z - y|, from what rows left in `gaps`.
-template <int L>
-void sum_gaps(const PprBlock<L>& block, const float* gaps) {
-    parallel_for(block.num_tiles, block.queries.threads, [&](int64_t tile, int) {
-        F<L> sum = F<L>::zero(), largest = F<L>::zero();
-        for (int64_t node = block.tile_begin(tile); node < block.tile_end(tile); ++node) {
-            const int64_t row = row_of_node(block.graph, node);
-            const F<L> gap = F<L>::load(gaps + row * L);
-            sum = F<L>::fma(node_weight32<L>(block, row), gap, sum);
-            largest = F<L>::max(largest, gap);
-        }
-        F<L>::store(block.tile32 + tile * 2 * L, sum);
-        F<L>::store(block.tile32 + tile * 2 * L + L, largest);
-    });
-}
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -42,9 +42,9 @@ void spread_mask(const PprBlock<L>& block, float* mask) {
     });
 }
 
-// Summed weight from row u to allowed nodes, one type, in ascending order of the target.
+// Summed weight from row u to allowed nodes, one type, in ascending order of the target; `count` grows by such edges.
 template <int L>
-D<L> masked_degree(const PprBlock<L>& block, const float* mask, int64_t u, int type) {
+D<L> masked_degree(const PprBlock<L>& block, const float* mask, int64_t u, int type, D<L>& count) {
     const PprGraph& g = block.graph;
     const bool out = g.directed;
     const int64_t* indptr = out ? g.out_indptr : g.indptr;
@@ -55,22 +55,44 @@ D<L> masked_degree(const PprBlock<L>& block, const float* mask, int64_t u, int t
     for (int64_t e = indptr[u]; e < indptr[u + 1]; ++e) {
         if (edge_type != nullptr && edge_type[e] != type) continue;
         const double w = weight == nullptr ? 1.0 : weight[e];
-        degree = D<L>::fma(D<L>::all(w), D<L>::widen(mask + int64_t{indices[e]} * L), degree);
+        const D<L> counts = D<L>::widen(mask + int64_t{indices[e]} * L);
+        degree = D<L>::fma(D<L>::all(w), counts, degree);
+        count = D<L>::add(count, counts);
     }
     return degree;
 }
 
+// What the rounding of a residual hangs on, of each lane's own subgraph: the most entries in a row or out of a node, in
+// `largest`, and the number of nodes that have any, in `sum`. `out`: entries out of row u, of any direction where edges go
+// both ways.
+template <int L>
+void count_entries(const PprBlock<L>& block, const float* mask, int64_t u, D<L> out, LaneSums<L>& sizes) {
+    const PprGraph& g = block.graph;
+    D<L> most = out;
+    if (g.directed) {
+        D<L> in = D<L>::zero();
+        for (int64_t e = g.indptr[u]; e < g.indptr[u + 1]; ++e)
+            in = D<L>::add(in, D<L>::widen(mask + int64_t{g.indices[e]} * L));
+        most = D<L>::max(in, out);
+    }
+    most = D<L>::mul(most, D<L>::widen(mask + u * L));
+    sizes.largest = D<L>::max(sizes.largest, most);
+    const D<L> more = D<L>::max(D<L>::sub(most, D<L>::all(1.0)), D<L>::zero());
+    sizes.sum = D<L>::add(sizes.sum, D<L>::sub(most, more));
+}
+
 template <int L>
 void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32, float* unscale32, double* scale64,
-                double* unscale64) {
+                double* unscale64, LaneSums<L>& sizes) {
     const PprQueries& q = block.queries;
     const int types = block.graph.num_types;
     const float* allowed = mask + u * L;
     double joint[L] = {};
+    D<L> entries = D<L>::zero();
     for (int t = 0; t < types; ++t) {
         double degree[L];
         if (q.allow != nullptr) {
-            D<L>::store(degree, masked_degree<L>(block, mask, u, t));
+            D<L>::store(degree, masked_degree<L>(block, mask, u, t, entries));
         } else {
             for (int lane = 0; lane < L; ++lane) degree[lane] = block.graph.degree[u * types + t];
         }
@@ -87,6 +109,7 @@ void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32
             scale32[at] = block.eta32 == nullptr ? inverse32 : inverse32 * block.eta32[t * L + lane];
         }
     }
+    if (q.allow != nullptr) count_entries<L>(block, mask, u, entries, sizes);
     for (int lane = 0; lane < L; ++lane) {
         const int64_t at = u * L + lane;
         const bool open = allowed[lane] != 0.0f;
@@ -103,11 +126,25 @@ void degree_row(PprBlock<L>& block, const float* mask, int64_t u, float* scale32
     }
 }
 
+// From the longest row of each lane's subgraph, and how many nodes of it have entries: what rounding may do.
+template <int L>
+void set_rounding(PprBlock<L>& block, D<L> longest_row, D<L> joined_nodes) {
+    double longest[L], joined[L];
+    D<L>::store(longest, longest_row), D<L>::store(joined, joined_nodes);
+    for (int lane = 0; lane < L; ++lane) {
+        const int64_t b = block.query[lane], nodes = static_cast<int64_t>(joined[lane]);
+        const int64_t restarts = b < 0 ? 0 : block.queries.restart_indptr[b + 1] - block.queries.restart_indptr[b];
+        block.slack[lane] = ppr_slack(static_cast<int64_t>(longest[lane]), block.graph.num_types);
+        block.missed[lane] = ppr_missed(nodes + restarts);
+    }
+}
+
 template <int L>
 bool setup_degrees(PprBlock<L>& block) {
     const PprGraph& g = block.graph;
     const PprQueries& q = block.queries;
     block.per_lane = q.allow != nullptr || (q.eta != nullptr && !q.per_type);
+    if (q.allow == nullptr) set_rounding<L>(block, D<L>::all(double(g.longest_row)), D<L>::all(double(g.joined_nodes)));
     if (!block.per_lane) {
         block.scale32 = g.scale32, block.unscale32 = g.unscale32;
         block.scale64 = g.scale64, block.unscale64 = g.unscale64;
@@ -124,10 +161,12 @@ bool setup_degrees(PprBlock<L>& block) {
     if (mask == nullptr) return false;
     spread_mask<L>(block, mask);
     if (q.allow != nullptr) block.mask32 = mask;
-    parallel_for(block.num_tiles, 8, q.threads, [&](int64_t tile, int) {
+    const auto take = [&](int64_t tile, LaneSums<L>& sizes) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row)
-            degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64);
-    });
+            degree_row<L>(block, mask, row, scale32, unscale32, scale64, unscale64, sizes);
+    };
+    const LaneSums<L> sizes = sum_tiles(block.num_tiles, 8, q.threads, block.sums, take);
+    if (q.allow != nullptr) set_rounding<L>(block, sizes.largest, sizes.sum);
     D<L> volume = D<L>::zero();  // in node order, as the volume of a whole graph
     for (int64_t node = 0; node < g.num_nodes && !q.per_type; ++node) {
         const int64_t row = row_of_node(g, node);
@@ -180,6 +219,7 @@ bool setup_restart(PprBlock<L>& block) {
             const double share = q.restart_value[i] / total, s = share > 0.0 ? share : PPR_LEAST_SHARE;
             const double inverse = block.queries.per_type ? 0.0 : block.scale64[block.per_lane ? row * L + lane : row];
             block.restart64[at] = s;
+            block.has_lone_seed = block.has_lone_seed || (block.per_lane && !q.per_type && !(inverse > 0.0));
             block.restart32[at] = static_cast<float>((1.0 - block.damping[lane]) * s * (inverse > 0.0 ? inverse : 1.0));
         }
     }
@@ -205,21 +245,36 @@ void setup_near(PprBlock<L>& block) {
     spread_marks(block.graph, block.num_tiles, block.near, block.reach);
 }
 
+// Whether no mass of the lane can be lost, so that the bound per node holds: a symmetric operator, and no restart at
+// a node without edges.
+template <int L>
+bool keeps_mass(const PprBlock<L>& block, int lane) {
+    const PprQueries& q = block.queries;
+    if (!block.chebyshev || block.query[lane] < 0) return false;
+    for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
+        const int64_t row = row_of_node(block.graph, q.restart_node[i]);
+        if (!(block.scale64[block.per_lane ? row * L + lane : row] > 0.0)) return false;
+    }
+    return true;
+}
+
 template <int L>
 bool setup_block(PprBlock<L>& block) {
-    const size_t state = size_t(block.graph.num_nodes) * L, partials = size_t(block.num_tiles) * 2 * L;
+    const size_t state = size_t(block.graph.num_nodes) * L;
     block.current = block.work.template reserve<float>(slot_current, state);
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
     const PprSlices* const slices = block.graph.slices;
-    block.scratch = block.work.template reserve<double>(slot_scratch, block.graph.place == nullptr ? 0 : state);
     block.partial = block.work.template reserve<float>(slot_partial, slices == nullptr ? 0 : slices->segment_units + 1);
-    block.tile32 = block.work.template reserve<float>(slot_tile32, partials);
-    block.tile64 = block.work.template reserve<double>(slot_tile64, partials);
-    if (!block.current || !block.next || !block.result || !block.tile32 || !block.tile64) return false;
-    if (!block.scratch || !block.partial) return false;
+    block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, size_t(block.queries.threads));
+    if (!block.current || !block.next || !block.result || !block.partial || !block.sums) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
     setup_near<L>(block);
+    block.all_keep = true;
+    for (int lane = 0; lane < L; ++lane) {
+        block.keeps[lane] = keeps_mass<L>(block, lane);
+        block.all_keep = block.all_keep && (block.keeps[lane] || block.query[lane] < 0);
+    }
     return true;
 }
 
@@ -234,19 +289,6 @@ double restart_norm(const PprBlock<L>& block, int lane) {
         sum.push(s * s * block.scale64[block.per_lane ? row * L + lane : row]);
     }
     return std::sqrt(sum.result());
-}
-
-// Whether no mass of the lane can be lost, so that the bound per node holds: a symmetric operator, and no restart at
-// a node without edges.
-template <int L>
-bool keeps_mass(const PprBlock<L>& block, int lane) {
-    const PprQueries& q = block.queries;
-    if (!block.chebyshev) return false;
-    for (int64_t i = q.restart_indptr[block.query[lane]]; i < q.restart_indptr[block.query[lane] + 1]; ++i) {
-        const int64_t row = row_of_node(block.graph, q.restart_node[i]);
-        if (!(block.scale64[block.per_lane ? row * L + lane : row] > 0.0)) return false;
-    }
-    return true;
 }
 
 // Passes after which the theory promises tol, whatever the query (hopfuse/ppr.h, STOP).

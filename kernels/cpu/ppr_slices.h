@@ -72,7 +72,7 @@ inline void take_long_rows(const PprBlock<1>& block, const PassOptions& options,
     const PprSlices& slices = *block.graph.slices;
     const int threads = threads_worth(slices.long_rows + slices.segment_units, 1 << 14, block.queries.threads);
     const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{threads});
-    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, threads, [&](int64_t part, int) {
+    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, threads, [&](int64_t part, int thread) {
         RowEnd<1> row_end(block, options);
         const int64_t end = (part + 1) * chunk < slices.long_rows ? (part + 1) * chunk : slices.long_rows;
         for (int64_t row = part * chunk; row < end; ++row) {
@@ -81,17 +81,19 @@ inline void take_long_rows(const PprBlock<1>& block, const PassOptions& options,
             for (int32_t segment = first; segment < last; ++segment) total = total + partial[segment];
             row_end.take(row, F<1>::all(total), first == last);
         }
+        row_end.join_sums(thread);
     });
 }
 
 template <class Edges, class Source>
 void pass_slices(const PprBlock<1>& block, const Source* source, const PassOptions& options) {
     const int threads = block.queries.threads, parts = threads == 1 ? 1 : 8 * threads;
-    parallel_for(parts, 1, threads, [&](int64_t part, int) {
+    parallel_for(parts, 1, threads, [&](int64_t part, int thread) {
         RowEnd<1> row_end(block, options);
         const int64_t begin = first_slice(*block.graph.slices, part, parts);
         const int64_t end = first_slice(*block.graph.slices, part + 1, parts);
         take_slices<Edges>(block, source, begin, end, block.partial, row_end);
+        row_end.join_sums(thread);
     });
     take_long_rows(block, options, block.partial);
 }

@@ -11,9 +11,9 @@ HOPFUSE_DEVICE void mass_of_tile(const float* state, const Scales& scales, int64
     double sum = 0.0;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double y = static_cast<double>(state[row * L + lane]);
-        sum = fma(y > 0.0 ? y : 0.0, scales.weight<L>(row, lane), sum);
+        sum = sum + to_grain((y > 0.0 ? y : 0.0) * scales.weight<L>(row, lane), PPR_ANCHOR);
     }
-    tiles[tile * 2 * L + lane] = sum;
+    *tile_at<L>(tiles, tile, tile_sum, lane) = sum;
 }
 
 template <int L>
@@ -21,7 +21,7 @@ HOPFUSE_DEVICE void scale_tile(float* state, const Scales& scales, const double*
                                int64_t num_nodes, int64_t tile, int lane, double* tiles) {
     const TileRange rows(tile, num_nodes);
     double sum = 0.0;
-    const double factor = !clamps ? 1.0 : total != nullptr && total[lane] > 0.0 ? 1.0 / total[lane] : 0.0;
+    const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const int64_t at = row * L + lane;
         if (total != nullptr) {
@@ -29,9 +29,9 @@ HOPFUSE_DEVICE void scale_tile(float* state, const Scales& scales, const double*
             const double kept = !clamps || y > 0.0 ? y : 0.0;
             state[at] = static_cast<float>(kept * scales.weight<L>(row, lane) * factor);
         }
-        sum = fma(static_cast<double>(state[at]), scales.lost_share<L>(eta, row, lane), sum);
+        sum = sum + to_grain(static_cast<double>(state[at]) * scales.lost_share<L>(eta, row, lane), PPR_ANCHOR);
     }
-    tiles[tile * 2 * L + lane] = sum;
+    *tile_at<L>(tiles, tile, tile_sum, lane) = sum;
 }
 
 // What the float64 walk of one row reads.
@@ -83,35 +83,34 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& sca
     return r;
 }
 
-// `magnitude` (64, L) shared: |r|; then its sums by tile, rows in order, and the largest (2 slack x + |r|) / deg.
+// A tile's sum of |r| and largest (2 slack x + |r|) / deg, of each lane. `room`: shared, a number for each thread.
 template <int L>
-HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, double slack,
-                             int symmetric, float* improved, float* correction, double* tiles, double* magnitude) {
+HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, const double* slack,
+                             int symmetric, float* improved, float* correction, double* tiles, double* room) {
     const int64_t tile = blockIdx.x;
     if (tile * PPR_TILE >= num_nodes) return;  // a graph without nodes
     const TileRange rows(tile, num_nodes);
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
+    const double grown_by = 2.0 * slack[lane];
+    double sum = 0.0, largest = 0.0;
     for (int64_t row = rows.first + group; row < rows.last; row += groups) {
         const double r = residual_of_row<L>(t, scales, row, lane);
         const int64_t at = row * L + lane;
         if (improved != nullptr) improved[at] = static_cast<float>(static_cast<double>(t.x[at]) + r);
         if (correction != nullptr) correction[at] = static_cast<float>(r * scales.scale[scales.per_lane ? at : row]);
-        magnitude[(row - rows.first) * L + lane] = fabs(r);
-    }
-    __syncthreads();
-    if (group != 0) return;
-    double sum = 0.0, largest = 0.0;
-    for (int64_t row = rows.first; row < rows.last; ++row) {
-        const double r = magnitude[(row - rows.first) * L + lane];
-        sum = sum + r;
+        sum = sum + to_grain(fabs(r), PPR_ANCHOR);
         if (!symmetric) continue;
-        const double grown = fma(2.0 * slack, fabs(t.value(row * L + lane)), r);
-        const double share = grown * scales.scale[scales.per_lane ? row * L + lane : row];
+        // What `improved` receives is another state: x^ is as it was.
+        const double grown = fma(grown_by, fabs(t.value(at)), fabs(r));
+        const double share = grown * scales.scale[scales.per_lane ? at : row];
         largest = share > largest ? share : largest;
     }
-    tiles[tile * 2 * L + lane] = sum;
-    tiles[tile * 2 * L + L + lane] = largest;
+    const double all = join_threads<L>(sum, room, Sum{});
+    const double most = join_threads<L>(largest, room, Largest{});
+    if (group != 0) return;
+    *tile_at<L>(tiles, tile, tile_sum, lane) = all;
+    *tile_at<L>(tiles, tile, tile_largest, lane) = most;
 }
 
 }  // namespace hopfuse
@@ -121,7 +120,7 @@ using namespace hopfuse;
 // Every kernel: Block: 256 (ppr_totals, ppr_certificate: 32 L). Shared memory: 0 unless said.
 //
 // ppr_mass_lL: the sum of max(y, 0) deg of each tile. Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 4 N L.
-// ppr_totals_lL: sums (column 0) of the tiles' float64 partials, by lane.
+// ppr_totals_lL: sums over the tiles, by lane.
 //   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 8 L tiles.
 // ppr_certificate_lL: each lane's residual and the bounds that follow from it.
 //   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 16 L tiles.
@@ -130,7 +129,7 @@ using namespace hopfuse;
 //   Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 8 N L.
 // ppr_residual_lL: the residual of x^ (remainder not null: of the sum of both), tile by tile, and, where they are not null,
 //   `improved` fl(x^ + r) and `correction` fl(r / deg).
-//   Unit: a tile; a block. Shared memory: 8 * 64 L bytes. Registers: <= 64.
+//   Unit: a tile; a block. Shared memory: 2048 bytes. Registers: <= 64.
 //   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 8 N + 8 N L.
 // ppr_keep_lL: lanes that are not open take `from` again. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
 // ppr_scores_lL: rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
@@ -146,7 +145,7 @@ using namespace hopfuse;
     extern "C" __global__ void __launch_bounds__(32 * L)                                                              \
         ppr_totals_l##L(const double* tiles, int64_t num_tiles, double* sum) {                                        \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;              \
-        const double total = sum_tiles<L, double>(tiles, num_tiles, 0, query, lane);                                  \
+        const double total = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));                  \
         if (lane == 0) sum[query] = total;                                                                            \
     }                                                                                                                 \
     extern "C" __global__ void __launch_bounds__(32 * L)                                                              \
@@ -171,9 +170,9 @@ using namespace hopfuse;
         HOPFUSE_SCALES, const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type, \
         const double* eta, int64_t num_nodes, const float* even, const float* odd, const int64_t* last_pass,          \
         const uint64_t* restart_words, const int32_t* restart_rank, const double* restart, const double* damping,     \
-        const double* lost, double slack, int symmetric, const float* remainder, float* improved, float* correction,  \
-        double* tiles) {                                                                                              \
-        HOPFUSE_DYNAMIC_SHARED(double, magnitude);                                                                    \
+        const double* lost, const double* slack, int symmetric, const float* remainder, float* improved,              \
+        float* correction, double* tiles) {                                                                           \
+        __shared__ double room[256];                                                                                  \
         HOPFUSE_MAKE_SCALES;                                                                                          \
         const ResidualTables tables = {indptr,    indices,                                                            \
                                        weight,    edge_type,                                                          \
@@ -181,7 +180,7 @@ using namespace hopfuse;
                                        remainder, {restart_words, restart_rank},                                      \
                                        restart,   damping,                                                            \
                                        lost};                                                                         \
-        residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction, tiles, magnitude);             \
+        residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction, tiles, room);                  \
     }                                                                                                                 \
     extern "C" __global__ void __launch_bounds__(256)                                                                 \
         ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                         \

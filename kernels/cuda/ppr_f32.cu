@@ -25,6 +25,7 @@ struct PassTables {
     RowSet restart_rows;
     const float* restart;    // (rows, L)
     const float* factor;     // g: (N,) or (N, L), or null: 1
+    const double* scale64;   // (N, L) 0 where a degree is 0, or null: just rows without entries have that degree
     const float* damping;    // (L,)
     const float* omega;      // (L,), or null: power iteration
     const int32_t* walking;  // (L,) 0: the lane's state stays as it is
@@ -47,6 +48,7 @@ struct LaneState {
     int lane;
     bool walks;
     float damping, omega;
+    double anchor;  // of the residual
 };
 
 // One row of one lane: writes `next`, returns |z - y|.
@@ -61,10 +63,13 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
     }
     const float s = row_sum<L, Kind>(rows, t, row, begin, end, lane);
     const float gd = t.factor == nullptr ? own.damping : t.factor[rows.per_lane ? at : row] * own.damping;
-    const float b = t.restart_rows.holds(row) ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
+    const bool restarts = t.restart_rows.holds(row);
+    const float b = restarts ? t.restart[t.restart_rows.index(row) * L + lane] : 0.0f;
     const float z = fmaf(gd, s, b);
     float following = z;
-    if (t.omega != nullptr && begin != end) {
+    // Without a restart a node of degree 0 holds nothing either way.
+    const bool is_lone = begin == end || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
+    if (t.omega != nullptr && !is_lone) {
         const float before = t.next[at];
         following = fmaf(own.omega, z - before, before);
     }
@@ -72,47 +77,42 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
     return measure ? fabsf(z - t.current[at]) : 0.0f;
 }
 
-// A tile's L1 residual and largest |z - y| of a lane, rows in order.
-template <int L>
-HOPFUSE_DEVICE void measure_tile(const float* gap, const float* weight, int per_lane, int64_t first, int64_t last,
-                                 int lane, float* tile) {
-    float sum = 0.0f, largest = 0.0f;
-    for (int64_t row = first; row < last; ++row) {
-        const float value = gap[(row - first) * L + lane];
-        const float w = weight == nullptr ? 1.0f : weight[per_lane ? row * L + lane : row];
-        sum = fmaf(w, value, sum);
-        largest = value > largest ? value : largest;
-    }
-    tile[lane] = sum;
-    tile[L + lane] = largest;
-}
-
 template <int L, int Kind>
 HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* weight,
-                         float* tiles, float* gap) {
+                         const double* anchor, double* tiles, double* room) {
     const int64_t tile = blockIdx.x, first = tile * PPR_TILE;
     if (first >= num_nodes) return;  // a graph without nodes
     const int64_t last = first + PPR_TILE < num_nodes ? first + PPR_TILE : num_nodes;
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const bool measure = tiles != nullptr;
-    const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], t.omega == nullptr ? 0.0f : t.omega[lane]};
+    const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], t.omega == nullptr ? 0.0f : t.omega[lane],
+                           measure ? anchor[lane] : 0.0};
+    double sum = 0.0;
+    float largest = 0.0f;
     for (int64_t row = first + group; row < last; row += groups) {
         const float change = pass_row<L, Kind>(rows, t, row, own, measure);
-        if (measure) gap[(row - first) * L + lane] = change;
+        if (!measure) continue;
+        const float w = weight == nullptr ? 1.0f : weight[rows.per_lane ? row * L + lane : row];
+        sum = sum + to_grain(static_cast<double>(w * change), own.anchor);
+        largest = change > largest ? change : largest;
     }
     if (!measure) return;
-    __syncthreads();
-    if (group == 0) measure_tile<L>(gap, weight, rows.per_lane, first, last, lane, tiles + tile * 2 * L);
+    const double residual = join_threads<L>(sum, room, Sum{});
+    const double most = join_threads<L>(static_cast<double>(largest), room, Largest{});
+    if (group != 0) return;
+    *tile_at<L>(tiles, tile, tile_sum, lane) = residual;
+    *tile_at<L>(tiles, tile, tile_largest, lane) = most;
 }
 
 // A warp for each lane: sums the tiles' residuals and says whether the lane's walk ends with this pass.
 template <int L>
-HOPFUSE_DEVICE void control(const float* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from,
+HOPFUSE_DEVICE void control(const double* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from,
                             const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,
                             int64_t* passes, int32_t* left, int64_t* last_pass, int query, int lane) {
     if (walking[query] == 0) return;
-    const float residual = sum_tiles<L, float>(tiles, num_tiles, 0, query, lane);
+    const double sum = join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{});
+    const float residual = static_cast<float>(sum);
     __syncwarp();  // every lane has read `walking`
     if (lane != 0) return;
     const bool small = pass_number >= measured_from[query] && residual * shrink[query] <= theta[query];
@@ -153,16 +153,17 @@ using namespace hopfuse;
 // ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, the frozen lanes carried along, and (tiles not null)
 // each tile's L1 residual and largest change.
 //   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
-//   Shared memory: 4 * 64 L bytes. Registers: <= 64 (occupancy 50 %).
+//   Shared memory: 2048 bytes. Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
 //   where residuals are measured.
 #define HOPFUSE_PASS(name, kind, L)                                                                                   \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(              \
         HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* mask, const float* partial,  \
         const uint64_t* long_words, const int32_t* long_rank, const int64_t* first_of, const uint64_t* restart_words, \
-        const int32_t* restart_rank, const float* restart, const float* factor, const float* damping,                 \
-        const float* omega, const int32_t* walking, const int32_t* left, const float* node_weight, float* tiles) {    \
-        HOPFUSE_DYNAMIC_SHARED(float, gap);                                                                           \
+        const int32_t* restart_rank, const float* restart, const float* factor, const double* scale64,                \
+        const float* damping, const float* omega, const int32_t* walking, const int32_t* left,                        \
+        const float* node_weight, const double* anchor, double* tiles) {                                              \
+        __shared__ double room[256];                                                                                  \
         if (*left == 0) return;                                                                                       \
         HOPFUSE_MAKE_ROWS;                                                                                            \
         const PassTables tables = {current,                                                                           \
@@ -174,10 +175,11 @@ using namespace hopfuse;
                                    {restart_words, restart_rank},                                                     \
                                    restart,                                                                           \
                                    factor,                                                                            \
+                                   scale64,                                                                           \
                                    damping,                                                                           \
                                    omega,                                                                             \
                                    walking};                                                                          \
-        pass<L, kind>(rows, tables, num_nodes, node_weight, tiles, gap);                                              \
+        pass<L, kind>(rows, tables, num_nodes, node_weight, anchor, tiles, room);                                     \
     }
 
 // ppr_start_lL: the start: current = b, next (the iterate before) = 0.
@@ -185,32 +187,32 @@ using namespace hopfuse;
 //
 // ppr_control_lL: which lanes end with this pass; `left` counts those that go on, and `last_pass` is the pass that
 // wrote the walk's last iterate.
-//   Unit: a lane; a warp, all in one block. Block: 32 L. Shared memory: 0. Registers: <= 64. Bytes: 4 L tiles.
-#define HOPFUSE_LANES(L)                                                                                           \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        ppr_start_l##L(int64_t num_nodes, const uint64_t* restart_words, const int32_t* restart_rank,              \
-                       const float* restart, float* current, float* next) {                                        \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                            \
-        if (at >= num_nodes * L) return;                                                                           \
-        const RowSet set = {restart_words, restart_rank};                                                          \
-        const int64_t row = at / L;                                                                                \
-        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                                \
-        next[at] = 0.0f;                                                                                           \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                           \
-        ppr_control_l##L(const float* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from, \
-                         const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,          \
-                         int64_t* passes, int32_t* left, int64_t* last_pass) {                                     \
-        control<L>(tiles, num_tiles, pass_number, measured_from, limit, theta, shrink, walking, passes, left,      \
-                   last_pass, static_cast<int>(threadIdx.x) / 32, static_cast<int>(threadIdx.x) % 32);             \
-    }                                                                                                              \
-    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                        \
-    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                  \
-    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                        \
-    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                  \
-    HOPFUSE_PASS(plain, edges_plain, L)                                                                            \
-    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                      \
-    HOPFUSE_PASS(typed, edges_typed, L)                                                                            \
+//   Unit: a lane; a warp, all in one block. Block: 32 L. Shared memory: 0. Registers: <= 64. Bytes: 8 L tiles.
+#define HOPFUSE_LANES(L)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256)                                                               \
+        ppr_start_l##L(int64_t num_nodes, const uint64_t* restart_words, const int32_t* restart_rank,               \
+                       const float* restart, float* current, float* next) {                                         \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                             \
+        if (at >= num_nodes * L) return;                                                                            \
+        const RowSet set = {restart_words, restart_rank};                                                           \
+        const int64_t row = at / L;                                                                                 \
+        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                                 \
+        next[at] = 0.0f;                                                                                            \
+    }                                                                                                               \
+    extern "C" __global__ void __launch_bounds__(32 * L)                                                            \
+        ppr_control_l##L(const double* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from, \
+                         const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,           \
+                         int64_t* passes, int32_t* left, int64_t* last_pass) {                                      \
+        control<L>(tiles, num_tiles, pass_number, measured_from, limit, theta, shrink, walking, passes, left,       \
+                   last_pass, static_cast<int>(threadIdx.x) / 32, static_cast<int>(threadIdx.x) % 32);              \
+    }                                                                                                               \
+    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                         \
+    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                   \
+    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                         \
+    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                   \
+    HOPFUSE_PASS(plain, edges_plain, L)                                                                             \
+    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                       \
+    HOPFUSE_PASS(typed, edges_typed, L)                                                                             \
     HOPFUSE_PASS(per_type, edges_per_type, L)
 
 HOPFUSE_LANES(4)

@@ -4,7 +4,7 @@
 
 namespace hopfuse {
 
-// x^ + e of a tile, over degrees, as float32 numbers and what these lack, which is summed, rows in order.
+// x^ + e of a tile, over degrees, as float32 numbers and what these lack, which is summed.
 template <int L>
 HOPFUSE_DEVICE void split_tile(const Scales& scales, bool open, int64_t num_nodes, int64_t tile, int lane, float* x,
                                float* solved, double* tiles) {
@@ -16,9 +16,9 @@ HOPFUSE_DEVICE void split_tile(const Scales& scales, bool open, int64_t num_node
         const double sum = open ? fma(static_cast<double>(solved[at]), scales.weight<L>(row, lane), high) : high;
         x[at] = static_cast<float>(sum);
         solved[at] = static_cast<float>(sum - static_cast<double>(x[at]));
-        lacking = lacking + fabs(static_cast<double>(solved[at]));
+        lacking = lacking + to_grain(fabs(static_cast<double>(solved[at])), PPR_ANCHOR);
     }
-    tiles[tile * 2 * L + lane] = lacking;
+    *tile_at<L>(tiles, tile, tile_sum, lane) = lacking;
 }
 
 }  // namespace hopfuse

@@ -18,28 +18,35 @@ struct DegreeTables {
     const float* mask;  // (N, L), or null: all allowed
     int num_types;
     int per_type;
+    const int64_t* in_indptr;  // rows of incoming edges where edges have a direction, else null
+    const int32_t* in_indices;
 };
 
+// `entries` grows by the entries that count.
 template <int L>
-HOPFUSE_DEVICE double degree_of_type(const DegreeTables& t, int64_t u, int type, int lane) {
+HOPFUSE_DEVICE double degree_of_type(const DegreeTables& t, int64_t u, int type, int lane, int64_t* entries) {
     if (t.mask == nullptr) return t.degree[u * t.num_types + type];
     double degree = 0.0;
     for (int64_t e = t.indptr[u]; e < t.indptr[u + 1]; ++e) {
         if (t.edge_type != nullptr && t.edge_type[e] != type) continue;
         const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
-        degree = fma(w, static_cast<double>(t.mask[static_cast<int64_t>(t.indices[e]) * L + lane]), degree);
+        const float counts = t.mask[static_cast<int64_t>(t.indices[e]) * L + lane];
+        degree = fma(w, static_cast<double>(counts), degree);
+        *entries += counts != 0.0f ? 1 : 0;
     }
     return degree;
 }
 
+// Writes a node's degrees in a lane; the most entries that count in its row or out of it.
 template <int L>
-HOPFUSE_DEVICE void degrees(const DegreeTables& t, int64_t u, int lane, float* scale32, float* unscale32,
-                            double* scale64, double* unscale64) {
+HOPFUSE_DEVICE int64_t degrees(const DegreeTables& t, int64_t u, int lane, float* scale32, float* unscale32,
+                               double* scale64, double* unscale64) {
     const int64_t at = u * L + lane;
     const bool open = t.mask == nullptr || t.mask[at] != 0.0f;
     double joint = 0.0;
+    int64_t out = 0, in = 0;
     for (int type = 0; type < t.num_types; ++type) {
-        const double degree = degree_of_type<L>(t, u, type, lane);
+        const double degree = degree_of_type<L>(t, u, type, lane, &out);
         const double eta = t.eta == nullptr ? 1.0 : t.eta[type * L + lane];
         if (!t.per_type) {
             joint = fma(eta, degree, joint);
@@ -58,7 +65,27 @@ HOPFUSE_DEVICE void degrees(const DegreeTables& t, int64_t u, int lane, float* s
     }
     unscale64[at] = walks ? joint : (open ? 1.0 : 0.0);
     unscale32[at] = static_cast<float>(unscale64[at]);
+    if (t.mask == nullptr || !open) return 0;
+    for (int64_t e = t.in_indptr == nullptr ? 0 : t.in_indptr[u]; t.in_indptr != nullptr && e < t.in_indptr[u + 1]; ++e)
+        in += t.mask[static_cast<int64_t>(t.in_indices[e]) * L + lane] != 0.0f ? 1 : 0;
+    return in > out ? in : out;
 }
+
+// How far rounding can go in a lane's own subgraph: the most entries in a row or out of a node, and nodes that have any.
+struct SubgraphSizes {
+    unsigned long long *longest, *joined;  // (L,), 0 before; or null: a whole graph's are known
+
+    // By a block whose threads hold a node's entries each, thread t of lane t % L. `room`: a number for each thread.
+    template <int L>
+    __device__ void count(int64_t entries, double* room) const {
+        if (longest == nullptr) return;
+        const double most = join_threads<L>(static_cast<double>(entries), room, Largest{});
+        const double nodes = join_threads<L>(entries > 0 ? 1.0 : 0.0, room, Sum{});
+        if (threadIdx.x >= L) return;
+        atomicMax(longest + threadIdx.x, static_cast<unsigned long long>(most));
+        atomicAdd(joined + threadIdx.x, static_cast<unsigned long long>(nodes));
+    }
+};
 
 // Seeds as a caller has them: rows of (queries, width), in any order, -1 for no seed. Width -1: restarts are given.
 struct Seeds {
@@ -200,6 +227,7 @@ struct WalkPlan {
 struct WalkState {
     int64_t *limit, *measured_from, *next_try;
     float *theta, *shrink;
+    double* anchor;
     int32_t *walking, *unproven;
     int64_t* passes;
     int32_t* left;       // lanes that walk, 0 before
@@ -225,6 +253,7 @@ struct WalkState {
         if (plan.symmetric && plan.keeps) next_try[query] = PPR_FIRST_TRY;
         theta[query] = ppr_theta(plan.damping, plan.tol);
         shrink[query] = ppr_shrink(plan.symmetric, plan.damping);
+        anchor[query] = ppr_residual_anchor(theta[query], shrink[query]);
         walking[query] = 1;
         atomicAdd(left, 1);
         return status_complete;
@@ -240,8 +269,9 @@ using namespace hopfuse;
 // ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N); lanes from `queries`
 //   on are unused.
 //   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written.
-// ppr_degrees_lL: scale and unscale of each lane, float64 and float32.
-//   Unit: a row and a lane; a thread. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
+// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and, where lanes have masks, the sizes of their
+//   subgraphs.
+//   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
 //   gathered; N T' 12 L + 12 N L written.
 // ppr_volume_lL: each lane's sum of degrees over rows that walk, in node order (one chain, as in a whole graph).
 //   Unit: a lane. Registers: <= 48. Bytes: 16 N L.
@@ -258,14 +288,19 @@ using namespace hopfuse;
         const int64_t row = at / L, lane = at % L;                                                                     \
         mask[at] = lane < queries && allowed[(shared ? 0 : lane) * num_nodes + row] != 0 ? 1.0f : 0.0f;                \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_degrees_l##L(const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type, \
-                         const double* degree, const double* eta, const float* mask, int num_types, int per_type,      \
-                         int64_t num_nodes, float* scale32, float* unscale32, double* scale64, double* unscale64) {    \
+    extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(                                                \
+        const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,                  \
+        const double* degree, const double* eta, const float* mask, int num_types, int per_type,                       \
+        const int64_t* in_indptr, const int32_t* in_indices, int64_t num_nodes, float* scale32, float* unscale32,      \
+        double* scale64, double* unscale64, unsigned long long* longest, unsigned long long* joined) {                 \
+        __shared__ double room[256];                                                                                   \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (at >= num_nodes * L) return;                                                                               \
-        const DegreeTables tables = {indptr, indices, weight, edge_type, degree, eta, mask, num_types, per_type};      \
-        degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);                  \
+        const DegreeTables tables = {indptr, indices,   weight,   edge_type, degree,    eta,                           \
+                                     mask,   num_types, per_type, in_indptr, in_indices};                              \
+        int64_t entries = 0;                                                                                           \
+        if (at < num_nodes * L)                                                                                        \
+            entries = degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);    \
+        SubgraphSizes{longest, joined}.count<L>(entries, room);                                                        \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         ppr_volume_l##L(const double* scale, const double* unscale, int64_t num_nodes, double* volume) {               \
@@ -282,14 +317,15 @@ using namespace hopfuse;
         int64_t* end, int32_t* node, double* value, uint64_t* words, int32_t* rank, const double* damping,             \
         const double* volume, int symmetric, double tol, int64_t max_iter, int64_t first, int64_t last,                \
         double* restart64, float* restart32, int64_t* limit, int64_t* measured_from, int64_t* next_try, float* theta,  \
-        float* shrink, int32_t* walking, int32_t* unproven, int64_t* passes, int32_t* left, int64_t* last_pass,        \
-        int32_t* status) {                                                                                             \
+        float* shrink, double* anchor, int32_t* walking, int32_t* unproven, int64_t* passes, int32_t* left,            \
+        int64_t* last_pass, const unsigned long long* longest, const unsigned long long* joined, double* slack,        \
+        double* missed, int32_t* keeps, int32_t* status) {                                                             \
         __shared__ int32_t sums[32 * L];                                                                               \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
         const Seeds seeds = {seed_node, seed_weight, seed_width, queries, may_be_empty, internal_of, num_nodes, mask}; \
         const Restarts restarts = {begin, end, node, value, words, rank};                                              \
-        const WalkState walk = {limit,   measured_from, next_try, theta, shrink,                                       \
+        const WalkState walk = {limit,   measured_from, next_try, theta, shrink,   anchor,                             \
                                 walking, unproven,      passes,   left,  last_pass};                                   \
         int32_t fault = status_complete;                                                                               \
         if (seed_width >= 0 && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);                   \
@@ -299,17 +335,21 @@ using namespace hopfuse;
         rank_rows(restarts, (num_nodes + 63) / 64, sums);                                                              \
         __syncthreads();                                                                                               \
         const double d = damping[query];                                                                               \
-        bool keeps;                                                                                                    \
+        bool keeps_all;                                                                                                \
         double total;                                                                                                  \
         const double squares =                                                                                         \
-            spread_restart<L>(restarts, scales, d, query, lane, restart64, restart32, &keeps, &total);                 \
+            spread_restart<L>(restarts, scales, d, query, lane, restart64, restart32, &keeps_all, &total);             \
         if (lane != 0) return;                                                                                         \
         if (query == 0) *last_pass = last;                                                                             \
         if (!is_finite(total)) fault = status_bad_weight;                                                              \
+        const int64_t sizes_at = mask == nullptr ? 0 : query;                                                          \
+        slack[query] = ppr_slack(static_cast<int64_t>(longest[sizes_at]), num_types);                                  \
+        missed[query] = ppr_missed(static_cast<int64_t>(joined[sizes_at]) + restarts.count(query));                    \
+        keeps[query] = symmetric != 0 && keeps_all ? 1 : 0;                                                            \
         walk.rest(query);                                                                                              \
         if (fault == status_complete && restarts.count(query) > 0)                                                     \
-            fault = walk.begin({symmetric != 0, keeps, d, tol, volume[per_lane ? query : 0], sqrt(squares)}, max_iter, \
-                               first, last, query);                                                                    \
+            fault = walk.begin({symmetric != 0, keeps_all, d, tol, volume[per_lane ? query : 0], sqrt(squares)},       \
+                               max_iter, first, last, query);                                                          \
         status[query] = fault;                                                                                         \
     }
 

@@ -51,27 +51,28 @@ struct Certificate {
 struct Certified {
     const double* tiles;
     int64_t num_tiles;
-    const double* lost;
     const double* damping;
-    double slack;
-    int symmetric;
+    const double* slack;
+    const double* missed;
+    const int32_t* keeps;
 
     // By a warp; every lane of it gets the answer.
     template <int L>
     __device__ Certificate read(int query, int lane) const {
-        const double residual = sum_tiles<L, double>(tiles, num_tiles, 0, query, lane);
-        const double largest = max_tiles<L, double>(tiles, num_tiles, 1, query, lane);
-        const bool holds = symmetric != 0 && lost[query] == 0.0;
-        return Certificate{residual, ppr_bound(residual, slack, damping[query]),
-                           ppr_node_bound(holds, largest, slack, damping[query])};
+        const double residual = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));
+        const double largest = join_tiles<L>(tiles, num_tiles, tile_largest, query, lane, Largest{}),
+                     d = damping[query];
+        return Certificate{residual, ppr_bound(residual, slack[query], missed[query], d),
+                           ppr_node_bound(keeps[query] != 0, largest, slack[query], d)};
     }
 };
 
 }  // namespace hopfuse
 
-#define HOPFUSE_CERTIFIED \
-    const double *tiles, int64_t num_tiles, const double *lost, const double *damping, double slack, int symmetric
-#define HOPFUSE_MAKE_CERTIFIED const Certified certified = {tiles, num_tiles, lost, damping, slack, symmetric}
+#define HOPFUSE_CERTIFIED                                                                                     \
+    const double *tiles, int64_t num_tiles, const double *damping, const double *slack, const double *missed, \
+        const int32_t *keeps
+#define HOPFUSE_MAKE_CERTIFIED const Certified certified = {tiles, num_tiles, damping, slack, missed, keeps}
 #define HOPFUSE_SCALES const double *scale, const double *unscale, int per_lane, int per_type, int num_types
 #define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, per_lane, per_type, num_types}
 #define HOPFUSE_TILE_AND_LANE(L)                                                        \

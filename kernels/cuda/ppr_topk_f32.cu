@@ -219,14 +219,14 @@ using namespace hopfuse;
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 4 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
+//   Bytes: 8 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
 // ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
 //   `residual` it reads the certificate from the tiles that ppr_residual wrote; `refined`: x^ is the rounded sum of two.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(                                      \
-        HOPFUSE_CANDIDATES, HOPFUSE_LIST, const float* tiles, int64_t num_tiles, int64_t pass, const double* damping,  \
+        HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* tiles, int64_t num_tiles, int64_t pass, const double* damping, \
         int32_t* walking, int64_t* passes, int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {  \
         __shared__ Shared shared;                                                                                      \
         const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
@@ -234,8 +234,8 @@ using namespace hopfuse;
         HOPFUSE_MAKE_CANDIDATES;                                                                                       \
         HOPFUSE_MAKE_LIST(L);                                                                                          \
         if (thread < 32) {                                                                                             \
-            const float largest = max_tiles<L, float>(tiles, num_tiles, 1, lane, thread);                              \
-            if (thread == 0) shared.error = forecast_error(largest, damping[lane]);                                    \
+            const double largest = join_tiles<L>(tiles, num_tiles, tile_largest, lane, thread, Largest{});             \
+            if (thread == 0) shared.error = forecast_error(static_cast<float>(largest), damping[lane]);                \
         }                                                                                                              \
         __syncthreads();                                                                                               \
         const double shortfall = rank_and_prove<L>(candidates, list, k, keys + lane * stride, &shared);                \

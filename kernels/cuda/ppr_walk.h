@@ -1,9 +1,10 @@
-// What the PPR kernels share: how an entry adds to a row's sum, where restarts lie, and sums over tiles in the order of
-// scalar.h. Contract: hopfuse/ppr.h. Device code only; a lane is a query, L lanes lie side by side in every table.
+// What the PPR kernels share: how an entry adds to a row's sum, where restarts lie, and sums over rows and tiles. Contract:
+// hopfuse/ppr.h. Device code only; a lane is a query, L lanes lie side by side in every table.
 #pragma once
 
 #include "hopfuse/device.h"
 #include "hopfuse/ppr.h"
+#include "hopfuse/ppr_sum.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
@@ -116,31 +117,44 @@ struct WarpTree {
     }
 };
 
-// Column `which` of the tiles' partials (tiles, 2, L), for one query, by a warp.
-template <int L, class T>
-HOPFUSE_DEVICE T sum_tiles(const T* partial, int64_t tiles, int which, int query, int lane) {
-    WarpTree<T> tree;
-    for (int64_t block = 0; block < tiles; block += 1024) {
-        const int64_t end = block + 1024 < tiles ? block + 1024 : tiles;
-        for (int64_t tile = block + lane; tile < end; tile += 32)
-            tree.acc[0] = tree.acc[0] + partial[(tile * 2 + which) * L + query];
-        tree.close_block(lane);
-    }
-    return tree.result(lane);
+// What the threads of a block hold of a lane each, thread t of lane t % L, together: for the first L threads. Sums are of
+// whole grains, exact in any order. `room`: a number for each thread.
+template <int L, class Join>
+HOPFUSE_DEVICE double join_threads(double mine, double* room, Join join) {
+    room[threadIdx.x] = mine;
+    __syncthreads();
+    double all = 0.0;
+    if (threadIdx.x < L)
+        for (unsigned thread = threadIdx.x; thread < blockDim.x; thread += L) all = join(all, room[thread]);
+    __syncthreads();
+    return all;
 }
 
-template <int L, class T>
-HOPFUSE_DEVICE T max_tiles(const T* partial, int64_t tiles, int which, int query, int lane) {
-    T best = T(0);
-    for (int64_t tile = lane; tile < tiles; tile += 32) {
-        const T value = partial[(tile * 2 + which) * L + query];
-        best = value > best ? value : best;
-    }
-    for (int h = 16; h > 0; h /= 2) {
-        const T other = __shfl_xor_sync(0xffffffffu, best, h);
-        best = other > best ? other : best;
-    }
-    return best;
+struct Sum {
+    __device__ double operator()(double a, double b) const { return a + b; }
+};
+
+struct Largest {
+    __device__ double operator()(double a, double b) const { return b > a ? b : a; }
+};
+
+// What a pass leaves of a tile, or a float64 kernel: columns of the tiles' partials (tiles, 2, L).
+enum TileColumn { tile_sum, tile_largest, tile_columns };
+
+template <int L>
+HOPFUSE_DEVICE double* tile_at(double* tiles, int64_t tile, TileColumn column, int lane) {
+    return tiles + (tile * tile_columns + column) * L + lane;
+}
+
+// One column of all tiles, for one query, by a warp: for every lane of it.
+template <int L, class Join>
+HOPFUSE_DEVICE double join_tiles(const double* tiles, int64_t num_tiles, TileColumn column, int query, int lane,
+                                 Join join) {
+    double all = 0.0;
+    for (int64_t tile = lane; tile < num_tiles; tile += 32)
+        all = join(all, tiles[(tile * tile_columns + column) * L + query]);
+    for (int h = 16; h > 0; h /= 2) all = join(all, __shfl_xor_sync(0xffffffffu, all, h));
+    return all;
 }
 
 }  // namespace hopfuse

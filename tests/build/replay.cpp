@@ -166,6 +166,7 @@ struct Replay {
         g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
         g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
         g.volume = c.real("volume"), g.longest_row = c.whole("longest_row");
+        g.joined_nodes = c.whole("joined_nodes");
         g.out_indptr = c.optional<int64_t>("out_indptr"), g.out_indices = c.optional<int32_t>("out_indices");
         g.out_weight = c.optional<float>("out_weight"), g.out_edge_type = c.optional<uint8_t>("out_edge_type");
         return g;

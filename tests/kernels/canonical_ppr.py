@@ -1,7 +1,6 @@
 """The order of operations that hopfuse/ppr.h states, spelled out in NumPy: `passes` passes, then the returned array.
 
-Only for graphs whose weights and degrees are small whole numbers, so that float64 sums of y_v deg_v are exact
-before they are rounded and need no fused multiply-add of their own.
+Only for graphs whose degrees are small whole numbers, which every order of additions gives.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import numpy as np
 from hopfuse.reference import fma32
 from numpy.typing import NDArray
 
-SEGMENT = TILE = 64
+SEGMENT = 64
+GRAIN = 2.0**-50
 F32 = np.float32
 
 
@@ -37,8 +37,7 @@ def canonical_ppr(graph: hf.Graph, restart: dict[int, float], damping: float, pa
         before, y = y, following
         omega = 1.0 / (1.0 - 0.25 * damping * damping * omega)
     mass = np.maximum(y, F32(0)).astype(np.float64) * np.where(walks, degree, 1.0)
-    tiles = [sequential(mass[t : t + TILE]) for t in range(0, n, TILE)]
-    x = (mass * (1.0 / tree_sum(np.array(tiles)))).astype(F32)
+    x = (mass * (1.0 / grain_sum(mass))).astype(F32)
     return x[graph.internal_of]
 
 
@@ -55,11 +54,9 @@ def row_sums(graph: hf.Graph, y: NDArray[np.float32]) -> NDArray[np.float32]:
     return sums
 
 
-def sequential(values: NDArray[np.float64]) -> float:
-    total = 0.0
-    for value in values:
-        total += value
-    return total
+def grain_sum(values: NDArray[np.float64]) -> float:
+    """Each value to the nearest grain, ties to even; added as whole numbers."""
+    return float(sum(int(grains) for grains in np.rint(values / GRAIN)) * GRAIN)
 
 
 def tree_sum(values: NDArray[np.float64]) -> float:

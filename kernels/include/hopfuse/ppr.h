@@ -19,21 +19,31 @@
 //   from left to right in float64 with 1 / deg_v rounded (1 where deg_v = 0, and for per_type):
 //     z_v = fma(gd, S_v, b)                  (b = +0 where v has no restart)
 //     power      y'_v = z_v
-//     Chebyshev  y'_v = fma(omega, z_v - y-_v, y-_v), y- the iterate before y; a row without
-//                entries takes y'_v = z_v
+//     Chebyshev  y'_v = fma(omega, z_v - y-_v, y-_v), y- the iterate before y; where deg_v = 0,
+//                y'_v = z_v
 //   Start: y- = 0, y = b. Weights that are all 1 may be implicit: fma(1, y, acc) is acc + y.
 //   Chebyshev semi-iteration (Golub & Varga 1961) is used where the operator is symmetric (joint,
 //   undirected), power iteration otherwise.
 //
-// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate that it read,  R = sum_v deg_v |z_v - y_v|  (float32,
-//   tiles of PPR_TILE rows, then the blocked tree). The pass limit K follows from the convergence theory: with
+// SUMS over nodes (ppr_sum.h) take each term to the nearest grain, a power of two, ties to even, and add these without any
+//   rounding: in whatever order nodes stand or are met, a sum is the same, and a node that adds 0 cannot be felt. Grains are
+//   2^-50, a sum of 4 or more counts as infinite; R below is a forecast and has its own. The volume alone is added up in node
+//   order in float64: degrees have no scale of their own, and +0 changes no such sum.
+//   Promise: an empty place, which is a node without edges and restart, or one that `allow` excludes, changes no bit of a
+//   query's scores, iterations, residual or bound, nor does how many there are or where: they are those of the graph without
+//   it, whose nodes keep their order. A bound reads what the query may touch: the most entries that count in a row or out of
+//   a node, and how many nodes have any.
+//
+// STOP  Pass j (j = 1, 2, ...) yields the residual of the iterate that it read,  R = sum_v fl(deg_v |z_v - y_v|)  of float32
+//   terms by grains of 2^-40 of the power of two at or below theta rate, what R may be at the end, rounded to float32. The
+//   pass limit K follows from the convergence theory: with
 //   rate = (1 + sqrt(1 - d^2)) / d for Chebyshev, 1 / d for power, and start = 4 sqrt(vol) ||s||_{D^-1} / tol, or
 //   2 / tol, K = floor(ln(start) / ln(rate)) + 2, float32 logarithms (hf_log), at most 100000 and at most max_iter;
 //   K = 1 for d = 0. What pass j wrote is captured at the first pass from K - K / 4 on where that iterate's residual,
 //   taken as fl(1 / rate) R, is at most theta = (1 - d) tol / 2, or at pass K. That is a forecast; the certificate
 //   below measures.
 //   The captured iterate becomes x^, the array that is returned: fl(max(y, 0) deg factor), multiplied
-//   from left to right in float64, factor = 1 / sum(max(y, 0) deg) (tiles, then tree). One float64 pass
+//   from left to right in float64, factor = 1 / min(sum(max(y, 0) deg), 4). One float64 pass
 //   over x^ gives r = d P' x^ + (1 - d + d m) s - x^ (m: lost mass) and the bound ||r||_1 / (1 - d), its
 //   own rounding added. Since r belongs to the float32 array that is returned, the bound holds float32
 //   rounding exactly, not by a worst case. While bound > tol (and max_iter did not end
@@ -69,7 +79,7 @@
 namespace hopfuse {
 
 constexpr int PPR_SEGMENT = 64;  // entries summed sequentially; the GPU's unit of work
-constexpr int PPR_TILE = 64;     // rows per partial sum
+constexpr int PPR_TILE = 64;     // rows that are worked on together
 constexpr int PPR_SLICE = 8;     // chains of additions that a CPU runs side by side for a lane
 // What a node that restarts has at the least: no node's restart is rounded to none.
 constexpr double PPR_LEAST_SHARE = 4.9406564584124654e-324;
@@ -106,9 +116,8 @@ struct PprGraph {
     const double* degree;      // (N, T) weight out of each node, by type
     const int32_t* node_of;    // (N,) the caller's id of each stored row
     const int32_t* row_of;     // (N,) the stored row of each of the caller's ids
-    // Rows may be stored in any order: what is summed over rows is summed in internal order all the same. Every table of
-    // nodes, and `indices`, is by stored row; entries of a row stand in ascending internal order of their sources. Both
-    // null: rows are stored in internal order.
+    // Rows may be stored in any order: sums over nodes have none. Every table of nodes, and `indices`, is by stored row;
+    // entries of a row stand in ascending internal order of their sources. Both null: rows are stored in internal order.
     const int32_t* place;     // (N,) the stored row of each internal node
     const int32_t* internal;  // (N,) the internal node of each stored row
     // The same graph stored so that rows of one length stand side by side, for few lanes on a CPU; or null.
@@ -121,6 +130,7 @@ struct PprGraph {
     const float* unscale32;   // (N,) the same rounded
     double volume;            // joint: the sum of all degrees, in order; it sets pass limits only
     int64_t longest_row;      // most entries in a row, or out of a node
+    int64_t joined_nodes;     // nodes that have entries, in their row or out of them
     // Rows of outgoing edges; read only when `allow` is given for a directed graph (else null).
     const int64_t* out_indptr;
     const int32_t* out_indices;

@@ -3,6 +3,7 @@
 
 #include "hopfuse/integers.h"
 #include "hopfuse/ppr_proof.h"
+#include "hopfuse/ppr_sum.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
@@ -12,17 +13,20 @@ constexpr double PPR_POLISH_GAIN = 0.98;  // a step that leaves more of the boun
 
 constexpr double PPR_UNIT = 1.1102230246251565e-16;  // float64's unit roundoff
 
-// The float64 rounding of r_v itself, relative to (d P'|x| + s + |x|)_v, which is at most 2 |x_v| + |r_v|: an entry, its
-// degree (a sum over types) and its restart carry at most so many roundings.
-HOPFUSE_FN double ppr_slack(int64_t longest_row, int64_t types, int64_t tile) {
-    return 2.0 * PPR_UNIT * static_cast<double>(longest_row + types + 2 * tile);
+// The float64 rounding of r_v itself, relative to (d P'|x| + s + |x|)_v, which is at most 2 |x_v| + |r_v|: an entry carries
+// at most `longest_row` roundings of its row's sum and as many of its source's degree, `types` of the latter's sum over
+// types, and restarts at most 4 levels of the blocked tree, 37 each; 256 are these and the few products of a row.
+// `longest_row`: most entries that count in a row, or out of a node.
+HOPFUSE_FN double ppr_slack(int64_t longest_row, int64_t types) {
+    return 2.0 * PPR_UNIT * static_cast<double>(longest_row + types + 128);
 }
 
-// ||x^ - x*||_1 <= bound, from ||r||_1. What slack is relative to sums to no more than 3 (1 + ||r||_1 / (1 - d)), since
-// x* sums to 1.
-HOPFUSE_FN double ppr_bound(double residual, double slack, double damping) {
-    const double rounded = 3.0 * slack * (1.0 + residual / (1.0 - damping));
-    return (residual + rounded) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT);
+// ||x^ - x*||_1 <= bound, from ||r||_1 and what sums over nodes may have missed of it (ppr_sum.h). What slack is relative to
+// sums to no more than 3 (1 + ||r||_1 / (1 - d)), since x* sums to 1.
+HOPFUSE_FN double ppr_bound(double residual, double slack, double missed, double damping) {
+    const double whole = residual + missed;
+    const double rounded = 3.0 * slack * (1.0 + whole / (1.0 - damping));
+    return (whole + rounded) / (1.0 - damping) * (1.0 + 4.0 * PPR_UNIT);
 }
 
 // |x^_v - x*_v| <= deg_v times this, from the largest (2 slack |x_u| + |r_u|) / deg_u; `holds`: the operator is symmetric
@@ -36,8 +40,8 @@ constexpr double PPR_ROUNDED =
     5.9604644775390625e-8 * (1.0 + 1e-6);  // |fl(x) - x| <= PPR_ROUNDED |fl(x)| + PPR_LEAST in float32
 
 // What rounding the sum of x^ and its correction to float32 adds to ||x - x*||_1: from the sum of what the rounded numbers
-// lack, itself of float32 numbers.
-HOPFUSE_FN double ppr_rounding(double lacking) { return lacking * (1.0 + 1e-6) + 1e-30; }
+// lack, itself of float32 numbers, and what that sum may have missed.
+HOPFUSE_FN double ppr_rounding(double lacking, double missed) { return (lacking + missed) * (1.0 + 1e-6) + 1e-30; }
 
 // The error of a node of a refined x^, from the bound per node of the sum that was rounded.
 HOPFUSE_FN NodeError ppr_refined_error(double per_degree) { return NodeError{per_degree, PPR_LEAST, PPR_ROUNDED}; }

@@ -12,7 +12,7 @@ from .. import _native
 from ..types import Graph
 from .calls import PprQueries
 from .cpu_layout import Layout, Slices
-from .graph_arrays import Arrays, Degrees, longest_row, out_rows
+from .graph_arrays import Arrays, Degrees, entry_counts, out_rows
 
 MANY_LANES = 32
 """Queries that walk together where there are enough."""
@@ -120,12 +120,14 @@ def _make_view(
     by_length: _native.GraphView | None = None,
     slices: _native.SlicesView | None = None,
 ) -> _native.GraphView:
+    longest, joined = entry_counts(graph)
     return _native.GraphView.make(
         owner=(arrays, by_length, slices),
         directed=graph.directed,
         num_types=graph.num_edge_types,
         volume=volume,
-        longest_row=longest_row(graph),
+        longest_row=longest,
+        joined_nodes=joined,
         by_length=by_length,
         slices=slices,
         **arrays,

@@ -59,7 +59,9 @@ def out_rows(graph: Graph) -> Arrays:
     }
 
 
-def longest_row(graph: Graph) -> int:
-    longest_in = int(np.diff(graph.indptr).max(initial=0))
-    longest_out = int(np.bincount(graph.indices, minlength=1).max(initial=0)) if graph.directed else 0
-    return max(longest_in, longest_out)
+def entry_counts(graph: Graph) -> tuple[int, int]:
+    """Return the most entries in a row or out of a node, and how many nodes have any."""
+    most = np.diff(graph.indptr)
+    if graph.directed:
+        most = np.maximum(most, np.bincount(graph.indices, minlength=graph.num_nodes))
+    return int(most.max(initial=0)), int(np.count_nonzero(most))

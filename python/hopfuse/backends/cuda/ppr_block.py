@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ... import _native
 from ..calls import PprQueries
-from .ppr_graph import TILE, DeviceGraph
+from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
+TILE_COLUMNS = 2  # of what kernels leave of each tile: TileColumn of ppr_walk.h
 LOOK = 4  # passes between looks at whether any lane still walks
 
 
@@ -67,9 +68,9 @@ class PprBlock:
         """Launch a thread for each entry of the state."""
         self.launch(kernel, self.graph.num_nodes * self.lanes, arguments)
 
-    def launch_tiles(self, kernel: str, arguments: list[Any], shared: int) -> None:
+    def launch_tiles(self, kernel: str, arguments: list[Any]) -> None:
         """Launch a block of threads for each tile."""
-        self.launch(kernel, self.graph.num_tiles * THREADS, arguments, shared=shared)
+        self.launch(kernel, self.graph.num_tiles * THREADS, arguments)
 
     def launch_tile_lanes(self, kernel: str, arguments: list[Any]) -> None:
         """Launch a thread for each tile and lane."""
@@ -120,7 +121,7 @@ class PprBlock:
         self.mask: DeviceArray | None = None
         self.scale32, self.unscale32 = graph.scale32, graph.unscale32
         self.scale64, self.unscale64 = graph.scale64, graph.unscale64
-        self.volume = graph.volume
+        self.volume, self.longest_row, self.joined_nodes = graph.volume, graph.longest_row, graph.joined_nodes
         if not self.per_lane:
             return
         state = (graph.num_nodes, self.lanes)
@@ -130,17 +131,20 @@ class PprBlock:
             rows = q.allow if shared else q.allow[self.first : self.first + self.count]
             arguments = [runtime.upload(rows), np.int32(shared), np.int32(self.count), self.nodes, self.mask]
             self.launch_states("ppr_mask", arguments)
+            self.longest_row, self.joined_nodes = (runtime.zeros(self.lanes, np.uint64) for _ in range(2))
         scales = (graph.num_nodes, graph.num_types if q.per_type else 1, self.lanes)
         self.scale32, self.unscale32 = runtime.empty(scales, np.float32), runtime.empty(state, np.float32)
         self.scale64, self.unscale64 = runtime.empty(scales, np.float64), runtime.empty(state, np.float64)
         walk = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "edge_type": graph.edge_type}
         rows_out = {name: graph.out[f"out_{name}"] for name in walk} if graph.out else walk
+        rows_in = [graph.indptr, graph.indices] if graph.out else [None, None]
+        sizes = [None, None] if self.mask is None else [self.longest_row, self.joined_nodes]
         self.launch_states(
             "ppr_degrees",
             [
                 *rows_out.values(),
-                *(graph.degree, self.eta64, self.mask, np.int32(graph.num_types), np.int32(q.per_type), self.nodes),
-                *(self.scale32, self.unscale32, self.scale64, self.unscale64),
+                *(graph.degree, self.eta64, self.mask, np.int32(graph.num_types), np.int32(q.per_type), *rows_in),
+                *(self.nodes, self.scale32, self.unscale32, self.scale64, self.unscale64, *sizes),
             ],
         )
         if q.per_type:  # no pass limit reads it
@@ -159,6 +163,8 @@ class PprBlock:
         self.limit, self.measured_from = self.lanes_of(np.int64), self.lanes_of(np.int64)
         self.next_try = self.lanes_of(np.int64)
         self.theta, self.shrink = self.lanes_of(np.float32), self.lanes_of(np.float32)
+        self.anchor, self.slack, self.missed = (self.lanes_of(np.float64) for _ in range(3))
+        self.keeps = self.lanes_of(np.int32)
         self.walking, self.unproven = self.lanes_of(np.int32), self.lanes_of(np.int32)
         self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
         self.left, self.last_pass = runtime.zeros(1, np.int32), runtime.empty(1, np.int64)
@@ -175,12 +181,14 @@ class PprBlock:
                     self.next_try,
                     self.theta,
                     self.shrink,
+                    self.anchor,
                     self.walking,
                     self.unproven,
                     self.passes,
                     self.left,
                 ),
-                *(self.last_pass, self.status),
+                *(self.last_pass, self.longest_row, self.joined_nodes),
+                *(self.slack, self.missed, self.keeps, self.status),
             ],
         )
 
@@ -221,7 +229,7 @@ class PprBlock:
         omega = runtime.upload(self.omega(most)) if self.symmetric else None
         self.launch_states("ppr_start", [self.nodes, *self.restart_rows, self.restart32, self.even, self.odd])
         partial = self.segment_sums()
-        tiles = runtime.empty((self.graph.num_tiles, 2, self.lanes), np.float32)
+        tiles = runtime.empty((self.graph.num_tiles, TILE_COLUMNS, self.lanes), np.float64)
         for number in range(1, most + 1):
             measured = tiles if number >= first_measured else None
             self.run_pass(number, damping32, None if omega is None else omega[number - 1], partial, measured)
@@ -273,9 +281,9 @@ class PprBlock:
             [
                 *(*rows, self.nodes, current, following, self.mask, partial),
                 *(graph.long_rows.words, graph.long_rows.rank, graph.first_of, *self.restart_rows, self.restart32),
-                *(factor, damping32, omega, self.walking, self.left, self.unscale32, tiles),
+                *(factor, self.scale64 if self.per_lane and self.symmetric else None),
+                *(damping32, omega, self.walking, self.left, self.unscale32, self.anchor, tiles),
             ],
-            shared=4 * TILE * self.lanes,
         )
         if tiles is not None:
             decide = [self.measured_from, self.limit, self.theta, self.shrink]

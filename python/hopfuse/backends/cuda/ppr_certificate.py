@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from .ppr_block import PprBlock
-from .ppr_graph import TILE
+from .ppr_block import TILE_COLUMNS, PprBlock
 from .runtime import DeviceArray
 
 
@@ -29,9 +28,8 @@ class Certifier:
 
     def __init__(self, block: PprBlock) -> None:
         self.block, runtime = block, block.runtime
-        self.tiles = runtime.empty((block.graph.num_tiles, 2, block.lanes), np.float64)
+        self.tiles = runtime.empty((block.graph.num_tiles, TILE_COLUMNS, block.lanes), np.float64)
         self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
-        self.slack = np.float64(_native.ppr_slack(block.graph.longest_row, block.graph.num_types, TILE))
         #: Receives fl(r / deg) whenever r is measured, where a refinement may follow.
         self.correction: DeviceArray | None = None
         #: What x^ lacks of the sum whose residual is measured.
@@ -51,10 +49,9 @@ class Certifier:
             "ppr_residual",
             [
                 *(*block.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, block.eta64, block.nodes),
-                *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, self.slack),
+                *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, block.slack),
                 *(np.int32(block.symmetric), self.remainder, improved, self.correction, self.tiles),
             ],
-            shared=8 * TILE * block.lanes,
         )
 
     @property
@@ -62,7 +59,7 @@ class Certifier:
         """Return the kernels' HOPFUSE_CERTIFIED."""
         block = self.block
         tiles = [self.tiles, np.int64(block.graph.num_tiles)]
-        return [*tiles, self.lost, block.d_damping, self.slack, np.int32(block.symmetric)]
+        return [*tiles, block.d_damping, block.slack, block.missed, block.keeps]
 
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
         """Return what the residual proves."""
@@ -149,7 +146,8 @@ def refine(certifier: Certifier, lanes_open: NDArray[np.bool_]) -> Certificate:
     certifier.correction, certifier.remainder = None, solved
     certificate = certifier.certificate()
     certifier.remainder = None
-    rounding = np.array([_native.ppr_rounding(sum_) for sum_ in lacking.tolist()])
+    missed = runtime.download(block.missed)
+    rounding = np.array([_native.ppr_rounding(*both) for both in zip(lacking.tolist(), missed.tolist(), strict=True)])
     certificate.residual = certificate.residual + (1.0 + block.damping) * rounding
     certificate.bound = certificate.bound + rounding
     return certificate

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ... import _native
 from ...types import Graph
-from ..graph_arrays import Degrees, longest_row, out_rows
+from ..graph_arrays import Degrees, entry_counts, out_rows
 from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime
 
@@ -44,7 +44,8 @@ class Rows:
     num_types: int
     directed: bool
     weighted: bool
-    longest_row: int
+    longest_row: DeviceArray
+    joined_nodes: DeviceArray
     indptr: DeviceArray
     indices: DeviceArray
     weight: DeviceArray | None
@@ -124,6 +125,7 @@ def _upload(runtime: Runtime, graph: Graph) -> Rows:
     first_of = np.concatenate([[0], np.cumsum(segments)]).astype(np.int64)
     row_of = np.repeat(rows, segments)
     begin = graph.indptr[row_of] + SEGMENT * (np.arange(row_of.size) - np.repeat(first_of[:-1], segments))
+    longest, joined = entry_counts(graph)
     return Rows(
         runtime=runtime,
         num_nodes=graph.num_nodes,
@@ -131,7 +133,8 @@ def _upload(runtime: Runtime, graph: Graph) -> Rows:
         num_types=graph.num_edge_types,
         directed=graph.directed,
         weighted=graph.weight is not None,
-        longest_row=longest_row(graph),
+        longest_row=runtime.upload(np.array([longest], np.uint64)),
+        joined_nodes=runtime.upload(np.array([joined], np.uint64)),
         indptr=runtime.upload(graph.indptr),
         indices=runtime.upload(graph.indices),
         weight=_given(runtime, graph.weight),

@@ -1,0 +1,54 @@
+// Sums and maxima over the rows of a block, a lane per query, by whichever thread meets a row: hopfuse/ppr_sum.h says why
+// all threads' sums together are the same for any of their orders. Included once per instruction set.
+#pragma once
+
+#include "hopfuse/ppr_sum.h"
+#include "simd.h"
+#include "threads.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// What a thread has summed, and the largest of what is at least 0.
+template <int L>
+struct alignas(64) LaneSums {
+    D<L> sum = D<L>::zero(), largest = D<L>::zero();
+
+    // Adds terms, to their grain.
+    HF_MEMBER void add(D<L> v) {
+        const D<L> anchor = D<L>::all(PPR_ANCHOR);
+        sum = D<L>::add(sum, D<L>::sub(D<L>::add(v, anchor), anchor));
+    }
+
+    HF_MEMBER void join(const LaneSums& other) {
+        sum = D<L>::add(sum, other.sum);
+        largest = D<L>::max(largest, other.largest);
+    }
+
+    // The sums of terms of float64.
+    void value(double* sums) const {
+        D<L>::store(sums, sum);
+        for (int lane = 0; lane < L; ++lane) sums[lane] = ppr_sum(sums[lane]);
+    }
+};
+
+// What all threads have summed, each of them into a LaneSums of its own.
+template <int L>
+LaneSums<L> joined(const LaneSums<L>* room, int threads) {
+    LaneSums<L> all;
+    for (int thread = 0; thread < threads; ++thread) all.join(room[thread]);
+    return all;
+}
+
+// take(tile, sums) of every tile, some at a time; returns the sums of all. `room`: one for each thread.
+template <int L, class Take>
+LaneSums<L> sum_tiles(int64_t tiles, int64_t chunk, int threads, LaneSums<L>* room, const Take& take) {
+    for (int thread = 0; thread < threads; ++thread) room[thread] = LaneSums<L>();
+    parallel_for(tiles, chunk, threads, [&](int64_t tile, int thread) {
+        LaneSums<L> sums;
+        take(tile, sums);
+        room[thread].join(sums);
+    });
+    return joined(room, threads);
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

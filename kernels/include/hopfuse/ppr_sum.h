@@ -1,0 +1,40 @@
+// Sums over nodes that no order and no empty place can change: hopfuse/ppr.h, SUMS. Shared by host and device.
+//
+// A term v >= 0 counts as the nearest multiple of a grain, a power of two, ties to even: fl(fl(v + A) - A) with the anchor
+// A = 2^52 grains, for float64 numbers from A to 2 A are whole grains and the difference of two of them is exact. Multiples
+// add up without rounding while their sum is at most 2^53 grains, in any order. A sum of A or more is known as such in any
+// order too: partial sums are exact until one passes 2 A, and adding what is not negative leads back to no smaller number.
+#pragma once
+
+#include "hopfuse/integers.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+
+constexpr double PPR_ANCHOR = 4.0;                      // of float64's sums; x^ sums to 1, |d P' x^|, |s| and |x^| to 3
+constexpr double PPR_GRAIN = 1.0 / 1125899906842624.0;  // 2^-50
+
+// v to the nearest grain of an anchor.
+HOPFUSE_FN double to_grain(double v, double anchor) { return (v + anchor) - anchor; }
+
+// What terms of float64 sum to; infinity where that is the anchor or more.
+HOPFUSE_FN double ppr_sum(double sum) {
+    return sum < PPR_ANCHOR ? sum : static_cast<double>(bits_to_float(0x7f800000u));
+}
+
+// 1 / the mass of an iterate, by which it is normalised. One far from its limit may have any mass: 4 stands for more.
+HOPFUSE_FN double ppr_factor(double mass) { return mass > 0.0 ? 1.0 / (mass < PPR_ANCHOR ? mass : PPR_ANCHOR) : 0.0; }
+
+// By how much all sums over so many nodes that hold mass may be wrong together: half a grain each, in ||r||_1 and in the
+// lost mass.
+HOPFUSE_FN double ppr_missed(int64_t nodes) { return static_cast<double>(nodes) * PPR_GRAIN; }
+
+// The anchor of a pass's residual: its grain is 2^-40 of the power of two at or below theta / shrink, what the residual may
+// be where a walk ends. So every sum that may end one is exact.
+HOPFUSE_FN double ppr_residual_anchor(float theta, float shrink) {
+    const double end = static_cast<double>(theta) / static_cast<double>(shrink);
+    const float bounded = end > 1e-30 ? (end < 1e30 ? static_cast<float>(end) : 1e30f) : 1e-30f;
+    return 4096.0 * static_cast<double>(bits_to_float(float_to_bits(bounded) & 0x7f800000u));
+}
+
+}  // namespace hopfuse
