@@ -177,7 +177,7 @@ def test_batches_with_a_block_of_few_lanes_have_rows_by_length(batch: int, lanes
     graph = wide_graph(False, 1)
     restart = random_restart(np.random.default_rng(6), graph.num_nodes, batch)
     together = hf.ppr(graph, restart, backend="cpu")
-    assert lane_blocks(batch) == lanes
+    assert list(lane_blocks(batch)) == lanes
     assert ("cpu:joint:few" in graph.derived) == (min(lanes) <= _native.PPR_FEW_LANES)
     alone = hf.ppr(graph, restart[-1:], backend="cpu")
     for name in NAMES:
