@@ -47,6 +47,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "a sparse restart": lambda dtype: hf.ppr(GRAPH, twice(dtype)),
     "a restart by node": lambda dtype: hf.ppr(GRAPH, [{0: ones(1, dtype=dtype)[0]}]),
     "seeds": lambda dtype: hf.Seeds([[0]], ones(1, 1, dtype=dtype)),
+    "seeds by node": lambda dtype: hf.Seeds.from_rows([{0: ones(1, dtype=dtype)[0]}]),
     "damping": lambda dtype: hf.ppr(GRAPH, [{0: 1.0}], damping=ones(1, dtype=dtype)),
     "damping of all": lambda dtype: hf.ppr(GRAPH, [{0: 1.0}], damping=ones(1, dtype=dtype)[0]),
     "edge-type weights": lambda dtype: hf.ppr(GRAPH, [{0: 1.0}], edge_type_weights=ones(1, dtype=dtype)),

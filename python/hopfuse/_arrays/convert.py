@@ -61,12 +61,11 @@ def to_float64(array: NDArray[Any]) -> NDArray[np.float64]:
     >>> to_float64(np.array([1, 2]))
     array([1., 2.])
     """
-    if array.dtype.kind in "iub":
-        return array.astype(np.float64)
-    with np.errstate(invalid="ignore"):  # whoever asks refuses NaN, and says where it is
-        wide = array.astype(np.float64, copy=False)
-        missing = np.isnan(wide)
-        return np.where(missing, np.nan, wide) if np.count_nonzero(missing) else wide
+    if array.dtype != np.float64:
+        with np.errstate(invalid="ignore"):  # whoever asks refuses NaN, and says where it is
+            array = array.astype(np.float64)
+    missing = np.isnan(array)
+    return np.where(missing, np.nan, array) if np.count_nonzero(missing) else array
 
 
 def same_library(array: Any) -> Callable[[NDArray[Any]], Any]:

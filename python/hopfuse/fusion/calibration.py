@@ -130,8 +130,7 @@ class Calibration(KeepsPacked):
             bounds[:, 0] = per_list(self.lower, num_lists, "lower")
         if self.upper is not None:
             bounds[:, 1] = per_list(self.upper, num_lists, "upper")
-        wrong = bounds[:, 0] >= bounds[:, 1]  # False for NaN
-        if wrong.any():
+        if np.count_nonzero(bounds[:, 0] >= bounds[:, 1]):  # False for NaN
             raise InputError(
                 f"lower is {self.lower!r} and upper {self.upper!r}; in each list lower must be below upper, in float32"
             )

@@ -190,8 +190,10 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
 
 def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
     """Return how many hits of each list are taken at most: (L,)."""
-    many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
     whole = [int(hits.ids.shape[1]) for hits in lists]
+    if pool is None:
+        return np.array(whole, np.int64)
+    many = list(pool) if isinstance(pool, Sequence | np.ndarray) and not isinstance(pool, str) else [pool] * len(lists)
     if len(many) != len(lists):
         raise InputError(f"pool is {pool!r}; it must be a whole number, or {len(lists)} of them, one a list")
     for at, most in enumerate(many):
@@ -234,10 +236,10 @@ def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists:
         raise InputError(f"weights have shape {w.shape}; they must be ({lists},) or ({batch}, {lists})")
     with np.errstate(over="ignore", invalid="ignore"):
         w32 = np.ascontiguousarray(w, np.float32)
-        total = w32.sum(axis=-1, dtype=np.float64)
-        fits = w32.min(initial=0.0) >= 0 and total.max(initial=0.0) <= FLOAT32_MAX  # False for NaN
-    if fits:
-        return w32
-    if not (np.isfinite(w32) & (w32 >= 0)).all():
+        bad = ~((w32 >= 0) & (w32 <= FLOAT32_MAX))
+        large = w32 > FLOAT32_MAX / lists  # only then may a sum leave float32
+    if np.count_nonzero(bad):
         raise InputError(f"weights are {w}; they must be finite and at least 0")
-    raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")
+    if np.count_nonzero(large) and not (w32.sum(axis=-1, dtype=np.float64) <= FLOAT32_MAX).all():
+        raise InputError(f"weights are {w}; their sum is beyond float32: scale them down")
+    return w32

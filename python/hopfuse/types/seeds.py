@@ -87,9 +87,10 @@ class Seeds:
             )
         shape = (len(given), max(width, longest))
         nodes, weights = np.full(shape, PAD_ID, np.int64), np.zeros(shape)
-        for row, seeds in enumerate(given):
-            nodes[row, : len(seeds)] = list(seeds)
-            weights[row, : len(seeds)] = list(seeds.values())
+        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+            for row, seeds in enumerate(given):
+                nodes[row, : len(seeds)] = list(seeds)
+                weights[row, : len(seeds)] = list(seeds.values())
         _check_weights(nodes, weights)
         made = object.__new__(cls)
         vars(made).update(nodes=nodes, weights=weights)
