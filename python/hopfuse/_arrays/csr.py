@@ -51,7 +51,8 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
         part = slice(first, first + ENTRIES_AT_A_TIME)
         node = csr.indices[part]
         weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
-        np.add.at(degree, (node, 0 if csr.edge_type is None else csr.edge_type[part]), weight)
+        kind: Any = 0 if csr.edge_type is None else csr.edge_type[part]
+        np.add.at(degree, (node, kind), weight)
     return degree
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..io.runs import read_run_file
 from ..types import Hits
-from ..types.hits import PAD_ID, PAD_SCORE
+from ..types.hits import PAD_ID, PAD_SCORE, pad_rows
 from .answers import Texts
 from .passages import PassageNames
 from .qrels import Qrels, query_rows
@@ -209,9 +209,5 @@ def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames)
 
 
 def _hits(rows: Sequence[Sequence[tuple[str, float]]], names: PassageNames) -> Hits:
-    shape = (len(rows), max((len(row) for row in rows), default=0))
-    ids, scores = np.full(shape, PAD_ID, np.int64), np.full(shape, PAD_SCORE, np.float32)
-    for b, row in enumerate(rows):
-        ids[b, : len(row)] = [names.number(name) for name, _ in row]
-        scores[b, : len(row)] = [score for _, score in row]
-    return Hits.unchecked(ids, scores, np.array([len(row) for row in rows], np.int64))
+    numbered = [([names.number(name) for name, _ in row], [score for _, score in row]) for row in rows]
+    return pad_rows(numbered, max(map(len, rows), default=0))

@@ -12,7 +12,7 @@ from .._arrays.filters import read_filter
 from .._validation import check_k, checked_texts
 from ..errors import InputError
 from ..types import Hits, TermMatrix
-from ..types.hits import PAD_ID, PAD_SCORE
+from ..types.hits import pad_rows
 from ..types.term_matrix import check_options
 from ._tokenizer import Tokenizer, bm25s, listed_stopwords
 
@@ -182,20 +182,23 @@ class BM25:
         """
         k = min(check_k(k), self.num_passages)
         rows = self._tokenizer.terms_of(checked_texts(questions))
-        ids = np.full((len(rows), k), PAD_ID, np.int64)
-        scores = np.full((len(rows), k), PAD_SCORE, np.float32)
-        counts = np.zeros(len(rows), np.int64)
         if allow is None:
             allow = np.ones(self.num_passages, np.bool_)
         masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)
-        for q, row in enumerate(rows):
-            known = [self._number[term] for term in row if term in self._number]
-            if known:
-                allowed = masks[q if len(masks) > 1 else 0]
-                best, found = _best(self._model.get_scores_from_ids(known), k, allowed)
-                counts[q] = best.size
-                ids[q, : best.size], scores[q, : best.size] = best, found
-        return Hits(ids, scores, counts)
+        known = [[self._number[term] for term in row if term in self._number] for row in rows]
+        each = zip(known, np.broadcast_to(masks, (len(rows), self.num_passages)), strict=True)
+        return pad_rows([self._best(terms, k, allowed) for terms, allowed in each], k)
+
+    def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """Return the k best passages with a score above 0: higher first, then lower id."""
+        if not terms:
+            return (), ()
+        scores = self._model.get_scores_from_ids(terms)
+        rows = np.flatnonzero((scores > 0) & allowed)
+        if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
+            rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
+        order = np.lexsort((rows, -scores[rows]))[:k]
+        return rows[order], scores[rows[order]]
 
     def __repr__(self) -> str:
         return f"BM25({self.matrix!r})"
@@ -220,14 +223,3 @@ def _postings(
     some = made["data"] > 0
     before = np.concatenate([[0], np.cumsum(some, dtype=np.int64)])
     return before[made["indptr"]], made["indices"][some], made["data"][some]
-
-
-def _best(
-    scores: NDArray[np.float32], k: int, allowed: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the k best passages with a score above 0: higher first, then lower id."""
-    rows = np.flatnonzero((scores > 0) & allowed)
-    if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
-        rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
-    order = np.lexsort((rows, -scores[rows]))[:k]
-    return rows[order], scores[rows[order]]

@@ -18,7 +18,7 @@ import numpy as np
 from .._validation import check_k, checked_texts
 from ..errors import BackendError, InputError
 from ..types import Hits
-from ..types.hits import PAD_ID, PAD_SCORE
+from ..types.hits import pad_rows
 
 _WORD = re.compile(r"\w+")
 _NAME = "passages_fts5"
@@ -147,14 +147,7 @@ class FTS5:
         """
         k = min(check_k(k), self.num_passages)
         asked = checked_texts(questions)
-        ids = np.full((len(asked), k), PAD_ID, np.int64)
-        scores = np.full((len(asked), k), PAD_SCORE, np.float32)
-        counts = np.zeros(len(asked), np.int64)
-        for q, question in enumerate(asked):
-            best, found = self._best(question, k)
-            n = counts[q] = min(k, best.size)
-            ids[q, :n], scores[q, :n] = best[:n], found[:n]
-        return Hits(ids, scores, counts)
+        return pad_rows([self._best(question, k) for question in asked], k)
 
     def close(self) -> None:
         """Close the database; it is closed with the object otherwise."""
@@ -176,9 +169,8 @@ class FTS5:
     def _best(self, question: str, k: int) -> tuple[Any, Any]:
         """Return the k best passages with a word of the question and what may follow, best first."""
         words = {_bare(word): word for word in _WORD.findall(_composed(question))}.values()
-        ids, scores = np.zeros(0, np.int64), np.zeros(0, np.float32)
         if not words or not k:
-            return ids, scores
+            return (), ()
         matched = " OR ".join(f'"{word}"' for word in words)
         for limit in (2 * k + SPARE, -1):
             with self._lock:
@@ -187,7 +179,7 @@ class FTS5:
             scores = np.array([row[1] for row in rows], np.float32)
             if len(rows) != limit or scores[-1] < scores[k - 1]:
                 break  # what is not here is behind the k-th also once rounded
-        order = np.lexsort((ids, -scores))
+        order = np.lexsort((ids, -scores))[:k]
         return ids[order], scores[order]
 
 

@@ -75,12 +75,8 @@ class Hits:
         """
         pairs = [list(row) for row in rows]
         width = max((len(row) for row in pairs), default=0)
-        ids = np.full((len(pairs), width), PAD_ID, dtype=np.int64)
-        scores = np.full((len(pairs), width), PAD_SCORE, dtype=np.float32)
-        for b, row in enumerate(pairs):
-            for i, (node, score) in enumerate(row):
-                ids[b, i], scores[b, i] = node, score
-        return cls(ids, scores, np.array([len(row) for row in pairs], dtype=np.int64))
+        found = pad_rows([([node for node, _ in row], [score for _, score in row]) for row in pairs], width)
+        return cls(found.ids, found.scores, found.counts)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -137,6 +133,14 @@ class PprHits(Hits):
     residual: NDArray[np.float64]
     bound: NDArray[np.float64]
     converged: NDArray[np.bool_]
+
+
+def pad_rows(rows: Sequence[tuple[Any, Any]], width: int) -> Hits:
+    """Return lists of ids and scores, one for each query and at most ``width`` long, as Hits that are not checked."""
+    ids, scores = np.full((len(rows), width), PAD_ID, np.int64), np.full((len(rows), width), PAD_SCORE, np.float32)
+    for b, (found, values) in enumerate(rows):
+        ids[b, : len(found)], scores[b, : len(found)] = found, values
+    return Hits.unchecked(ids, scores, np.array([len(found) for found, _ in rows], np.int64))
 
 
 def _checked(

@@ -1,4 +1,4 @@
-"""Lists of hits by rows: some of them, spread, padded, filled up."""
+"""Lists of hits by rows: some of them, put together, padded, filled up."""
 
 from __future__ import annotations
 
@@ -16,18 +16,9 @@ def take(hits: Hits, rows: NDArray[np.int64]) -> Hits:
     return Hits.unchecked(hits.ids[rows], hits.scores[rows], hits.counts[rows])
 
 
-def spread(hits: Hits, rows: NDArray[np.int64], batch: int) -> Hits:
-    """Return hits of these queries as those of a whole batch, in which the others have none."""
-    width = hits.ids.shape[1]
-    ids, scores = np.full((batch, width), PAD_ID, np.int64), np.full((batch, width), PAD_SCORE, np.float32)
-    counts = np.zeros(batch, np.int64)
-    ids[rows], scores[rows], counts[rows] = hits.ids, hits.scores, hits.counts
-    return Hits.unchecked(ids, scores, counts)
-
-
 def gathered(parts: Sequence[tuple[NDArray[np.int64], Hits]], batch: int) -> Hits:
-    """Return the hits of a whole batch, from those of groups of its queries; all are of one width."""
-    if len(parts) == 1:
+    """Return the hits of a whole batch, from those of some of its queries, all of one width; the others have none."""
+    if len(parts) == 1 and len(parts[0][0]) == batch:
         return parts[0][1]
     width = parts[0][1].ids.shape[1] if parts else 0
     ids, scores = np.full((batch, width), PAD_ID, np.int64), np.full((batch, width), PAD_SCORE, np.float32)

@@ -19,7 +19,7 @@ from ...types import Hits, LabelSets
 from .._parts.config import make_config
 from .._parts.filters import View, Views
 from .._parts.frozen import FrozenRecipe
-from .._parts.hits import filled, gathered, spread
+from .._parts.hits import filled, gathered
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import check_queries, index_encoder, question_vectors, seed_width
 from .._parts.seeding import EntitySeeder
@@ -239,7 +239,7 @@ class PolicyRAG(FrozenRecipe):
             else:
                 fixed: dict[str, Any] = {"policy": policy, "graph": graph, "eta": eta, "threads": self.threads}
                 pool = walk(starts.nodes, starts.weights, backend=backend, **fixed)
-            pool = spread(pool, seeded, len(at))
+            pool = gathered([(seeded, pool)], len(at))
             ranked = self._reranker.rank(graph, questions.texts, pool, origin.seeds, origin.kept, k)
             falls_back = dense is not None and policy.switches.dense_fallback
             hits = filled(ranked.hits, dense) if dense is not None and falls_back else ranked.hits
