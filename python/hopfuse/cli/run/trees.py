@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -71,31 +71,6 @@ def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> Non
         branch.add(f"from: {_safe(', '.join(shares))}")
 
 
-def rank_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return seeds, each leg's list, and fused hits with their ranks."""
-    tree = Tree(f"[bold]{_safe(question)}[/bold]")
-    seeds = tree.add("Seeds: entities that the question names")
-    for seed in trace["seeds"]:
-        seeds.add(seed_line(seed))
-    if not trace["seeds"]:
-        seeds.add("none: the graph list is empty")
-    for leg in LEGS:
-        if leg in trace:
-            branch = tree.add(f"{leg.capitalize()} list of {len(trace[leg])}")
-            for row in trace[leg][:show]:
-                branch.add(f"{row['rank']}. {_safe(row['title'] or str(row['passage']))}  score {row['score']:.4g}")
-    hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
-    for rank, hit in enumerate(trace["hits"][:show], 1):
-        given = hit.get("contributions", {})
-        parts = " + ".join(
-            f"{leg} {given[leg]:.4f} (rank {at})" if leg in given else f"{leg} (rank {at})"
-            for leg, at in hit["ranks"].items()
-        )
-        prior = f", times {hit['prior']:.3g}" if hit["prior"] != 1 else ""
-        hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f} = {parts}{prior}")
-    return tree
-
-
 def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return the nearest entities, and hits with the list that counts and the triple that leads there."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
@@ -117,7 +92,7 @@ def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
 _SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "share": ".4f"}
 
 
-def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     seeds = tree.add("Seeds: entities that the question names")
@@ -125,12 +100,22 @@ def trace_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         seeds.add(seed_line(seed))
     if not trace["seeds"]:
         seeds.add("none: the graph list is empty")
-    for leg in trace["temperatures"]:
-        _leg(tree, leg, trace, show)
+    legs = trace.get("temperatures", {leg: None for leg in LEGS if leg in trace})
+    for leg, temperature in legs.items():
+        _leg(tree, leg, trace[leg], temperature, show)
     hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
-        hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_parts(hit)}")
+        said = _ranks(hit) if "prior" in hit else _parts(hit)
+        hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{said}")
     return tree
+
+
+def _ranks(hit: Mapping[str, Any]) -> str:
+    """Return the ranks that a score comes from, what each gave where it is a sum, and the prior."""
+    given = hit.get("contributions", {})
+    shares = {leg: f" {given[leg]:.4f}" if leg in given else "" for leg in hit["ranks"]}
+    said = " = " + " + ".join(f"{leg}{shares[leg]} (rank {rank})" for leg, rank in hit["ranks"].items())
+    return f"{said}, times {hit['prior']:.3g}" if hit["prior"] != 1 else said
 
 
 def _parts(hit: Mapping[str, Any]) -> str:
@@ -148,8 +133,7 @@ def seed_line(seed: Mapping[str, Any]) -> str:
     return f"{name} ({seed['match']}{asked}): in {seed['passage_frequency']} passages, weight {seed['weight']:.3g}"
 
 
-def _leg(tree: Tree, leg: str, trace: Mapping[str, Any], show: int) -> None:
-    pool, temperature = trace[leg], trace["temperatures"][leg]
+def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: float | None, show: int) -> None:
     heat = "" if temperature is None else f", temperature {temperature:.3f}"
     branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{heat}")
     for row in pool[:show]:
@@ -158,8 +142,8 @@ def _leg(tree: Tree, leg: str, trace: Mapping[str, Any], show: int) -> None:
 
 
 _TREES: dict[str, Callable[[str, Mapping[str, Any], int], Tree]] = {
-    "phase-graph": trace_tree,
+    "phase-graph": fused_tree,
     "policy-rag": policy_tree,
-    "hybrid-rrf": rank_tree,
+    "hybrid-rrf": fused_tree,
     "triple-hybrid": triple_tree,
 }
