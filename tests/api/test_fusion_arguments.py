@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import fields
 from typing import Any
 
@@ -280,3 +281,46 @@ def test_inputs_are_left_as_they_were() -> None:
 @pytest.mark.parametrize("lists", [np.ones((2, 2)), 5, [np.ones(3)]])
 def test_calibrate_takes_hits_alone(lists: Any) -> None:
     refused(lambda: hf.calibrate(lists), ["Hits", "wrap"])
+
+
+# ---- What is kept from call to call ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [fusion.Boltzmann(), fusion.RRF(rank_constant=3), fusion.Tsallis(q=(1.0, 2.0)), fusion.Calibration()]
+)
+def test_options_are_packed_once_for_each_number_of_lists(options: Any) -> None:
+    packed = options.packed_once(2)
+    assert packed.tobytes() == options.packed(2).tobytes()
+    assert packed is options.packed_once(2)
+    with pytest.raises(ValueError, match="read-only"):
+        packed[0] = 1.0
+    again = pickle.loads(pickle.dumps(options))
+    assert again == options
+    assert "_packed" not in vars(again)
+    assert again.packed_once(2).tobytes() == packed.tobytes()
+
+
+def test_options_are_packed_for_the_lists_of_a_call() -> None:
+    rule = fusion.Calibration()
+    assert [rule.packed_once(lists).size for lists in (1, 2, 1)] == [5, 7, 5]
+
+
+def test_a_list_among_options_is_read_in_every_call() -> None:
+    bias = [0.0, 0.0]
+    method = fusion.Max(bias=bias)
+    lists = [hf.Hits([[1]], [[0.5]]), hf.Hits([[2]], [[0.5]])]
+    assert hf.fuse(lists, method=method, k=2).ids.tolist() == [[1, 2]]
+    bias[1] = 1.0
+    assert hf.fuse(lists, method=method, k=2).ids.tolist() == [[2, 1]]
+
+
+def test_equal_options_of_other_types_are_not_taken_for_each_other() -> None:
+    lists = [hits(), hits()]
+    hf.fuse(lists, method="rrf", rank_constant=1)
+    hf.fuse(lists, method="tsallis", q=(1.0, 1))
+    refused(lambda: hf.fuse(lists, method="rrf", rank_constant=True), ["rank_constant", "True"])
+    refused(lambda: hf.fuse(lists, method="tsallis", q=(1.0, True)), ["q", "True"])
+    zero = hf.calibrate(hf.Hits([[1]], [[2.0]]), single=0.0).scores
+    assert not np.signbit(zero[0, 0])
+    assert np.signbit(hf.calibrate(hf.Hits([[1]], [[2.0]]), single=-0.0).scores[0, 0])
