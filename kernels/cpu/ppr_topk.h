@@ -100,16 +100,51 @@ struct ListEnd {
     bool tied;
 };
 
+// The graph's entries as a lane counts them.
+template <int L>
+QueryRows query_rows(const PprBlock<L>& block, int lane) {
+    const PprGraph& g = block.graph;
+    return {g.indptr, g.indices, g.weight, g.edge_type, block.mask32 == nullptr ? nullptr : block.mask32 + lane, L};
+}
+
 // Whether a row's lane has the entries of another's and neither restarts: their scores are equal.
 template <int L>
 bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int lane) {
-    const PprGraph& g = block.graph;
     if (block.restarts(row, lane) || block.restarts(other, lane)) return false;
-    return have_equal_entries(g.indptr, g.indices, g.weight, g.edge_type, row, other);
+    return have_equal_entries(query_rows<L>(block, lane), row, other);
 }
 
-// Each lane's largest x_v + 2 e_v over candidates with x_v below its list's end, but for 2 relative x_v; infinity where
-// one that is not its twin shares the score of the last hit.
+// The lanes in which a row of these scores is an empty place: no score is above 0, and none can be.
+template <int L>
+uint32_t lanes_without_mass(const PprBlock<L>& block, int64_t row, F<L> scores) {
+    if (block.mask32 == nullptr && block.graph.indptr[row] < block.graph.indptr[row + 1]) return 0;
+    const uint32_t hits = F<L>::ge(scores, F<L>::all(std::numeric_limits<float>::denorm_min()));
+    uint32_t empty = ~hits & (~uint32_t{0} >> (32 - L));
+    for (uint32_t left = empty; left != 0; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        const bool may_hold = block.restarts(row, lane) || has_entries(query_rows<L>(block, lane), row);
+        if (may_hold) empty &= ~(uint32_t{1} << lane);
+    }
+    return empty;
+}
+
+// Keeps the lanes where every candidate that is not an empty place has a score above 0.
+template <int L>
+void find_complete(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, bool* complete) {
+    uint32_t left = 0;
+    for (int lane = 0; lane < L; ++lane) left |= uint32_t{complete[lane] ? 1u : 0u} << lane;
+    const int64_t candidates = candidate_count(block.graph, top);
+    const F<L> least = F<L>::all(std::numeric_limits<float>::denorm_min());
+    for (int64_t i = 0; i < candidates && left != 0; ++i) {
+        const int64_t row = candidate_row(block.graph, top, i);
+        const F<L> scores = ranked_scores<L>(block, ranking, row);
+        left &= F<L>::ge(scores, least) | lanes_without_mass<L>(block, row, scores);
+    }
+    for (int lane = 0; lane < L; ++lane) complete[lane] = ((left >> lane) & 1u) != 0;
+}
+
+// Each lane's largest x_v + 2 e_v, at least 0, over candidates with x_v below its list's end, but for 2 relative x_v; infinity
+// where one that is not its twin shares the score of the last hit, and minus infinity where all others are empty places.
 template <int L>
 void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const ListEnd* list_end,
                      const NodeError* error, float* outside) {
@@ -129,32 +164,34 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
     Vec<Reach> best(size_t(threads), Reach{});
     parallel_for(threads, 1, threads, [&](int64_t part, int) {
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
-        F<L> mine = F<L>::zero();
+        F<L> mine = F<L>::all(-infinite32());
         for (int64_t i = begin; i < end; ++i) {
             const int64_t row = candidate_row(block.graph, top, i);
             const F<L> x = ranked_scores<L>(block, ranking, row);
-            const F<L> reach =
-                F<L>::add(F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x), F<L>::load(flat));
+            const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x);
+            const F<L> reach = F<L>::max(F<L>::add(bounded, F<L>::load(flat)), F<L>::zero());
             const uint32_t inside = F<L>::ge(x, F<L>::load(cut));
-            if (inside == 0) {
+            const uint32_t empty = lanes_without_mass<L>(block, row, x);
+            if ((inside | empty) == 0) {
                 mine = F<L>::max(mine, reach);
                 continue;
             }
             float values[L];
             F<L>::store(values, reach);
             for (int lane = 0; lane < L; ++lane) {
+                if (((empty >> lane) & 1u) != 0) values[lane] = -infinite32();
                 if (((inside >> lane) & 1u) == 0) continue;
                 const ListEnd& last = list_end[lane];
                 const bool shares = tied && last.tied && block.graph.node_of[row] > last.id &&
                                     !(ranked_score<L>(block, ranking, row, lane) > last.score);
-                values[lane] = shares && !rows_are_twins<L>(block, row, last.row, lane) ? infinite32() : 0.0f;
+                values[lane] = shares && !rows_are_twins<L>(block, row, last.row, lane) ? infinite32() : -infinite32();
             }
             mine = F<L>::max(mine, F<L>::load(values));
         }
         F<L>::store(best[size_t(part)].v, mine);
     });
     for (int lane = 0; lane < L; ++lane) {
-        float most = 0.0f;
+        float most = -infinite32();
         for (int part = 0; part < threads; ++part) {
             const float value = best[size_t(part)].v[lane];
             most = value > most ? value : most;
@@ -190,11 +227,14 @@ void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
     const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
     ListEnd list_end[L];
     NodeError bounded[L];
-    bool open[L], any = false;
+    bool open[L], complete[L], any = false;
+    for (int lane = 0; lane < L; ++lane) complete[lane] = active[lane] && found[lane] < top.k;
+    find_complete<L>(block, top, ranking, complete);
     for (int lane = 0; lane < L; ++lane) {
         const RankedList<L> list{block, selected + lane * want, lane};
-        const ListProof proof = active[lane] ? prove_list(list, top.k, found[lane], candidates, error[lane])
-                                             : ListProof{infinite64(), false, false};
+        const ListProof proof = active[lane]
+                                    ? prove_list(list, top.k, found[lane], candidates, complete[lane], error[lane])
+                                    : ListProof{infinite64(), false, false};
         shortfall[lane] = proof.shortfall;
         open[lane] = proof.open;
         list_end[lane] = {infinite32(), 0, 0, false};

@@ -72,12 +72,13 @@ HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, uint6
     return found;
 }
 
-// What says that two nodes have equal scores: the rows' entries, and the restarts.
+// What says that two nodes have equal scores, or one none at all: the rows' entries, and the restarts.
 struct TwinTables {
     const int64_t* indptr;
     const int32_t* indices;
     const float* weight;
     const uint8_t* edge_type;
+    const float* mask;  // (N, L) or null
     RowSet restart_rows;
     const double* restart;  // (rows, L)
 
@@ -89,7 +90,18 @@ struct TwinTables {
     template <int L>
     __device__ bool are_twins(int64_t row, int64_t other, int lane) const {
         if (restarts<L>(row, lane) || restarts<L>(other, lane)) return false;
-        return have_equal_entries(indptr, indices, weight, edge_type, row, other);
+        return have_equal_entries(rows<L>(lane), row, other);
+    }
+
+    // Whether a node is no empty place.
+    template <int L>
+    __device__ bool may_hold_mass(int64_t row, int lane) const {
+        return restarts<L>(row, lane) || has_entries(rows<L>(lane), row);
+    }
+
+    template <int L>
+    __device__ QueryRows rows(int lane) const {
+        return {indptr, indices, weight, edge_type, mask == nullptr ? nullptr : mask + lane, L};
     }
 };
 
@@ -112,8 +124,20 @@ struct DeviceList {
     }
 };
 
-// The largest x_v + 2 e_v over candidates with x_v below the last hit's, but for 2 relative x_v; infinity where `tied` and
-// one that is not the last hit's twin shares its score. By a whole block; thread 0 gets it.
+// Whether every candidate that is not an empty place has a score above 0. By a whole block.
+template <int L>
+HOPFUSE_DEVICE bool are_all_hits(const Candidates& c, const DeviceList<L>& list) {
+    int other = 0;
+    for (int64_t i = threadIdx.x; i < c.count; i += blockDim.x) {
+        const int64_t row = c.row(i);
+        if (!(c.score<L>(row, list.lane) > 0.0f) && list.twins.template may_hold_mass<L>(row, list.lane)) other = 1;
+    }
+    return __syncthreads_or(other) == 0;
+}
+
+// The largest x_v + 2 e_v, at least 0, over candidates with x_v below the last hit's, but for 2 relative x_v; infinity where
+// `tied` and one that is not the last hit's twin shares its score, and minus infinity where all others are empty places. By
+// a whole block; thread 0 gets it.
 template <int L>
 HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& list, int64_t last, bool tied,
                                      NodeError error, float* best) {
@@ -122,13 +146,15 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
     const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const float per_degree = round_above(2.0 * error.per_degree), flat = round_above(2.0 * error.flat);
-    float mine = 0.0f;
+    float mine = -infinite32();
     for (int64_t i = thread; i < c.count; i += threads) {
         const int64_t row = c.row(i);
         const float x = c.score<L>(row, lane);
         const bool shares = tied && x == cut && c.node_of[row] > last_id;
         if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) continue;
-        const float reach = x >= cut ? infinite32() : fmaf(c.weight<L>(row, lane), per_degree, x) + flat;
+        if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) continue;
+        const float bounded = fmaf(c.weight<L>(row, lane), per_degree, x) + flat;
+        const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
     }
     best[thread] = mine;
@@ -156,8 +182,9 @@ HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& l
                                      Shared* shared) {
     const int64_t found = select<L>(c, list.lane, k + 1, keys, shared->buffer, &shared->num_waiting);
     double shortfall = 0.0;
+    const bool is_all = found < k && are_all_hits<L>(c, list);
     if (threadIdx.x == 0) {
-        const ListProof proof = prove_list(list, k, found, c.count, shared->error);
+        const ListProof proof = prove_list(list, k, found, c.count, is_all, shared->error);
         shortfall = proof.shortfall;
         shared->found = found;
         shared->open = proof.open;
@@ -211,9 +238,9 @@ using namespace hopfuse;
 #define HOPFUSE_LIST                                                                                  \
     uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, int64_t k,     \
         const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type, \
-        const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
-#define HOPFUSE_MAKE_LIST(L)                                                                               \
-    const TwinTables twins = {indptr, indices, weight, edge_type, {restart_words, restart_rank}, restart}; \
+        const float *mask, const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
+#define HOPFUSE_MAKE_LIST(L)                                                                                     \
+    const TwinTables twins = {indptr, indices, weight, edge_type, mask, {restart_words, restart_rank}, restart}; \
     const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane, twins}
 
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its

@@ -1,5 +1,5 @@
 """Empty places cannot be felt (hopfuse/ppr.h, SUMS): a graph with nodes that have no edges, or that ``allow`` excludes,
-gives the bits of the graph rebuilt without them, bound included.
+gives the bits of the graph rebuilt without them, bound and proof included.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 EVIDENCE = ("iterations", "residual", "bound", "converged")
+HITS = ("counts", "scores", "score_bounds", "proven", *EVIDENCE)
 
 
 @dataclass
@@ -82,6 +83,25 @@ def assert_not_felt(places: Places, restart: list[dict[int, float]], **options: 
         assert_bitwise(getattr(scores, name), getattr(expected, name), name)
 
 
+def assert_hits_not_felt(places: Places, restart: list[dict[int, float]], k: int, **options: Any) -> None:
+    among = options.pop("candidates", None)
+    hits = hf.ppr_topk(
+        places.roomy,
+        moved(restart, places),
+        k,
+        allow=places.allow,
+        candidates=None if among is None else places.place[among],
+        **options,
+    )
+    expected = hf.ppr_topk(places.rebuilt, restart, k, candidates=among, **options)
+    width = expected.ids.shape[1]
+    assert (hits.ids[:, width:] == -1).all()
+    assert_bitwise(hits.ids[:, :width], np.where(expected.ids < 0, -1, places.place[expected.ids]), "ids")
+    for name in HITS:
+        found, wanted = getattr(hits, name), getattr(expected, name)
+        assert_bitwise(found[:, :width] if found.ndim == 2 else found, wanted, name)
+
+
 GRAPH_OPTIONS = {
     "free": st.sampled_from([0, 1, 70, 300]),
     "dead": st.sampled_from([0, 1, 40]),
@@ -123,6 +143,25 @@ def test_empty_places_cannot_be_felt(variant: str, case: tuple[Places, list[dict
     assert_not_felt(places, restart, **options)
 
 
+@given(
+    case=roomy_cases(),
+    k=st.sampled_from([1, 5, 40, 200]),
+    stop=st.sampled_from(["tol", "proven"]),
+    chooses=st.booleans(),
+)
+def test_empty_places_cannot_be_felt_in_lists(
+    variant: str,
+    case: tuple[Places, list[dict[int, float]], dict[str, Any]],
+    k: int,
+    stop: str,
+    chooses: bool,
+) -> None:
+    places, restart, options = case
+    nodes = places.place.size
+    among = np.flatnonzero(np.arange(nodes) % 3 != 1) if chooses else None
+    assert_hits_not_felt(places, restart, k, stop=stop, candidates=among, **options)
+
+
 @pytest.mark.parametrize("directed", [False, True])
 def test_thousands_of_empty_places_in_any_batch_on_any_threads(every_isa: list[str], directed: bool) -> None:
     rng = np.random.default_rng(1)
@@ -130,6 +169,27 @@ def test_thousands_of_empty_places_in_any_batch_on_any_threads(every_isa: list[s
     restart = [{int(v): 1.0} for v in rng.integers(0, 2500, 40)]
     for batch in (1, 3, 40):
         assert_not_felt(places, restart[:batch], threads=2)
+        assert_hits_not_felt(places, restart[:batch], 30, threads=2)
+
+
+def test_nodes_whose_entries_that_count_are_equal_are_known_to_tie(variant: str) -> None:
+    """One of two passages has an entity that is excluded; without it both have the same."""
+    src, dst = np.array([0, 0, 1, 1, 2, 2]), np.array([3, 4, 3, 4, 4, 5])
+    rebuilt = hf.Graph.from_edges(src, dst, num_nodes=6)
+    roomy = hf.Graph.from_edges(np.append(src, 1), np.append(dst, 6), num_nodes=7)
+    places = Places(rebuilt, roomy, np.arange(6), np.arange(7) < 6)
+    assert_hits_not_felt(places, [{3: 1.0}, {4: 1.0, 5: 0.5}], 2, candidates=np.arange(3))
+    hits = hf.ppr_topk(roomy, [{3: 1.0}], 2, candidates=np.arange(3), allow=np.arange(7) < 6)
+    assert hits.ids[0].tolist() == [0, 1]
+    assert hits.proven.all()
+
+
+def test_a_list_of_all_that_can_be_hit_is_proven(variant: str) -> None:
+    """Empty places have the score 0 by the graph, so a list without them lacks nothing."""
+    graph = hf.Graph.from_edges([2, 5], [5, 7], num_nodes=90)
+    hits = hf.ppr_topk(graph, [{5: 1.0}], 50)
+    assert hits.counts.tolist() == [3]
+    assert hits.proven.all()
 
 
 def test_a_bound_reads_only_what_a_query_may_touch(variant: str) -> None:

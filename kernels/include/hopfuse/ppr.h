@@ -30,7 +30,7 @@
 //   2^-50, a sum of 4 or more counts as infinite; R below is a forecast and has its own. The volume alone is added up in node
 //   order in float64: degrees have no scale of their own, and +0 changes no such sum.
 //   Promise: an empty place, which is a node without edges and restart, or one that `allow` excludes, changes no bit of a
-//   query's scores, iterations, residual or bound, nor does how many there are or where: they are those of the graph without
+//   query's scores, hits, proof or evidence, nor does how many there are or where: they are those of the graph without
 //   it, whose nodes keep their order. A bound reads what the query may touch: the most entries that count in a row or out of
 //   a node, and how many nodes have any.
 //
@@ -55,8 +55,8 @@
 //   are proven (ppr_topk.h): tried from pass 3 on, then again after as many passes (at most 8) as the
 //   error lacks. Such an iterate is neither clamped nor normalised: its error is what its own residual says.
 //   The float64 certificate of x^ has the last word; a query it refuses is solved by tol.
-//   Two hits with one score are in proven order where their rows have the same entries and neither restarts: their exact
-//   scores are equal, and the lower id comes first.
+//   Two hits with one score are in proven order where their rows have the same entries that count and neither restarts: their
+//   exact scores are equal, and the lower id comes first. An empty place is known to have the score 0.
 //
 // REFINEMENT  With stop_when_proven a list that stands, unproven though its bound per node holds, gets one step of
 //   iterative refinement (Wilkinson 1963), unless max_iter forbids its passes. With r the float64 residual of x^:

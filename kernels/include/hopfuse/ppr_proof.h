@@ -35,18 +35,42 @@ HOPFUSE_FN double node_error(NodeError error, double degree, double score) {
     return error.per_degree * degree * (1.0 + 1e-6) + flat;
 }
 
+// The stored entries of a graph, as a query counts them: `mask` is null, or 0 for each source that the query excludes, at
+// mask[source * stride].
+struct QueryRows {
+    const int64_t* indptr;
+    const int32_t* indices;
+    const float* weight;
+    const uint8_t* edge_type;
+    const float* mask;
+    int64_t stride;
+};
+
+// The first entry from `e` on, before `end`, that counts.
+HOPFUSE_FN int64_t next_entry(const QueryRows& rows, int64_t e, int64_t end) {
+    while (rows.mask != nullptr && e < end && rows.mask[rows.indices[e] * rows.stride] == 0.0f) ++e;
+    return e;
+}
+
+// Whether a row has entries that count. A node without them that does not restart has the score 0.
+HOPFUSE_FN bool has_entries(const QueryRows& rows, int64_t row) {
+    if (rows.mask != nullptr && rows.mask[row * rows.stride] == 0.0f) return false;
+    return next_entry(rows, rows.indptr[row], rows.indptr[row + 1]) < rows.indptr[row + 1];
+}
+
 // Whether two rows have the same entries. Such nodes, if neither restarts, have equal exact scores, whatever the graph:
 // their order by id is the exact order.
-HOPFUSE_FN bool have_equal_entries(const int64_t* indptr, const int32_t* indices, const float* weight,
-                                   const uint8_t* edge_type, int64_t row, int64_t other) {
-    const int64_t begin = indptr[row], apart = indptr[other] - begin, length = indptr[row + 1] - begin;
-    if (indptr[other + 1] - indptr[other] != length) return false;
-    for (int64_t e = begin; e < begin + length; ++e) {
-        if (indices[e] != indices[e + apart]) return false;
-        if (weight != nullptr && weight[e] != weight[e + apart]) return false;
-        if (edge_type != nullptr && edge_type[e] != edge_type[e + apart]) return false;
+HOPFUSE_FN bool have_equal_entries(const QueryRows& rows, int64_t row, int64_t other) {
+    const int64_t end = rows.indptr[row + 1], other_end = rows.indptr[other + 1];
+    int64_t a = next_entry(rows, rows.indptr[row], end), b = next_entry(rows, rows.indptr[other], other_end);
+    while (a < end && b < other_end) {
+        if (rows.indices[a] != rows.indices[b]) return false;
+        if (rows.weight != nullptr && rows.weight[a] != rows.weight[b]) return false;
+        if (rows.edge_type != nullptr && rows.edge_type[a] != rows.edge_type[b]) return false;
+        a = next_entry(rows, a + 1, end);
+        b = next_entry(rows, b + 1, other_end);
     }
-    return true;
+    return a == end && b == other_end;
 }
 
 // The error that the largest |z - y| of a pass forecasts.
@@ -65,13 +89,15 @@ struct ListProof {
 HOPFUSE_FN double proof_ratio(double needed, double gap) { return gap > 0.0 ? needed / gap : infinite64(); }
 
 // `list.score(i)`, `list.degree(i)` and `list.are_twins(i)`, whether hit i and the one before it have equal entries and no
-// restart, for i < found, the best first; found <= k + 1.
+// restart, for i < found, the best first; found <= k + 1. `is_all`, read where found < k: every candidate that has entries
+// or restarts is a hit.
 template <class List>
-HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, NodeError error) {
+HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, bool is_all,
+                                NodeError error) {
     const int64_t kept = found < k ? found : k;
-    // Fewer hits than asked for are proven only where every candidate is a hit: that a node's score is exactly 0 is not
-    // for a bound to say.
-    const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || found == candidates);
+    // Fewer hits than asked for are proven only where every other candidate has the score 0 by the graph: that a score is
+    // exactly 0 is not for a bound to say.
+    const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || is_all);
     if (!usable) return ListProof{infinite64(), false, false};
     double worst = 0.0, above = 0.0, error_above = 0.0;
     for (int64_t i = 0; i < kept; ++i) {
@@ -86,7 +112,7 @@ HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int6
     }
     const bool tied = found > k && !(list.score(k) < list.score(k - 1));
     if (tied && !list.are_twins(k)) worst = infinite64();
-    return ListProof{worst, worst < 1.0 && candidates > kept, tied};
+    return ListProof{worst, worst < 1.0 && kept == k && candidates > k, tied};
 }
 
 // The largest x_v + 2 (per_degree deg_v + flat) of float32, with 2 relative x_v and the few roundings of it all.

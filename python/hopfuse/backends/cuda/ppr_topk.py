@@ -95,8 +95,8 @@ class TopkSearch:
         candidates = [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.candidates, self.count]
         found = [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, np.int64(self.k)]
         graph = self.graph
-        rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, *block.restart_rows, block.restart64]
-        return [*candidates, *found, *rows]
+        rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, block.mask]
+        return [*candidates, *found, *rows, *block.restart_rows, block.restart64]
 
     @staticmethod
     def _launch(block: PprBlock, kernel: str, arguments: list[Any]) -> None:
