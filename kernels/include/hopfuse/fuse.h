@@ -9,6 +9,8 @@
 // device, and a line in HOPFUSE_FUSION_METHODS:
 //   list_values(team, value, n, list, option)   calibrated scores of list number `list`, n >= 1, in place, to list values
 //   document_score(entry, held, of)             the document's `held` entries, in list order, to its score
+// and ByPosition for a base where list values say nothing but the position.
+// Most methods are folds (fusion/fold.h), which have document_score of fold.h and take a document's entries one by one.
 // Three methods ask for more of a query than its lists one by one: boltzmann for the distance of its lists
 // (wasserstein.h), gumbel for their concordance, condorcet for its documents' majorities.
 #pragma once
@@ -24,6 +26,7 @@
 #include "hopfuse/fusion/comb_mnz.h"
 #include "hopfuse/fusion/condorcet.h"
 #include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/fusion/gumbel.h"
 #include "hopfuse/fusion/isr.h"
 #include "hopfuse/fusion/linear.h"
@@ -77,8 +80,8 @@ struct FuseList {
 
 // What is done to a document's score at the end.
 struct Finish {
-    float consensus;     // added where two lists or more hold the document
-    const float* prior;  // (N,) what the score of document id is multiplied by; 1 where id >= N
+    float consensus;     // at least 0; added where two lists or more hold the document
+    const float* prior;  // (N,) in [0, 1], what the score of document id is multiplied by; 1 where id >= N
     int64_t priors;      // N, may be 0
 };
 
@@ -130,12 +133,47 @@ HOPFUSE_FN float copula_theta(FusionMethod method, const Concordance& total, con
     return method == FusionMethod::gumbel ? gumbel_theta(total, option) : 1.0f;
 }
 
+// The score of a document that `held` lists hold, from the method's.
+HOPFUSE_FN float finished_score(float score, int held, int64_t id, const Finish& finish) {
+    if (held >= 2) score = score + finish.consensus;
+    return id < finish.priors ? score * finish.prior[id] : score;
+}
+
 // The score of a document from its entries in list order.
 template <class Method>
 HOPFUSE_FN float fused_score(const Entry* entry, int held, const Union& of, const Finish& finish) {
-    float score = Method::document_score(entry, held, of);
+    return finished_score(Method::document_score(entry, held, of), held, entry->id, finish);
+}
+
+// The threshold algorithm (Fagin, Lotem & Naor, Journal of Computer and System Sciences 66, 2003), for a fold that rises
+// (fusion/fold.h) over lists whose terms are at least least_term() and never grow from one position to the next. Where
+// the first `depth` documents of every list are seen, an unseen one scores at most unseen_bound(): the method itself, in
+// its own operations, over the next term of every list that goes on.
+//
+// Proof. Let document D be unseen. A list that holds it goes on, and its term there is at most that list's next one. Both
+// chains, D's and the bound's, begin with start() and go through the lists in order; by induction D's score is at most
+// the bound's after each. Where the list holds D, add() of two numbers that are both at most the bound's is at most the
+// bound's. Where it does not, D's score stays and the bound's does not fall, as the term is least_term() or more. D is
+// held by at most as many lists as go on, so finish() and consensus keep the order. A prior in [0, 1] leaves a score of
+// at least 0 at most as large, and one below 0 at most 0: hence the maximum with 0 where there are priors.
+//
+// For the same reasons a document's score over some of its entries is at most its score, so the k-th best of such scores
+// is at most the k-th best score. Where the bound is below that, no unseen document is among the best k: strictly below,
+// for of equal scores the lower id is the better.
+//
+// lists: count(l) and term(l, i).
+template <class Method, class Lists>
+HOPFUSE_FN float unseen_bound(const Lists& lists, int64_t depth, const Union& of, const Finish& finish) {
+    float score = Method::start();
+    int held = 0;
+    for (int32_t l = 0; l < of.lists; ++l) {
+        if (lists.count(l) <= depth) continue;
+        score = Method::add(score, lists.term(l, depth), l, of);
+        ++held;
+    }
+    score = Method::finish(score, held, of);
     if (held >= 2) score = score + finish.consensus;
-    return entry->id < finish.priors ? score * finish.prior[entry->id] : score;
+    return finish.priors > 0 && score < 0.0f ? 0.0f : score;
 }
 
 }  // namespace hopfuse

@@ -5,7 +5,7 @@
 //   score = sum_l w_l P_l in list order; a list that lacks the document adds 0
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
@@ -36,15 +36,11 @@ HOPFUSE_FN void boltzmann_values(const Team& team, float* value, int64_t n, floa
     team.each(n, [=](int64_t i) { value[i] = value[i] / total; });
 }
 
-struct BoltzmannFusion {
+struct BoltzmannFusion : WeightedSum<BoltzmannFusion> {
     // At W = 0.
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
         boltzmann_values(team, value, n, option[0], 1.0f);
-    }
-
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_sum(entry, held, of.weight);
     }
 };
 

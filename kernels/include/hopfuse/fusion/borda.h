@@ -3,13 +3,13 @@
 // lacks: the mean of what is left where it is 1 (BordaFuse), nothing where it is 0.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct BordaFusion {
+struct BordaFusion : ByPosition {
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float*) {
         team.each(n, [=](int64_t i) { value[i] = static_cast<float>(i); });

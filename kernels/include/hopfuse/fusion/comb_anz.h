@@ -2,19 +2,16 @@
 // lists that hold the document.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct CombAnzFusion {
-    template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
+struct CombAnzFusion : WeightedSum<CombAnzFusion> {
+    HOPFUSE_FN float finish(float score, int held, const Union&) { return score / static_cast<float>(held); }
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_sum(entry, held, of.weight) / static_cast<float>(held);
-    }
+    HOPFUSE_FN bool rises(const Union&) { return false; }
 };
 
 }  // namespace HOPFUSE_SHARED

@@ -2,20 +2,13 @@
 // number of lists that hold the document; option[h] = h^gamma, gamma = 1 in the paper.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct CombMnzFusion {
-    template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
-
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_sum(entry, held, of.weight) * of.option[held];
-    }
-};
+struct CombMnzFusion : WeightedSumByHolders<CombMnzFusion> {};
 
 }  // namespace HOPFUSE_SHARED
 }  // namespace hopfuse

@@ -7,7 +7,7 @@
 // cuda/fuse_f32.cu put it at the document's first entry.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
@@ -31,7 +31,7 @@ HOPFUSE_FN int majority(const Entry* a, int held_a, const Entry* b, int held_b, 
     return (sum > 0.0) - (sum < 0.0);
 }
 
-struct CondorcetFusion {
+struct CondorcetFusion : ByPosition {
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float*) {
         team.each(n, [=](int64_t i) { value[i] = static_cast<float>(i); });

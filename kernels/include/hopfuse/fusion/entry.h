@@ -36,14 +36,6 @@ HOPFUSE_FN int64_t length(const Union& of, int32_t l) {
     return count < pool ? count : pool;
 }
 
-// sum_l w_l value_l in list order; a list that lacks the document adds 0.
-HOPFUSE_FN float weighted_sum(const Entry* entry, int held, const float* weight) {
-    float score = 0.0f;
-    HOPFUSE_ROLLED
-    for (int e = 0; e < held; ++e) score = fmaf(weight[entry[e].list], entry[e].value, score);
-    return score;
-}
-
 // The value of list l, or `missing` where it lacks the document; `at` is the number of entries before it, and goes on.
 // For l = 0, 1, ... in turn.
 HOPFUSE_FN float value_or(const Entry* entry, int held, int32_t l, float missing, int& at) {

@@ -3,23 +3,19 @@
 // document. option[h]: h for ISR, ln(h + sigma) for logISR.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct IsrFusion {
+struct IsrFusion : WeightedSumByHolders<IsrFusion>, ByPosition {
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float*) {
         team.each(n, [=](int64_t i) {
             const float rank = static_cast<float>(i + 1);
             value[i] = 1.0f / (rank * rank);
         });
-    }
-
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_sum(entry, held, of.weight) * of.option[held];
     }
 };
 

@@ -2,20 +2,13 @@
 // document adds 0.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct LinearFusion {
-    template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
-
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_sum(entry, held, of.weight);
-    }
-};
+struct LinearFusion : WeightedSum<LinearFusion> {};
 
 }  // namespace HOPFUSE_SHARED
 }  // namespace hopfuse

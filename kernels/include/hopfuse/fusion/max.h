@@ -2,25 +2,22 @@
 // document of (c_l + option[l]), c the calibrated scores, option[l] the bias of list l.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct MaxFusion {
-    template <class Team>
-    HOPFUSE_FN void list_values(const Team&, float*, int64_t, int32_t, const float*) {}
+struct MaxFusion : Fold<MaxFusion> {
+    HOPFUSE_FN float start() { return bits_to_float(0xff800000u); }
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        float best = entry[0].value + of.option[entry[0].list];
-        HOPFUSE_ROLLED
-        for (int e = 1; e < held; ++e) {
-            const float biased = entry[e].value + of.option[entry[e].list];
-            best = best > biased ? best : biased;
-        }
-        return best;
-    }
+    HOPFUSE_FN float term(float value, int32_t list, const Union& of) { return value + of.option[list]; }
+
+    HOPFUSE_FN float add(float score, float term, int32_t, const Union&) { return score > term ? score : term; }
+
+    HOPFUSE_FN float least_term() { return start(); }
+
+    HOPFUSE_FN bool rises(const Union&) { return true; }
 };
 
 }  // namespace HOPFUSE_SHARED

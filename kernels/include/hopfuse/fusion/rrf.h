@@ -3,24 +3,25 @@
 // adds exactly 0.
 #pragma once
 
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct RrfFusion {
+struct RrfFusion : Fold<RrfFusion>, ByPosition {
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t, const float* option) {
         team.each(n, [=](int64_t i) { value[i] = option[0] + static_cast<float>(i + 1); });
     }
 
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        float score = 0.0f;
-        HOPFUSE_ROLLED
-        for (int e = 0; e < held; ++e) score = score + of.weight[entry[e].list] / entry[e].value;
-        return score;
-    }
+    HOPFUSE_FN float start() { return 0.0f; }
+
+    HOPFUSE_FN float term(float value, int32_t list, const Union& of) { return of.weight[list] / value; }
+
+    HOPFUSE_FN float add(float score, float term, int32_t, const Union&) { return score + term; }
+
+    HOPFUSE_FN bool rises(const Union&) { return true; }
 };
 
 }  // namespace HOPFUSE_SHARED

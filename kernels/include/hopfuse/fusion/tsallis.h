@@ -6,13 +6,13 @@
 #pragma once
 
 #include "hopfuse/fusion/boltzmann.h"
-#include "hopfuse/fusion/entry.h"
+#include "hopfuse/fusion/fold.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 inline namespace HOPFUSE_SHARED {
 
-struct TsallisFusion {
+struct TsallisFusion : WeightedSum<TsallisFusion> {
     template <class Team>
     HOPFUSE_FN void list_values(const Team& team, float* value, int64_t n, int32_t list, const float* option) {
         const float sum = team.sum(n, [=](int64_t i) {
@@ -32,10 +32,6 @@ struct TsallisFusion {
             return value[i];
         });
         team.each(n, [=](int64_t i) { value[i] = value[i] / total; });
-    }
-
-    HOPFUSE_FN float document_score(const Entry* entry, int held, const Union& of) {
-        return weighted_sum(entry, held, of.weight);
     }
 
 private:
