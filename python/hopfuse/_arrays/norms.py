@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from .. import _native
 
 
 class Unscorable(NamedTuple):
@@ -27,5 +27,13 @@ def first_unscorable(vectors: NDArray[np.float32], needs_length: bool) -> Unscor
     >>> first_unscorable(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32), needs_length=True)
     Unscorable(row=1, is_zero=True)
     """
-    found = _native.first_unscorable(vectors, needs_length)
+    found = _kernel()(vectors, needs_length)
     return None if found is None else Unscorable(*found)
+
+
+@cache
+def _kernel() -> Callable[..., Any]:
+    """Load the kernels for the first vectors: rooms that only read hits import the types without them."""
+    from .. import _native
+
+    return _native.first_unscorable
