@@ -33,7 +33,7 @@ OUTPUTS = {
 CODES = ("codes", "scale", "error", "norm_code", "norm")
 
 # What a view of a graph holds that is a view too: the number of the call that made it stands for it.
-VIEWS = ("by_length", "slices")
+VIEWS = ("by_length", "slices", "tiles")
 
 
 class Recorder:
@@ -44,7 +44,7 @@ class Recorder:
         self.expected: list[bytes] = []
         self.graphs: dict[int, int] = {}
         self.kept: list[Any] = []
-        self.GraphView = self.SlicesView = self  # their static method is `make` below
+        self.GraphView = self.SlicesView = self.TilesView = self  # their static method is `make` below
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_native, name)
@@ -70,12 +70,13 @@ class Recorder:
         return self.text(name) + header + (b"" if output else value.tobytes())
 
     def make(self, *, owner: Any, **fields: Any) -> Any:
-        is_graph = "node_of" in fields
-        view = (_native.GraphView if is_graph else _native.SlicesView).make(owner=owner, **fields)
+        op = "graph" if "node_of" in fields else "slices" if "segment" in fields else "tiles"
+        made = {"graph": _native.GraphView, "slices": _native.SlicesView, "tiles": _native.TilesView}[op]
+        view = made.make(owner=owner, **fields)
         self.kept.append(view)
         self.graphs[id(view)] = len(self.calls)
         views = {name: self.graphs[id(fields[name])] for name in VIEWS if fields.get(name) is not None}
-        self.add("graph" if is_graph else "slices", fields | dict.fromkeys(VIEWS) | views)
+        self.add(op, fields | dict.fromkeys(VIEWS) | views)
         return view
 
     def ppr(self, view: Any, **fields: Any) -> None:

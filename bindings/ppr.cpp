@@ -8,6 +8,7 @@ using hopfuse::PprEvidence;
 using hopfuse::PprGraph;
 using hopfuse::PprQueries;
 using hopfuse::PprSlices;
+using hopfuse::PprTiles;
 using hopfuse::PprTopk;
 
 // Keeps the arrays of a graph alive beside the view that the kernels read.
@@ -35,11 +36,29 @@ SlicesView make_slices(nb::object owner, int64_t long_rows, In<int64_t> indptr, 
     return {s, std::move(owner)};
 }
 
+struct TilesView {
+    PprTiles view;
+    nb::object owner;
+};
+
+TilesView make_tiles(nb::object owner, int64_t strip, int64_t most_units, In<int64_t> block_row, In<int64_t> begin,
+                     In<uint16_t> unit, In<uint16_t> source, std::optional<In<float>> weight,
+                     std::optional<In<uint8_t>> edge_type, std::optional<In<float>> share32) {
+    PprTiles t{};
+    t.num_blocks = static_cast<int64_t>(block_row.shape(0)) - 1;
+    t.num_strips = (static_cast<int64_t>(begin.shape(0)) - 1) / (t.num_blocks > 0 ? t.num_blocks : 1);
+    t.strip = strip, t.most_units = most_units;
+    t.block_row = block_row.data(), t.begin = begin.data();
+    t.unit = unit.data(), t.source = source.data();
+    t.weight = pointer(weight), t.edge_type = pointer(edge_type), t.share32 = pointer(share32);
+    return {t, std::move(owner)};
+}
+
 GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int64_t> indptr, In<int32_t> indices,
                      std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type,
                      std::optional<In<float>> share32, In<double> degree, In<int32_t> node_of, In<int32_t> row_of,
                      std::optional<In<int32_t>> place, std::optional<In<int32_t>> internal, const GraphView* by_length,
-                     const SlicesView* slices, In<double> scale64, In<float> scale32,
+                     const SlicesView* slices, const TilesView* tiles, In<double> scale64, In<float> scale32,
                      std::optional<In<double>> unscale64, std::optional<In<float>> unscale32, double volume,
                      int64_t longest_row, int64_t joined_nodes, std::optional<In<int64_t>> out_indptr,
                      std::optional<In<int32_t>> out_indices, std::optional<In<float>> out_weight,
@@ -55,6 +74,7 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
     g.place = pointer(place), g.internal = pointer(internal);
     g.by_length = by_length == nullptr ? nullptr : &by_length->view;
     g.slices = slices == nullptr ? nullptr : &slices->view;
+    g.tiles = tiles == nullptr ? nullptr : &tiles->view;
     g.scale64 = scale64.data(), g.scale32 = scale32.data();
     g.unscale64 = pointer(unscale64), g.unscale32 = pointer(unscale32);
     g.volume = volume, g.longest_row = longest_row, g.joined_nodes = joined_nodes;
@@ -124,6 +144,7 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_TILE") = hopfuse::PPR_TILE;
     m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;
     m.attr("PPR_FEW_LANES") = hopfuse::PPR_FEW_LANES;
+    m.attr("PPR_TILE_LANES") = hopfuse::PPR_TILE_LANES;
     m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
     m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
@@ -136,15 +157,19 @@ void bind_ppr(nb::module_& m) {
         .def_static("make", &make_slices, nb::kw_only(), nb::arg("owner"), nb::arg("long_rows"), nb::arg("indptr"),
                     nb::arg("segment"), nb::arg("row_segments"), nb::arg("narrow").none(), nb::arg("wide").none(),
                     nb::arg("weight").none(), nb::arg("edge_type").none(), nb::arg("share32").none());
+    nb::class_<TilesView>(m, "TilesView", "A graph's entries in tiles, as the kernels read them.")
+        .def_static("make", &make_tiles, nb::kw_only(), nb::arg("owner"), nb::arg("strip"), nb::arg("most_units"),
+                    nb::arg("block_row"), nb::arg("begin"), nb::arg("unit"), nb::arg("source"),
+                    nb::arg("weight").none(), nb::arg("edge_type").none(), nb::arg("share32").none());
     nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
         .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
                     nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),
                     nb::arg("share32").none(), nb::arg("degree"), nb::arg("node_of"), nb::arg("row_of"),
                     nb::arg("place").none(), nb::arg("internal").none(), nb::arg("by_length").none(),
-                    nb::arg("slices").none(), nb::arg("scale64"), nb::arg("scale32"), nb::arg("unscale64").none(),
-                    nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"), nb::arg("joined_nodes"),
-                    nb::arg("out_indptr").none(), nb::arg("out_indices").none(), nb::arg("out_weight").none(),
-                    nb::arg("out_edge_type").none());
+                    nb::arg("slices").none(), nb::arg("tiles").none(), nb::arg("scale64"), nb::arg("scale32"),
+                    nb::arg("unscale64").none(), nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"),
+                    nb::arg("joined_nodes"), nb::arg("out_indptr").none(), nb::arg("out_indices").none(),
+                    nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),

@@ -97,7 +97,7 @@ struct PprBlock {
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    float* partial = nullptr;     // what the segments of slices sum
+    float* partial = nullptr;     // what segments sum, in slices or tiles
     LaneSums<L>* sums = nullptr;  // (threads,) room for sum_tiles
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)

@@ -86,13 +86,14 @@ struct ResidualRows {
     const int32_t* indices;
     const int32_t* later = nullptr;  // `indices`, some entries on
     const uint8_t* edge_type;
-    int64_t types_in_scale;
+    int64_t types_in_scale, scale_stride;
     bool per_type, per_lane;
 
     explicit ResidualRows(const PprBlock<L>& block)
         : x(block.result), remainder(block.remainder), weight(block.graph.weight), scale(block.scale64),
           eta(block.eta64), indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
-          types_in_scale(block.types_in_scale()), per_type(block.queries.per_type), per_lane(block.per_lane) {}
+          types_in_scale(block.types_in_scale()), scale_stride(types_in_scale * (block.per_lane ? L : 1)),
+          per_type(block.queries.per_type), per_lane(block.per_lane) {}
 
     HF_MEMBER D<L> value(int64_t u) const {
         const D<L> high = D<L>::widen(x + u * L);
@@ -113,10 +114,9 @@ struct ResidualRows {
         const int64_t end = indptr[row + 1];
         D<L> acc = D<L>::zero();
         for (int64_t e = indptr[row]; e < end; ++e) {
-            if constexpr (L >= 16) {  // asked for early, as in a pass
-                const float* soon = x + int64_t{later[e]} * L;
-                for (int line = 0; line < L; line += 16) __builtin_prefetch(soon + line);
-            }
+            const int64_t soon = later[e];  // asked for early, as in a pass
+            for (int line = 0; line < L; line += 16) __builtin_prefetch(x + soon * L + line);
+            if constexpr (L < 16) __builtin_prefetch(scale + soon * scale_stride);
             acc = add(e, acc);
         }
         return acc;

@@ -6,6 +6,7 @@
 #include "ppr_row_end.h"
 #include "ppr_rows.h"
 #include "ppr_slices.h"
+#include "ppr_tiles.h"
 #include "threads.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -158,6 +159,9 @@ void pass_with(const PprBlock<L>& block, const PassOptions& options) {
     if (block.mask32 != nullptr) return pass_chunks<L, Edges, Rows::masked>(block, options);
     if constexpr (L == 1) {
         if (block.graph.slices != nullptr) return pass_slices<Edges>(block, options);
+    }
+    if constexpr (L <= PPR_TILE_LANES) {
+        if (block.graph.tiles != nullptr) return pass_tiles<L, Edges>(block, options);
     }
     pass_chunks<L, Edges, Rows::dense>(block, options);
 }

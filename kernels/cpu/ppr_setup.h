@@ -258,14 +258,23 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     return true;
 }
 
+// Floats that a pass over slices or tiles sums units in.
+template <int L>
+size_t room_for_partials(const PprBlock<L>& block) {
+    const PprGraph& graph = block.graph;
+    if (L == 1 && graph.slices != nullptr) return size_t(graph.slices->segment_units) + 1;
+    if (L <= PPR_TILE_LANES && graph.tiles != nullptr)
+        return size_t(block.queries.threads) * size_t(graph.tiles->most_units) * L;
+    return 0;
+}
+
 template <int L>
 bool setup_block(PprBlock<L>& block) {
     const size_t state = size_t(block.graph.num_nodes) * L;
     block.current = block.work.template reserve<float>(slot_current, state);
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
-    const PprSlices* const slices = block.graph.slices;
-    block.partial = block.work.template reserve<float>(slot_partial, slices == nullptr ? 0 : slices->segment_units + 1);
+    block.partial = block.work.template reserve<float>(slot_partial, room_for_partials<L>(block));
     block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, size_t(block.queries.threads));
     if (!block.current || !block.next || !block.result || !block.partial || !block.sums) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;

@@ -124,6 +124,7 @@ struct Replay {
     std::vector<Call> done;
     mutable std::map<int64_t, std::shared_ptr<PprGraph>> graphs = {};  // by the number of the call that made them
     mutable std::map<int64_t, std::shared_ptr<PprSlices>> sliced = {};
+    mutable std::map<int64_t, std::shared_ptr<PprTiles>> tiled = {};
 
     const Call& graph_call(const Call& call) const { return done.at(size_t(call.whole("graph"))); }
 
@@ -151,6 +152,24 @@ struct Replay {
         return s;
     }
 
+    const PprTiles* tiles(int64_t number) const {
+        std::shared_ptr<PprTiles>& made = tiled[number];
+        if (!made) made = std::make_shared<PprTiles>(make_tiles(done.at(size_t(number))));
+        return made.get();
+    }
+
+    static PprTiles make_tiles(const Call& c) {
+        PprTiles t{};
+        t.num_blocks = c.extent("block_row", 0) - 1;
+        t.num_strips = (c.extent("begin", 0) - 1) / std::max<int64_t>(t.num_blocks, 1);
+        t.strip = c.whole("strip"), t.most_units = c.whole("most_units");
+        t.block_row = c.array<int64_t>("block_row"), t.begin = c.array<int64_t>("begin");
+        t.unit = c.array<uint16_t>("unit"), t.source = c.array<uint16_t>("source");
+        t.weight = c.optional<float>("weight"), t.edge_type = c.optional<uint8_t>("edge_type");
+        t.share32 = c.optional<float>("share32");
+        return t;
+    }
+
     PprGraph make_graph(const Call& c) const {
         PprGraph g{};
         g.num_nodes = c.extent("node_of", 0), g.num_stored = c.extent("indices", 0);
@@ -162,6 +181,7 @@ struct Replay {
         g.place = c.optional<int32_t>("place"), g.internal = c.optional<int32_t>("internal");
         if (c.has("by_length")) g.by_length = &graph(c.whole("by_length"));
         if (c.has("slices")) g.slices = slices(c.whole("slices"));
+        if (c.has("tiles")) g.tiles = tiles(c.whole("tiles"));
         g.share32 = c.optional<float>("share32");
         g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
         g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
@@ -305,7 +325,7 @@ struct Replay {
     }
 
     Status run(const Call& c) const {
-        if (c.op == "graph" || c.op == "slices") return Status::ok;
+        if (c.op == "graph" || c.op == "slices" || c.op == "tiles") return Status::ok;
         if (c.op == "ppr") return ppr(c);
         if (c.op == "ppr_topk") return ppr_topk(c);
         if (c.op == "dense_topk") return dense_topk(c);

@@ -11,8 +11,9 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from hopfuse import _native
+from hopfuse.backends import cpu_graph, cpu_layout
 from hopfuse.backends.cpu_graph import MANY_LANES, NARROW_NODES, lane_blocks
-from hopfuse.backends.cpu_layout import SEGMENT, SLICE, Layout, Slices
+from hopfuse.backends.cpu_layout import SEGMENT, SLICE, Layout, Slices, Tiles
 from hypothesis import given
 from hypothesis import strategies as st
 from variants import use
@@ -118,6 +119,90 @@ def test_few_queries_get_the_bits_that_they_get_among_many(
         few = walk(rows, 1 + turn % 3)
         for name in NAMES:
             assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({isa}, {count} queries)")
+
+
+def in_tiles(monkeypatch: pytest.MonkeyPatch, strip: int, block: int) -> None:
+    """Have every graph in tiles of so many nodes and units."""
+    monkeypatch.setattr(cpu_graph, "CACHED_NODES", 0)
+    monkeypatch.setattr(cpu_layout, "STRIP", strip)
+    monkeypatch.setattr(cpu_layout, "BLOCK", block)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("strip", "block"), [(100, 200), (2748, 300), (7, 2**16), (2**16, 2**16)])
+def test_tiles_hold_every_row_s_entries_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, directed: bool, strip: int, block: int
+) -> None:
+    in_tiles(monkeypatch, strip, block)
+    graph = wide_graph(directed, 1)
+    tiles = Tiles.of(graph.indptr, graph.indices, {"weight": graph.weight, "share32": None})
+    assert tiles is not None
+    assert tiles.more["share32"] is None
+    assert tiles.most_units <= block
+    strips = -(-graph.num_nodes // strip)
+    begin = tiles.begin[:-1].reshape(-1, strips)
+    segments = -(-np.diff(graph.indptr) // SEGMENT)
+    for number, (row, end) in enumerate(itertools.pairwise(tiles.block_row.tolist())):
+        assert row % _native.PPR_TILE == 0
+        found: list[list[tuple[int, float]]] = [[] for _ in range(segments[row:end].sum())]
+        for column, first in enumerate(begin[number]):
+            stop = tiles.begin[number * strips + column + 1]
+            for e in range(first, stop):
+                entry = column * strip + int(tiles.source[e]), float(tiles.more["weight"][e])
+                found[tiles.unit[e]].append(entry)
+        units = iter(found)
+        for v in range(row, end):
+            mine = slice(graph.indptr[v], graph.indptr[v + 1])
+            expected = list(zip(graph.indices[mine].tolist(), graph.weight[mine].tolist(), strict=True))
+            for at in range(0, len(expected), SEGMENT):
+                assert next(units) == expected[at : at + SEGMENT]
+        assert next(units, None) is None
+    assert tiles.block_row[-1] == graph.num_nodes
+
+
+@pytest.mark.parametrize("weights", ["ones", "random"])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("types", "norm"), [(1, "joint"), (3, "joint"), (3, "per_type")])
+@pytest.mark.parametrize("masked", [False, True])
+def test_queries_get_the_same_bits_from_tiles(
+    monkeypatch: pytest.MonkeyPatch,
+    every_isa: list[str],
+    directed: bool,
+    types: int,
+    norm: str,
+    masked: bool,
+    weights: str,
+) -> None:
+    graph = wide_graph(directed, types, weights)
+    rng = np.random.default_rng(9)
+    options: dict[str, Any] = {"edge_type_norm": norm, "damping": 0.85, "backend": "cpu"}
+    if masked:
+        options["allow"] = rng.random(graph.num_nodes) < 0.8
+    if types > 1:
+        options["edge_type_weights"] = rng.random(types) / types
+    mask = np.tile(options["allow"], (MANY_LANES, 1)) if masked else None
+    restart = random_restart(rng, graph.num_nodes, MANY_LANES, mask)
+    together = hf.ppr(graph, restart, **options)
+    assert np.median(together.iterations) > 4  # tiles are read from the third pass on
+    for isa, (strip, block) in itertools.product(every_isa, [(500, 300), (2748, 2**16)]):
+        use(isa)
+        in_tiles(monkeypatch, strip, block)
+        graph.derived.clear()
+        for count, threads in ((1, 1), (1, 3), (3, 2), (8, 2)):
+            few = hf.ppr(graph, restart[:count], threads=threads, **options)
+            for name in NAMES:
+                assert_bitwise(getattr(few, name), getattr(together, name)[:count], f"{name} ({isa}, {count} queries)")
+
+
+def test_rows_with_more_units_than_a_block_are_stored_by_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide_graph(False, 1)
+    together = hf.ppr(graph, [{3: 1.0}], backend="cpu")
+    in_tiles(monkeypatch, 100, 60)
+    assert Tiles.of(graph.indptr, graph.indices, {}) is None
+    graph.derived.clear()
+    alone = hf.ppr(graph, [{3: 1.0}], backend="cpu")
+    for name in NAMES:
+        assert_bitwise(getattr(alone, name), getattr(together, name), name)
 
 
 @pytest.mark.parametrize("stop", ["proven", "tol"])

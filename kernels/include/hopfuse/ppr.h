@@ -83,7 +83,8 @@ constexpr int PPR_TILE = 64;     // rows that are worked on together
 constexpr int PPR_SLICE = 8;     // chains of additions that a CPU runs side by side for a lane
 // What a node that restarts has at the least: no node's restart is rounded to none.
 constexpr double PPR_LEAST_SHARE = 4.9406564584124654e-324;
-constexpr int PPR_FEW_LANES = 8;  // at most so many queries at once profit from rows by length
+constexpr int PPR_FEW_LANES = 8;   // at most so many queries at once profit from rows by length
+constexpr int PPR_TILE_LANES = 4;  // and at most so many from tiles
 
 // The entries of rows that are stored by length, longest first, so that PPR_SLICE chains of additions run side by side. A
 // unit is a segment of one of the first `long_rows` rows, or one of the other rows, which have a segment at most. Units stand
@@ -99,6 +100,22 @@ struct PprSlices {
     const uint16_t* narrow;  // (nnz,) the stored row of each entry's source, or null where 16 bits do not hold it
     const int32_t* wide;     // (nnz,) the same where they do not, else null
     const float* weight;     // (nnz,) each of these as in PprGraph
+    const uint8_t* edge_type;
+    const float* share32;
+};
+
+// The entries of a large graph for few lanes on a CPU, so that what a tile reads and adds to stays in a cache. Here a unit is
+// a segment of a row; units go by row. Rows are cut into blocks, each of whole tiles of PPR_TILE rows and at most 65,536
+// units, and their sources into strips of `strip` nodes. Entries stand by block, by strip, by source and by unit.
+struct PprTiles {
+    int64_t num_blocks, num_strips;
+    int64_t strip;             // at most 65,536
+    int64_t most_units;        // of a block
+    const int64_t* block_row;  // (num_blocks + 1,) the first row of each block
+    const int64_t* begin;      // (num_blocks num_strips + 1,) the first entry of each block's strips
+    const uint16_t* unit;      // (nnz,) the unit in its block that each entry is added to
+    const uint16_t* source;    // (nnz,) the source in its strip
+    const float* weight;       // (nnz,) each of these as in PprGraph
     const uint8_t* edge_type;
     const float* share32;
 };
@@ -123,6 +140,7 @@ struct PprGraph {
     // The same graph stored so that rows of one length stand side by side, for few lanes on a CPU; or null.
     const PprGraph* by_length;
     const PprSlices* slices;  // of a graph with rows by length, for one lane; else null
+    const PprTiles* tiles;    // of a large graph with rows in internal order, for few lanes; else null
     // Derived from degree, once per graph. T' is 1 for joint (types added up in order), T for per_type.
     const double* scale64;    // (N, T') 1 / degree, 0 where the degree is 0
     const float* scale32;     // (N, T') the same rounded; joint: 1 where the degree is 0

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Graph
 from .calls import PprQueries
-from .cpu_layout import Layout, Slices
+from .cpu_layout import Layout, Slices, Tiles
 from .graph_arrays import Arrays, Degrees, entry_counts, out_rows
 
 MANY_LANES = 32
 """Queries that walk together where there are enough."""
 NARROW_NODES = 2**16
 """Nodes that 16 bits tell apart."""
+CACHED_NODES = 2**18
+"""Nodes of which a lane's state is in a core's second cache (1 MiB)."""
 
 
 @lru_cache(maxsize=1024)
@@ -40,25 +42,33 @@ def threads_used(graph: Graph, queries: PprQueries) -> int:
 
 
 def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:
-    """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once with the
-    rows by length too, for batches that have a block of few lanes or may come to one (``regroups``).
+    """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once for few
+    lanes too, for batches that have such a block or may come to one (``regroups``).
     """
     with_rows = queries.allow is not None and graph.directed
-    is_few = regroups or min(lane_blocks(queries.damping.size)) <= _native.PPR_FEW_LANES
+    fewest = 1 if regroups else min(lane_blocks(queries.damping.size))
     key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
     if key not in graph.derived:
         derived = Degrees.of(graph, queries.per_type)
         arrays = _arrays(graph, derived, with_rows)
         graph.derived[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume)
     arrays, volume, view = graph.derived[key]
-    if is_few:
+    if fewest <= (_native.PPR_TILE_LANES if graph.num_nodes > CACHED_NODES else _native.PPR_FEW_LANES):
         if f"{key}:few" not in graph.derived:
-            laid = _laid_out(graph, arrays)
-            by_length = _make_view(graph, laid, volume, slices=_sliced(laid))
-            graph.derived[f"{key}:few"] = _make_view(graph, arrays, volume, by_length=by_length)
+            graph.derived[f"{key}:few"] = _view_for_few(graph, arrays, volume)
         view = graph.derived[f"{key}:few"]
     made: _native.GraphView = view
     return made
+
+
+def _view_for_few(graph: Graph, arrays: Arrays, volume: float) -> _native.GraphView:
+    """Return the view with what few lanes walk over: tiles of a large graph, else rows by length and their slices."""
+    tiles = _tiled(arrays) if graph.num_nodes > CACHED_NODES else None
+    if tiles is not None:
+        return _make_view(graph, arrays, volume, tiles=tiles)
+    laid = _laid_out(graph, arrays)
+    by_length = _make_view(graph, laid, volume, slices=_sliced(laid))
+    return _make_view(graph, arrays, volume, by_length=by_length)
 
 
 ROWS = ("indptr", "indices", "weight", "edge_type", "share32")
@@ -112,6 +122,19 @@ def _sliced(laid: Arrays) -> _native.SlicesView:
     return _native.SlicesView.make(owner=arrays, long_rows=slices.long_rows, **arrays)
 
 
+def _tiled(arrays: Arrays) -> _native.TilesView | None:
+    """Return the entries in tiles, or None where one block does not hold the units of 64 rows."""
+    indptr, source = arrays["indptr"], arrays["indices"]
+    assert indptr is not None
+    assert source is not None
+    tiles = Tiles.of(indptr, source, {name: arrays[name] for name in ROWS[2:]})
+    if tiles is None:
+        return None
+    made: dict[str, Any] = tiles._asdict()
+    made |= made.pop("more")
+    return _native.TilesView.make(owner=made, **made)
+
+
 def _make_view(
     graph: Graph,
     arrays: dict[str, Any],
@@ -119,10 +142,11 @@ def _make_view(
     *,
     by_length: _native.GraphView | None = None,
     slices: _native.SlicesView | None = None,
+    tiles: _native.TilesView | None = None,
 ) -> _native.GraphView:
     longest, joined = entry_counts(graph)
     return _native.GraphView.make(
-        owner=(arrays, by_length, slices),
+        owner=(arrays, by_length, slices, tiles),
         directed=graph.directed,
         num_types=graph.num_edge_types,
         volume=volume,
@@ -130,5 +154,6 @@ def _make_view(
         joined_nodes=joined,
         by_length=by_length,
         slices=slices,
+        tiles=tiles,
         **arrays,
     )

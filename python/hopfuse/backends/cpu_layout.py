@@ -12,7 +12,9 @@ from .. import _native
 from ..types import Graph
 from .graph_arrays import Arrays
 
-SEGMENT, SLICE = _native.PPR_SEGMENT, _native.PPR_SLICE
+SEGMENT, SLICE, ROWS_OF_TILE = _native.PPR_SEGMENT, _native.PPR_SLICE, _native.PPR_TILE
+STRIP, BLOCK = 2**16, 2**16
+"""Nodes of a strip, and most units of a block: what 16 bits tell apart, and a core's second cache holds of a lane."""
 
 
 class Layout(NamedTuple):
@@ -125,3 +127,71 @@ def _interleave(entry: NDArray[np.int64], units: NDArray[np.int64]) -> None:
         here[:] = np.concatenate(
             [np.stack([part[:common] for part in parts], axis=1).reshape(-1), *(part[common:] for part in parts)]
         )
+
+
+class Tiles(NamedTuple):
+    """A large graph's entries in tiles: PprTiles."""
+
+    strip: int
+    most_units: int
+    block_row: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    unit: NDArray[np.uint16]
+    source: NDArray[np.uint16]
+    more: Arrays
+    """What else each entry has, in the order of tiles."""
+
+    @classmethod
+    def of(cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], more: Arrays) -> Tiles | None:
+        """Return the tiles of rows in internal order; None where 64 rows have more units than a block."""
+        units = _unit_ends(indptr)
+        block_row = _block_rows(units)
+        if block_row is None:
+            return None
+        strips = np.arange(0, indptr.size - 1, STRIP)
+        unit, source = (np.empty(indices.size, np.uint16) for _ in range(2))
+        laid = {name: None if array is None else np.empty_like(array) for name, array in more.items()}
+        begin = []
+        for row, end in itertools.pairwise(block_row.tolist()):
+            here = slice(indptr[row], indptr[end])
+            order = np.argsort(indices[here], kind="stable")
+            by_source = indices[here][order]
+            begin.append(here.start + np.searchsorted(by_source, strips))
+            source[here] = by_source % STRIP
+            unit[here] = _unit_of_entry(indptr[row : end + 1], units[row : end + 1])[order]
+            for name, array in laid.items():
+                if array is not None:
+                    array[here] = more[name][here][order]  # type: ignore[index]
+        begin.append(np.array([indices.size]))
+        most = int(np.diff(units[block_row]).max())
+        return cls(STRIP, most, block_row, np.concatenate(begin).astype(np.int64), unit, source, laid)
+
+
+def _unit_ends(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many units come before each row, and how many there are."""
+    units = np.zeros_like(indptr)
+    np.cumsum(-(-np.diff(indptr) // SEGMENT), out=units[1:])
+    return units
+
+
+def _block_rows(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return where blocks of rows begin and end: each takes as many tiles of rows as have room."""
+    rows = np.append(np.arange(0, units.size - 1, ROWS_OF_TILE), units.size - 1)
+    before = units[rows]
+    blocks = [0]
+    while blocks[-1] < rows.size - 1:
+        fits = int(np.searchsorted(before, before[blocks[-1]] + BLOCK, side="right")) - 1
+        if fits == blocks[-1]:
+            return None
+        blocks.append(fits)
+    block_row: NDArray[np.int64] = rows[blocks]
+    return block_row
+
+
+def _unit_of_entry(indptr: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the unit in its block of each entry of a block's rows."""
+    length = np.diff(indptr)
+    at: NDArray[np.int64] = np.arange(indptr[-1] - indptr[0]) - np.repeat(indptr[:-1] - indptr[0], length)
+    at //= SEGMENT
+    at += np.repeat(units[:-1] - units[0], length)
+    return at
