@@ -2,7 +2,7 @@
 //
 // Products says what a set does with one group of DENSE_GROUP dimensions: for ROWS rows of a tile, which have a vector or
 // several of int32 sums, and one query. Its Shapes are the blocks whose sums fit the registers, the widest first: P parts
-// of ROWS rows, Q queries.
+// of ROWS rows, Q queries. Blocks of few queries wait for memory, which gives one tile at a time sooner than several.
 #pragma once
 
 #include <cstring>
@@ -65,7 +65,7 @@ struct Products {
     using Sums = __m512i;
     using Rows = __m512i;
     using Query = __m512i;
-    using Shapes = ShapeList<Shape<2, 12>, Shape<2, 8>, Shape<4, 4>, Shape<4, 2>, Shape<4, 1>>;
+    using Shapes = ShapeList<Shape<2, 12>, Shape<2, 8>, Shape<1, 4>, Shape<1, 2>, Shape<1, 1>>;
 
     HF_INLINE Sums zero() { return _mm512_setzero_si512(); }
     HF_INLINE Rows rows(const uint8_t* codes) { return _mm512_loadu_si512(codes); }
@@ -80,7 +80,7 @@ struct Products {
 struct EightRows {
     static constexpr int ROWS = 8;
     using Sums = __m256i;
-    using Shapes = ShapeList<Shape<2, 6>, Shape<2, 5>, Shape<2, 4>, Shape<4, 3>, Shape<4, 2>, Shape<8, 1>>;
+    using Shapes = ShapeList<Shape<2, 6>, Shape<2, 5>, Shape<2, 4>, Shape<2, 3>, Shape<2, 2>, Shape<2, 1>>;
 
     HF_INLINE Sums zero() { return _mm256_setzero_si256(); }
     HF_INLINE __m256i bytes(const uint8_t* codes) {
@@ -155,7 +155,7 @@ struct Products {
     struct Query {
         int16x8_t even, odd;
     };
-    using Shapes = ShapeList<Shape<1, 6>, Shape<1, 5>, Shape<1, 4>, Shape<2, 3>, Shape<2, 2>, Shape<4, 1>>;
+    using Shapes = ShapeList<Shape<1, 6>, Shape<1, 5>, Shape<1, 4>, Shape<2, 3>, Shape<2, 2>, Shape<2, 1>>;
 
     HF_INLINE Sums zero() {
         const int32x4_t none = vdupq_n_s32(0);

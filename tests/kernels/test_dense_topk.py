@@ -13,7 +13,7 @@ from hopfuse import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from variants import SIMT
+from variants import SIMT, use
 
 DIMS = [1, 3, 4, 15, 16, 17, 64, 384]
 COUNTS = [1, 15, 16, 17, 191, 192, 193, 2000]  # around a tile of 16 rows and a step of 12 tiles
@@ -267,3 +267,20 @@ def test_few_rows_are_rescored_on_ordinary_data() -> None:
     corpus = hf.Corpus.from_array(normal(rng, 5000, 64))
     hf.dense_topk(normal(rng, 8, 64), corpus, 10)
     assert hf.backend_info()["backends"]["cpu"]["last_calls"]["dense_topk_f32"]["rescored_rows"] < 8 * 500
+
+
+def test_queries_of_16_bits_leave_fewer_rows_to_rescore(every_isa: list[str]) -> None:
+    """Of the bound, rounding to bytes is about half: twice as wide, it holds three times the rows here."""
+    rng = np.random.default_rng(13)
+    corpus = hf.Corpus.from_array(normal(rng, 2000, 4096))
+    q = normal(rng, 4, 4096)
+    counts = {}
+    for isa in every_isa:
+        use(isa)
+        hf.dense_topk(q, corpus, 10)
+        counts[isa] = hf.backend_info()["backends"]["cpu"]["last_calls"]["dense_topk_f32"]["rescored_rows"]
+    of_bytes = [count for isa, count in counts.items() if isa in ("avx512", "avxvnni")]
+    wide = [count for isa, count in counts.items() if isa not in ("avx512", "avxvnni")]
+    assert len(set(of_bytes)) <= 1
+    assert len(set(wide)) == 1
+    assert all(2 * wide[0] < count for count in of_bytes)
