@@ -75,7 +75,8 @@ def ppr(
         ``joint``: P = rownorm(sum_t eta_t W_t). ``per_type``: P = sum_t eta_t rownorm(W_t), sum of eta
         at most 1 (PolicyRAG).
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
-        Nodes where a query's mass may be: PPR on the induced subgraph, rows renormalised. A seed outside is an error.
+        Nodes where a query's mass may be: PPR on the induced subgraph, rows renormalised, in every bit what the graph
+        without the others gives. A seed outside is an error.
     out : array of float32 (B, N), optional
         C-contiguous array that receives the scores, where ``restart`` is: on the host or on a GPU.
     backend : {"auto", "cpu", "cuda"}
