@@ -24,7 +24,7 @@ from hopfuse import _native
 pytestmark = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 
 PASSAGES, ENTITIES, DIM, QUESTIONS = 20_000, 200, 64, 6
-WORKERS, PATIENCE = 2, 120
+WORKERS, PATIENCE = 2, 600
 #: The server's first process asks with two threads before it forks, so that it has a pool of threads and workspaces; a
 #: worker starts with none. It answers when all workers have been asked, so that each is.
 APP = f"""
@@ -106,7 +106,7 @@ def server(questions: Questions, tmp_path: Path) -> Iterator[str]:
     np.save(tmp_path / "vectors.npy", questions.vectors)
     (tmp_path / "app.py").write_text(APP)
     path, log = os.path.relpath(tmp_path / "socket"), tmp_path / "log"  # a socket's path has 107 characters at most
-    options = ("--preload", f"--workers={WORKERS}", "--timeout=0", f"--bind=unix:{tmp_path / 'socket'}")
+    options = ("--preload", f"--workers={WORKERS}", "--timeout=0", "--bind=unix:socket")
     with log.open("w") as lines:
         command = (sys.executable, "-m", "gunicorn", *options, "app:application")
         child = subprocess.Popen(command, cwd=tmp_path, stdout=lines, stderr=lines)
