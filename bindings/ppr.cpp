@@ -114,9 +114,9 @@ void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart
 void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
               In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow,
               double tol, int64_t max_iter, int32_t threads, std::optional<In<int32_t>> candidates,
-              bool stop_when_proven, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<float> score_bounds,
-              Out<uint8_t> proven, Out<int64_t> iterations, Out<double> residual, Out<double> bound,
-              Out<uint8_t> converged) {
+              bool stop_when_proven, bool prove_order, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts,
+              Out<float> score_bounds, Out<uint8_t> proven, Out<int64_t> iterations, Out<double> residual,
+              Out<double> bound, Out<uint8_t> converged) {
     const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, tol,
                                       max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
@@ -126,7 +126,7 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
     top.num_candidates = candidates.has_value() ? static_cast<int64_t>(candidates->shape(0)) : 0;
     const int64_t most = candidates.has_value() ? top.num_candidates : graph.view.num_nodes;
     top.k = top.width < most ? top.width : most;
-    top.stop_when_proven = stop_when_proven;
+    top.stop_when_proven = stop_when_proven, top.prove_order = prove_order;
     top.ids = ids.data(), top.scores = scores.data(), top.counts = counts.data();
     top.score_bounds = score_bounds.data(), top.proven = proven.data();
     hopfuse::Status status;
@@ -145,13 +145,43 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;
     m.attr("PPR_FEW_LANES") = hopfuse::PPR_FEW_LANES;
     m.attr("PPR_TILE_LANES") = hopfuse::PPR_TILE_LANES;
+    m.attr("PPR_ANCHOR") = hopfuse::PPR_ANCHOR;
+    m.attr("PPR_MOST_RHO") = hopfuse::PPR_MOST_RHO;
     m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
     m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
           nb::arg("volume"), nb::arg("norm"));
     m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
     m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
-    m.def("ppr_refining_passes", &hopfuse::ppr_refining_passes, nb::arg("damping"));
+    m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"));
+    m.def("ppr_may_step", &hopfuse::ppr_may_step, nb::arg("steps"), nb::arg("shortfall"), nb::arg("order"));
+    m.def("ppr_may_correct", &hopfuse::ppr_may_correct, nb::arg("longest_row"));
+    m.def(
+        "ppr_beyond",
+        [](double largest, int steps, int64_t longest_row, double largest_scale, double damping) {
+            return hopfuse::ppr_beyond(largest, steps, hopfuse::ppr_pass_loss(longest_row, largest_scale), damping);
+        },
+        nb::arg("largest"), nb::arg("steps"), nb::arg("longest_row"), nb::arg("largest_scale"), nb::arg("damping"));
+    m.def(
+        "ppr_corrected_rho",
+        [](double measured, double largest, double start_error, int64_t longest_row, double largest_scale) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+            return hopfuse::ppr_corrected_rho(measured, largest, start_error, loss);
+        },
+        nb::arg("measured"), nb::arg("largest"), nb::arg("start_error"), nb::arg("longest_row"),
+        nb::arg("largest_scale"));
+    m.def(
+        "ppr_corrected_residual",
+        [](double measured, double residual, double moved, double volume, int64_t longest_row, double largest_scale) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+            return hopfuse::ppr_corrected_residual(measured, residual, moved, volume, loss);
+        },
+        nb::arg("measured"), nb::arg("residual"), nb::arg("moved"), nb::arg("volume"), nb::arg("longest_row"),
+        nb::arg("largest_scale"));
+    m.def("ppr_bound", &hopfuse::ppr_bound, nb::arg("residual"), nb::arg("slack"), nb::arg("missed"),
+          nb::arg("damping"));
+    m.def("ppr_node_bound", &hopfuse::ppr_node_bound, nb::arg("holds"), nb::arg("largest"), nb::arg("slack"),
+          nb::arg("damping"));
     m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"), nb::arg("missed"));
     nb::class_<SlicesView>(m, "SlicesView", "A graph's entries in slices, as the kernels read them.")
         .def_static("make", &make_slices, nb::kw_only(), nb::arg("owner"), nb::arg("long_rows"), nb::arg("indptr"),
@@ -177,7 +207,7 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_topk", &ppr_topk, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"),
-          nb::arg("candidates").none(), nb::arg("stop_when_proven"), nb::arg("ids"), nb::arg("scores"),
-          nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"),
-          nb::arg("bound"), nb::arg("converged"));
+          nb::arg("candidates").none(), nb::arg("stop_when_proven"), nb::arg("prove_order"), nb::arg("ids"),
+          nb::arg("scores"), nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"),
+          nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
 }

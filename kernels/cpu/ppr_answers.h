@@ -62,31 +62,41 @@ void write_scores(const PprBlock<L>& block, const bool* write, float* scores) {
     });
 }
 
-// A block's lists, k + 1 hits of each lane, how many there are, their errors, and whether they are proven.
+// A block's lists, k + 1 hits of each lane, how many there are, their errors, and how far they are from being proven.
 template <int L>
 struct RankedLists {
     Vec<Ranked> selected;
     int64_t found[L] = {};
     NodeError error[L];
-    bool proven[L] = {};
+    const float* local = nullptr;  // (N, L) what each node's error has for itself, or null
+    double shortfall[L] = {};
 
     explicit RankedLists(const PprTopk* top) : selected(top == nullptr ? 0 : size_t(L) * size_t(top->k + 1)) {}
+
+    bool is_proven(int lane) const { return shortfall[lane] < 1.0; }
 
     // Ranks and proves the lanes `used`. False: no memory.
     bool rank(const PprBlock<L>& block, const PprTopk& top, const bool* used) {
         const Ranking<L> ranking{block.result, true};
         int64_t now[L];
-        double shortfall[L];
         Vec<Ranked> best(selected.size());
         if (!select_best<L>(block, top, ranking, used, top.k + 1, best.data(), now)) return false;
-        measure_proof<L>(block, top, ranking, used, error, best.data(), now, shortfall);
         for (int lane = 0; lane < L; ++lane) {
             if (!used[lane]) continue;
-            proven[lane] = shortfall[lane] < 1.0;
             found[lane] = now[lane];
             std::copy_n(best.begin() + lane * (top.k + 1), now[lane], selected.begin() + lane * (top.k + 1));
         }
+        prove(block, top, used);
         return true;
+    }
+
+    // Proves the lanes `used`, as they are ranked.
+    void prove(const PprBlock<L>& block, const PprTopk& top, const bool* used) {
+        double now[L];
+        const Ranking<L> ranking{block.result, true};
+        measure_proof<L>(block, top, ranking, used, error, local, selected.data(), found, now);
+        for (int lane = 0; lane < L; ++lane)
+            if (used[lane]) shortfall[lane] = now[lane];
     }
 };
 
@@ -96,7 +106,7 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
     for (int lane = 0; lane < L; ++lane) {
         if (!write[lane]) continue;
         const int64_t b = block.query[lane], count = lists.found[lane] < top.k ? lists.found[lane] : top.k;
-        const RankedList<L> list{block, lists.selected.data() + lane * (top.k + 1), lane};
+        const RankedList<L> list{block, lists.selected.data() + lane * (top.k + 1), lists.local, lane};
         for (int64_t i = 0; i < top.width; ++i) {
             const int64_t at = b * top.width + i;
             if (i >= count) {
@@ -104,13 +114,13 @@ void write_topk(const PprBlock<L>& block, const bool* write, const PprCertificat
                 top.score_bounds[at] = 0.0f;
                 continue;
             }
-            const double local = node_error(lists.error[lane], list.degree(i), list.score(i));
-            const double bound = local < certificate.bound[lane] ? local : certificate.bound[lane];
+            const double own = node_error(lists.error[lane], list.local(i), list.degree(i), list.score(i));
+            const double bound = own < certificate.bound[lane] ? own : certificate.bound[lane];
             top.ids[at] = list.list[i].id, top.scores[at] = list.score(i);
             top.score_bounds[at] = round_above(bound);
         }
         top.counts[b] = count;
-        top.proven[b] = lists.proven[lane] ? 1 : 0;
+        top.proven[b] = lists.is_proven(lane) ? 1 : 0;
     }
 }
 

@@ -68,8 +68,7 @@ struct PprBlock {
     float* next = nullptr;
     int64_t pass = 1;
     float* result = nullptr;
-    const float* remainder = nullptr;  // what `result` lacks of a refined x^, or null
-    float* correction = nullptr;       // receives fl(r / deg) of `result` whenever r is measured, or null
+    float* correction = nullptr;  // receives fl(r / deg) of `result` whenever r is measured, or null
 
     // Degrees: shared by all lanes (stride 0) or a table with a value per lane (stride L).
     bool per_lane = false;
@@ -78,6 +77,7 @@ struct PprBlock {
     const double* scale64 = nullptr;    // (N, T'[, L])
     const double* unscale64 = nullptr;  // (N[, L]); null for per_type
     double volume[L];
+    int64_t longest_row[L];      // most entries that count in a row, or out of a node
     double slack[L];             // the rounding of r, ppr_slack
     double missed[L];            // what sums over nodes may miss, ppr_missed
     bool has_lone_seed = false;  // a lane with degrees of its own restarts at a node of degree 0, whose row has entries

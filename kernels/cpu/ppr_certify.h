@@ -80,7 +80,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
 // What the rows' float64 sums read, by value: no store can change it.
 template <int L>
 struct ResidualRows {
-    const float *x, *remainder, *weight;  // remainder: null, or what x lacks of the sum that is measured
+    const float *x, *weight;
     const double *scale, *eta;
     const int64_t* indptr;
     const int32_t* indices;
@@ -90,15 +90,10 @@ struct ResidualRows {
     bool per_type, per_lane;
 
     explicit ResidualRows(const PprBlock<L>& block)
-        : x(block.result), remainder(block.remainder), weight(block.graph.weight), scale(block.scale64),
-          eta(block.eta64), indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
+        : x(block.result), weight(block.graph.weight), scale(block.scale64), eta(block.eta64),
+          indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
           types_in_scale(block.types_in_scale()), scale_stride(types_in_scale * (block.per_lane ? L : 1)),
           per_type(block.queries.per_type), per_lane(block.per_lane) {}
-
-    HF_MEMBER D<L> value(int64_t u) const {
-        const D<L> high = D<L>::widen(x + u * L);
-        return remainder == nullptr ? high : D<L>::add(high, D<L>::widen(remainder + u * L));
-    }
 
     HF_MEMBER D<L> add(int64_t e, D<L> acc) const {
         const int64_t u = indices[e];
@@ -107,7 +102,7 @@ struct ResidualRows {
         const int64_t at = per_type ? u * types_in_scale + type : u;
         D<L> factor = per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(scale + at * L)) : D<L>::all(w * scale[at]);
         if (eta != nullptr) factor = D<L>::mul(factor, D<L>::load(eta + type * L));
-        return D<L>::fma(factor, value(u), acc);
+        return D<L>::fma(factor, D<L>::widen(x + u * L), acc);
     }
 
     HF_MEMBER D<L> sum(int64_t row) const {
@@ -158,7 +153,7 @@ struct Residual {
             for (int lane = 0; lane < L; ++lane) open[lane] = block.unscale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
             walked = D<L>::mul(walked, D<L>::load(open));
         }
-        const D<L> x = rows.value(row);
+        const D<L> x = D<L>::widen(rows.x + row * L);
         D<L> r = D<L>::sub(walked, x);
         if (block.has_restart(row)) r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
         if (improved != nullptr) {

@@ -8,7 +8,7 @@
 #include "ppr_block.h"
 #include "ppr_certify.h"
 #include "ppr_pass.h"
-#include "ppr_refine.h"
+#include "ppr_settle.h"
 #include "ppr_setup.h"
 #include "ppr_topk.h"
 #include "vec.h"
@@ -16,10 +16,6 @@
 namespace hopfuse::HOPFUSE_ISA_NS {
 
 namespace {
-
-// A query's course: stop when proven (top-k only), else by tol, where the result stands. The second stage starts
-// afresh, so what it gives does not depend on the batch.
-enum Stage { stage_proven, stage_tol, stage_done };
 
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
 // when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
@@ -33,7 +29,7 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
         error[lane] = forecast_error(static_cast<float>(largest[lane]), block.damping[lane]);
     const Ranking<L> ranking{block.current, false};
     if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, found)) return false;
-    measure_proof<L>(block, top, ranking, tried, error, selected, found, shortfall);
+    measure_proof<L>(block, top, ranking, tried, error, nullptr, selected, found, shortfall);
     for (int lane = 0; lane < L; ++lane) {
         if (!tried[lane]) continue;
         if (shortfall[lane] < 1.0) {
@@ -69,7 +65,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         if (!active[lane]) continue;
         limit[lane] = pass_limit<L>(block, lane);
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
-        if (stage == stage_proven && block.keeps[lane]) next_try[lane] = PPR_FIRST_TRY;
+        if (stage == stage_proven && block.keeps[lane]) next_try[lane] = first_proof(limit[lane]);
         measured_from[lane] = ppr_measured_from(limit[lane]);
         const int64_t start = measured_from[lane] < next_try[lane] ? measured_from[lane] : next_try[lane];
         first_measured = start < first_measured ? start : first_measured;
@@ -116,70 +112,6 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
     return true;
 }
 
-// Refines the open lanes; their lists are ranked again, and written.
-template <int L>
-Status refine_lists(PprBlock<L>& block, const Outputs& out, const bool* open, const double* lost,
-                    PprCertificate<L>& certificate, RankedLists<L>& lists) {
-    if (!refine<L>(block, open, lost, certificate)) return Status::out_of_memory;
-    for (int lane = 0; lane < L; ++lane) {
-        if (!open[lane]) continue;
-        lists.error[lane] = ppr_refined_error(certificate.per_degree[lane]);
-        out.evidence.iterations[block.query[lane]] += ppr_refining_passes(block.damping[lane]) + 1;
-    }
-    if (!lists.rank(block, *out.top, open)) return Status::out_of_memory;
-    write_evidence<L>(block, open, certificate, out.evidence);
-    write_topk<L>(block, open, certificate, lists, *out.top);
-    return Status::ok;
-}
-
-// The same for x^ of `count` queries, (count, N) by internal node, in a block of their own.
-template <int L>
-Status refine_few(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, const int64_t* query,
-                  int count, const float* x) {
-    queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
-    PprBlock<L> block(graph, queries, work);
-    block.take(query, count);
-    if (!setup_block<L>(block)) return Status::out_of_memory;
-    block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
-    if (block.correction == nullptr) return Status::out_of_memory;
-    parallel_for(graph.num_nodes, queries.threads, [&](int64_t row, int) {
-        const int64_t node = node_of_row(graph, row);
-        for (int lane = 0; lane < L; ++lane)
-            block.result[row * L + lane] = lane < count ? x[lane * graph.num_nodes + node] : 0.0f;
-    });
-    const double lost[L] = {};
-    bool open[L];
-    for (int lane = 0; lane < L; ++lane) open[lane] = lane < count;
-    PprCertificate<L> certificate = certify<L>(block, lost, nullptr);
-    RankedLists<L> lists(out.top);
-    return refine_lists<L>(block, out, open, lost, certificate, lists);
-}
-
-int fewest_lanes(int count) { return count > 16 ? 32 : count > PPR_FEW_LANES ? 16 : count > 4 ? 8 : count > 1 ? 4 : 1; }
-
-// Moves the open lanes of a block to one with fewer lanes.
-template <int L>
-Status refine_apart(const PprBlock<L>& block, const Outputs& out, const bool* open, int count) {
-    const PprGraph& graph = block.graph;
-    const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
-    float* x = block.work.template reserve<float>(slot_columns, size_t(count) * size_t(graph.num_nodes));
-    if (x == nullptr) return Status::out_of_memory;
-    int lanes[L], moved = 0;
-    int64_t query[L];
-    for (int lane = 0; lane < L; ++lane)
-        if (open[lane]) query[moved] = block.query[lane], lanes[moved++] = lane;
-    parallel_for(graph.num_nodes, block.queries.threads, [&](int64_t node, int) {
-        const float* from = block.result + row_of_node(graph, node) * L;
-        for (int i = 0; i < count; ++i) x[i * graph.num_nodes + node] = from[lanes[i]];
-    });
-    switch (fewest_lanes(count)) {
-        case 16: return refine_few<16>(graph, block.queries, out, block.work, query, count, x);
-        case 8: return refine_few<8>(few, block.queries, out, block.work, query, count, x);
-        case 4: return refine_few<4>(few, block.queries, out, block.work, query, count, x);
-        default: return refine_few<1>(few, block.queries, out, block.work, query, count, x);
-    }
-}
-
 // Solves the block's queries; stage[b] moves on for those that need another attempt.
 template <int L>
 Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& out, Workspace& work,
@@ -207,33 +139,21 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     }
     polish<L>(block, open, lost, certificate, passes);
 
-    bool used[L], write[L];
-    int num_open = 0;
-    RankedLists<L> lists(out.top);
+    Certified<L> c{block, out, stage, certificate, RankedLists<L>(out.top), {}};
+    bool used[L], finished[L];
     for (int lane = 0; lane < L; ++lane) {
         used[lane] = lane < count;
-        lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
+        const bool is_short = by_proof[lane] && !(certificate.bound[lane] <= queries.tol);
+        c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, false, 0};
+        c.lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
-    if (out.top != nullptr && !lists.rank(block, *out.top, used)) return Status::out_of_memory;
+    if (out.top != nullptr && !c.lists.rank(block, *out.top, used)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
-        write[lane] = open[lane] = false;
-        if (!used[lane]) continue;
-        const int64_t b = query[lane];
-        const bool stands =
-            certificate.bound[lane] <= queries.tol || now == stage_tol || lists.proven[lane] || !by_proof[lane];
-        stage[b] = stands ? stage_done : stage_tol;
-        const bool provable = proves && stands && !lists.proven[lane];
-        open[lane] = provable && may_refine<L>(block, lane, passes[lane], certificate.per_degree[lane]);
-        write[lane] = stands && !open[lane];
-        num_open += open[lane] ? 1 : 0;
-        out.evidence.iterations[b] += passes[lane];
+        open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && certificate.per_degree[lane] < PPR_MOST_RHO;
+        finished[lane] = used[lane] && !open[lane];
     }
-    write_evidence<L>(block, write, certificate, out.evidence);
-    if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
-    if (out.top != nullptr) write_topk<L>(block, write, certificate, lists, *out.top);
-    if (num_open == 0) return Status::ok;
-    if (fewest_lanes(num_open) >= L) return refine_lists<L>(block, out, open, lost, certificate, lists);
-    return refine_apart<L>(block, out, open, num_open);
+    c.finish(finished);
+    return settle<L>(c, open, true);
 }
 
 template <int L>

@@ -134,7 +134,8 @@ void set_rounding(PprBlock<L>& block, D<L> longest_row, D<L> joined_nodes) {
     for (int lane = 0; lane < L; ++lane) {
         const int64_t b = block.query[lane], nodes = static_cast<int64_t>(joined[lane]);
         const int64_t restarts = b < 0 ? 0 : block.queries.restart_indptr[b + 1] - block.queries.restart_indptr[b];
-        block.slack[lane] = ppr_slack(static_cast<int64_t>(longest[lane]), block.graph.num_types);
+        block.longest_row[lane] = static_cast<int64_t>(longest[lane]);
+        block.slack[lane] = ppr_slack(block.longest_row[lane], block.graph.num_types);
         block.missed[lane] = ppr_missed(nodes + restarts);
     }
 }

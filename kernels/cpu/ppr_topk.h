@@ -147,7 +147,7 @@ void find_complete(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
 // where one that is not its twin shares the score of the last hit, and minus infinity where all others are empty places.
 template <int L>
 void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const ListEnd* list_end,
-                     const NodeError* error, float* outside) {
+                     const NodeError* error, const float* local, float* outside) {
     const int threads = block.queries.threads;
     const int64_t candidates = candidate_count(block.graph, top);
     float cut[L], per_degree[L], flat[L];
@@ -168,7 +168,9 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
         for (int64_t i = begin; i < end; ++i) {
             const int64_t row = candidate_row(block.graph, top, i);
             const F<L> x = ranked_scores<L>(block, ranking, row);
-            const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), F<L>::load(per_degree), x);
+            F<L> share = F<L>::load(per_degree);
+            if (local != nullptr) share = F<L>::fma(F<L>::all(2.0f), F<L>::load(local + row * L), share);
+            const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), share, x);
             const F<L> reach = F<L>::max(F<L>::add(bounded, F<L>::load(flat)), F<L>::zero());
             const uint32_t inside = F<L>::ge(x, F<L>::load(cut));
             const uint32_t empty = lanes_without_mass<L>(block, row, x);
@@ -205,10 +207,12 @@ template <int L>
 struct RankedList {
     const PprBlock<L>& block;
     const Ranked* list;
+    const float* locals;  // (N, L) or null
     int lane;
 
     float score(int64_t i) const { return list[i].score; }
     int64_t row(int64_t i) const { return block.graph.row_of[list[i].id]; }
+    double local(int64_t i) const { return locals == nullptr ? 0.0 : static_cast<double>(locals[row(i) * L + lane]); }
     double degree(int64_t i) const {
         const int64_t row = this->row(i);
         return block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
@@ -216,43 +220,44 @@ struct RankedList {
     bool are_twins(int64_t i) const { return rows_are_twins<L>(block, row(i - 1), row(i), lane); }
 };
 
-// How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven.
+// How far each lane's first k of `selected` (k + 1 each) are from having their set and order proven. `local`: (N, L) what
+// each node's error has for itself, or null.
 template <int L>
 void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
-                   const NodeError* error, const Ranked* selected, const int64_t* found, double* shortfall) {
+                   const NodeError* stated, const float* local, const Ranked* selected, const int64_t* found,
+                   double* shortfall) {
     if (top.k == 0) {  // an empty list is exact
         for (int lane = 0; lane < L; ++lane) shortfall[lane] = 0.0;
         return;
     }
     const int64_t want = top.k + 1, candidates = candidate_count(block.graph, top);
     ListEnd list_end[L];
-    NodeError bounded[L];
+    NodeError error[L];
+    double least[L];
     bool open[L], complete[L], any = false;
     for (int lane = 0; lane < L; ++lane) complete[lane] = active[lane] && found[lane] < top.k;
     find_complete<L>(block, top, ranking, complete);
     for (int lane = 0; lane < L; ++lane) {
-        const RankedList<L> list{block, selected + lane * want, lane};
-        const ListProof proof = active[lane]
-                                    ? prove_list(list, top.k, found[lane], candidates, complete[lane], error[lane])
-                                    : ListProof{infinite64(), false, false};
+        const RankedList<L> list{block, selected + lane * want, local, lane};
+        error[lane] = error_to_outlast(stated[lane]);
+        const ListProof proof = active[lane] ? prove_list(list, top.k, found[lane], candidates, complete[lane],
+                                                          error[lane], top.prove_order)
+                                             : ListProof{infinite64(), 0.0, false, false};
         shortfall[lane] = proof.shortfall;
+        least[lane] = proof.least;
         open[lane] = proof.open;
         list_end[lane] = {infinite32(), 0, 0, false};
         if (open[lane])
             list_end[lane] = {list.score(top.k - 1), list.list[top.k - 1].id, list.row(top.k - 1), proof.tied};
-        bounded[lane] = open[lane] ? error[lane] : NodeError{0.0, 0.0, 0.0};
+        else error[lane] = NodeError{0.0, 0.0, 0.0};
         any = any || open[lane];
     }
     if (!any) return;
     float outside[L];
-    largest_outside<L>(block, top, ranking, list_end, bounded, outside);
-    for (int lane = 0; lane < L; ++lane) {
-        if (!open[lane]) continue;
-        const RankedList<L> list{block, selected + lane * want, lane};
-        const double score = list.score(top.k - 1), last = node_error(error[lane], list.degree(top.k - 1), score);
-        if (!proven_against(score, last, outside_reach(outside[lane], error[lane])))
+    largest_outside<L>(block, top, ranking, list_end, error, local, outside);
+    for (int lane = 0; lane < L; ++lane)
+        if (open[lane] && !(least[lane] > outside_reach(outside[lane], error[lane])))
             shortfall[lane] = PPR_OUTSIDE_SHORTFALL;
-    }
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -42,16 +42,10 @@ struct ResidualTables {
     const uint8_t* edge_type;
     const double* eta;
     const float* x;
-    const float* remainder;  // what x lacks of the sum that is measured, or null
     RowSet restart_rows;
     const double* restart;  // (rows, L) s
     const double* damping;  // (L,)
     const double* lost;     // (L,)
-
-    __device__ double value(int64_t at) const {
-        const double high = static_cast<double>(x[at]);
-        return remainder == nullptr ? high : high + static_cast<double>(remainder[at]);
-    }
 };
 
 template <int L>
@@ -64,7 +58,7 @@ HOPFUSE_DEVICE double walked_sum(const ResidualTables& t, const Scales& scales, 
         const int64_t at = scales.per_type ? u * scales.num_types + type : u;
         double factor = w * scales.scale[scales.per_lane ? at * L + lane : at];
         if (t.eta != nullptr) factor = factor * t.eta[type * L + lane];
-        acc = fma(factor, t.value(u * L + lane), acc);
+        acc = fma(factor, static_cast<double>(t.x[u * L + lane]), acc);
     }
     return acc;
 }
@@ -78,7 +72,7 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& sca
         const double open = scales.unscale[row * L + lane];
         walked = walked * (scales.per_type ? open : (open > 0.0 ? 1.0 : 0.0));
     }
-    double r = walked - t.value(row * L + lane);
+    double r = walked - static_cast<double>(t.x[row * L + lane]);
     if (t.restart_rows.holds(row)) r = fma(back, t.restart[t.restart_rows.index(row) * L + lane], r);
     return r;
 }
@@ -102,7 +96,7 @@ HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int6
         sum = sum + to_grain(fabs(r), PPR_ANCHOR);
         if (!symmetric) continue;
         // What `improved` receives is another state: x^ is as it was.
-        const double grown = fma(grown_by, fabs(t.value(at)), fabs(r));
+        const double grown = fma(grown_by, fabs(static_cast<double>(t.x[at])), fabs(r));
         const double share = grown * scales.scale[scales.per_lane ? at : row];
         largest = share > largest ? share : largest;
     }
@@ -122,78 +116,85 @@ using namespace hopfuse;
 // ppr_mass_lL: the sum of max(y, 0) deg of each tile. Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 4 N L.
 // ppr_totals_lL: sums over the tiles, by lane.
 //   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 8 L tiles.
+// ppr_columns_lL: sums and maxima over the tiles, by lane.
+//   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 16 L tiles.
 // ppr_certificate_lL: each lane's residual and the bounds that follow from it.
 //   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 16 L tiles.
 // ppr_scale_lL: x^ = fl(max(y, 0) deg / total) where totals are given, fl(y deg) in lanes that a proof ended,
 //   and the lost mass of each tile.
 //   Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 8 N L.
-// ppr_residual_lL: the residual of x^ (remainder not null: of the sum of both), tile by tile, and, where they are not null,
+// ppr_residual_lL: the residual of x^, tile by tile, and, where they are not null,
 //   `improved` fl(x^ + r) and `correction` fl(r / deg).
 //   Unit: a tile; a block. Shared memory: 2048 bytes. Registers: <= 64.
 //   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 8 N + 8 N L.
 // ppr_keep_lL: lanes that are not open take `from` again. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
 // ppr_scores_lL: rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
 //   Bytes: 8 N L + 4 N.
-#define HOPFUSE_CERTIFY(L)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        ppr_mass_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* even, const float* odd,                         \
-                      const int64_t* last_pass, double* tiles) {                                                      \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_MAKE_SCALES;                                                                                          \
-        mass_of_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, num_nodes, tile, lane, tiles);                      \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                              \
-        ppr_totals_l##L(const double* tiles, int64_t num_tiles, double* sum) {                                        \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;              \
-        const double total = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));                  \
-        if (lane == 0) sum[query] = total;                                                                            \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                              \
-        ppr_certificate_l##L(HOPFUSE_CERTIFIED, double* residual, double* bound, double* per_degree) {                \
-        HOPFUSE_MAKE_CERTIFIED;                                                                                       \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;              \
-        const Certificate own = certified.read<L>(query, lane);                                                       \
-        if (lane != 0) return;                                                                                        \
-        residual[query] = own.residual;                                                                               \
-        bound[query] = own.bound;                                                                                     \
-        per_degree[query] = own.per_degree;                                                                           \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        ppr_scale_l##L(HOPFUSE_SCALES, const double* eta, const double* total, const int32_t* unproven,               \
-                       int64_t num_nodes, float* even, float* odd, const int64_t* last_pass, double* tiles) {         \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_MAKE_SCALES;                                                                                          \
-        scale_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, eta, total, unproven[lane] != 0, num_nodes, tile,     \
-                      lane, tiles);                                                                                   \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_residual_l##L(                                              \
-        HOPFUSE_SCALES, const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type, \
-        const double* eta, int64_t num_nodes, const float* even, const float* odd, const int64_t* last_pass,          \
-        const uint64_t* restart_words, const int32_t* restart_rank, const double* restart, const double* damping,     \
-        const double* lost, const double* slack, int symmetric, const float* remainder, float* improved,              \
-        float* correction, double* tiles) {                                                                           \
-        __shared__ double room[256];                                                                                  \
-        HOPFUSE_MAKE_SCALES;                                                                                          \
-        const ResidualTables tables = {indptr,    indices,                                                            \
-                                       weight,    edge_type,                                                          \
-                                       eta,       *last_pass % 2 == 0 ? even : odd,                                   \
-                                       remainder, {restart_words, restart_rank},                                      \
-                                       restart,   damping,                                                            \
-                                       lost};                                                                         \
-        residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction, tiles, room);                  \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                         \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
-        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                               \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        ppr_scores_l##L(const float* even, const float* odd, const int64_t* last_pass, const int32_t* internal_of,    \
-                        int64_t num_nodes, int lanes, float* scores) {                                                \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
-        if (at >= num_nodes * lanes) return;                                                                          \
-        const float* x = *last_pass % 2 == 0 ? even : odd;                                                            \
-        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                       \
+#define HOPFUSE_CERTIFY(L)                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_mass_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* even, const float* odd,                          \
+                      const int64_t* last_pass, double* tiles) {                                                       \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
+        HOPFUSE_MAKE_SCALES;                                                                                           \
+        mass_of_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, num_nodes, tile, lane, tiles);                       \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * L)                                                               \
+        ppr_totals_l##L(const double* tiles, int64_t num_tiles, double* sum) {                                         \
+        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
+        const double total = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));                   \
+        if (lane == 0) sum[query] = total;                                                                             \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * L)                                                               \
+        ppr_columns_l##L(const double* tiles, int64_t num_tiles, double* sum, double* largest) {                       \
+        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
+        const double total = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));                   \
+        const double most = join_tiles<L>(tiles, num_tiles, tile_largest, query, lane, Largest{});                     \
+        if (lane != 0) return;                                                                                         \
+        sum[query] = total;                                                                                            \
+        largest[query] = most;                                                                                         \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * L)                                                               \
+        ppr_certificate_l##L(HOPFUSE_CERTIFIED, double* residual, double* bound, double* per_degree) {                 \
+        HOPFUSE_MAKE_CERTIFIED;                                                                                        \
+        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
+        const Certificate own = certified.read<L>(query, lane);                                                        \
+        if (lane != 0) return;                                                                                         \
+        residual[query] = own.residual;                                                                                \
+        bound[query] = own.bound;                                                                                      \
+        per_degree[query] = own.per_degree;                                                                            \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_scale_l##L(HOPFUSE_SCALES, const double* eta, const double* total, const int32_t* unproven,                \
+                       int64_t num_nodes, float* even, float* odd, const int64_t* last_pass, double* tiles) {          \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
+        HOPFUSE_MAKE_SCALES;                                                                                           \
+        scale_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, eta, total, unproven[lane] != 0, num_nodes, tile,      \
+                      lane, tiles);                                                                                    \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) ppr_residual_l##L(                                               \
+        HOPFUSE_SCALES, const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,  \
+        const double* eta, int64_t num_nodes, const float* even, const float* odd, const int64_t* last_pass,           \
+        const uint64_t* restart_words, const int32_t* restart_rank, const double* restart, const double* damping,      \
+        const double* lost, const double* slack, int symmetric, float* improved, float* correction, double* tiles) {   \
+        __shared__ double room[256];                                                                                   \
+        HOPFUSE_MAKE_SCALES;                                                                                           \
+        const ResidualTables tables = {                                                                                \
+            indptr,  indices, weight, edge_type, eta, *last_pass % 2 == 0 ? even : odd, {restart_words, restart_rank}, \
+            restart, damping, lost};                                                                                   \
+        residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction, tiles, room);                   \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                          \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                                \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_scores_l##L(const float* even, const float* odd, const int64_t* last_pass, const int32_t* internal_of,     \
+                        int64_t num_nodes, int lanes, float* scores) {                                                 \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (at >= num_nodes * lanes) return;                                                                           \
+        const float* x = *last_pass % 2 == 0 ? even : odd;                                                             \
+        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                        \
     }
 
 HOPFUSE_CERTIFY(4)

@@ -4,49 +4,88 @@
 
 namespace hopfuse {
 
-// x^ + e of a tile, over degrees, as float32 numbers and what these lack, which is summed.
+// A tile's start of the walk, and its largest error.
 template <int L>
-HOPFUSE_DEVICE void split_tile(const Scales& scales, bool open, int64_t num_nodes, int64_t tile, int lane, float* x,
-                               float* solved, double* tiles) {
+HOPFUSE_DEVICE void begin_correction_tile(const Scales& scales, bool open, const float* x, double slack,
+                                          int64_t num_nodes, int64_t tile, int lane, const float* correction,
+                                          float* current, float* next, double* tiles) {
+    const TileRange rows(tile, num_nodes);
+    double error = 0.0;
+    for (int64_t row = rows.first; row < rows.last; ++row) {
+        const int64_t at = row * L + lane;
+        const float b = open ? correction[at] : 0.0f;
+        const double own = ppr_start_error(b, x[at], scales.scale[scales.per_lane ? at : row], slack);
+        error = own > error ? own : error;
+        current[at] = b;
+        next[at] = 0.0f;
+    }
+    *tile_at<L>(tiles, tile, tile_sum, lane) = 0.0;
+    *tile_at<L>(tiles, tile, tile_largest, lane) = error;
+}
+
+// A tile's sum of deg |y|, and its largest |y|.
+template <int L>
+HOPFUSE_DEVICE void measure_tile(const Scales& scales, const float* solved, int64_t num_nodes, int64_t tile, int lane,
+                                 double* tiles) {
+    const TileRange rows(tile, num_nodes);
+    double moved = 0.0, largest = 0.0;
+    for (int64_t row = rows.first; row < rows.last; ++row) {
+        const double y = fabs(static_cast<double>(solved[row * L + lane]));
+        moved = moved + to_grain(y * scales.weight<L>(row, lane), PPR_ANCHOR);
+        largest = y > largest ? y : largest;
+    }
+    *tile_at<L>(tiles, tile, tile_sum, lane) = moved;
+    *tile_at<L>(tiles, tile, tile_largest, lane) = largest;
+}
+
+// x^ + D y of a tile as float32 numbers, and what these lack, which is summed.
+template <int L>
+HOPFUSE_DEVICE void add_tile(const Scales& scales, bool open, int64_t num_nodes, int64_t tile, int lane, const float* x,
+                             float* solved, double* tiles) {
     const TileRange rows(tile, num_nodes);
     double lacking = 0.0;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const int64_t at = row * L + lane;
-        const double high = static_cast<double>(x[at]);
-        const double sum = open ? fma(static_cast<double>(solved[at]), scales.weight<L>(row, lane), high) : high;
-        x[at] = static_cast<float>(sum);
-        solved[at] = static_cast<float>(sum - static_cast<double>(x[at]));
-        lacking = lacking + to_grain(fabs(static_cast<double>(solved[at])), PPR_ANCHOR);
+        const double sum =
+            fma(static_cast<double>(solved[at]), scales.weight<L>(row, lane), static_cast<double>(x[at]));
+        solved[at] = open ? static_cast<float>(sum) : x[at];
+        lacking = lacking + to_grain(fabs(sum - static_cast<double>(solved[at])), PPR_ANCHOR);
     }
     *tile_at<L>(tiles, tile, tile_sum, lane) = lacking;
+    *tile_at<L>(tiles, tile, tile_largest, lane) = 0.0;
 }
 
 }  // namespace hopfuse
 
 using namespace hopfuse;
 
-// Every kernel: Block: 256. Shared memory: 0.
+// Every kernel: Block: 256. Shared memory: 0. Unit: a tile and a lane; a thread.
 //
-// ppr_refine_start_lL: the walk's start: current = correction, which lanes that are not open lose, and next = 0.
-//   Unit: an entry of the state; a thread. Registers: <= 32. Bytes: 16 N L.
-// ppr_refine_end_lL: x^ + solved deg in float64, rounded to x^, what that lacks to `solved`, and its sum of each tile;
-//   lanes that are not open keep x^. Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 16 N L + 8 N.
-#define HOPFUSE_REFINE(L)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256) ppr_refine_start_l##L(                                    \
-        const int32_t* open, int64_t num_nodes, float* correction, float* current, float* next) {               \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                         \
-        if (at >= num_nodes * L) return;                                                                        \
-        const float start = correction[at] * (open[at % L] != 0 ? 1.0f : 0.0f);                                 \
-        correction[at] = current[at] = start;                                                                   \
-        next[at] = 0.0f;                                                                                        \
-    }                                                                                                           \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        ppr_refine_end_l##L(HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, float* even, float* odd,    \
-                            const int64_t* last_pass, float* solved, double* tiles) {                           \
-        HOPFUSE_TILE_AND_LANE(L);                                                                               \
-        HOPFUSE_MAKE_SCALES;                                                                                    \
-        split_tile<L>(scales, open[lane] != 0, num_nodes, tile, lane, *last_pass % 2 == 0 ? even : odd, solved, \
-                      tiles);                                                                                   \
+// ppr_refine_start_lL: the walk's start: current = correction, 0 in lanes that are not open, and next = 0; of each tile the
+//   largest error of the start. Registers: <= 64. Bytes: 16 N L + 8 N.
+// ppr_refine_measure_lL: the sum of deg |y| of each tile, and the largest |y|. Registers: <= 64. Bytes: 4 N L + 8 N.
+// ppr_refine_end_lL: x^ + solved deg in float64, rounded, to `solved`; lanes that are not open get x^. Of each tile the sum
+//   of what rounding lacks. Registers: <= 64. Bytes: 12 N L + 8 N.
+#define HOPFUSE_REFINE(L)                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256) ppr_refine_start_l##L(                                          \
+        HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, const double* slack,                  \
+        const float* correction, float* current, float* next, double* tiles) {                                        \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
+        HOPFUSE_MAKE_SCALES;                                                                                          \
+        begin_correction_tile<L>(scales, open[lane] != 0, x, slack[lane], num_nodes, tile, lane, correction, current, \
+                                 next, tiles);                                                                        \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                                 \
+        ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, double* tiles) {              \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
+        HOPFUSE_MAKE_SCALES;                                                                                          \
+        measure_tile<L>(scales, solved, num_nodes, tile, lane, tiles);                                                \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_refine_end_l##L(                                            \
+        HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, float* solved, double* tiles) {       \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
+        HOPFUSE_MAKE_SCALES;                                                                                          \
+        add_tile<L>(scales, open[lane] != 0, num_nodes, tile, lane, x, solved, tiles);                                \
     }
 
 HOPFUSE_REFINE(4)

@@ -250,7 +250,7 @@ struct WalkState {
         if (last > 0 && (most > last || measured < first)) return status_incomplete;
         limit[query] = most;
         measured_from[query] = measured;
-        if (plan.symmetric && plan.keeps) next_try[query] = PPR_FIRST_TRY;
+        if (plan.symmetric && plan.keeps) next_try[query] = first_proof(most);
         theta[query] = ppr_theta(plan.damping, plan.tol);
         shrink[query] = ppr_shrink(plan.symmetric, plan.damping);
         anchor[query] = ppr_residual_anchor(theta[query], shrink[query]);

@@ -111,6 +111,7 @@ struct DeviceList {
     const uint64_t* keys;
     const int32_t* internal_of;
     const double* unscale;
+    const float* locals;  // (N, L) what each node's error has for itself, or null
     int per_lane;
     int lane;
     const TwinTables& twins;
@@ -118,6 +119,9 @@ struct DeviceList {
     __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
     __device__ bool are_twins(int64_t i) const { return twins.are_twins<L>(row(i - 1), row(i), lane); }
     __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
+    __device__ double local(int64_t i) const {
+        return locals == nullptr ? 0.0 : static_cast<double>(locals[row(i) * L + lane]);
+    }
     __device__ double degree(int64_t i) const {
         const int64_t row = this->row(i);
         return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
@@ -153,7 +157,9 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
         const bool shares = tied && x == cut && c.node_of[row] > last_id;
         if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) continue;
         if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) continue;
-        const float bounded = fmaf(c.weight<L>(row, lane), per_degree, x) + flat;
+        const float own = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
+        const float share = fmaf(2.0f, own, per_degree);
+        const float bounded = fmaf(c.weight<L>(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
     }
@@ -178,25 +184,23 @@ struct Shared {
 // Ranks a lane's candidates into `list`, k + 1 of them to see a tie, and proves the first k; by a whole block. Thread 0
 // gets how far the list is from proof: below 1 is proven.
 template <int L>
-HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, int64_t k, uint64_t* keys,
-                                     Shared* shared) {
+HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, int64_t k, bool order,
+                                     uint64_t* keys, Shared* shared) {
     const int64_t found = select<L>(c, list.lane, k + 1, keys, shared->buffer, &shared->num_waiting);
-    double shortfall = 0.0;
     const bool is_all = found < k && are_all_hits<L>(c, list);
+    const NodeError error = error_to_outlast(shared->error);
+    ListProof proof = {0.0, 0.0, false, false};
     if (threadIdx.x == 0) {
-        const ListProof proof = prove_list(list, k, found, c.count, is_all, shared->error);
-        shortfall = proof.shortfall;
+        proof = prove_list(list, k, found, c.count, is_all, error, order);
         shared->found = found;
         shared->open = proof.open;
         shared->tied = proof.tied;
     }
     __syncthreads();
-    if (!shared->open) return shortfall;
-    const float outside = largest_outside<L>(c, list, k - 1, shared->tied, shared->error, shared->best);
-    if (threadIdx.x != 0) return shortfall;
-    const double score = static_cast<double>(list.score(k - 1));
-    const double last = node_error(shared->error, list.degree(k - 1), score);
-    return proven_against(score, last, outside_reach(outside, shared->error)) ? shortfall : PPR_OUTSIDE_SHORTFALL;
+    if (!shared->open) return proof.shortfall;
+    const float outside = largest_outside<L>(c, list, k - 1, shared->tied, error, shared->best);
+    if (threadIdx.x != 0) return 0.0;
+    return proof.least > outside_reach(outside, error) ? proof.shortfall : PPR_OUTSIDE_SHORTFALL;
 }
 
 // Where the answers of a batch go, (B, width) and (B,).
@@ -212,6 +216,7 @@ struct Answers {
     double* bound;
     uint8_t* converged;
     int32_t* status;
+    double* shortfall;
 };
 
 template <int L>
@@ -222,7 +227,8 @@ HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList
         const bool is_hit = i < held;
         out.ids[at] = is_hit ? topk_key_row(list.keys[i]) : -1;
         out.scores[at] = is_hit ? list.score(i) : -infinite32();
-        const double own = is_hit ? node_error(error, list.degree(i), static_cast<double>(list.score(i))) : 0.0;
+        const double score = is_hit ? static_cast<double>(list.score(i)) : 0.0;
+        const double own = is_hit ? node_error(error, list.local(i), list.degree(i), score) : 0.0;
         out.score_bounds[at] = is_hit ? round_above(own < bound ? own : bound) : 0.0f;
     }
 }
@@ -235,20 +241,21 @@ using namespace hopfuse;
     const float *state, int final, const float *degree, int per_lane, const int32_t *node_of, const int32_t *among, \
         int64_t count
 #define HOPFUSE_MAKE_CANDIDATES const Candidates candidates = {state, final, degree, per_lane, node_of, among, count}
-#define HOPFUSE_LIST                                                                                  \
-    uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, int64_t k,     \
-        const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type, \
+#define HOPFUSE_LIST                                                                                                   \
+    uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, const float *locals, int64_t k, \
+        int order, const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type,       \
         const float *mask, const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
 #define HOPFUSE_MAKE_LIST(L)                                                                                     \
     const TwinTables twins = {indptr, indices, weight, edge_type, mask, {restart_words, restart_rank}, restart}; \
-    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, per_lane, lane, twins}
+    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, locals, per_lane, lane, twins}
 
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: 8 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
 // ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
-//   `residual` it reads the certificate from the tiles that ppr_residual wrote; `refined`: x^ is the rounded sum of two.
+//   `residual` it reads the certificate from the tiles that ppr_residual wrote; `refined`: x^ is a rounded sum; with
+//   `locals` they are a part of each error, and `per_degree` the rest.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \
@@ -265,7 +272,7 @@ using namespace hopfuse;
             if (thread == 0) shared.error = forecast_error(static_cast<float>(largest), damping[lane]);                \
         }                                                                                                              \
         __syncthreads();                                                                                               \
-        const double shortfall = rank_and_prove<L>(candidates, list, k, keys + lane * stride, &shared);                \
+        const double shortfall = rank_and_prove<L>(candidates, list, k, order != 0, keys + lane * stride, &shared);    \
         if (thread != 0) return;                                                                                       \
         if (!(shortfall < 1.0)) {                                                                                      \
             next_try[lane] = next_proof(pass, shortfall, ppr_error_decay(true, damping[lane]));                        \
@@ -283,7 +290,7 @@ using namespace hopfuse;
         const int64_t* limit, const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, \
         const int64_t* rows, int64_t width, int64_t* ids, float* scores, float* score_bounds, int64_t* counts,         \
         uint8_t* proven, int64_t* iterations, double* out_residual, double* out_bound, uint8_t* converged,             \
-        int32_t* status) {                                                                                             \
+        int32_t* status, double* out_shortfall) {                                                                      \
         __shared__ Shared shared;                                                                                      \
         __shared__ Certificate own;                                                                                    \
         const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
@@ -298,15 +305,17 @@ using namespace hopfuse;
                                                 : Certificate{residual[lane], bound[lane], per_degree[lane]};          \
             if (thread == 0) {                                                                                         \
                 own = certificate;                                                                                     \
-                shared.error = refined != 0 ? ppr_refined_error(certificate.per_degree)                                \
-                                            : ppr_final_error(certificate.bound, certificate.per_degree);              \
+                shared.error = refined != 0        ? ppr_refined_error(certificate.per_degree)                         \
+                               : locals != nullptr ? NodeError{certificate.per_degree, 0.0, 0.0}                       \
+                                                   : ppr_final_error(certificate.bound, certificate.per_degree);       \
                 shared.found = 0;                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
         __syncthreads();                                                                                               \
-        const double shortfall = k > 0 ? rank_and_prove<L>(candidates, list, k, keys + lane * stride, &shared) : 0.0;  \
+        const double shortfall =                                                                                       \
+            k > 0 ? rank_and_prove<L>(candidates, list, k, order != 0, keys + lane * stride, &shared) : 0.0;           \
         const Answers out = {width,      ids,          scores,    score_bounds, counts, proven,                        \
-                             iterations, out_residual, out_bound, converged,    status};                               \
+                             iterations, out_residual, out_bound, converged,    status, out_shortfall};                \
         __syncthreads();                                                                                               \
         const int64_t held = shared.found < k ? shared.found : k;                                                      \
         write_hits<L>(out, row, list, held, own.bound, shared.error);                                                  \
@@ -314,6 +323,7 @@ using namespace hopfuse;
         const bool is_met = own.bound <= tol, is_empty = limit[lane] == 0;                                             \
         counts[row] = held;                                                                                            \
         proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;                                                             \
+        out_shortfall[row] = is_empty ? 0.0 : shortfall;                                                               \
         iterations[row] += is_empty ? 0 : passes[lane] + 1 + (polished == nullptr ? 0 : polished[lane]);               \
         out_residual[row] = is_empty ? 0.0 : own.residual;                                                             \
         out_bound[row] = is_empty ? 0.0 : own.bound;                                                                   \

@@ -220,7 +220,7 @@ struct Replay {
         top.num_candidates = top.candidates == nullptr ? 0 : c.extent("candidates", 0);
         const int64_t nodes = graph_call(c).extent("node_of", 0);
         top.k = std::min(top.width, top.candidates == nullptr ? nodes : top.num_candidates);
-        top.stop_when_proven = c.whole("stop_when_proven") != 0;
+        top.stop_when_proven = c.whole("stop_when_proven") != 0, top.prove_order = c.whole("prove_order") != 0;
         top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
         top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
         top.proven = c.array<uint8_t>("proven");

@@ -56,18 +56,19 @@ def test_long_lists_are_proven_though_their_gaps_are_below_float32s_errors(varia
     assert_ppr_hits(hits, exact)
     assert hits.proven.mean() > 0.85
     assert hits.proven.sum() > by_tol.proven.sum()
-    refined = hits.iterations > by_tol.iterations
+    refined = hits.iterations > by_tol.iterations + 2  # more than the local bounds take
     assert refined.any()
-    assert (hits.bound[refined] < 1.3e-7).all()
+    assert (hits.bound[refined] < 0.5 * by_tol.bound[refined]).all()
     assert hits.converged[refined].all()
 
 
-def test_a_refined_list_is_the_same_in_any_batch(variant: str) -> None:
+@pytest.mark.parametrize("prove", ["order", "set"])
+def test_a_refined_list_is_the_same_in_any_batch(variant: str, prove: str) -> None:
     """In blocks of 1 to 32 lanes, where few or most of the others are refined too."""
     rng = np.random.default_rng(2)
     graph, among = passages_graph(rng), np.arange(300)
     restart = entity_restarts(rng, 33)
-    options: dict[str, Any] = {"candidates": among, "damping": 0.5}
+    options: dict[str, Any] = {"candidates": among, "damping": 0.5, "prove": prove}
     long = hf.ppr_topk(graph, restart, 60, **options)
     short = hf.ppr_topk(graph, restart, 8, **options)
     for hits, k in ((long, 60), (short, 8)):
@@ -75,7 +76,7 @@ def test_a_refined_list_is_the_same_in_any_batch(variant: str) -> None:
             some = hf.ppr_topk(graph, restart[:batch], k, **options)
             for name in NAMES:
                 assert_bitwise(getattr(some, name), getattr(hits, name)[:batch], f"{name} of {batch}, k = {k}")
-    assert_bitwise(short.ids, long.ids[:, :8], "ids of a smaller k")
+    assert prove == "set" or (short.ids == long.ids[:, :8]).all()
 
 
 def test_shorter_lists_are_prefixes_of_longer_ones_and_of_lists_that_end_early(variant: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from cases import PprCase, awkward_graph, grid_graph, ppr_cases, random_graph, random_restart
 from compare import assert_bitwise, assert_hits_wellformed, assert_ppr_hits
 from hopfuse import reference
+from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -191,3 +192,65 @@ def test_a_near_tie_is_never_proven_in_the_wrong_order(variant: str) -> None:
             exact = reference.ppr(graph, [{0: 1.0}])
             for k in (2, 3, 5):
                 assert_ppr_hits(hf.ppr_topk(graph, [{0: 1.0}], k), exact)
+
+
+# ---- prove="set" ----------------------------------------------------------------------------------------------------
+
+
+def assert_proven_sets(hits: hf.PprHits, exact: NDArray[np.float64]) -> None:
+    """Every score is within its bound, and a proven list has the exact scores of the best, in any order."""
+    assert_hits_wellformed(hits)
+    k = hits.shape[1]
+    for b, n in enumerate(hits.counts):
+        found = exact[b, hits.ids[b, :n]]
+        assert (np.abs(hits.scores[b, :n] - found) <= hits.score_bounds[b, :n] + 1e-13).all()
+        if hits.proven[b]:
+            best = np.sort(exact[b][exact[b] > 0])[::-1][:k]
+            assert best.size == n
+            assert (np.abs(np.sort(found)[::-1] - best) <= 1e-13).all(), f"row {b}"
+
+
+@given(case=ppr_cases(), k=st.sampled_from([1, 2, 3, 5, 10, 64, 300]), some=st.booleans())
+def test_a_proven_set_is_the_exact_one(variant: str, case: PprCase, k: int, some: bool) -> None:
+    among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None
+    exact = candidates(reference.ppr(case.graph, case.restart, **case.options), among)
+    hits = hf.ppr_topk(case.graph, case.restart, k, candidates=among, prove="set", **case.options)
+    assert_proven_sets(hits, exact)
+
+
+def test_a_set_is_proven_where_its_order_is_not(variant: str) -> None:
+    """The four neighbours of the centre tie, and so do the nodes two steps away."""
+    graph = grid_graph(9)
+    exact = reference.ppr(graph, [{40: 1.0}])
+    for k, cut in ((5, False), (4, True), (2, True)):
+        order = hf.ppr_topk(graph, [{40: 1.0}], k)
+        by_set = hf.ppr_topk(graph, [{40: 1.0}], k, prove="set")
+        assert_proven_sets(by_set, exact)
+        assert not order.proven[0]
+        assert bool(by_set.proven[0]) == (not cut)
+        assert by_set.iterations[0] <= order.iterations[0]
+
+
+@given(case=ppr_cases(), some=st.booleans(), tol=st.sampled_from([1e-3, 1e-6]))
+def test_the_hits_of_a_smaller_k_are_among_a_larger_ones(variant: str, case: PprCase, some: bool, tol: float) -> None:
+    among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None
+    options = {"candidates": among, "tol": tol, "prove": "set", **case.options}
+    widest = hf.ppr_topk(case.graph, case.restart, 40, **options)
+    for k in (0, 1, 2, 3, 7, 20, 39):
+        hits = hf.ppr_topk(case.graph, case.restart, k, **options)
+        assert_bitwise(hits.counts, np.minimum(widest.counts, k), f"counts of k = {k}")
+        for b, n in enumerate(hits.counts):
+            assert np.isin(hits.ids[b, :n], widest.ids[b]).all(), f"k = {k}, row {b}"
+
+
+def test_the_end_of_a_set_cuts_through_nodes_with_equal_rows(variant: str) -> None:
+    """Leaves of a hub tie exactly, and the lower ids come first; a node above them is in the set for certain."""
+    graph = hf.Graph.from_edges([0] * 9, np.arange(1, 10), [2.0] + [1.0] * 8)
+    hits = hf.ppr_topk(graph, [{0: 1.0}], 4, prove="set")
+    assert hits.ids.tolist() == [[0, 1, 2, 3]]
+    assert hits.proven.all()
+
+
+def test_prove_is_order_or_set() -> None:
+    with pytest.raises(InputError, match="prove is 'both'; allowed: 'order', 'set'"):
+        hf.ppr_topk(awkward_graph(False), [{0: 1.0}], 2, prove="both")  # type: ignore[arg-type]

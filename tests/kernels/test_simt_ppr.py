@@ -95,6 +95,22 @@ def test_more_hits_than_a_round_selects_have_the_cpus_bits(runtime: Any, stop: s
         assert_equal(result, expected, TOPK, f"k={k}")
 
 
+@pytest.mark.parametrize("prove", ["order", "set"])
+def test_lists_that_need_more_passes_have_the_cpus_bits(runtime: Any, prove: str) -> None:
+    """Local bounds, one step and two, and refinements that are looked at once or twice."""
+    rng = np.random.default_rng(9)
+    src = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    graph = hf.Graph.from_edges(src, 300 + rng.integers(0, 200, src.size), rng.integers(1, 4, src.size), num_nodes=500)
+    restart = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(20)]
+    for k in (10, 60):
+        options: dict[str, Any] = {"candidates": np.arange(300), "prove": prove}
+        expected = hf.ppr_topk(graph, restart, k, backend="cpu", **options)
+        assert_equal(hf.ppr_topk(graph, restart, k, backend="simt", **options), expected, TOPK, f"k={k}")
+    kernels = {kernel.rsplit("_l", 1)[0] for kernel, _, _ in runtime.launches}
+    assert {"ppr_local_start", "ppr_local_largest"} <= kernels
+    assert prove == "set" or {"ppr_refine_start", "ppr_refine_end"} <= kernels
+
+
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 6])
 def test_weak_certificates_prove_the_same_lists(runtime: Any, max_iter: int) -> None:
     """Walks cut short: whether a list is proven hangs on the errors of what is outside it."""

@@ -51,21 +51,42 @@
 //   step takes less than 2 % off the bound: then float32 holds no better answer.
 //
 // PROOF  With stop_when_proven a query that can lose no mass (a symmetric operator, no restart at a node without
-//   edges) is first walked to where the float32 residual says that its k hits
-//   are proven (ppr_topk.h): tried from pass 3 on, then again after as many passes (at most 8) as the
-//   error lacks. Such an iterate is neither clamped nor normalised: its error is what its own residual says.
-//   The float64 certificate of x^ has the last word; a query it refuses is solved by tol.
+//   edges) is first walked to where the float32 residual says that its k hits are proven (ppr_proof.h): tried after a pass
+//   in the middle of the walk, then after as many passes (at most 8) as the error lacks, both rounded up to a multiple of
+//   PPR_TRY_EVERY. Such an iterate is neither clamped nor normalised: its error is what its own residual says.
+//   The float64 certificate of x^ has the last word, LOCAL BOUNDS with it; a query that both refuse is solved by tol.
+//   A gap must be twice the two nodes' errors together, PPR_WAVERS of each score in these: a later iterate, or the rounding
+//   of a refined one, then keeps the order.
+//   Without prove_order the set of the hits is proven alone: each of them above all that is left out. They are listed by the
+//   scores that are returned, so that the list of a smaller k is a subset of a larger one's, not a prefix.
 //   Two hits with one score are in proven order where their rows have the same entries that count and neither restarts: their
 //   exact scores are equal, and the lower id comes first. An empty place is known to have the score 0.
 //
+// LOCAL BOUNDS  Let rho = D^-1 r. Since D^-1 P' D = P for the symmetric operator, D^-1 (x* - x^) = sum_t d^t P^t rho. P has no
+//   negative entry, and no row of it sums to more than 1, so P^t |rho| <= max(P^j |rho|) for t >= j, and
+//     |x*_v - x^_v| / deg_v <= sum_{t < j} d^t (P^t |rho|)_v + d^j / (1 - d) max_u (P^j |rho|)_u
+//   for any j; j = 0 is the bound per node of the certificate. Residuals that float32 leaves stand at a few nodes (restarts
+//   and hubs), so that one average over neighbours takes most of the largest away. A list that the certificate leaves
+//   unproven, with errors less than 8 (a set: 64) times too large, is tried again with j = 1, and with errors less than 4 times too
+//   large then, with j = 2; max_iter counts each as a pass.
+//   In float32, as follows: rho_v = fl(r_v / deg_v), raised above |r_v| / deg_v and rounded up (ppr_rho_above); P by a pass
+//   as above with d = 1, no restart and no iterate before, z_v = fl(g_v S_v). All summands are at least 0, so a row's sum is
+//   at least the true one times 1 - k u, k the roundings on its longest chain (ppr_pass_loss), but for products that
+//   underflow: at most half of float32's least number for each entry, times g_v <= the largest 1 / deg. What is above the
+//   true average (ppr_average_above) goes on: max, and for j = 2 the sum at each node, rounded up (ppr_local_above).
+//
 // REFINEMENT  With stop_when_proven a list that stands, unproven though its bound per node holds, gets one step of
 //   iterative refinement (Wilkinson 1963), unless max_iter forbids its passes. With r the float64 residual of x^:
-//     b_v = fl(r_v / deg_v); y from passes as above over b in every row, y- = 0, y = b, as many as shrink the
-//     error 10^4 times by the rate of convergence: floor(ln 10^4 / ln rate) + 1 (1 for d = 0), none of them measured
-//     t_v = fma(y_v, deg_v, x^_v) in float64; x^_v becomes h_v = fl(t_v), and l_v = fl(t_v - h_v)
-//   The residual of h + l in float64 gives the bound per node, to which PPR_ROUNDED h_v is added, and the L1 bound, to which
-//   sum |l_v| is added; the residual that is told is ||r||_1 + (1 + d) sum |l_v|, which that of h cannot exceed. The list
-//   is ranked again by h, whose scores are returned, proven or not.
+//     b_v = fl(r_v / deg_v); y from passes as above over b in every row, y- = 0, y = b
+//     t_v = fma(y_v, deg_v, x^_v) in float64, h_v = fl(t_v)
+//   y is looked at after the passes that ppr_next_look says: by as many powers of ten as the error lacks, 100 at first and
+//   10^5 in all. One more pass measures y as STOP says, its z - y: by linearity the residual of x^ + D y is
+//     D^-1 r(x^ + D y) = D^-1 r(x^) + d P y - y = z - y + (rounding of z: k u (P |y|)_v + underflow) + (D^-1 r(x^) - b)
+//   so that max |z - y|, and what those parentheses are at most (ppr_corrected_rho), give the bound per node of x^ + D y, and
+//   R, in grains of 2^-50, with the same for the sum (ppr_corrected_residual) ||r||_1. To the one PPR_ROUNDED h_v is added,
+//   to the L1 bound sum |t_v - h_v|; the residual that is told is ||r||_1 + (1 + d) sum |t_v - h_v|, which that of h cannot
+//   exceed. The list is ranked again by h. Proven, or where more passes cannot prove it, h is returned; else y walks on to
+//   the next look.
 //
 // TIES      top-k: higher score, then lower id; nodes with score 0 are no hits.
 // ALIASING  No output overlaps an input or another output.
@@ -184,6 +205,7 @@ struct PprTopk {
     const int32_t* candidates;  // (num_candidates,) internal nodes, or null: all
     int64_t num_candidates;
     bool stop_when_proven;
+    bool prove_order;     // or else the set alone
     int64_t* ids;         // (B, width) the caller's ids, -1 after counts
     float* scores;        // (B, width) -inf after counts
     int64_t* counts;      // (B,)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hopfuse/integers.h"
+#include "hopfuse/ppr.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/ppr_sum.h"
 #include "hopfuse/scalar.h"
@@ -49,6 +50,97 @@ HOPFUSE_FN NodeError ppr_refined_error(double per_degree) { return NodeError{per
 // The error of a node of x^: by its degree, or where that does not hold as much as all nodes together.
 HOPFUSE_FN NodeError ppr_final_error(double bound, double per_degree) {
     return is_finite(per_degree) ? NodeError{per_degree, 0.0, 0.0} : NodeError{0.0, bound, 0.0};
+}
+
+// ---- Bounds that look around a node: hopfuse/ppr.h, LOCAL BOUNDS ---------------------------------------------------
+
+constexpr double PPR_MOST_RHO = 1e38;  // a bound per node below it leaves float32 room for |rho|
+constexpr int PPR_LOCAL_STEPS = 2;     // at most so many passes over |rho|
+
+// Whether a list whose errors must shrink so much may be proven by one more step: the first gains more than the second. A
+// list that lacks more is refined, which an order that is far from proven needs in the end; few sets do.
+HOPFUSE_FN bool ppr_may_step(int steps, double shortfall, bool order) {
+    const double gain = steps > 0 ? 4.0 : order ? 8.0 : 64.0;
+    return steps < PPR_LOCAL_STEPS && shortfall < gain;
+}
+
+// A float32 number is above what it was rounded from after times this, and PPR_LEAST more: four roundings up.
+constexpr float PPR_UP = 1.0f + 2.384185791015625e-7f;
+
+// What is above |rho_v|, from fl(r_v / deg_v), x^_v and 1 / deg_v (0: nothing walks there).
+HOPFUSE_FN float ppr_rho_above(float rho, float x, double scale, double slack) {
+    constexpr double unit = 1.1920928955078125e-7;  // twice float32's
+    const double own =
+        fabs(static_cast<double>(rho)) * (1.0 + unit) + 2.0 * slack * fabs(static_cast<double>(x)) * scale;
+    const float above = static_cast<float>(own + PPR_LEAST) * PPR_UP + static_cast<float>(PPR_LEAST);
+    return scale > 0.0 ? above : 0.0f;
+}
+
+// What a float32 pass over numbers >= 0 may lose of an average: a share of it, and as much where numbers underflow.
+struct PassLoss {
+    double share, least;
+};
+
+// A row's chain of roundings: a segment's, the sums of its segments, the weights' and the degree's own. At most n products
+// underflow, by half of float32's least number each.
+HOPFUSE_FN PassLoss ppr_pass_loss(int64_t longest_row, double largest_scale) {
+    const double roundings = static_cast<double>(PPR_SEGMENT + longest_row / PPR_SEGMENT + 16);
+    const double lost = roundings * 5.9604644775390625e-8;
+    const double least = PPR_LEAST * (1.0 + 2.0 * static_cast<double>(longest_row) * largest_scale);
+    return PassLoss{lost < 0.5 ? lost / (1.0 - lost) : infinite64(), least};
+}
+
+// What the average was at the most.
+HOPFUSE_FN double ppr_average_above(double average, PassLoss loss) {
+    return (average * (1.0 + loss.share) + loss.least) * (1.0 + 4.0 * PPR_UNIT);
+}
+
+// What all that is more than `steps` steps from a node adds to its error, over its degree, from the largest of P^steps |rho|
+// as so many passes give it.
+HOPFUSE_FN double ppr_beyond(double largest, int steps, PassLoss loss, double damping) {
+    double above = largest, factor = 1.0 / (1.0 - damping);
+    for (int step = 0; step < steps; ++step) {
+        above = ppr_average_above(above, loss);
+        factor = factor * damping;
+    }
+    return damping == 0.0 ? 0.0 : above * factor * (1.0 + 8.0 * PPR_UNIT);
+}
+
+// What is above local + d (P |rho|)_v, what nodes one step away add.
+HOPFUSE_FN float ppr_local_above(float local, float average, PassLoss loss, double damping, double scale) {
+    const double near = damping * ppr_average_above(static_cast<double>(average), loss);
+    const double own = (static_cast<double>(local) + near) * (1.0 + 4.0 * PPR_UNIT);
+    const float above = static_cast<float>(own) * PPR_UP + static_cast<float>(PPR_LEAST);
+    return scale > 0.0 ? above : local;
+}
+
+// ---- Refinement: hopfuse/ppr.h, REFINEMENT --------------------------------------------------------------------------
+
+constexpr double PPR_UNIT32 = 5.9604644775390625e-8;  // float32's unit roundoff
+
+// Whether a pass over a correction can be measured: its rows are not so long that their roundings say nothing.
+HOPFUSE_FN bool ppr_may_correct(int64_t longest_row) { return is_finite(ppr_pass_loss(longest_row, 0.0).share); }
+
+// How far the float32 number b = fl(r_v / deg_v) may be from r_v / deg_v.
+HOPFUSE_FN double ppr_start_error(float b, float x, double scale, double slack) {
+    const double own = 2.0 * PPR_UNIT32 * fabs(static_cast<double>(b));
+    return scale > 0.0 ? own + 2.0 * slack * fabs(static_cast<double>(x)) * scale + PPR_LEAST : 0.0;
+}
+
+// The largest |r_v| / deg_v of x^ + D y, from the largest |z - y| that a pass over y measured, the largest |y| and the
+// largest error of the start.
+HOPFUSE_FN double ppr_corrected_rho(double measured, double largest, double start_error, PassLoss loss) {
+    const double gap = measured * (1.0 + 8.0 * PPR_UNIT32);
+    const double walked = (loss.share + 4.0 * PPR_UNIT32) * largest;
+    return (gap + walked + start_error + loss.least) * (1.0 + 16.0 * PPR_UNIT);
+}
+
+// ||r||_1 of x^ + D y but for the slack and what sums miss, from the sum of deg |z - y| that the pass measured, `residual`
+// ||r||_1 of x^ and `moved` ||D y||_1.
+HOPFUSE_FN double ppr_corrected_residual(double measured, double residual, double moved, double volume, PassLoss loss) {
+    const double gaps = measured * (1.0 + 8.0 * PPR_UNIT32);
+    const double walked = (loss.share + 4.0 * PPR_UNIT32) * moved + 2.0 * PPR_UNIT32 * residual;
+    return (gaps + walked) * (1.0 + 1e-6) + 4.0 * volume * loss.least;
 }
 
 }  // namespace hopfuse

@@ -45,12 +45,24 @@ HOPFUSE_FN float ppr_theta(double damping, double tol) {
     return theta < 1e38 ? static_cast<float>(theta) : 1e38f;  // no residual is larger
 }
 
-// Passes over the residual of x^ that make its error 10^4 times smaller: hopfuse/ppr.h, REFINEMENT.
-HOPFUSE_FN int64_t ppr_refining_passes(double damping) {
-    constexpr double gain = 9.2103403719761836;  // ln 10^4
+// Passes over the residual of x^ that make its error so many times smaller: hopfuse/ppr.h, REFINEMENT.
+HOPFUSE_FN int64_t ppr_refining_passes(double damping, double gain) {
     if (damping == 0.0) return 1;
-    const double passes = gain / ppr_error_decay(true, damping);
+    const double passes = static_cast<double>(hf_log(static_cast<float>(gain))) / ppr_error_decay(true, damping);
     return passes < static_cast<double>(PPR_MOST_PASSES - 1) ? static_cast<int64_t>(passes) + 1 : PPR_MOST_PASSES;
+}
+
+// The pass of a refinement whose iterate is looked at next, `done` the one before (0: none), of a list whose errors are
+// still `shortfall` times too large. By powers of ten, so that lanes that walk together are looked at together; 0: no
+// further pass helps.
+HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall) {
+    constexpr double most = 1e5, first = 1e2;
+    const int64_t last = ppr_refining_passes(damping, most);
+    if (done >= last || (done > 0 && !(shortfall < most))) return 0;
+    double gain = 10.0;
+    while (gain < shortfall && gain < (done == 0 ? first : most)) gain = gain * 10.0;
+    const int64_t next = done + ppr_refining_passes(damping, gain);
+    return next < last ? next : last;
 }
 
 // Threads that a block of some lanes is worth on a CPU: a meeting of all costs as much as many entries. No answer depends

@@ -1,7 +1,8 @@
 // When the hits of a query are proven to be those of the exact scores: hopfuse/ppr.h, PROOF. Shared by host and device.
 //
 // A gap must be twice the sum of the two errors: then a later iterate with a smaller error keeps the order, so a list for
-// a smaller k is a prefix of the list for a larger one whether proof or tol stopped the query.
+// a smaller k is a prefix of the list for a larger one whether proof or tol stopped the query; or where sets alone are
+// proven, its hits are among the larger one's.
 #pragma once
 
 #include "hopfuse/integers.h"
@@ -9,7 +10,7 @@
 
 namespace hopfuse {
 
-constexpr int64_t PPR_FIRST_TRY = 3;  // the first pass after which a proof is tried
+constexpr int64_t PPR_TRY_EVERY = 3;  // a proof is tried after passes that this divides
 constexpr int64_t PPR_NEVER = 0x7fffffffffffffff;
 
 HOPFUSE_FN bool is_finite(double value) { return value - value == 0.0; }
@@ -22,17 +23,35 @@ HOPFUSE_FN float round_above(double bound) {
     return value < infinite32() ? bits_to_float(float_to_bits(value) + 1u) : value;
 }
 
-// An error bound of the form |x_v - x*_v| <= per_degree deg_v + flat + relative x_v.
+// An error bound of the form |x_v - x*_v| <= (per_degree + local_v) deg_v + flat + relative x_v, local_v >= 0 the part that
+// a node has for itself.
 struct NodeError {
     double per_degree;
     double flat;
     double relative;
 };
 
-HOPFUSE_FN double node_error(NodeError error, double degree, double score) {
-    const double flat = error.flat + error.relative * score;
-    if (error.per_degree == 0.0) return flat;
-    return error.per_degree * degree * (1.0 + 1e-6) + flat;
+// What more passes would make smaller, and what they would not.
+struct ErrorParts {
+    double shrinks, stays;
+};
+
+HOPFUSE_FN ErrorParts error_parts(NodeError error, double local, double degree, double score) {
+    const double share = error.per_degree + local;
+    return ErrorParts{share == 0.0 ? 0.0 : share * degree * (1.0 + 1e-6), error.flat + error.relative * score};
+}
+
+HOPFUSE_FN double node_error(NodeError error, double local, double degree, double score) {
+    const ErrorParts parts = error_parts(error, local, degree, score);
+    return parts.shrinks + parts.stays;
+}
+
+// What a score may waver by from one float32 iterate to another, both near the limit: no proof of an order rests on less.
+constexpr double PPR_WAVERS = 2.384185791015625e-7;
+
+// The error that a proof reckons with.
+HOPFUSE_FN NodeError error_to_outlast(NodeError error) {
+    return NodeError{error.per_degree, error.flat, error.relative > PPR_WAVERS ? error.relative : PPR_WAVERS};
 }
 
 // The stored entries of a graph, as a query counts them: `mask` is null, or 0 for each source that the query excludes, at
@@ -79,61 +98,109 @@ HOPFUSE_FN NodeError forecast_error(float largest, double damping) {
     return NodeError{static_cast<double>(largest) / gap, 0.0, 0.0};
 }
 
-// How far a list's own gaps are from proof: the largest ratio of what a gap must be to what it is.
+// How far a list's own gaps are from proof: by how much the errors that more passes make smaller must shrink.
 struct ListProof {
     double shortfall;  // below 1 is proof of the list's order; infinity: a tie, or nothing can be said
+    double least;      // what candidates outside the list must stay below
     bool open;         // candidates outside the list must be looked at too
     bool tied;         // among them some with the score of the list's last hit
 };
 
-HOPFUSE_FN double proof_ratio(double needed, double gap) { return gap > 0.0 ? needed / gap : infinite64(); }
+// By how much the shrinking part of an error must shrink for a gap to be larger than the whole; infinity where nothing that
+// shrinks is left to hide a gap that is too small.
+HOPFUSE_FN double proof_ratio(ErrorParts error, double gap) {
+    const double room = gap - error.stays;
+    if (room > 0.0) return error.shrinks / room;
+    return error.shrinks > error.stays && error.stays > 0.0 ? 2.0 * error.shrinks / error.stays : infinite64();
+}
 
-// `list.score(i)`, `list.degree(i)` and `list.are_twins(i)`, whether hit i and the one before it have equal entries and no
-// restart, for i < found, the best first; found <= k + 1. `is_all`, read where found < k: every candidate that has entries
+// What a gap between two scores must be larger than.
+HOPFUSE_FN ErrorParts between(ErrorParts a, ErrorParts b) {
+    return ErrorParts{2.0 * (a.shrinks + b.shrinks), 2.0 * (a.stays + b.stays)};
+}
+
+// The order: each hit above the next, and the last above the first that is left out.
+template <class List>
+HOPFUSE_FN ListProof prove_order(const List& list, int64_t k, int64_t found, NodeError error) {
+    ListProof proof = {0.0, 0.0, false, false};
+    double above = 0.0;
+    ErrorParts error_above = {0.0, 0.0};
+    for (int64_t i = 0; i < found; ++i) {
+        const double score = static_cast<double>(list.score(i));
+        const ErrorParts mine = error_parts(error, list.local(i), list.degree(i), score);
+        const bool is_first = i == 0 || (score == above && list.are_twins(i));
+        const double order = is_first ? 0.0 : proof_ratio(between(error_above, mine), above - score);
+        const double positive = i < k ? proof_ratio(mine, score) : 0.0;
+        proof.shortfall = order > proof.shortfall ? order : proof.shortfall;
+        proof.shortfall = positive > proof.shortfall ? positive : proof.shortfall;
+        if (i < k) proof.least = score - 2.0 * (mine.shrinks + mine.stays);
+        above = score;
+        error_above = mine;
+    }
+    return proof;
+}
+
+// The set: each hit above the first that is left out, or its equal and twin.
+template <class List>
+HOPFUSE_FN ListProof prove_set(const List& list, int64_t k, int64_t found, NodeError error) {
+    ListProof proof = {0.0, infinite64(), false, false};
+    const bool is_cut = found > k;
+    const double below = is_cut ? static_cast<double>(list.score(k)) : 0.0;
+    const ErrorParts error_below =
+        is_cut ? error_parts(error, list.local(k), list.degree(k), below) : ErrorParts{0.0, 0.0};
+    bool equal = true;
+    for (int64_t i = (found < k ? found : k) - 1; i >= 0; --i) {
+        const double score = static_cast<double>(list.score(i));
+        const ErrorParts mine = error_parts(error, list.local(i), list.degree(i), score);
+        equal = equal && is_cut && score == below && list.are_twins(i + 1);
+        const double apart = equal || !is_cut ? 0.0 : proof_ratio(between(mine, error_below), score - below);
+        const double positive = proof_ratio(mine, score), least = score - 2.0 * (mine.shrinks + mine.stays);
+        proof.shortfall = apart > proof.shortfall ? apart : proof.shortfall;
+        proof.shortfall = positive > proof.shortfall ? positive : proof.shortfall;
+        proof.least = least < proof.least ? least : proof.least;
+    }
+    return proof;
+}
+
+// The proof of a list's set, and with `order` of its order too. `list.score(i)`, `list.local(i)`, `list.degree(i)` and
+// `list.are_twins(i)`, whether hit i and the one before it have equal entries and no restart, for i < found, the best first;
+// found <= k + 1. `error`: that which the proof reckons with. `is_all`, read where found < k: every candidate that has entries
 // or restarts is a hit.
 template <class List>
 HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, bool is_all,
-                                NodeError error) {
+                                NodeError error, bool order) {
     const int64_t kept = found < k ? found : k;
     // Fewer hits than asked for are proven only where every other candidate has the score 0 by the graph: that a score is
     // exactly 0 is not for a bound to say.
     const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || is_all);
-    if (!usable) return ListProof{infinite64(), false, false};
-    double worst = 0.0, above = 0.0, error_above = 0.0;
-    for (int64_t i = 0; i < kept; ++i) {
-        const double score = static_cast<double>(list.score(i)), mine = node_error(error, list.degree(i), score);
-        const bool is_first = i == 0 || (score == above && list.are_twins(i));
-        const double order = is_first ? 0.0 : proof_ratio(2.0 * (error_above + mine), above - score);
-        const double positive = proof_ratio(mine, score);
-        worst = order > worst ? order : worst;
-        worst = positive > worst ? positive : worst;
-        above = score;
-        error_above = mine;
-    }
-    const bool tied = found > k && !(list.score(k) < list.score(k - 1));
-    if (tied && !list.are_twins(k)) worst = infinite64();
-    return ListProof{worst, worst < 1.0 && kept == k && candidates > k, tied};
+    if (!usable) return ListProof{infinite64(), 0.0, false, false};
+    ListProof proof = order ? prove_order(list, k, found, error) : prove_set(list, k, found, error);
+    proof.open = proof.shortfall < 1.0 && kept == k && candidates > k;
+    proof.tied = found > k && !(list.score(k) < list.score(k - 1));
+    return proof;
 }
 
-// The largest x_v + 2 (per_degree deg_v + flat) of float32, with 2 relative x_v and the few roundings of it all.
+// The largest x_v + 2 ((per_degree + local_v) deg_v + flat) of float32, with 2 relative x_v and the few roundings of it
+// all.
 HOPFUSE_FN double outside_reach(float largest, NodeError error) {
     return static_cast<double>(largest) * (1.0 + 1e-6 + 2.0 * error.relative);
 }
 
-// Whether a hit's score is safely above all that candidates outside the list can reach.
-HOPFUSE_FN bool proven_against(double last_score, double last_error, double outside) {
-    return last_score - 2.0 * last_error > outside;
-}
-
 // How many times smaller the errors must be is not known where the outside refuses; twice is a fair next try.
 constexpr double PPR_OUTSIDE_SHORTFALL = 2.0;
+
+// The pass that a proof which is due at some pass is tried after: lanes that walk together then rank together.
+HOPFUSE_FN int64_t proof_at(int64_t due) { return (due + PPR_TRY_EVERY - 1) / PPR_TRY_EVERY * PPR_TRY_EVERY; }
+
+// The first pass to try a proof after: two fifths of the walk bring the error to the gaps between a query's best hits.
+HOPFUSE_FN int64_t first_proof(int64_t limit) { return proof_at(1 + 2 * limit / 5); }
 
 // The pass to try again after: as many passes as shrink the error by what is lacking, at most 8.
 HOPFUSE_FN int64_t next_proof(int64_t pass, double shortfall, double decay) {
     constexpr double longest_wait = 8.0;
     const double lacking = shortfall < 1e30 ? static_cast<double>(hf_log(static_cast<float>(shortfall))) : 70.0;
     const double passes = lacking / decay;
-    return pass + 1 + static_cast<int64_t>(passes < longest_wait ? passes : longest_wait);
+    return proof_at(pass + 1 + static_cast<int64_t>(passes < longest_wait ? passes : longest_wait));
 }
 
 }  // namespace hopfuse

@@ -96,6 +96,7 @@ class NodeRanking(NamedTuple):
     k: int
     candidates: NDArray[np.int32] | None = None
     stop_when_proven: bool = False
+    prove_order: bool = True  # or else the set alone
 
 
 class Evidence(NamedTuple):

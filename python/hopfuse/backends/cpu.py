@@ -145,6 +145,7 @@ def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[H
             **_ppr_arguments(queries),
             candidates=ranking.candidates,
             stop_when_proven=ranking.stop_when_proven,
+            prove_order=ranking.prove_order,
             **hits,
             **evidence._asdict(),
         )

@@ -135,6 +135,7 @@ def ppr_topk(
     *,
     candidates: Any = None,
     stop: Literal["proven", "tol"] = "proven",
+    prove: Literal["order", "set"] = "order",
     empty: Literal["error", "skip"] = "error",
     damping: Any = 0.5,
     tol: float = 1e-6,
@@ -161,11 +162,16 @@ def ppr_topk(
     stop : {"proven", "tol"}
         "proven" stops a query as soon as the set and the order of its hits are proven to be those of the
         exact scores. What is not runs to ``tol`` and then, where a bound per node holds (an undirected graph
-        under ``joint``, no restart at a node without edges) and ``max_iter`` allows, through one step of
-        iterative refinement (Wilkinson 1963), which takes about as long again. Nodes with the same edges tie
+        under ``joint``, no restart at a node without edges) and ``max_iter`` allows, through bounds that look
+        around a node and one step of iterative refinement (Wilkinson 1963), which take about half as long again
+        where a list needs both. Nodes with the same edges tie
         exactly and are proven to; other ties stay unproven. The ids of a smaller k are a prefix of those of a
         larger one; the scores of a query stopped early differ from the exact ones by at most
         ``score_bounds``. :func:`capture` needs "tol".
+    prove : {"order", "set"}
+        What ``proven`` says, and what stops a query: "order" the set of the hits and their order, "set" the set alone,
+        which takes fewer passes. With "set" hits are listed by the scores that are returned, so the list of a smaller k
+        is a subset of a larger one's, not a prefix.
     empty : {"error", "skip"}
         A query without a seed: an error that names it, or an empty list (proven, 0 iterations).
 
@@ -185,6 +191,8 @@ def ppr_topk(
     k = check_k(k)
     if stop not in ("proven", "tol"):
         raise InputError(f"stop is {stop!r}; allowed: 'proven', 'tol'")
+    if prove not in ("order", "set"):
+        raise InputError(f"prove is {prove!r}; allowed: 'order', 'set'")
     if empty not in ("error", "skip"):
         raise InputError(f"empty is {empty!r}; allowed: 'error', 'skip'")
     options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, threads)
@@ -200,7 +208,8 @@ def ppr_topk(
             )
         with device.runtime.on_stream_of(restart.nodes):
             queries = _read_queries(graph, restart, *options, skips=skips, device=device)
-            ranking = NodeRanking(_width(k, graph, rankings), rankings[0].candidates, stop == "proven")
+            width, ranked = _width(k, graph, rankings), rankings[0].candidates
+            ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
             hits, evidence = device.ppr_topk(graph, queries, ranking)
             return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
     engine = resolve(backend)
@@ -211,7 +220,9 @@ def ppr_topk(
     k = _width(k, graph, rankings)
     for ranked, rows in rankings:
         at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
-        hits, evidence = engine.ppr_topk(graph, queries.take(at), NodeRanking(k, ranked, stop == "proven"))
+        hits, evidence = engine.ppr_topk(
+            graph, queries.take(at), NodeRanking(k, ranked, stop == "proven", prove == "order")
+        )
         parts.append((at, {**hits, **evidence._asdict()}))
     whole = len(parts) == 1 and parts[0][0].size == batch
     arrays = parts[0][1] if whole else _joined(parts, batch, k)

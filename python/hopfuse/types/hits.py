@@ -111,7 +111,8 @@ class PprHits(Hits):
     score_bounds : ndarray of float32, shape (B, k)
         |score - exact score| is at most this, hit by hit.
     proven : ndarray of bool, shape (B,)
-        True where the set and the order of the hits are proven to be those of the exact scores.
+        True where the set and the order of the hits are proven to be those of the exact scores, with ``prove="set"``
+        the set alone.
     iterations : ndarray of int64, shape (B,)
         Passes over the graph spent on the query.
     residual, bound : ndarray of float64, shape (B,)

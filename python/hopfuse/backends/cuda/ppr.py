@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ...types import Graph
 from ..calls import Array, NodeRanking, PprQueries
 from .ppr_block import PprBlock
-from .ppr_certificate import Certificate, Certifier, refine, refining_passes, room
+from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import device_graph
+from .ppr_settle import Settling, room
 from .ppr_topk import Answers, TopkSearch
 from .runtime import Runtime, take_rows
 
@@ -50,14 +51,14 @@ def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> A
 
 def ppr_topk(runtime: Runtime, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Answers:
     """Return the k best nodes of each query, with the evidence."""
-    k, candidates, stop_when_proven = ranking
+    k, candidates, stop_when_proven, prove_order = ranking
     batch = queries.damping.size
     answers = Answers(runtime, batch, k)
     if not batch:
         return answers
     uploaded = device_graph(runtime, graph, queries.per_type, queries.allow is not None)
     most = graph.num_nodes if candidates is None else candidates.size
-    search = TopkSearch(runtime, uploaded, min(k, most), candidates)
+    search = TopkSearch(runtime, uploaded, min(k, most), candidates, prove_order)
     todo = np.arange(batch)
     proves = stop_when_proven and search.k > 0
     if proves:
@@ -78,7 +79,7 @@ def _search(
         rows = todo[first : first + count]
         solved.finish(search, rows, answers)
         if refines:
-            refused[first : first + count] = solved.refine(search, rows, answers)
+            refused[first : first + count] = solved.settle(search, rows, answers)
         del block, solved  # the next block takes their memory
     return np.asarray(todo[refused])
 
@@ -104,27 +105,19 @@ class _Solved(NamedTuple):
     def finish(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> None:
         search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished)
 
-    def refine(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
-        """Refine lists that stand and are not proven, if that may prove them; return which do not stand."""
-        if self.block.runtime.fixed:  # a dry run, which counts what this would take
-            room(self.block)
+    def settle(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
+        """Prove lists that the certificate leaves unproven, where more passes do; return which do not stand."""
+        block = self.block
+        if block.runtime.fixed:  # a dry run, which counts what this would take
+            room(block)
             return np.zeros(rows.size, np.bool_)
         assert self.certificate is not None
         assert self.polished is not None
-        block, lanes = self.block, slice(self.block.count)
-        download, most = block.runtime.download, block.queries.max_iter
-        by_proof, certificate, more = self.by_proof[lanes], self.certificate, refining_passes(block)
-        unproven = download(answers.proven)[rows] == 0
-        missed = certificate.bound[lanes] > block.queries.tol
-        refused: NDArray[np.bool_] = unproven & by_proof & missed
-        total = download(block.passes) + self.polished + 1 + more + 1
-        lanes_open = np.zeros(block.lanes, np.bool_)
-        lanes_open[lanes] = unproven & ~refused & np.isfinite(certificate.per_degree[lanes])
-        lanes_open &= (most == 0) | (total <= most)
-        if lanes_open.any():
-            refined = refine(self.certifier, lanes_open)
-            search.finish(block, self.certifier, np.where(lanes_open[lanes], rows, -1), answers, refined, None, more)
-        return refused
+        falls_back = self.by_proof & ~(self.certificate.bound <= block.queries.tol)
+        passes = block.runtime.download(block.passes) + self.polished + 1
+        settling = Settling(search, self.certifier, self.certificate, rows, answers, passes, falls_back)
+        settling.settle()
+        return (falls_back & ~settling.proven)[: rows.size]
 
 
 def _solve(block: PprBlock, proof: TopkSearch | None, refines: bool = False) -> _Solved:

@@ -235,6 +235,7 @@ class PprBlock:
             self.run_pass(number, damping32, None if omega is None else omega[number - 1], partial, measured)
             if measured is None:
                 continue
+            self._end_lanes(number, tiles)
             if proof is not None:
                 proof.attempt(self, number, tiles)
             if not runtime.fixed and number % LOOK == 0 and runtime.download(self.left)[0] == 0:
@@ -285,10 +286,12 @@ class PprBlock:
                 *(damping32, omega, self.walking, self.left, self.unscale32, self.anchor, tiles),
             ],
         )
-        if tiles is not None:
-            decide = [self.measured_from, self.limit, self.theta, self.shrink]
-            state = [self.walking, self.passes, self.left, self.last_pass]
-            self.launch_warps("ppr_control", [tiles, np.int64(graph.num_tiles), np.int64(number), *decide, *state])
+
+    def _end_lanes(self, number: int, tiles: DeviceArray) -> None:
+        """End lanes whose residual, as the pass ``number`` measured it, is small enough."""
+        decide = [self.measured_from, self.limit, self.theta, self.shrink]
+        state = [self.walking, self.passes, self.left, self.last_pass]
+        self.launch_warps("ppr_control", [tiles, np.int64(self.graph.num_tiles), np.int64(number), *decide, *state])
 
     def _edge_kind(self) -> str:
         if self.queries.per_type:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +31,6 @@ class Certifier:
         self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
         #: Receives fl(r / deg) whenever r is measured, where a refinement may follow.
         self.correction: DeviceArray | None = None
-        #: What x^ lacks of the sum whose residual is measured.
-        self.remainder: DeviceArray | None = None
 
     def normalise(self) -> None:
         """Make x^ from the last iterate, and the mass that it loses."""
@@ -50,7 +47,7 @@ class Certifier:
             [
                 *(*block.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, block.eta64, block.nodes),
                 *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, block.slack),
-                *(np.int32(block.symmetric), self.remainder, improved, self.correction, self.tiles),
+                *(np.int32(block.symmetric), improved, self.correction, self.tiles),
             ],
         )
 
@@ -106,11 +103,13 @@ class Certifier:
         block.launch_tile_lanes("ppr_scale", arguments)
         self._totals(self.lost)
 
-    def totals(self) -> NDArray[np.float64]:
-        """Return sums of what the tiles hold, (L,)."""
-        sums = self.block.lanes_of(np.float64)
-        self._totals(sums)
-        return self.block.runtime.download(sums)
+    def columns(self, tiles: DeviceArray | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return sums and maxima (L,) of what ``tiles`` hold, the certifier's own where none are given."""
+        block, runtime = self.block, self.block.runtime
+        out = block.lanes_of(np.float64), block.lanes_of(np.float64)
+        held = self.tiles if tiles is None else tiles
+        block.launch_warps("ppr_columns", [held, np.int64(block.graph.num_tiles), *out])
+        return runtime.download(out[0]), runtime.download(out[1])
 
     def _totals(self, sums: DeviceArray) -> None:
         self.block.launch_warps("ppr_totals", [self.tiles, np.int64(self.block.graph.num_tiles), sums])
@@ -120,53 +119,3 @@ class Certifier:
         block = self.block
         block.even, block.odd = result, other
         block.last_pass = block.runtime.upload(np.zeros(1, np.int64))
-
-
-# ---- One step of iterative refinement: kernels/include/hopfuse/ppr.h, REFINEMENT ------------------------------------
-
-
-def refining_passes(block: PprBlock) -> NDArray[np.int64]:
-    """Return how many passes each lane's refinement takes, (L,)."""
-    return np.array([_native.ppr_refining_passes(d) for d in block.damping.tolist()], np.int64)
-
-
-def room(block: PprBlock) -> tuple[DeviceArray, DeviceArray]:
-    """Return what a refinement takes beside the block's arrays and the correction: a state, sums of segments."""
-    return block.runtime.empty((block.graph.num_nodes, block.lanes), np.float32), block.segment_sums()
-
-
-def refine(certifier: Certifier, lanes_open: NDArray[np.bool_]) -> Certificate:
-    """Make open lanes of x^ fl(x^ + e), e the correction that their residual asks for; return the certificate."""
-    block, runtime = certifier.block, certifier.block.runtime
-    is_open = runtime.upload(lanes_open.astype(np.int32))
-    solved = _solve(block, certifier.correction, lanes_open, is_open)
-    arguments = [*block.scales, is_open, block.nodes, *block.states, solved, certifier.tiles]
-    block.launch_tile_lanes("ppr_refine_end", arguments)
-    lacking = certifier.totals()
-    certifier.correction, certifier.remainder = None, solved
-    certificate = certifier.certificate()
-    certifier.remainder = None
-    missed = runtime.download(block.missed)
-    rounding = np.array([_native.ppr_rounding(*both) for both in zip(lacking.tolist(), missed.tolist(), strict=True)])
-    certificate.residual = certificate.residual + (1.0 + block.damping) * rounding
-    certificate.bound = certificate.bound + rounding
-    return certificate
-
-
-def _solve(block: PprBlock, start: DeviceArray, lanes_open: NDArray[np.bool_], is_open: DeviceArray) -> DeviceArray:
-    """Return the walk that ``start`` restarts in every row; the block's buffer without x^ is used up."""
-    runtime, walk = block.runtime, copy.copy(block)
-    holds_odd = runtime.download(block.last_pass)[0] % 2
-    walk.even, partial = room(block)
-    walk.odd = block.even if holds_odd else block.odd
-    block.launch_states("ppr_refine_start", [is_open, block.nodes, start, walk.even, walk.odd])
-    words = max(1, -(-block.graph.num_nodes // 64))
-    every_row = np.full(words, 2**64 - 1, np.uint64)
-    walk.restart_rows = [runtime.upload(every_row), runtime.upload(64 * np.arange(words, dtype=np.int32))]
-    walk.restart32, walk.left = start, runtime.upload(np.ones(1, np.int32))
-    passes = np.where(lanes_open, refining_passes(block), 0)
-    damping32, omega = runtime.upload(block.damping.astype(np.float32)), runtime.upload(block.omega(int(passes.max())))
-    for number in range(1, int(passes.max()) + 1):
-        walk.walking = runtime.upload((passes >= number).astype(np.int32))
-        walk.run_pass(number, damping32, omega[number - 1], partial, None)
-    return walk.buffers(int(passes.max()))[1]

@@ -1,0 +1,266 @@
+// What becomes of lists that the certificate of x^ leaves unproven: bounds that look around a node, one step of iterative
+// refinement, and blocks with fewer lanes for the few that want them. Included once per instruction set.
+#pragma once
+
+#include "ppr_answers.h"
+#include "ppr_local.h"
+#include "ppr_refine.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+// A query's course: stop when proven (top-k only), else by tol, where the result stands. The second stage starts
+// afresh, so what it gives does not depend on the batch.
+enum Stage { stage_proven, stage_tol, stage_done };
+
+inline int fewest_lanes(int count) {
+    return count > 16 ? 32 : count > PPR_FEW_LANES ? 16 : count > 4 ? 8 : count > 1 ? 4 : 1;
+}
+
+template <int L>
+int count_lanes(const bool* lanes) {
+    int count = 0;
+    for (int lane = 0; lane < L; ++lane) count += lanes[lane] ? 1 : 0;
+    return count;
+}
+
+// How far a lane's query has come.
+struct Course {
+    int64_t passes;   // so far, with the certifying one
+    bool falls_back;  // stopped by proof, above tol: unproven, its query walks by tol
+    bool looked;      // around its nodes
+    int64_t look;     // the pass of a refinement that is looked at next, or 0
+};
+
+// A block whose x^ is certified, and ranked.
+template <int L>
+struct Certified {
+    PprBlock<L>& block;
+    const Outputs& out;
+    Stage* stage;  // (B,) receives what comes next for a query
+    PprCertificate<L> certificate;
+    RankedLists<L> lists;
+    Course course[L];
+    float* spare = nullptr;  // (N, L) for refined scores
+
+    // Writes the answers of some lanes, or says that they fall back.
+    void finish(const bool* lanes) {
+        bool write[L];
+        for (int lane = 0; lane < L; ++lane) {
+            write[lane] = false;
+            if (!lanes[lane]) continue;
+            const int64_t b = block.query[lane];
+            write[lane] = lists.is_proven(lane) || !course[lane].falls_back;
+            stage[b] = write[lane] ? stage_done : stage_tol;
+            out.evidence.iterations[b] += course[lane].passes;
+        }
+        write_evidence<L>(block, write, certificate, out.evidence);
+        if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
+        if (out.top != nullptr) write_topk<L>(block, write, certificate, lists, *out.top);
+    }
+
+    // Whether max_iter allows a lane so many passes more.
+    bool allows(int lane, int64_t more) const {
+        const int64_t most = block.queries.max_iter;
+        return most == 0 || course[lane].passes + more <= most;
+    }
+
+    bool may_look(int lane, int steps) const {
+        return ppr_may_step(steps, lists.shortfall[lane], out.top->prove_order) && allows(lane, 1);
+    }
+
+    // The pass of a refinement to look at next, or 0. Passes of a look before are counted already.
+    int64_t next_look(int lane) const {
+        const int64_t done = course[lane].look;
+        const int64_t next = ppr_next_look(block.damping[lane], done, lists.shortfall[lane]);
+        const bool may = !course[lane].falls_back && ppr_may_correct(block.longest_row[lane]);
+        return may && next > 0 && allows(lane, next - done + (done == 0 ? 1 : 0)) ? next : 0;
+    }
+};
+
+// Tries to prove lanes by local bounds. Those that are proven, or may not be refined, are finished and no longer open.
+// False: no memory.
+template <int L>
+bool look_around(Certified<L>& c, bool* open, const bool* lanes) {
+    bool looking[L], finished[L];
+    std::copy_n(lanes, L, looking);
+    LocalBounds<L> bounds = begin_local<L>(c.block);
+    c.lists.local = bounds.local;
+    while (count_lanes<L>(looking) > 0) {
+        if (!step_local<L>(c.block, bounds)) return false;
+        for (int lane = 0; lane < L; ++lane) {
+            if (!looking[lane]) continue;
+            c.lists.error[lane] = NodeError{bounds.beyond[lane], 0.0, 0.0};
+            c.course[lane].passes += 1;
+            c.course[lane].looked = true;
+        }
+        c.lists.prove(c.block, *c.out.top, looking);
+        for (int lane = 0; lane < L; ++lane) {
+            const bool ends = c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps);
+            finished[lane] = looking[lane] && ends && (c.lists.is_proven(lane) || c.next_look(lane) == 0);
+            open[lane] = open[lane] && !finished[lane];
+            looking[lane] = looking[lane] && !ends;
+        }
+        c.finish(finished);
+    }
+    c.lists.local = nullptr;
+    return true;
+}
+
+// Refines the open lanes up to their looks; their lists are ranked again. Those that are proven, or gain no more, are
+// finished and no longer open: the others keep x^, and are to be looked at later. False: no memory.
+template <int L>
+bool refine_lists(Certified<L>& c, bool* open) {
+    PprBlock<L>& block = c.block;
+    int64_t look[L];
+    bool finished[L];
+    for (int lane = 0; lane < L; ++lane) {
+        look[lane] = c.course[lane].look;
+        if (open[lane]) c.course[lane].passes += 1;
+    }
+    const size_t state = size_t(block.graph.num_nodes) * L;
+    if (c.spare == nullptr) c.spare = block.work.template reserve<float>(slot_remainder, state);
+    const PprCertificate<L> before = c.certificate;
+    if (c.spare == nullptr || !refine<L>(block, open, look, c.certificate, c.spare)) return false;
+    for (int lane = 0; lane < L; ++lane)
+        if (open[lane]) c.lists.error[lane] = ppr_refined_error(c.certificate.per_degree[lane]);
+    std::swap(block.result, c.spare);
+    if (!c.lists.rank(block, *c.out.top, open)) return false;
+    for (int lane = 0; lane < L; ++lane) {
+        const int64_t next = open[lane] && !c.lists.is_proven(lane) ? c.next_look(lane) : 0;
+        finished[lane] = open[lane] && next == 0;
+        open[lane] = open[lane] && next > 0;
+        if (open[lane]) c.course[lane].passes += next - look[lane] - 1, c.course[lane].look = next;
+    }
+    c.finish(finished);
+    std::swap(block.result, c.spare);
+    c.certificate = before;
+    return true;
+}
+
+template <int L>
+Status settle_apart(Certified<L>& c, const bool* open);
+
+// Settles the open lanes, whose bound per node holds. What is done for a lane does not depend on the others, though in
+// which block it is done does.
+template <int L>
+Status settle(Certified<L>& c, bool* open, bool may_part) {
+    const auto are_few = [&](const bool* lanes) { return may_part && fewest_lanes(count_lanes<L>(lanes)) < L; };
+    bool apart[L] = {}, looks[L], finished[L];
+    for (int lane = 0; lane < L; ++lane)
+        looks[lane] = open[lane] && !c.course[lane].looked && c.course[lane].look == 0 && c.may_look(lane, 0);
+    const bool few_look = are_few(looks);
+    if (!few_look && count_lanes<L>(looks) > 0 && !look_around<L>(c, open, looks)) return Status::out_of_memory;
+    for (int lane = 0; lane < L; ++lane) {
+        Course& course = c.course[lane];
+        apart[lane] = few_look && looks[lane];
+        finished[lane] = false;
+        open[lane] = open[lane] && !apart[lane];
+        if (!open[lane] || course.look > 0) continue;
+        course.look = c.next_look(lane);
+        course.passes += course.look;
+        finished[lane] = course.look == 0;
+        open[lane] = !finished[lane];
+    }
+    c.finish(finished);
+    while (count_lanes<L>(open) > 0 && !are_few(open))
+        if (!refine_lists<L>(c, open)) return Status::out_of_memory;
+    for (int lane = 0; lane < L; ++lane) apart[lane] = apart[lane] || open[lane];
+    return count_lanes<L>(apart) == 0 ? Status::ok : settle_apart<L>(c, apart);
+}
+
+// What goes with a query to a block of fewer lanes.
+struct Moved {
+    int64_t query;
+    Course course;
+    double residual, bound, per_degree, shortfall;
+    NodeError error;
+    int64_t found;
+    const Ranked* selected;
+    const float *x, *rho;  // (N,) by internal node: x^, and what certify left in block.correction
+};
+
+// Settles `count` queries in a block of their own.
+template <int L>
+Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& out, Workspace& work, Stage* stage,
+                    const Moved* moved, int count) {
+    queries.threads = ppr_threads(graph.num_nodes, graph.num_stored, L, queries.threads);
+    PprBlock<L> block(graph, queries, work);
+    int64_t query[L];
+    for (int lane = 0; lane < count; ++lane) query[lane] = moved[lane].query;
+    block.take(query, count);
+    if (!setup_block<L>(block)) return Status::out_of_memory;
+    block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
+    if (block.correction == nullptr) return Status::out_of_memory;
+    parallel_for(graph.num_nodes, queries.threads, [&](int64_t row, int) {
+        const int64_t node = node_of_row(graph, row);
+        for (int lane = 0; lane < L; ++lane) {
+            block.result[row * L + lane] = lane < count ? moved[lane].x[node] : 0.0f;
+            block.correction[row * L + lane] = lane < count ? moved[lane].rho[node] : 0.0f;
+        }
+    });
+    Certified<L> c{block, out, stage, {}, RankedLists<L>(out.top), {}};
+    bool open[L] = {};
+    for (int lane = 0; lane < count; ++lane) {
+        const Moved& own = moved[lane];
+        open[lane] = true;
+        c.course[lane] = own.course;
+        c.certificate.residual[lane] = own.residual;
+        c.certificate.bound[lane] = own.bound, c.certificate.per_degree[lane] = own.per_degree;
+        c.lists.shortfall[lane] = own.shortfall, c.lists.error[lane] = own.error, c.lists.found[lane] = own.found;
+        std::copy_n(own.selected, own.found, c.lists.selected.begin() + lane * (out.top->k + 1));
+    }
+    return settle<L>(c, open, false);
+}
+
+// Moves the open lanes of a block to blocks with fewer; nothing of the block is of use any more.
+template <int L>
+Status settle_apart(Certified<L>& c, const bool* open) {
+    constexpr int narrower = L == 4 ? 1 : L / 2;
+    const PprBlock<L>& block = c.block;
+    const PprGraph& graph = block.graph;
+    const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
+    const int64_t nodes = graph.num_nodes, apart = count_lanes<L>(open);
+    float* columns = block.work.template reserve<float>(slot_columns, size_t(2 * apart * nodes));
+    if (columns == nullptr) return Status::out_of_memory;
+    int lanes[L], count = 0;
+    Moved moved[L];
+    for (int lane = 0; lane < L; ++lane) {
+        if (!open[lane]) continue;
+        const float* x = columns + 2 * count * nodes;
+        moved[count] = {block.query[lane],
+                        c.course[lane],
+                        c.certificate.residual[lane],
+                        c.certificate.bound[lane],
+                        c.certificate.per_degree[lane],
+                        c.lists.shortfall[lane],
+                        c.lists.error[lane],
+                        c.lists.found[lane],
+                        c.lists.selected.data() + lane * (c.out.top->k + 1),
+                        x,
+                        x + nodes};
+        lanes[count++] = lane;
+    }
+    parallel_for(nodes, block.queries.threads, [&](int64_t node, int) {
+        const int64_t row = row_of_node(graph, node) * L;
+        for (int i = 0; i < count; ++i) {
+            columns[2 * i * nodes + node] = block.result[row + lanes[i]];
+            columns[(2 * i + 1) * nodes + node] = block.correction[row + lanes[i]];
+        }
+    });
+    Status status = Status::ok;
+    for (int first = 0; first < count && status == Status::ok; first += narrower) {
+        const int some = count - first < narrower ? count - first : narrower;
+        const auto in = [&](const PprGraph& stored, auto width) {
+            return settle_moved<width()>(stored, block.queries, c.out, block.work, c.stage, moved + first, some);
+        };
+        switch (fewest_lanes(some)) {
+            case 16: status = in(graph, std::integral_constant<int, 16>()); break;
+            case 8: status = in(few, std::integral_constant<int, 8>()); break;
+            case 4: status = in(few, std::integral_constant<int, 4>()); break;
+            default: status = in(few, std::integral_constant<int, 1>());
+        }
+    }
+    return status;
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -1,0 +1,225 @@
+"""What becomes of lists that the certificate of x^ leaves unproven: kernels/include/hopfuse/ppr.h, LOCAL BOUNDS and
+REFINEMENT. kernels/cpu/ppr_settle.h decides alike.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _native
+from .ppr_block import TILE_COLUMNS, PprBlock
+from .ppr_certificate import Certificate, Certifier
+from .ppr_topk import Answers, TopkSearch
+from .runtime import DeviceArray
+
+Lanes = NDArray[np.bool_]
+
+
+def room(block: PprBlock) -> tuple[DeviceArray, ...]:
+    """Return what this takes beside the block's arrays and the correction: two states, sums of segments, tiles."""
+    state = (block.graph.num_nodes, block.lanes)
+    states = (block.runtime.empty(state, np.float32) for _ in range(2))
+    tiles = block.runtime.empty((block.graph.num_tiles, TILE_COLUMNS, block.lanes), np.float64)
+    return (*states, block.segment_sums(), tiles)
+
+
+class Settling:
+    """A block whose lists are written, with what is known of each lane, (L,), on the host."""
+
+    def __init__(
+        self,
+        search: TopkSearch,
+        certifier: Certifier,
+        certificate: Certificate,
+        rows: NDArray[np.int64],
+        answers: Answers,
+        passes: NDArray[np.int64],
+        falls_back: Lanes,
+    ) -> None:
+        self.search, self.certifier, self.block = search, certifier, certifier.block
+        self.certificate, self.answers = certificate, answers
+        self.rows = np.full(self.block.lanes, -1, np.int64)
+        self.rows[: rows.size] = rows
+        self.passes, self.falls_back = passes, falls_back
+        self.look = np.zeros(self.block.lanes, np.int64)
+        self._read_shortfall()
+
+    def settle(self) -> None:
+        """Prove what can be proven, and write it; lanes that fall back are left unproven."""
+        lanes_open = (self.rows >= 0) & ~self.proven & (self.certificate.per_degree < _native.PPR_MOST_RHO)
+        if not lanes_open.any():
+            return
+        self.other, self.spare, self.partial, self.tiles = room(self.block)
+        self.missed, self.slack = (self.block.runtime.download(a) for a in (self.block.missed, self.block.slack))
+        longest = self.block.runtime.download(self.block.longest_row).astype(np.int64)
+        self.longest = np.ascontiguousarray(np.broadcast_to(longest, self.block.lanes))
+        holds_odd = self.block.runtime.download(self.block.last_pass)[0] % 2
+        self.x, self.free = (self.block.odd, self.block.even) if holds_odd else (self.block.even, self.block.odd)
+        looks = lanes_open & self._may_look(0)
+        if looks.any():
+            self._look_around(lanes_open, looks)
+        for lane in np.flatnonzero(lanes_open).tolist():
+            self.look[lane] = self._next_look(lane)
+        self.passes += self.look
+        lanes_open &= self.look > 0
+        counted = self.look.copy()
+        while lanes_open.any():
+            counted = self._refine(lanes_open, counted)
+
+    @property
+    def proven(self) -> Lanes:
+        return self.shortfall < 1.0
+
+    def _read_shortfall(self) -> None:
+        known = self.block.runtime.download(self.answers.shortfall)
+        self.shortfall = np.where(self.rows >= 0, known[np.maximum(self.rows, 0)], 0.0)
+
+    def _allows(self, lane: int, more: int) -> bool:
+        most = self.block.queries.max_iter
+        return most == 0 or int(self.passes[lane]) + more <= most
+
+    def _may_look(self, steps: int) -> Lanes:
+        """Return lanes whose lists one more step around the nodes may prove."""
+        lanes, order = range(self.block.lanes), self.search.prove_order
+        may = [_native.ppr_may_step(steps, float(self.shortfall[i]), order) and self._allows(i, 1) for i in lanes]
+        return np.array(may, np.bool_)
+
+    def _next_look(self, lane: int) -> int:
+        done = int(self.look[lane])
+        following = _native.ppr_next_look(float(self.block.damping[lane]), done, float(self.shortfall[lane]))
+        may = not self.falls_back[lane] and _native.ppr_may_correct(int(self.longest[lane]))
+        more = following - done + (done == 0)
+        return following if may and following > 0 and self._allows(lane, more) else 0
+
+    def _write(
+        self, lanes: Lanes, certificate: Certificate, passes: NDArray[np.int64], **how: DeviceArray | None
+    ) -> None:
+        """Write the lists of some lanes, ``passes`` later, and read how far they are from being proven."""
+        rows = np.where(lanes, self.rows, -1)
+        self.search.finish(
+            self.block, self.certifier, rows, self.answers, certificate, None, more_passes=passes - 1, **how
+        )
+        self._read_shortfall()
+
+    # ---- Local bounds ----------------------------------------------------------------------------------------------
+
+    def _look_around(self, lanes_open: Lanes, looking: Lanes) -> None:
+        block, runtime, certifier = self.block, self.block.runtime, self.certifier
+        local, average, following = self.free, self.free, self.other
+        scale, longest = self._largest_scale(), runtime.upload(self.longest)
+        start = [*block.scales, block.nodes, certifier.correction, self.x, block.slack, local]
+        block.launch_states("ppr_local_start", start)
+        steps = 0
+        looking = looking.copy()
+        while looking.any():
+            if steps > 0:
+                near = [average, longest, runtime.upload(scale), block.d_damping, local]
+                block.launch_states("ppr_local_step", [*block.scales, block.nodes, *near])
+            self._average(average, following)
+            average, following = following, self.spare
+            steps += 1
+            block.launch_tile_lanes("ppr_local_largest", [average, block.nodes, certifier.tiles])
+            largest = certifier.columns()[1]
+            columns = (column.tolist() for column in (largest, self.longest, scale, block.damping))
+            beyond = [_native.ppr_beyond(most, steps, *own) for most, *own in zip(*columns, strict=True)]
+            found = Certificate(self.certificate.residual, self.certificate.bound, np.array(beyond))
+            self.passes += looking
+            self._write(looking, found, np.ones(block.lanes, np.int64), local=local)
+            ends = self.proven | ~self._may_look(steps)
+            for lane in np.flatnonzero(looking & ends).tolist():
+                lanes_open[lane] = not self.proven[lane] and self._next_look(lane) > 0
+            looking &= ~ends
+
+    def _largest_scale(self) -> NDArray[np.float64]:
+        block, certifier = self.block, self.certifier
+        block.launch_tile_lanes("ppr_local_scale", [*block.scales, block.nodes, certifier.tiles])
+        return certifier.columns()[1]
+
+    def _average(self, state: DeviceArray, following: DeviceArray) -> None:
+        """Write P ``state``, a pass without restarts and damping."""
+        runtime, walk = self.block.runtime, self._walk(state, following)
+        words = max(1, -(-self.block.graph.num_nodes // 64))
+        walk.restart_rows = [runtime.zeros(words, np.uint64), runtime.zeros(words, np.int32)]
+        walk.walking = runtime.upload(np.ones(walk.lanes, np.int32))
+        walk.run_pass(1, runtime.upload(np.ones(walk.lanes, np.float32)), None, self.partial, None)
+
+    def _walk(self, even: DeviceArray, odd: DeviceArray) -> PprBlock:
+        """Return the block with other buffers, of which the first pass reads ``even``."""
+        walk = copy.copy(self.block)
+        walk.even, walk.odd = even, odd
+        walk.left = walk.runtime.upload(np.ones(1, np.int32))
+        return walk
+
+    # ---- Refinement ------------------------------------------------------------------------------------------------
+
+    def _refine(self, lanes_open: Lanes, counted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Refine and write open lanes up to their looks; those that gain more stay open. Return what is counted."""
+        block = self.block
+        is_open = block.runtime.upload(lanes_open.astype(np.int32))
+        scale = self._largest_scale()
+        measured, start_error = self._solve(lanes_open, is_open)
+        solved = [*block.scales, block.nodes, self.spare, self.certifier.tiles]
+        block.launch_tile_lanes("ppr_refine_measure", solved)
+        moved, largest = self.certifier.columns()
+        arguments = [*block.scales, is_open, block.nodes, self.x, self.spare, self.certifier.tiles]
+        block.launch_tile_lanes("ppr_refine_end", arguments)
+        lacking = self.certifier.columns()[0]
+        volume = np.broadcast_to(block.runtime.download(block.volume), block.lanes)
+        refined = Certificate(*(np.array(column) for column in vars(self.certificate).values()))
+        for lane in np.flatnonzero(lanes_open).tolist():
+            d, own = float(block.damping[lane]), (int(self.longest[lane]), float(scale[lane]))
+            slack, missed = float(self.slack[lane]), float(self.missed[lane])
+            known = float(self.certificate.residual[lane]), float(moved[lane]) + missed, float(volume[lane])
+            residual = _native.ppr_corrected_residual(float(measured[0, lane]), *known, *own)
+            error = float(start_error[lane])
+            rho = _native.ppr_corrected_rho(float(measured[1, lane]), float(largest[lane]), error, *own)
+            rounding = _native.ppr_rounding(float(lacking[lane]), missed)
+            refined.residual[lane] = residual + (1.0 + d) * rounding
+            refined.bound[lane] = _native.ppr_bound(residual, slack, missed, d) + rounding
+            refined.per_degree[lane] = _native.ppr_node_bound(True, rho, slack, d)
+        self.passes += lanes_open
+        self._write(lanes_open, refined, counted + 1, refined=self.spare)
+        more = np.zeros(block.lanes, np.int64)
+        for lane in np.flatnonzero(lanes_open).tolist():
+            following = 0 if self.proven[lane] else self._next_look(lane)
+            lanes_open[lane] = following > 0
+            if following > 0:
+                more[lane] = following - self.look[lane] - 1
+                self.look[lane] = following
+        self.passes += more
+        return more
+
+    def _solve(self, lanes_open: Lanes, is_open: DeviceArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Walk the correction of x^ into the spare state; return what was measured of it (its residual, its largest
+        change), (2, L), and the largest error of its start.
+        """
+        block, runtime, certifier = self.block, self.block.runtime, self.certifier
+        walk = self._walk(self.free, self.other)
+        arguments = [*block.scales, is_open, block.nodes, self.x, block.slack]
+        buffers = [certifier.correction, walk.even, walk.odd, certifier.tiles]
+        block.launch_tile_lanes("ppr_refine_start", [*arguments, *buffers])
+        start_error = certifier.columns()[1]
+        walk.anchor = runtime.upload(np.full(block.lanes, _native.PPR_ANCHOR))
+        words = max(1, -(-block.graph.num_nodes // 64))
+        every_row = np.full(words, 2**64 - 1, np.uint64)
+        walk.restart_rows = [runtime.upload(every_row), runtime.upload(64 * np.arange(words, dtype=np.int32))]
+        # Lanes that are not open restart too; nobody reads what becomes of them.
+        walk.restart32 = certifier.correction
+        look = np.where(lanes_open, self.look, 0)
+        last = int(look.max()) + 1
+        damping32, omega = runtime.upload(block.damping.astype(np.float32)), runtime.upload(block.omega(last))
+        measured = np.zeros((2, block.lanes))
+        for number in range(1, last + 1):
+            walk.walking = runtime.upload((lanes_open & (look + 1 >= number)).astype(np.int32))
+            stops = lanes_open & (look + 1 == number)
+            tiles = self.tiles if stops.any() else None
+            walk.run_pass(number, damping32, omega[number - 1], self.partial, tiles)
+            if tiles is None:
+                continue
+            measured[:, stops] = np.stack(certifier.columns(tiles))[:, stops]
+            goes_on = runtime.upload((~stops).astype(np.int32))
+            block.launch_states("ppr_keep", [walk.buffers(number)[0], self.spare, goes_on, block.nodes])
+        return measured, start_error
