@@ -68,6 +68,7 @@ private:
 
 // The levels of a query's codes: as many as its sums of products leave int32 room for (hopfuse/dense_topk.h).
 HF_INLINE int32_t query_levels(const float* q, int32_t dim) {
+    if (QUERY_LEVELS == DENSE_LEVELS) return DENSE_LEVELS;
     double sum = 0.0, largest = 0.0;
     for (int32_t i = 0; i < dim; ++i) {
         const double size = std::fabs(double(q[i]));
