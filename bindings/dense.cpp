@@ -53,11 +53,14 @@ void encode(Vectors vectors, int type, bool cosine, int32_t threads, Out<uint8_t
     raise_unless_ok(status);
 }
 
-void topk(Vectors vectors, int type, bool cosine, Out<uint8_t> codes, Out<float> scale, Out<float> error,
-          Out<float> norm_code, Out<float> norm, In<float> queries, int64_t k, std::optional<In<uint8_t>> allow_mask,
-          std::optional<In<int64_t>> allow_indptr, std::optional<In<int64_t>> allow_ids, bool allow_shared,
-          int32_t threads, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts, Out<int64_t> rescored) {
-    const DenseCorpus corpus{view_of(vectors, type, cosine, threads), codes_of(codes, scale, error, norm_code, norm)};
+bool topk(Vectors vectors, int type, bool cosine, std::optional<Out<uint8_t>> codes, std::optional<Out<float>> scale,
+          std::optional<Out<float>> error, std::optional<Out<float>> norm_code, std::optional<Out<float>> norm,
+          In<float> queries, int64_t k, std::optional<In<uint8_t>> allow_mask, std::optional<In<int64_t>> allow_indptr,
+          std::optional<In<int64_t>> allow_ids, bool allow_shared, int32_t threads, Out<int64_t> ids, Out<float> scores,
+          Out<int64_t> counts, Out<int64_t> rescored) {
+    const bool is_coded = codes && scale && error && norm_code && norm;
+    const DenseCorpus corpus{view_of(vectors, type, cosine, threads),
+                             is_coded ? codes_of(*codes, *scale, *error, *norm_code, *norm) : DenseCodes{}};
     const DenseQueries q{static_cast<int64_t>(queries.shape(0)),
                          queries.data(),
                          k,
@@ -66,13 +69,15 @@ void topk(Vectors vectors, int type, bool cosine, Out<uint8_t> codes, Out<float>
                          pointer(allow_ids),
                          allow_shared,
                          threads};
-    const DenseHits hits{ids.data(), scores.data(), counts.data(), rescored.data()};
+    bool is_sound = true;
+    const DenseHits hits{ids.data(), scores.data(), counts.data(), rescored.data(), &is_sound};
     hopfuse::Status status;
     {
         nb::gil_scoped_release release;
         status = kernels().dense_topk(corpus, q, hits);
     }
     raise_unless_ok(status);
+    return is_sound;
 }
 
 }  // namespace
@@ -85,9 +90,9 @@ void bind_dense(nb::module_& m) {
     m.def("dense_encode", &encode, nb::arg("vectors"), nb::kw_only(), nb::arg("type"), nb::arg("cosine"),
           nb::arg("threads"), nb::arg("codes"), nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"),
           nb::arg("norm"));
-    m.def("dense_topk", &topk, nb::arg("vectors"), nb::kw_only(), nb::arg("type"), nb::arg("cosine"), nb::arg("codes"),
-          nb::arg("scale"), nb::arg("error"), nb::arg("norm_code"), nb::arg("norm"), nb::arg("queries"), nb::arg("k"),
-          nb::arg("allow_mask").none(), nb::arg("allow_indptr").none(), nb::arg("allow_ids").none(),
-          nb::arg("allow_shared"), nb::arg("threads"), nb::arg("ids"), nb::arg("scores"), nb::arg("counts"),
-          nb::arg("rescored"));
+    m.def("dense_topk", &topk, nb::arg("vectors"), nb::kw_only(), nb::arg("type"), nb::arg("cosine"),
+          nb::arg("codes").none(), nb::arg("scale").none(), nb::arg("error").none(), nb::arg("norm_code").none(),
+          nb::arg("norm").none(), nb::arg("queries"), nb::arg("k"), nb::arg("allow_mask").none(),
+          nb::arg("allow_indptr").none(), nb::arg("allow_ids").none(), nb::arg("allow_shared"), nb::arg("threads"),
+          nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::arg("rescored"));
 }

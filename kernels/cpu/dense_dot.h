@@ -24,7 +24,14 @@ HF_INLINE float bfloat_to_float(uint16_t b) { return bits_to_float(uint32_t{b} <
 struct Float32Row {
     using Element = float;
     HF_INLINE float widen(float x) { return x; }
-    HF_INLINE F<16> load(const float* p) { return F<16>::load(p); }
+    HF_INLINE F<16> load(const float* p) {
+#if defined(HOPFUSE_ISA_AVX512)
+        // Halves: arrays are rarely aligned to 64 bytes, and a load of two lines at once waits for both.
+        return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(p + 8), 1)};
+#else
+        return F<16>::load(p);
+#endif
+    }
 };
 
 struct Float16Row {

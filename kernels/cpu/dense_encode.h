@@ -1,4 +1,4 @@
-// 8-bit codes of rows and queries, with the norms that bound what they leave out. Included once per
+// Codes of queries, with the norms that bound what they leave out; rows' are in dense_tiles.h. Included once per
 // instruction set; the codes only ever choose candidates, so they need not be canonical.
 #pragma once
 
@@ -16,9 +16,10 @@ struct CodeNorms {
     float norm;       // ||x||, rounded up
 };
 
+// A float32 above a value that is not negative: of the nearest one, the next.
 HF_INLINE float round_up(double value) {
     const float nearest = static_cast<float>(value * (1.0 + 1e-9));
-    return std::nextafter(nearest, std::numeric_limits<float>::infinity());
+    return nearest < std::numeric_limits<float>::infinity() ? bits_to_float(float_to_bits(nearest) + 1) : nearest;
 }
 
 // Codes of one vector: write(i, c) receives each code in -levels .. levels.

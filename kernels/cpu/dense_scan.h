@@ -87,19 +87,25 @@ HF_INLINE F<16> without_offset(const int32_t* dots, int32_t offset) {
     return F<16>::load(real);
 }
 
+// Rows first .. end - 1 of a corpus, by the codes of their tiles.
+struct CodedRows {
+    DenseCodes codes;
+    int64_t first, end;
+};
+
 // Tests the tiles of P parts against Q queries.
 template <int P, int Q>
-void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t query_stride, int64_t tile, int32_t groups,
+void scan_tiles(const CodedRows& rows, const QueryCode* queries, int64_t query_stride, int64_t tile, int32_t groups,
                 Candidates* candidates) {
     constexpr int T = tiles_of(P);
     alignas(64) int32_t dots[T * Q * DENSE_TILE];
-    const uint8_t* codes = corpus.codes.codes + tile * groups * GROUP_BYTES;
+    const uint8_t* codes = rows.codes.codes + tile * groups * GROUP_BYTES;
     code_dots<P, Q>(codes, groups, queries[0].codes, query_stride, dots);
     for (int t = 0; t < T; ++t) {
         const int64_t first = (tile + t) * DENSE_TILE;
-        const F<16> scale = F<16>::load(corpus.codes.scale + first);
-        const F<16> error = F<16>::load(corpus.codes.error + first);
-        const F<16> norm_code = F<16>::load(corpus.codes.norm_code + first);
+        const F<16> scale = F<16>::load(rows.codes.scale + first);
+        const F<16> error = F<16>::load(rows.codes.error + first);
+        const F<16> norm_code = F<16>::load(rows.codes.norm_code + first);
         for (int j = 0; j < Q; ++j) {
             const QueryCode& q = queries[j];
             const F<16> approx =
@@ -114,8 +120,8 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
             F<16>::store(below, F<16>::sub(approx, width));
             for (; hits != 0; hits &= hits - 1) {
                 const int r = __builtin_ctz(hits);
-                const int64_t row = first + r;
-                if (row >= corpus.vectors.count || (q.mask != nullptr && q.mask[row] == 0)) continue;
+                const int64_t row = rows.first + first + r;
+                if (row >= rows.end || (q.mask != nullptr && q.mask[row] == 0)) continue;
                 candidates[j].push({above[r], below[r], row});
             }
         }
@@ -124,7 +130,7 @@ void scan_tiles(const DenseCorpus& corpus, const QueryCode* queries, int64_t que
 
 // Tiles begin .. end (whole block steps) against all queries, in the widest groups that the registers hold: the wider, the
 // fewer times are codes read.
-inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int64_t batch, int64_t query_stride,
+inline void scan_block(const CodedRows& rows, const QueryCode* queries, int64_t batch, int64_t query_stride,
                        int64_t begin, int64_t end, int32_t groups, Candidates* candidates) {
     int64_t j = 0;
     Products::Shapes::each([&](auto shape) {
@@ -133,7 +139,7 @@ inline void scan_block(const DenseCorpus& corpus, const QueryCode* queries, int6
                       "blocks of tiles are whole steps");
         for (; j + Q <= batch; j += Q)
             for (int64_t tile = begin; tile < end; tile += T)
-                scan_tiles<P, Q>(corpus, queries + j, query_stride, tile, groups, candidates + j);
+                scan_tiles<P, Q>(rows, queries + j, query_stride, tile, groups, candidates + j);
     });
 }
 

@@ -246,7 +246,7 @@ struct Replay {
                                    threads};
         std::vector<int64_t> rescored(size_t(queries.batch));
         const DenseHits hits{c.array<int64_t>("ids"), c.array<float>("scores"), c.array<int64_t>("counts"),
-                             rescored.data()};
+                             rescored.data(), nullptr};
         return kernels.dense_topk({rows, codes}, queries, hits);
     }
 

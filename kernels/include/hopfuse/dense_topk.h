@@ -25,6 +25,26 @@
 //   - or L is 127, and sum|c_q| <= 127 d <= S, as d <= 65,536. With more dimensions rows are scored one by one.
 //   Each product is below 2^23 in size, two of them below 2^24: pairs that are added first stay in range as well.
 //
+// ROW CODES  scale s_x and code as above, in float32. What bounds them comes from float32 sums of squares in the order of a
+//   canonical score (16 accumulators, then the tree), and from whole numbers:
+//     ||x||    of the canonical x . x
+//     ||e_x||  of e_i = fma(-s_x, c_i, x_i), which rounds the exact difference once
+//     ||x~||   = s_x sqrt(sum c_i^2), a sum without rounding
+//   A term of a sum is rounded at most t = ceil(d / 16) + 6 times, by a factor of 1 +- u, u = 2^-24: its difference, its
+//   square's addition and those after it, the tree's four. No term is negative, so the true sum is at most the rounded one
+//   over 1 - t u; and each of the d terms may lose 2^-148 in all where float32 is subnormal. Roots of that, in float64, are
+//   rounded up. The sums' order being fixed, codes and bounds have the same bits on every instruction set.
+//
+// ROWS THAT ARE SCORED ANYWAY  are scored in register blocks, a matrix product whose sums are the canonical ones: they are
+//   16 chains, in whatever order scores are taken. Candidates are sorted by row, so that one is read once for all queries
+//   that want it: their k most promising rows first, then all that the k-th exact score does not rule out.
+//
+// ARRAYS WITHOUT CODES  are searched once. B and d decide, beside k and lists: few queries have every row scored; for many,
+//   rows are coded block by block and each block is scanned while it is near. Either way is exact. Such an array may hold
+//   rows that no score is defined for: *is_sound says that each row's sum of squares, in float32, is at most DENSE_SOUND, a
+//   quarter of the largest float32, far enough below the half that is allowed for any rounding of the sum. An array that is
+//   not sound has to be looked at row by row; its hits mean nothing, and it is searched again, with codes, if it passes.
+//
 // FILTERS   A mask, or id lists. A query whose list has less than 1/DENSE_SHORT_LIST of the rows scores them one by one;
 //   a longer list becomes a mask of the scan. The rule reads the list and the corpus alone, and either way is exact.
 //
@@ -49,6 +69,7 @@ constexpr int DENSE_WIDE_LEVELS = 32767;          // of queries' codes at most
 constexpr int DENSE_CODED_DIM = 1 << 16;          // dimensions that codes have at most
 constexpr int DENSE_CODE_SUM = 0x7fffffff / 255;  // S
 static_assert(int64_t{DENSE_LEVELS} * DENSE_CODED_DIM <= DENSE_CODE_SUM, "127 levels fit, whatever the query");
+constexpr float DENSE_SOUND = 8.5e37f;  // a sum of squares that is not looked at again
 
 enum class DenseType : int { float32 = 0, float16 = 1, bfloat16 = 2 };  // the latter two by their bits
 
@@ -61,7 +82,7 @@ struct DenseVectors {
     int32_t threads;
 };
 
-// Codes of `count` rows, padded to a multiple of DENSE_STEP tiles and to whole groups. A tile is
+// Null where there are none; cosine needs them. Codes of `count` rows, padded to a multiple of DENSE_STEP tiles and to whole groups. A tile is
 // (dim / 4, 16 rows, 4 dims) of c + 128. For cosine, scale, error and norm_code are those of x / ||x||.
 struct DenseCodes {
     uint8_t* codes;    // (tiles, groups, 16, 4)
@@ -95,6 +116,7 @@ struct DenseHits {
     // (B,) rows scored canonically: what the bound could not rule out. A cost and no answer: queries' codes, and so this
     // count, differ between instruction sets.
     int64_t* rescored;
+    bool* is_sound;  // of a corpus without codes, where every row is read; or null
 };
 
 }  // namespace hopfuse

@@ -167,7 +167,11 @@ class RowFilter(NamedTuple):
 
 
 class DenseCall(NamedTuple):
-    """The k best rows of a corpus for each query, of those that are allowed; ``allow`` is on the host."""
+    """The k best rows of a corpus for each query, of those that are allowed; ``allow`` is on the host.
+
+    A corpus that is not checked is an array for this one call: its codes are worth nothing after it, and whoever
+    answers looks at its values.
+    """
 
     queries: Array  # (B, d) float32
     corpus: Corpus
@@ -175,6 +179,7 @@ class DenseCall(NamedTuple):
     allow: RowFilter
     threads: int
     on_device: bool = False
+    is_checked: bool = True
 
 
 # ---- Calibration and fusion --------------------------------------------------------------------------------------

@@ -183,6 +183,7 @@ def _over(values: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np
 # ---- Dense top-k ---------------------------------------------------------------------------------------------
 
 
+_NO_CODES: dict[str, Any] = dict.fromkeys(("codes", "scale", "error", "norm_code", "norm"))
 _CODED_ROWS = _native.DENSE_TILE * _native.DENSE_STEP
 
 
@@ -235,10 +236,10 @@ def dense_topk(call: DenseCall) -> HitArrays:
         "scores": np.empty((batch, call.k), np.float32),
         "counts": np.zeros(batch, np.int64),
     }
-    rescored = np.zeros(batch, np.int64)
+    rescored, is_sound = np.zeros(batch, np.int64), False
     if batch and call.k:
         mask, indptr, ids, shared = call.allow
-        _native.dense_topk(
+        is_sound = _native.dense_topk(
             _vector_bits(corpus),
             **_how_stored(corpus),
             queries=call.queries,
@@ -249,10 +250,15 @@ def dense_topk(call: DenseCall) -> HitArrays:
             allow_shared=shared,
             threads=call.threads,
             rescored=rescored,
-            **_corpus_codes(corpus, call.threads),
+            **(_corpus_codes(corpus, call.threads) if call.is_checked else _NO_CODES),
             **hits,
         )
         corpus.give_back()
+    is_filtered = call.allow.mask is not None or call.allow.indptr is not None
+    if not call.is_checked and (is_filtered or not is_sound):  # without a filter, the kernel has seen every row
+        corpus.checked()
+        if not is_sound:
+            return dense_topk(call._replace(is_checked=True))
     name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
     _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=rescored)
     return hits

@@ -42,8 +42,8 @@ def dense_topk(
     queries : array_like of float (B, d) or (d,)
         Finite vectors, read as float32. On a GPU (CuPy, torch, DLPack): float32 (B, d), read in place.
     corpus : Corpus, or array_like of float (N, d)
-        A raw array is wrapped by ``Corpus.from_array`` (inner product, float32) in every call, which reads
-        and encodes it all (a quarter of its bytes more); build a Corpus once for more than one call.
+        A raw array is searched by inner product, as ``Corpus.from_array`` has it in float32. A call reads it all
+        and keeps nothing; build a Corpus once for more than one call.
     k : int
         At least 0; results are min(k, N) wide.
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
@@ -71,16 +71,17 @@ def dense_topk(
     [(1, 3.0), (3, 1.0)]
     """
     k = check_k(k)
-    if not isinstance(corpus, Corpus):
-        corpus = Corpus.from_array(corpus)
+    is_checked = isinstance(corpus, Corpus)
+    if not is_checked:
+        corpus = Corpus.unchecked(corpus)
     k = min(k, corpus.num_vectors)
     device = device_for(backend, queries, "queries")
     if device is not None:
-        return _on_device(device, queries, corpus, k, allow)
+        return _on_device(device, queries, corpus if is_checked else corpus.checked(), k, allow)
     engine = resolve(backend)
     vectors = _read_queries(queries, corpus)
     allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
-    hits = engine.dense_topk(DenseCall(vectors, corpus, k, allowed, thread_count(threads)))
+    hits = engine.dense_topk(DenseCall(vectors, corpus, k, allowed, thread_count(threads), is_checked=is_checked))
     wrap = same_library(queries)
     return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
 

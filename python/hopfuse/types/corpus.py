@@ -89,13 +89,25 @@ class Corpus(KeepsDerived):
         >>> hf.Corpus.from_array(np.eye(3, dtype=np.float16), storage="int8").precision
         'float16'
         """
+        return cls.unchecked(X, metric=metric, storage=storage).checked()
+
+    @classmethod
+    def unchecked(cls, X: Any, *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
+        """Wrap an array as :meth:`from_array` does, its values unseen: whoever searches it calls :meth:`checked`.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Corpus.unchecked([[1.0, float("nan")]])
+        Corpus(vectors=1, dim=2, metric='ip', storage='float32')
+        """
         _check_options(metric, storage)
         bits = bfloat16_bits(X, "X")
         array = to_numpy(X, "X") if bits is None else bits
         if array.ndim != 2 or array.dtype.kind not in "fiu" or array.shape[1] < 1:
             raise InputError(f"X is {array.dtype}{array.shape}; it must be real numbers of shape (N, d), d >= 1")
         vectors = _referenced(array, bits is not None) if storage == "int8" else _rounded(array, bits, storage)
-        return cls(vectors, metric, storage)._checked()
+        return cls(vectors, metric, storage)
 
     @classmethod
     def from_stored(cls, vectors: NDArray[Any], *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
@@ -132,7 +144,7 @@ class Corpus(KeepsDerived):
                 f"vectors are {vectors.dtype}{vectors.shape}; storage {storage!r} holds C-contiguous "
                 f"{'float32, float16 or uint16 (bfloat16)' if storage == 'int8' else storage} of shape (N, d), d >= 1"
             )
-        return cls(vectors, metric, storage)._checked()
+        return cls(vectors, metric, storage).checked()
 
     def with_metric(self, metric: Metric) -> Corpus:
         """Return the same originals, compared by another metric; nothing is copied.
@@ -187,8 +199,20 @@ class Corpus(KeepsDerived):
     def __repr__(self) -> str:
         return f"Corpus(vectors={self.num_vectors}, dim={self.dim}, metric={self.metric!r}, storage={self.storage!r})"
 
-    def _checked(self) -> Corpus:
-        """Return the corpus itself, if every row can be scored."""
+    def checked(self) -> Corpus:
+        """Return the corpus itself, if every row can be scored.
+
+        Raises
+        ------
+        InputError
+            As :meth:`from_array` for values.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Corpus.unchecked([[1.0, 2.0]]).checked()
+        Corpus(vectors=1, dim=2, metric='ip', storage='float32')
+        """
         for rows in self.parts():
             with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
                 vectors = self.as_float32(rows.start, rows.stop)

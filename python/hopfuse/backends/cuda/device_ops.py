@@ -160,6 +160,8 @@ class DeviceOps:
 
     def dense_topk(self, call: DenseCall) -> HitArrays:
         corpus, (queries,) = call.corpus, self._up(call, call.queries)
+        if not call.is_checked:
+            corpus.checked()
         hits, rescored = dense.dense_topk(self.runtime, call._replace(queries=queries))
         self._finish(hits.status, corpus)
         how: dict[str, Any] = {"storage": corpus.storage}

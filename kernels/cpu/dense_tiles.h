@@ -1,0 +1,210 @@
+// 8-bit codes of rows, a tile at a time, with the norms that bound what they leave out (hopfuse/dense_topk.h, ROW CODES).
+// Included once per instruction set.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "dense_blocks.h"
+#include "dense_encode.h"
+#include "dense_search.h"
+#include "threads.h"
+
+namespace hopfuse::HOPFUSE_ISA_NS {
+
+HF_INLINE int32_t group_count(int32_t dim) { return (dim + DENSE_GROUP - 1) / DENSE_GROUP; }
+
+HF_INLINE int64_t tile_count(int64_t rows) {
+    const int64_t tiles = (rows + DENSE_TILE - 1) / DENSE_TILE;
+    return (tiles + DENSE_STEP - 1) / DENSE_STEP * DENSE_STEP;
+}
+
+// Rows whose codes are made together: a group of dimensions of each is a word, and four words are 16 bytes of a tile.
+constexpr int QUAD = 4;
+
+// Puts codes of 16 dimensions of a quad, c + 128, at (group, row, dimension), for `groups` groups, and adds their squares
+// to (4 groups, row). `scaled` are the values in units of a code, which become the nearest codes, as floats.
+HF_INLINE void put_codes(F<16>* scaled, int groups, uint8_t* out, int32_t* squares) {
+#if defined(HOPFUSE_ISA_AVX512)
+    __m512i whole[QUAD];
+    HF_UNROLL for (int r = 0; r < QUAD; ++r) {
+        whole[r] = _mm512_cvtps_epi32(scaled[r].v);
+        scaled[r].v = _mm512_cvtepi32_ps(whole[r]);
+    }
+    const __m512i codes =
+        _mm512_packs_epi16(_mm512_packs_epi32(whole[0], whole[1]), _mm512_packs_epi32(whole[2], whole[3]));
+    const __m512i size = _mm512_abs_epi8(codes), sums = _mm512_loadu_si512(squares);
+    _mm512_storeu_si512(squares, _mm512_dpbusd_epi32(sums, size, size));
+    alignas(64) uint8_t bytes[64];
+    _mm512_store_si512(bytes, _mm512_xor_si512(codes, _mm512_set1_epi8(-128)));
+    for (int g = 0; g < groups; ++g) std::memcpy(out + g * DENSE_TILE * DENSE_GROUP, bytes + g * 16, 16);
+#elif defined(HOPFUSE_ISA_AVX2)
+    __m256i whole[QUAD][2];
+    HF_UNROLL for (int r = 0; r < QUAD; ++r) {
+        whole[r][0] = _mm256_cvtps_epi32(scaled[r].lo.v), whole[r][1] = _mm256_cvtps_epi32(scaled[r].hi.v);
+        scaled[r] = {{_mm256_cvtepi32_ps(whole[r][0])}, {_mm256_cvtepi32_ps(whole[r][1])}};
+    }
+    alignas(32) uint8_t bytes[64];
+    HF_UNROLL for (int half = 0; half < 2; ++half) {
+        const __m256i codes = _mm256_packs_epi16(_mm256_packs_epi32(whole[0][half], whole[1][half]),
+                                                 _mm256_packs_epi32(whole[2][half], whole[3][half]));
+        const __m256i size = _mm256_abs_epi8(codes);
+        // Two squares of at most 128 x 127 are within 16 bits.
+        const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(size, size), _mm256_set1_epi16(1));
+        __m256i* sums = reinterpret_cast<__m256i*>(squares) + half;
+        _mm256_storeu_si256(sums, _mm256_add_epi32(_mm256_loadu_si256(sums), four));
+        _mm256_store_si256(reinterpret_cast<__m256i*>(bytes) + half, _mm256_xor_si256(codes, _mm256_set1_epi8(-128)));
+    }
+    for (int g = 0; g < groups; ++g) std::memcpy(out + g * DENSE_TILE * DENSE_GROUP, bytes + g * 16, 16);
+#else
+    for (int r = 0; r < QUAD; ++r) {
+        float value[16];
+        F<16>::store(value, scaled[r]);
+        for (int i = 0; i < 16; ++i) {
+            value[i] = std::min(127.0f, std::max(-127.0f, std::nearbyintf(value[i])));
+            const int32_t code = static_cast<int32_t>(value[i]);
+            squares[i / DENSE_GROUP * QUAD + r] += code * code;
+            if (i / DENSE_GROUP >= groups) continue;
+            out[i / DENSE_GROUP * DENSE_TILE * DENSE_GROUP + r * DENSE_GROUP + i % DENSE_GROUP] = uint8_t(code + 128);
+        }
+        scaled[r] = F<16>::load(value);
+    }
+#endif
+}
+
+// What a tile's rows are coded with, and what their codes leave out.
+struct TileNorms {
+    float scale[DENSE_TILE], inverse[DENSE_TILE];
+    alignas(64) float sums[DENSE_TILE][16];    // of x^2, as of a canonical score
+    alignas(64) float errors[DENSE_TILE][16];  // of (x - s c)^2, likewise
+    double squares[DENSE_TILE];                // of c, exactly
+};
+
+// An upper bound of the root of a sum of squares of float32 numbers, from its 16 float32 sums.
+HF_INLINE double root_above(const float* sums, int32_t dim) {
+    constexpr double unit = 5.9604644775390625e-8, least = 2.8e-45;  // 2^-24, 2^-148
+    const double sum = double(add_tree(F<16>::load(sums))) + dim * least;
+    return std::sqrt(sum / (1.0 - (step_count(dim) + 6) * unit));
+}
+
+template <class Row>
+class TileEncoder {
+public:
+    using Element = typename Row::Element;
+
+    TileEncoder(const DenseVectors& vectors, const DenseCodes& out) : v_(vectors), out_(out) {}
+
+    void encode(int64_t tile) const {
+        const int64_t first = tile * DENSE_TILE, groups = group_count(v_.dim);
+        uint8_t* codes = out_.codes + tile * groups * DENSE_TILE * DENSE_GROUP;
+        for (int64_t row = std::max(first, v_.count); row < first + DENSE_TILE; ++row)
+            out_.scale[row] = out_.error[row] = out_.norm_code[row] = 0.0f;
+        if (first >= v_.count)
+            return static_cast<void>(std::memset(codes, 128, size_t(groups) * DENSE_TILE * DENSE_GROUP));
+        TileNorms norms;
+        const Element* x[DENSE_TILE];
+        for (int r = 0; r < DENSE_TILE; ++r) {
+            x[r] = row_of<Row>(v_, std::min(first + r, v_.count - 1));
+            measure(x[r], norms, r);
+            if (first + r >= v_.count) norms.scale[r] = norms.inverse[r] = 0.0f;  // codes of zero
+        }
+        const int32_t steps = step_count(v_.dim);
+        for (int32_t step = 0; step < steps; step += NEAR_STEPS)
+            for (int r = 0; r < DENSE_TILE; r += QUAD)
+                encode_quad(x + r, step, std::min(step + NEAR_STEPS, steps), codes, norms, r);
+        for (int r = 0; r < DENSE_TILE && first + r < v_.count; ++r) finish(first + r, norms, r);
+    }
+
+private:
+    // Steps of 16 dimensions that all rows of a tile take before the next, so that the tile's lines are written while near.
+    static constexpr int32_t NEAR_STEPS = 16;
+
+    void measure(const Element* x, TileNorms& norms, int r) const {
+        F<16> sum = F<16>::zero(), largest = F<16>::zero();
+        for (int32_t i = 0; i < v_.dim; i += 16) {
+            prefetch_beyond(x + i, int64_t{DENSE_TILE} * row_bytes<Row>(v_));
+            const F<16> value = load_some<Row>(x + i, v_.dim - i);
+            sum = F<16>::fma(value, value, sum);
+            largest = F<16>::max(largest, F<16>::abs(value));
+        }
+        F<16>::store(norms.sums[r], sum);
+        F<16>::store(norms.errors[r], F<16>::zero());
+        float sizes[16];
+        F<16>::store(sizes, largest);
+        for (int i = 1; i < 16; ++i) sizes[0] = sizes[i] > sizes[0] ? sizes[i] : sizes[0];
+        // A scale too small to divide by codes nothing: all of x is then error, which is a bound as well.
+        const float scale = sizes[0] / float(DENSE_LEVELS);
+        norms.scale[r] = scale >= 1e-37f ? scale : 0.0f;
+        norms.inverse[r] = scale >= 1e-37f ? 1.0f / scale : 0.0f;
+        norms.squares[r] = 0.0;
+    }
+
+    void encode_quad(const Element* const* x, int32_t begin, int32_t end, uint8_t* codes, TileNorms& norms,
+                     int first) const {
+        const int32_t groups = group_count(v_.dim);
+        alignas(64) int32_t squares[16] = {};
+        F<16> error[QUAD];
+        HF_UNROLL for (int r = 0; r < QUAD; ++r) error[r] = F<16>::load(norms.errors[first + r]);
+        for (int32_t step = begin; step < end; ++step) {
+            F<16> value[QUAD], code[QUAD];
+            HF_UNROLL for (int r = 0; r < QUAD; ++r) {
+                value[r] = load_some<Row>(x[r] + step * 16, v_.dim - step * 16);
+                code[r] = F<16>::mul(value[r], F<16>::all(norms.inverse[first + r]));
+            }
+            uint8_t* out = codes + (int64_t{step} * 4 * DENSE_TILE + first) * DENSE_GROUP;
+            put_codes(code, std::min(groups - step * 4, 4), out, squares);
+            HF_UNROLL for (int r = 0; r < QUAD; ++r) {
+                const F<16> gap = F<16>::fma(F<16>::all(-norms.scale[first + r]), code[r], value[r]);
+                error[r] = F<16>::fma(gap, gap, error[r]);
+            }
+        }
+        for (int r = 0; r < QUAD; ++r) {
+            F<16>::store(norms.errors[first + r], error[r]);
+            for (int g = 0; g < 4; ++g) norms.squares[first + r] += squares[g * QUAD + r];
+        }
+    }
+
+    void finish(int64_t row, const TileNorms& norms, int r) const {
+        out_.norm[row] = std::sqrt(add_tree(F<16>::load(norms.sums[r])));
+        const double unit = v_.cosine ? double(out_.norm[row]) : 1.0;
+        const double rounding = canonical_rounding(v_.dim, v_.cosine) * root_above(norms.sums[r], v_.dim);
+        const double error =
+            root_above(norms.errors[r], v_.dim) + rounding + (v_.cosine ? canonical_underflow(v_.dim) : 0.0);
+        out_.scale[row] = static_cast<float>(double(norms.scale[r]) / unit);
+        out_.error[row] = round_up(error / unit);
+        out_.norm_code[row] = round_up(double(norms.scale[r]) * std::sqrt(norms.squares[r]) / unit);
+    }
+
+    const DenseVectors& v_;
+    const DenseCodes& out_;
+};
+
+template <class Row>
+void encode_all(const DenseVectors& v, const DenseCodes& out) {
+    const TileEncoder<Row> encoder(v, out);
+    parallel_for(tile_count(v.count), v.threads, [&](int64_t tile, int) { encoder.encode(tile); });
+}
+
+// Codes from a tile on.
+HF_INLINE DenseCodes codes_from(const DenseCodes& codes, int64_t tile, int32_t dim) {
+    const int64_t row = tile * DENSE_TILE;
+    return {codes.codes + row * group_count(dim) * DENSE_GROUP, codes.scale + row, codes.error + row,
+            codes.norm_code + row, codes.norm + row};
+}
+
+// Codes tiles begin .. end of an array into room for as many; returns whether its rows are sound.
+template <class Row>
+bool encode_some(const DenseVectors& v, int64_t begin, int64_t end, const DenseCodes& room) {
+    DenseVectors some = v;
+    const int64_t first = std::min(begin * DENSE_TILE, v.count);
+    some.data = row_of<Row>(v, first);
+    some.count = std::min(end * DENSE_TILE, v.count) - first;
+    const TileEncoder<Row> encoder(some, room);
+    for (int64_t tile = 0; tile < end - begin; ++tile) encoder.encode(tile);
+    const float longest = std::sqrt(DENSE_SOUND);
+    bool is_sound = true;
+    for (int64_t row = 0; row < some.count; ++row) is_sound &= room.norm[row] <= longest;
+    return is_sound;
+}
+
+}  // namespace hopfuse::HOPFUSE_ISA_NS
