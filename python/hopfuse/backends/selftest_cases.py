@@ -126,6 +126,8 @@ def _topk_cases(batch: int) -> Iterator[Case]:
     yield topk_case(f"ppr_topk proven, {batch} queries", batch, weighted=True)
     yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, some=True)
     yield topk_case(f"ppr_topk refined, {batch} queries", batch, k=_NODES - 20, weighted=True, tol=1e-4)
+    for k in (80, 100):  # with bounds that look one step around a node, and two
+        yield topk_case(f"ppr_topk of {k}, a set, {batch} queries", batch, k=k, order=False, weighted=True, tol=1e-4)
     yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
     yield topk_case(f"ppr_topk of all nodes, masks, {batch} queries", batch, k=_NODES, types=_TYPES, masks=batch)
 
@@ -140,11 +142,20 @@ def ppr_case(name: str, batch: int, **options: Any) -> Case:
     return Case(name, run)
 
 
-def topk_case(name: str, batch: int, *, k: int = 10, proven: bool = True, some: bool = False, **options: Any) -> Case:
+def topk_case(
+    name: str,
+    batch: int,
+    *,
+    k: int = 10,
+    proven: bool = True,
+    order: bool = True,
+    some: bool = False,
+    **options: Any,
+) -> Case:
     def run(backend: Backend) -> Answer:
         graph, queries = _walk(batch, **options)
         candidates = np.arange(0, graph.num_nodes, 3, dtype=np.int32) if some else None
-        hits, evidence = backend.ppr_topk(graph, queries, NodeRanking(k, candidates, proven))
+        hits, evidence = backend.ppr_topk(graph, queries, NodeRanking(k, candidates, proven, order))
         return [hits[name] for name in ("ids", "scores", "counts", "score_bounds", "proven")] + list(evidence)
 
     return Case(name, run)
