@@ -88,13 +88,17 @@ def render(rows: Sequence[Row], *names: str) -> str:
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
     parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
     parts.append("## Measured on\n\n" + "\n".join(_machines(measured)))
+    several = len({_processor(row) for row in ok}) > 1
     for name, heading, said in PROBED:
-        columns, shown, of_section = SECTIONS[name]
-        found = [row for row in ok if of_section(row)]
-        if found:
-            said = said.format(threads=found[0]["threads"])
-            parts.append(f"## {heading}\n\n{said}\n{_table(columns, map(shown, found))}\n")
-    parts.extend(_case(*key, measured) for key in dict.fromkeys((row["case"], place(row)) for row in measured))
+        for processor in dict.fromkeys(_processor(row) for row in ok):
+            columns, shown, of_section = SECTIONS[name]
+            found = [row for row in ok if of_section(row) and _processor(row) == processor]
+            if found:
+                where = f", on {processor}" if several else ""
+                text = said.format(threads=found[0]["threads"])
+                parts.append(f"## {heading}{where}\n\n{text}\n{_table(columns, map(shown, found))}\n")
+    for key in dict.fromkeys((row["case"], place(row), _processor(row)) for row in measured):
+        parts.append(_case([row for row in measured if (row["case"], place(row), _processor(row)) == key], several))
     if absent:
         lines = [f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}" for row in absent]
         parts.append("## Not measured\n\n" + "\n".join(lines) + "\n")
@@ -114,11 +118,15 @@ def _machines(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def _processor(row: Row) -> str:
+    machine = row["machine"]
+    return str(machine["cpu"]) + (f" (family/model {machine['family_model']})" if machine["family_model"] else "")
+
+
 def _machine(row: Row) -> str:
     machine = row["machine"]
-    model = f" (family/model {machine['family_model']})" if machine["family_model"] else ""
     return (
-        f"{machine['cpu']}{model}, {machine['cores']} cores, {machine['system']}; {row['threads']} threads.\n"
+        f"{_processor(row)}, {machine['cores']} cores, {machine['system']}; {row['threads']} threads.\n"
         f"Vector instructions: {' '.join(machine['flags']) or 'not recorded'}." + _device(row.get("device"))
     )
 
@@ -141,15 +149,20 @@ def _device(device: dict[str, str] | None) -> str:
     return f"\nGPU: {', '.join([device['device'], *known])}."
 
 
-def _case(case: str, where: str, measured: Sequence[Row]) -> str:
-    rows = [row for row in measured if (row["case"], place(row)) == (case, where)]
+def _case(rows: Sequence[Row], names_machine: bool) -> str:
+    """The section of a case on one machine."""
     first = rows[0]
     sizes = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in first["sizes"].items() if key != "batch")
     on_device = f" --backend {first['backend']}" if first.get("device") else ""
+    heading = f"## {first['case']}"
+    if on_device:
+        heading += f", on {place(first)}"
+    elif names_machine:
+        heading += f", on {_processor(first)}"
     lines = [
-        f"## {case}, on {where}" if on_device else f"## {case}",
+        heading,
         "",
-        f"{first['data']} data: {sizes}. `python -m bench --case {case}{on_device}`, "
+        f"{first['data']} data: {sizes}. `python -m bench --case {first['case']}{on_device}`, "
         f"{first['hopfuse']['n']} turns; kernels {', '.join(f'`{name}`' for name in first['kernels'])}.",
         "",
         _table(COLUMNS[1:], (cells(row)[1:] for row in rows)),

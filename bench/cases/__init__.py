@@ -34,6 +34,7 @@ CASES: dict[str, Case] = {
     "ppr-topk-hotpotqa": Case(FEW_WALKS, PprTopk, WALKS_ON_GPU),
     "ppr-topk-10": Case(("ppr-out",), partial(PprTopk, k=10)),
     "ppr-topk-100": Case(("ppr-out",), PprTopk),
+    "ppr-topk-100-set": Case(("ppr-out",), partial(PprTopk, prove="set")),
     "ppr-dense-restarts": Case(FEW_WALKS, DenseRestarts),
     "ppr-musique": Case(FEW_WALKS, partial(Ppr, load=musique)),
     "ppr-atlas": Case(FEW_WALKS, partial(Ppr, load=atlas)),

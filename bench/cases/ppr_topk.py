@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import hopfuse as hf
 import numpy as np
@@ -18,8 +18,9 @@ from .ranked import top_k
 class PprTopk(Ppr):
     """The graph and the queries of ``Ppr``; the best passages instead of all scores."""
 
-    def __init__(self, settings: Settings, k: int = 100) -> None:
+    def __init__(self, settings: Settings, k: int = 100, prove: Literal["order", "set"] = "order") -> None:
         super().__init__(settings)
+        self.prove = prove
         self.k = 10 if settings.quick else k
         self.passages = np.arange(self.num_passages)
         self.sizes["k"] = self.k
@@ -32,6 +33,7 @@ class PprTopk(Ppr):
             candidates=self.passages,
             damping=self.damping,
             tol=self.tol,
+            prove=self.prove,
             threads=self.threads,
         )
 
@@ -41,8 +43,11 @@ class PprTopk(Ppr):
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
         rows = ends(batch)
-        expected = self.finish(self.exact(rows))
+        exact = self.exact(rows)
+        expected = self.finish(exact)
         found = gate.Rankings(ours.ids[rows], ours.scores[rows])
+        if self.prove == "set":
+            found = _in_order(found, exact)
         tie = np.where(ours.proven[rows], 1e-12, TOL)
         allowed = _bounds(ours)[rows] + 1e-12
         error = gate.rankings("hopfuse against the oracle", found, expected, tie, allowed)
@@ -54,6 +59,13 @@ class PprTopk(Ppr):
         found = gate.Rankings(ours.ids[:n], ours.scores[:n])
         error = gate.rankings("the peer against hopfuse", found, theirs, PEER_TOLERANCE, allowed)
         return proof(n, error, float(allowed.max()))
+
+
+def _in_order(found: gate.Rankings, exact: NDArray[np.float64]) -> gate.Rankings:
+    """The same hits by their exact scores: which they are is proven, and not their order."""
+    scores = np.where(found.ids >= 0, np.take_along_axis(exact, np.maximum(found.ids, 0), axis=1), -np.inf)
+    order = np.lexsort((found.ids, -scores), axis=1)
+    return gate.Rankings(*(np.take_along_axis(array, order, axis=1) for array in found))
 
 
 def _bounds(hits: Any) -> NDArray[np.float64]:

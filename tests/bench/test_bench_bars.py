@@ -78,6 +78,14 @@ def test_a_limit_below_the_bar_is_named_with_the_share_that_was_reached() -> Non
     assert line([timed, *LIMITS], "reciprocal", "ranx")[-1] == "34.0× (limit 50.0×, 68% of it): missed"
 
 
+def test_of_two_machines_of_a_kind_the_later_counts_with_limits_of_its_own() -> None:
+    moved = {"gathered": 0, "streamed": 100_000_000, "state": 0, "touched": 100_000_000}
+    other = {"machine": LIMITS[0]["machine"] | {"cpu": "Another CPU"}}
+    first, later = (row("fusion-rrf", "ranx", 10_000, ratio, ours=0.1) | {"moved": moved} for ratio in (80.0, 90.0))
+    assert line([*LIMITS, first, later | other], "reciprocal", "ranx")[-1] == "90.0×: met"
+    assert line([*LIMITS, later | other, first], "reciprocal", "ranx")[-1] == "80.0× (limit 800×): met"
+
+
 @pytest.mark.parametrize(("proven", "verdict"), [(1.0, "met"), (0.5, "missed")])
 def test_lists_count_as_proven_only_where_all_are(proven: float, verdict: str) -> None:
     timed = row("ppr-topk-100", "ppr-out", 64, 0.9)

@@ -66,6 +66,13 @@ def test_a_busy_machine_is_said() -> None:
     assert "busy machine" not in render([ROW | {"load": {"average_before": None, "other_cores": None}}], "a.jsonl")
 
 
+def test_rows_of_two_machines_stand_apart() -> None:
+    other = ROW | {"machine": ROW["machine"] | {"cpu": "Another CPU", "family_model": "6/1"}}
+    assert "## dense-200k\n" in render([ROW], "a.jsonl")
+    page = render([ROW, other], "a.jsonl", "b.jsonl")
+    assert page.index("## dense-200k, on A CPU\n") < page.index("## dense-200k, on Another CPU (family/model 6/1)\n")
+
+
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     rows, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
     rows.write_text(json.dumps(ROW) + "\n")
