@@ -155,3 +155,21 @@ def test_a_variant_that_is_not_there_is_not_chosen() -> None:
     before = _native.isa()
     assert not _native.use_isa("sse")
     assert _native.isa() == before
+
+
+def test_what_ran_last_is_plain_values() -> None:
+    graph = hf.Graph.from_edges([0, 1], [1, 2])
+    hits = hf.dense_topk([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], 1)
+    incidence = hf.Incidence.from_pairs([0, 1], [1, 2], num_rows=2, num_columns=3)
+    hf.ppr(graph, [{0: 1.0}])
+    hf.ppr_topk(graph, [{0: 1.0}], 2)
+    hf.fuse([hits, hits])
+    hf.calibrate(hits)
+    hf.ising_rerank(hits, graph)
+    hf.dice_scores(["ab"], hf.LabelSets.from_labels(["ab"]), [[0]], indptr=[0, 1])
+    hf.project([[1.0, 0.0, 0.0]], incidence)
+    hf.project_topk([[1.0, 0.0, 0.0]], incidence, 1)
+    last = hf.backend_info()["backends"]["cpu"]["last_calls"]
+    assert len(last) >= 7
+    for call in json.loads(json.dumps(last)).values():
+        assert {"kernel", "threads"} < set(call)

@@ -149,7 +149,7 @@ def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[H
             **hits,
             **evidence._asdict(),
         )
-    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=np.count_nonzero(hits["proven"]))
+    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(np.count_nonzero(hits["proven"])))
     return hits, evidence
 
 
