@@ -125,7 +125,7 @@ class Workplace:
         with _making:
             if not target.exists():
                 # With nanobind, so that the stub is compared with what it generates.
-                options = ("-e", ".[dev,nvrtc]", "nanobind", "-C", "cmake.define.HOPFUSE_WERROR=ON")
+                options = ("-e", ".[dev,nvrtc]", "nanobind", "--config-settings", "cmake.define.HOPFUSE_WERROR=ON")
                 self.venv(target.name, options, cwd=self.clone(clone.name), CXX=cxx, CC=cc)
         return clone, target / "bin"
 
@@ -211,7 +211,7 @@ def fatbin(w: Workplace) -> str:
     w.fails("HOPFUSE_CUDA=ON needs nvcc", cmake, "-S", source, "-B", w.folder / "no-nvcc", *nowhere, **hidden)
     if shutil.which("nvcc") is None:
         return "nvcc is not installed: only its absence was tried"
-    options = ("-C", "cmake.define.HOPFUSE_CUDA=ON", ".")
+    options = ("--config-settings", "cmake.define.HOPFUSE_CUDA=ON", ".")
     w.run(sys.executable, "-m", "venv", target)
     w.run(target / "bin" / "pip", "install", *options, cwd=source)
     code = "from hopfuse.backends.cuda.kernel_sources import find_sources; s = find_sources(); assert s.has_fatbins"
@@ -270,7 +270,7 @@ def sanitizer_threads(w: Workplace) -> str:
 def sanitizer_bindings(w: Workplace) -> str:
     """The kernels' and the API's tests with the native module under AddressSanitizer"""
     clone = w.clone("asan-suite")
-    options = ("-e", ".[dev]", "-C", "cmake.define.HOPFUSE_SANITIZE=address")
+    options = ("-e", ".[dev]", "--config-settings", "cmake.define.HOPFUSE_SANITIZE=address")
     python = w.venv("venv-asan", options, cwd=clone, CXX="g++-12", CC="gcc-12")
     libraries = [w.run("g++-12", f"-print-file-name={name}").strip() for name in ("libasan.so", "libstdc++.so")]
     # CPython's own allocations are not the module's leaks.
