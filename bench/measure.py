@@ -55,7 +55,8 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
         scale = batch / peer.timed_queries(batch)
     turns = workload.turns(batch, settings)
     average, load = machine.load_average(), machine.OtherLoad()
-    times = [[seconds / workload.calls for seconds in side] for side in _interleave(sides, turns)]
+    with workload.beside():
+        times = [[seconds / workload.calls for seconds in side] for side in _interleave(sides, turns)]
     others = load.stop()
     row: dict[str, Any] = {
         "data": workload.data,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,10 @@ class Workload(ABC):
     def task(self) -> dict[str, Any]:
         """The inputs as arrays and plain values: what another version of hopfuse makes its own objects of."""
         raise NotImplementedError
+
+    def beside(self) -> AbstractContextManager[None]:
+        """What runs while turns are timed: nothing else."""
+        return nullcontext()
 
     def probe(self, batch: int, settings: Settings) -> dict[str, Any] | None:
         """What is measured besides, of hopfuse alone: the seconds of one ``pass`` of a walk, and what it moves."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..settings import Settings
@@ -24,15 +25,24 @@ while parent.is_alive():
 
 
 class Busy(Workload):
-    """``case`` as it is, beside eight processes at 100 % CPU, from the gate to the end of this process."""
+    """``case`` as it is, timed beside eight processes at 100 % CPU."""
 
     def __init__(self, settings: Settings, case: Any, batch: int) -> None:
         self.inner: Workload = case(settings).with_threads(settings.threads)
         self.batches = self.inner.batches if settings.quick else (batch,)
         self.data, self.sizes, self.ops = self.inner.data, self.inner.sizes, self.inner.ops
         self.threads, self.calls = self.inner.threads, self.inner.calls
-        for _ in range(1 if settings.quick else OTHERS):
-            atexit.register(subprocess.Popen((sys.executable, "-c", SPIN), stdin=subprocess.PIPE).kill)
+        self.others = 1 if settings.quick else OTHERS
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        others = [subprocess.Popen((sys.executable, "-c", SPIN), stdin=subprocess.PIPE) for _ in range(self.others)]
+        try:
+            yield
+        finally:
+            for other in others:
+                other.kill()
+                other.communicate()
 
     def run(self, batch: int, turn: int) -> Any:
         return self.inner.run(batch, turn)

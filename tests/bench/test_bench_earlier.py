@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import hopfuse as hf
 import pytest
@@ -46,9 +48,24 @@ def test_without_an_earlier_commit_the_pair_is_skipped_with_what_to_do(monkeypat
         EarlierCommit.require()
 
 
+def test_others_keep_the_cores_busy_while_turns_are_timed_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    workload = CASES["busy-fusion"].load(QUICK)
+    monkeypatch.setattr(busy.subprocess, "Popen", start)
+    assert not started
+    with workload.beside():
+        assert [other.poll() for other in started] == [None]
+    assert [other.returncode for other in started] == [-signal.SIGKILL]
+
+
 def test_who_keeps_the_cores_busy_ends_with_the_bench() -> None:
     other = subprocess.Popen((sys.executable, "-c", busy.SPIN), stdin=subprocess.PIPE)
     assert other.poll() is None
-    assert other.stdin is not None
-    other.stdin.close()
-    assert other.wait() == 0
+    other.communicate()
+    assert other.returncode == 0
