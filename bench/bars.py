@@ -137,7 +137,7 @@ def lines(rows: Sequence[Row]) -> list[list[str]]:
 
 
 class _Machine:
-    """What the rows of one kind of machine say of a bar: what it is held to, and what was measured."""
+    """The rows of one kind of machine: they give what a bar is held to there, and what was measured."""
 
     def __init__(self, rows: Sequence[Row], at: int) -> None:
         self.at = at

@@ -59,7 +59,7 @@ class Workload(ABC):
         raise NotImplementedError
 
     def beside(self) -> AbstractContextManager[None]:
-        """What runs while turns are timed: nothing else."""
+        """Run other programs while turns are timed: none, unless a case says so."""
         return nullcontext()
 
     def probe(self, batch: int, settings: Settings) -> dict[str, Any] | None:

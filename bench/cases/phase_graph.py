@@ -43,7 +43,7 @@ class PhaseGraphWhole(Workload):
         }
 
     def load(self, quick: bool) -> KnowledgeGraph:
-        """What is asked, and of what."""
+        """Return the graph, the vectors and the questions of the case."""
         return knowledge_graph(quick)
 
     def with_threads(self, threads: int) -> PhaseGraphWhole:

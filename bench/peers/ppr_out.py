@@ -12,7 +12,7 @@ from .base import Peer
 
 
 class PprOut(Peer):
-    """What a proof of the best nodes costs over the walk itself."""
+    """The walk alone, to show what a proof of the best nodes adds to it."""
 
     remark = "hopfuse's own ppr with out=, all scores; ranked untimed"
 

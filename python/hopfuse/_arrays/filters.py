@@ -13,7 +13,7 @@ from .convert import to_numpy
 
 
 class Filter(NamedTuple):
-    """What was read, as it was given: masks, (1, size) or (B, size), or 1 or B lists of ascending unique ids."""
+    """A filter as it was given: masks (1, size) or (B, size), or 1 or B lists of ascending unique ids."""
 
     masks: NDArray[np.bool_] | None
     ids: list[NDArray[np.int64]]

@@ -1,4 +1,4 @@
-"""Which vectors float32 scores can be computed from."""
+"""Find vectors whose float32 scores would not be finite."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 
 class Slices(NamedTuple):
-    """Where the entries of rows by length stand in slices."""
+    """Rows by length cut into slices of eight, and where each entry stands in them."""
 
     long_rows: int
     indptr: NDArray[np.int64]
@@ -139,7 +139,7 @@ class Tiles(NamedTuple):
     unit: NDArray[np.uint16]
     source: NDArray[np.uint16]
     more: Arrays
-    """What else each entry has, in the order of tiles."""
+    """Weights and types of the entries, in the order of tiles."""
 
     @classmethod
     def of(cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], more: Arrays) -> Tiles | None:
