@@ -79,7 +79,7 @@ class EveryInstructionSet:
 
 
 def _compiled_for(isa: str, kernel: str) -> bool:
-    """Whether the variant has this kernel of its own, not another's."""
+    """Return whether the variant has a kernel of its own, not that of another variant."""
     use(isa)
     return _native.isa_of(kernel) == isa
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..settings import Settings
-from ..traffic import Traffic
 from .base import Workload
 
 #: Processes that each keep a core at work.
@@ -25,7 +24,7 @@ while parent.is_alive():
 
 
 class Busy(Workload):
-    """``case`` as it is, timed beside eight processes at 100 % CPU."""
+    """``case`` as it is, timed beside eight processes at 100 % CPU; it has no limit, which is a quiet machine's."""
 
     def __init__(self, settings: Settings, case: Any, batch: int) -> None:
         self.inner: Workload = case(settings).with_threads(settings.threads)
@@ -58,10 +57,6 @@ class Busy(Workload):
 
     def task(self) -> dict[str, Any]:
         return self.inner.task()
-
-    def moved(self, batch: int, ours: Any) -> Traffic | None:
-        """No formula: the limits are those of a quiet machine."""
-        return None
 
     def turns(self, batch: int, settings: Settings) -> int:
         """More than elsewhere: what others take differs from turn to turn."""

@@ -51,7 +51,7 @@ def test_one_wrong_id_does_not_take_the_memory(largest: int) -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_a_stored_entry_takes_at_most_40_bytes_while_an_undirected_graph_is_built(bits: int) -> None:
-    """What the caller gives counts too."""
+    """The arrays of the caller count too."""
     edges, nodes, rng = 250_000, 60_000, np.random.default_rng(5)
     tracemalloc.start()
     src, dst = (rng.integers(0, nodes, edges).astype(f"int{bits}") for _ in range(2))

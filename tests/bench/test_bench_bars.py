@@ -12,7 +12,7 @@ from bench.report import render
 
 
 def line(rows: list[dict], *words: str) -> list[str]:
-    """What the AVX2 machine of the rows has in the only bar with these words in its name."""
+    """Return the AVX2 machine's cells of the only bar with these words in its name."""
     found = [line for line in bars.lines(rows) if all(word in line[0] for word in words)]
     assert len(found) == 1, found
     assert found[0][-1] == "not measured"

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Reply:
-    """What a request gets: the model's words, or a status with its body.
+    """The reply to a request: the model's words, or a status with its body.
 
     It is held until ``held`` is set; its body goes out a byte at a time, one for each release of ``drip``.
     """

@@ -62,7 +62,7 @@ class Encoder(Protocol):
 
 
 class NamedEncoder:
-    """What the encoders of this package share: what an index keeps of them, which does not change."""
+    """Base of the encoders of this package: the fixed properties that an index keeps of them."""
 
     def __init__(self, name: str, dim: int, normalize: bool) -> None:
         self._name, self._dim, self._normalize = name, dim, normalize

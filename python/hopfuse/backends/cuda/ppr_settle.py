@@ -1,4 +1,4 @@
-"""What becomes of lists that the certificate of x^ leaves unproven: kernels/include/hopfuse/ppr.h, LOCAL BOUNDS and
+"""Settle lists that the certificate of x^ leaves unproven: kernels/include/hopfuse/ppr.h, LOCAL BOUNDS and
 REFINEMENT. kernels/cpu/ppr_settle.h decides alike.
 """
 

@@ -1,4 +1,4 @@
-"""What ``eval`` and ``sweep`` print, and the files that they write."""
+"""Print the results of ``eval`` and ``sweep``, and write their files."""
 
 from __future__ import annotations
 
