@@ -1,29 +1,10 @@
-// Restarts from seeds and from hits, as HippoRAG 2 adds passages to its phrase seeds. backends/passage_seeds.py of the package
+// Restarts from seeds and from hits, as HippoRAG 2 adds passages to its phrase seeds. backends/cpu_seeds.py of the package
 // gives the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
-#include "hopfuse/ppr_proof.h"
+#include "seed_row.h"
 
 namespace hopfuse {
-
-struct SeedRow {
-    const int64_t* node;
-    const double* weight;
-    int width;
-
-    __device__ bool holds(int i) const { return node[i] != -1; }
-    __device__ bool is_good(int i) const { return !holds(i) || (weight[i] >= 0.0 && is_finite(weight[i])); }
-
-    // The sum of the weights, in order; 0 where one of them is no weight: the kernel that reads the seeds will say so.
-    __device__ double sum() const {
-        double total = 0.0;
-        for (int i = 0; i < width; ++i) {
-            if (!is_good(i)) return 0.0;
-            if (holds(i)) total = total + weight[i];
-        }
-        return total;
-    }
-};
 
 struct HitRow {
     const int64_t* ids;

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .ops.memory import MemoryEstimate, estimate_device_memory, free_device_memory
     from .ops.ppr import ppr, ppr_topk
     from .ops.projection import project, project_topk
-    from .ops.seeding import add_passage_seeds
+    from .ops.seeding import add_entity_seeds, add_passage_seeds
     from .ops.selftest import SelfTest, selftest
     from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds
 
@@ -55,6 +55,7 @@ __all__ = [
     "Seeds",
     "SelfTest",
     "adapters",
+    "add_entity_seeds",
     "add_passage_seeds",
     "backend_info",
     "calibrate",
@@ -109,6 +110,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("SelfTest", "selftest"), "ops.selftest"),
     **dict.fromkeys(("ppr", "ppr_topk"), "ops.ppr"),
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
+    **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
     "Index": "index",
     "calibrate": "ops.calibration",
@@ -117,7 +119,6 @@ _HOMES: dict[str, str | None] = {
     "backend_info": "backends",
     "fuse": "ops.fusion",
     "ising_rerank": "ops.ising",
-    "add_passage_seeds": "ops.seeding",
 }
 
 

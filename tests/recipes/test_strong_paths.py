@@ -7,7 +7,7 @@ import itertools
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.recipes.policy_rag.strong_paths import MAX_PATHS, MIN_EXTRA_VISITS, Transitions, _Ends
+from hopfuse.recipes._parts.strong_paths import MAX_PATHS, MIN_EXTRA_VISITS, Transitions, _Ends
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -79,6 +79,28 @@ def test_as_strong_as_the_best_of_all_simple_paths_of_each_seed(edges, directed,
                 kinds = {k for s, d, _, k in zip(*graph.edges(), strict=True) if {s, d} == {before.node, after.node}}
                 assert after.edge in kinds
                 assert after.strength == pytest.approx(before.strength * p[before.node, after.node], rel=1e-6)
+
+
+@given(
+    edges=st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([0.5, 1.0, 3.0]), st.integers(0, 2)), min_size=1
+    ),
+    directed=st.booleans(),
+    weights=st.lists(st.sampled_from([0.0, 1e-4, 0.3, 1.0]), min_size=5, max_size=5),
+)
+def test_of_weighted_nodes_those_that_weigh_more_are_reached(edges, directed, weights) -> None:
+    src, dst, weight, kind = zip(*edges, strict=True)
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=5, directed=directed, edge_type=kind, edge_type_names=NAMES)
+    z = np.array(weights)
+    p = dense_transitions(graph, "joint") * z
+    total = p.sum(1, keepdims=True)
+    p = np.divide(p, total, out=np.zeros_like(p), where=total > 0)
+    transitions = Transitions(graph, ETA, "joint", 0.5).reweighted(z)
+    np.testing.assert_array_equal(transitions.kept, total[:, 0] > 0)
+    found = transitions.paths({0: 1.0}, {t: np.array([t]) for t in range(5)}, min_share=1e-12)
+    for target in range(5):
+        best = strongest(0.5 * p, {0: 1.0}, target)
+        assert [steps[-1].strength for steps in found.get(target, [])] == pytest.approx([best] if best else [])
 
 
 @given(

@@ -90,6 +90,19 @@ class SeedCall(NamedTuple):
     on_device: bool = False
 
 
+class EntitySeedCall(NamedTuple):
+    """Seeds (B, S) beside which the nodes that a list's k hits hold get ``mass`` of the restart."""
+
+    node: Array  # (B, S) int64, -1 for none
+    weight: Array  # (B, S) float64
+    ids: Array  # (B, k) int64
+    counts: Array  # (B,) int64
+    mentions: Incidence
+    frequency: NDArray[np.int64]  # (N,) or (B, N), on the host
+    mass: float
+    on_device: bool = False
+
+
 class NodeRanking(NamedTuple):
     """The nodes that a walk's hits are taken from, as internal nodes (None: all), and how many."""
 
@@ -277,6 +290,7 @@ class Backend(Protocol):
     def explain(self) -> dict[str, Any]: ...
     def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence: ...
     def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]: ...
+    def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]: ...
     def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]: ...
     def dense_topk(self, call: DenseCall) -> HitArrays: ...
     def calibrate(self, call: CalibrateCall) -> Array: ...

@@ -25,9 +25,10 @@ from .calls import (
     NodeRanking,
     PprQueries,
     ProjectCall,
-    SeedCall,
 )
 from .cpu_graph import graph_view, threads_used
+from .cpu_seeds import add_entity_seeds as add_entity_seeds
+from .cpu_seeds import add_passage_seeds as add_passage_seeds
 from .threads import thread_count
 
 _DENSE_TYPES = _native.dense_types()
@@ -151,33 +152,6 @@ def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[H
         )
     _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(np.count_nonzero(hits["proven"])))
     return hits, evidence
-
-
-def add_passage_seeds(call: SeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return nodes and weights, (B, S + k), by NumPy; kernels/cuda/add_passage_seeds.cu gives the same bits."""
-    node, weight, ids, scores, counts, mass, _ = call
-    held = np.arange(ids.shape[1]) < counts[:, None]
-    score = np.where(held & (scores > 0), scores.astype(np.float64), 0.0)
-    own = _over(weight, _sum(weight))
-    share = _over(mass * score, _sum(score))
-    same = (ids[:, :, None] == node[:, None, :]) & (node >= 0)[:, None, :] & (score > 0)[:, :, None]
-    for j in range(ids.shape[1]):  # in order, as the kernel adds them
-        own = np.where(same[:, j], own + share[:, j, None], own)
-    is_new = (score > 0) & ~same.any(axis=2)
-    nodes = np.concatenate([node, np.where(is_new, ids, -1)], axis=1)
-    return nodes, np.concatenate([own, np.where(is_new, share, 0.0)], axis=1)
-
-
-def _sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sums from left to right, (B, 1)."""
-    if not values.shape[1]:
-        return np.zeros((values.shape[0], 1))
-    with np.errstate(over="ignore"):  # a sum beyond float64 is for the walk to refuse
-        return np.cumsum(values, axis=1)[:, -1:]
-
-
-def _over(values: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(values, total, out=values.copy(), where=(total > 0) & np.isfinite(total))
 
 
 # ---- Dense top-k ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .calls import (
     DenseCall,
     DeviceSeeds,
     DiceCall,
+    EntitySeedCall,
     FuseCall,
     IsingCall,
     IsingModel,
@@ -101,6 +102,7 @@ def every_case() -> Iterator[Case]:
     yield ising_case("ising", weighted=True)
     yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
     yield Case("add_passage_seeds", _passage_seeds)
+    yield Case("add_entity_seeds", _entity_seeds)
     yield Case("dice", _dice)
     yield from _projections()
     yield Case("search, recorded and replayed", _search)
@@ -324,6 +326,28 @@ def _passage_seeds(backend: Backend) -> Answer:
     node[3:, 3] = -1
     weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
     return list(backend.add_passage_seeds(SeedCall(node, weight, *hits, mass=0.5)))
+
+
+def _entity_seeds(backend: Backend) -> Answer:
+    """Add what hits hold to seeds, some of which they hold: weights of all sizes, and a query without seeds."""
+    rng = np.random.default_rng(8)
+    pairs = np.unique(rng.integers(0, 30 * 20, 150))
+    weights = 10.0 ** rng.integers(-9, 9, pairs.size)
+    mentions = Incidence.from_pairs(pairs // 20, pairs % 20, weights, num_rows=30, num_columns=20)
+    node = np.stack([rng.permutation(20)[:4] for _ in range(9)]).astype(np.int64)
+    node[3:, 3], node[8] = -1, -1
+    weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
+    ids, _, counts = _list(rng, 9, 3, 30)
+    often = rng.integers(0, 5, (9, 20))
+    nodes, shares = backend.add_entity_seeds(EntitySeedCall(node, weight, ids, counts, mentions, often, mass=0.5))
+    kept = 4 + int(np.diff(mentions.indptr)[ids].sum(axis=1).max())  # the host has no more places than are needed
+    return [_to_width(nodes, kept, -1), _to_width(shares, kept, 0.0)]
+
+
+def _to_width(array: NDArray[Any], width: int, padding: float) -> NDArray[Any]:
+    """Return an array with so many columns, of which those that are not there, or are dropped, hold the padding."""
+    short = ((0, 0), (0, max(0, width - array.shape[1])))
+    return np.ascontiguousarray(np.pad(array, short, constant_values=padding)[:, :width])
 
 
 def _dice(backend: Backend) -> Answer:

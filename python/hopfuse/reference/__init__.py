@@ -13,10 +13,11 @@ from .ising import ising_rerank, mean_field, shared_neighbours
 from .pagerank import ppr, ppr_residual, ppr_topk
 from .projection import project, project_topk
 from .ranking import Ranking
-from .seeding import add_passage_seeds
+from .seeding import add_entity_seeds, add_passage_seeds
 
 __all__ = [
     "Ranking",
+    "add_entity_seeds",
     "add_passage_seeds",
     "calibrate",
     "canonical_dot",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..types import Incidence
 
 
 def add_passage_seeds(
@@ -23,5 +26,46 @@ def add_passage_seeds(
         positive = {node: score for node, score in found if score > 0}
         for node, score in positive.items():
             restart[node] = restart.get(node, 0.0) + mass * score / sum(positive.values())
+        restarts.append(restart)
+    return restarts
+
+
+def add_entity_seeds(
+    seeds: Sequence[Mapping[int, float]],
+    hits: Sequence[Sequence[tuple[int, float]]],
+    mentions: Incidence,
+    mass: float,
+    frequency: Any = None,
+) -> list[dict[int, float]]:
+    """Restarts, {node: weight} per query: 1 - ``mass`` of the seeds, and ``mass`` of what the hits hold.
+
+    The node e of the hit p at rank r, from 1, has w_pe / (r * frequency_e), summed over the hits. A row that lacks one
+    of the two has all of its restart at the other. A node of frequency 0 has nothing.
+
+    Examples
+    --------
+    >>> from hopfuse import Incidence
+    >>> from hopfuse.reference import add_entity_seeds
+    >>> mentions = Incidence.from_pairs([0, 0, 1], [2, 3, 3], num_rows=2, num_columns=4)
+    >>> add_entity_seeds([{2: 5.0}, {}], [[(0, 0.9)], [(1, 0.9)]], mentions, 0.75)
+    [{2: 0.75, 3: 0.25}, {3: 1.0}]
+    """
+    starts, ends = mentions.indptr[:-1].tolist(), mentions.indptr[1:].tolist()
+    counts = [mentions.indices.tolist().count(node) for node in range(mentions.num_columns)]
+    restarts = []
+    for query, (row, found) in enumerate(zip(seeds, hits, strict=True)):
+        often = counts if frequency is None else (frequency if frequency.ndim == 1 else frequency[query])
+        more: dict[int, float] = {}
+        for rank, (passage, _) in enumerate(found, 1):
+            for entry in range(starts[passage], ends[passage]):
+                weight = 1.0 if mentions.weights is None else float(mentions.weights[entry])
+                node = int(mentions.indices[entry])
+                more[node] = more.get(node, 0.0) + (weight / (rank * int(often[node])) if often[node] else 0.0)
+        own, other = sum(row.values()), sum(more.values())
+        kept = 1.0 - mass if own > 0 and other > 0 else 1.0
+        restart = {node: kept * weight / own if own > 0 else weight for node, weight in row.items()}
+        if other > 0:
+            for node, weight in more.items():
+                restart[node] = restart.get(node, 0.0) + (mass if own > 0 else 1.0) * weight / other
         restarts.append(restart)
     return restarts

@@ -38,7 +38,7 @@ def arrow(step: Mapping[str, Any]) -> str:
     if step.get("facts") and step["walked"]:
         said = step["facts"][0]["relation"]
         return f"—{said}→" if step["facts"][0]["forward"] else f"←{said}—"
-    if step["edge"] == "synonym" and step["alias"] != step["name"]:
+    if step["edge"] == "synonym" and step.get("alias", step["name"]) != step["name"]:
         return f"—synonym “{step['alias']}”→"
     mention = "in" if step["kind"] == "passage" else "mentions"
     said = mention if step["edge"] == "context" else ", ".join(step.get("families", ())) or step["edge"]

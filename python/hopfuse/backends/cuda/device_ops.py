@@ -19,6 +19,7 @@ from ..calls import (
     CalibrateCall,
     DenseCall,
     DiceCall,
+    EntitySeedCall,
     Evidence,
     FuseCall,
     HitArrays,
@@ -28,7 +29,7 @@ from ..calls import (
     ProjectCall,
     SeedCall,
 )
-from . import dense, dice, fusion, ising, ppr, projection
+from . import dense, dice, fusion, ising, ppr, projection, seeding
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -42,7 +43,7 @@ FAULTS = {
     -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum beyond float64",
     -5: "seed row {row} has a node more than once; add its weights up",
     -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or say empty='skip'",
-    -7: "row {row} has a document outside the graph; documents are its nodes",
+    -7: "row {row} has a document outside the graph or the incidence; documents are its nodes or rows",
     -8: SUM_BEYOND,
     -9: "row {row} has a score that is NaN or infinite; scores are finite float32 numbers",
 }
@@ -155,6 +156,14 @@ class DeviceOps:
         if batch and width + k:
             arguments = [node, weight, np.int32(width), *hits, np.int32(k), np.float64(call.mass), nodes, weights]
             self.runtime.launch("add_passage_seeds_f64", int(batch), SEED_THREADS, arguments)
+        made = self._down(call, {"nodes": nodes, "weights": weights})
+        return made["nodes"], made["weights"]
+
+    def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]:
+        node, weight, ids, counts = self._up(call, *call[:4])
+        call = call._replace(node=node, weight=weight, ids=ids, counts=counts)
+        nodes, weights, status = seeding.add_entity_seeds(self.runtime, call)
+        self._finish(status, call.mentions)
         made = self._down(call, {"nodes": nodes, "weights": weights})
         return made["nodes"], made["weights"]
 

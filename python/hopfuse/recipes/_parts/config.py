@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import Any, TypeVar
 
@@ -113,6 +113,22 @@ def check_number(
     if not allowed or (below is not None and not np.float32(value) < below):
         raise InputError(f"{name} is {value!r}; it must be one finite number{_range(low, high, below)}")
     return float(value)
+
+
+def check_edge_weights(weights: Any) -> dict[str, float] | None:
+    """Return weights of edges by the names of their types, each at least 0."""
+    if weights is None:
+        return None
+    if not isinstance(weights, Mapping):
+        raise InputError(f'edge_weights is {weights!r}; it must map names of edge types to numbers: {{"synonym": 0.5}}')
+    return {name: check_number(weight, f"edge_weights[{name!r}]", low=0) for name, weight in weights.items()}
+
+
+def check_edge_types(weights: Mapping[str, float] | None, names: Sequence[str]) -> None:
+    """Refuse weights of types that a graph does not have."""
+    for name in weights or ():
+        if name not in names:
+            raise InputError(f"edge_weights has the type {name!r}; the graph has {', '.join(names)}")
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:

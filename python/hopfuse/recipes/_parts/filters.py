@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,13 @@ class View:
         return self._by_question(np.pad(self.passages, others))
 
     @property
+    def node_frequency(self) -> NDArray[np.int64] | None:
+        """Passages that each node is in, 0 for a passage: (N,) or (B, N); None: as in the whole graph."""
+        if self.frequency is None:
+            return None
+        return self._by_question(np.pad(self.frequency, ((0, 0), (self.passages.shape[1], 0))))
+
+    @property
     def seed_weights(self) -> NDArray[np.float64] | None:
         """1 / frequency, and 0 for an entity that is not seen, (G, E); None: as in the whole graph."""
         if self.frequency is None:
@@ -77,8 +85,8 @@ class View:
         """Return the passages that each entity is in, as a question sees them; None: as the index counts."""
         return None if self.frequency is None else self.frequency[self.of[query]]
 
-    def _by_question(self, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return masks[0] if len(masks) == 1 else masks[self.of]
+    def _by_question(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows[0] if len(rows) == 1 else rows[self.of]
 
 
 class Views:
@@ -86,7 +94,12 @@ class Views:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._mentions: Incidence | None = None
+
+    @cached_property
+    def mentions(self) -> Incidence:
+        """The entities of each passage, as nodes of the graph."""
+        assert self._index.graph is not None
+        return Incidence.from_graph(self._index.graph, self._index.num_passages)
 
     def read(self, allow: Any, batch: int, scope: AllowScope) -> View | None:
         """Return the view of ``allow=``, or None where everything may be found.
@@ -118,9 +131,7 @@ class Views:
         """Return how many of each group's passages each entity is in, (G, E), from those passages' rows alone."""
         graph, first = self._index.graph, self._index.num_passages
         assert graph is not None
-        if self._mentions is None:
-            self._mentions = Incidence.from_graph(graph, first)
-        rows, columns = self._mentions, graph.num_nodes
+        rows, columns = self.mentions, graph.num_nodes
         seen = (entries_of(rows.indptr, rows.indices, np.flatnonzero(row))[0] for row in passages)
         counted = [np.bincount(nodes, minlength=columns)[first:] for nodes in seen]
         return np.array(counted, np.int64).reshape(len(passages), columns - first)

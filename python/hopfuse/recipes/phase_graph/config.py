@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...fusion import METHODS, Calibration, FusionMethod, resolve
 from ...fusion.calibration import CALIBRATIONS, TIES, CalibrationName, Ties
 from ...ops.fusion import KEEPS_SIGN, calibration_for
-from .._parts.config import check_number, check_options, option
+from .._parts.config import check_edge_weights, check_options, option
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
@@ -88,7 +88,7 @@ class PhaseGraphConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        object.__setattr__(self, "edge_weights", _edge_weights(self.edge_weights))
+        object.__setattr__(self, "edge_weights", check_edge_weights(self.edge_weights))
         given = [name for name in ("alpha", "lexical_weight") if getattr(self, name) is not None]
         if given and not self.fusion.weighted:
             raise InputError(f"fusion method {self.fusion.name!r} reads no weights; leave {' and '.join(given)} out")
@@ -125,11 +125,3 @@ class PhaseGraphConfig:
         lexical = 0.3 if self.lexical_weight is None else self.lexical_weight
         weights = {"dense": alpha, "graph": 1.0 - alpha, "lexical": lexical}
         return {leg: weights[leg] for leg in legs}
-
-
-def _edge_weights(weights: Mapping[str, float] | None) -> dict[str, float] | None:
-    if weights is None:
-        return None
-    if not isinstance(weights, Mapping):
-        raise InputError(f'edge_weights is {weights!r}; it must map names of edge types to numbers: {{"synonym": 0.5}}')
-    return {name: check_number(weight, f"edge_weights[{name!r}]", low=0) for name, weight in weights.items()}

@@ -27,7 +27,7 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.config import make_config
+from .._parts.config import check_edge_types, make_config
 from .._parts.filters import View, Views
 from .._parts.frozen import FrozenRecipe
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
@@ -204,7 +204,8 @@ class PhaseGraph(FrozenRecipe):
         if lexical is None and given:
             raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
         self._lexical_k = min(self.config.lexical_k or 100, index.num_passages)
-        _check_config(self.config, index.graph, 2 if lexical is None else 3)
+        check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
+        _check_fusion(self.config, 2 if lexical is None else 3)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._views = Views(index)
         self._captured: dict[tuple[int, int], Captured] = {}
@@ -340,11 +341,8 @@ class PhaseGraph(FrozenRecipe):
         return self._captured[width, k]
 
 
-def _check_config(config: PhaseGraphConfig, graph: Graph, lists: int) -> None:
-    """Refuse edge types that the graph does not have, and options that are for another number of lists."""
-    for name in config.edge_weights or ():
-        if name not in graph.edge_type_names:
-            raise InputError(f"edge_weights has the type {name!r}; the graph has {', '.join(graph.edge_type_names)}")
+def _check_fusion(config: PhaseGraphConfig, lists: int) -> None:
+    """Refuse options that are for another number of lists."""
     config.fusion.packed(lists)
     if config.rule is not None:
         config.rule.packed(lists)

@@ -13,9 +13,10 @@ from ..._arrays.rows import entries_of
 from ...index import Index
 from ...types import Facts, Graph
 from .._parts.facts import facts_of
+from .._parts.names import named_node, named_passage
 from .._parts.seeding import fold
+from .._parts.strong_paths import Step
 from .graph import TYPES, PolicyGraph
-from .strong_paths import Step
 
 MAX_FACTS = 3
 MAX_PASSAGES = 5  # of a fact's passages
@@ -138,19 +139,6 @@ def families_between(graph: Graph, pairs: NDArray[np.int64], factors: NDArray[np
     order = np.lexsort((kind, -worth, at))
     order = order[worth[order] > 0]
     return [[graph.edge_type_names[k] for k in found] for found in _split(at[order], kind[order], len(pairs))]
-
-
-def named_node(index: Index, node: int) -> dict[str, Any]:
-    """Return a node as plain data: its kind, its number among those of its kind, its name."""
-    first = index.num_passages
-    if node < first:
-        return {"kind": "passage", "number": node, "name": index.titles[node] or str(index.passage_ids[node])}
-    return {"kind": "entity", "number": node - first, "name": index.entity_names[node - first]}
-
-
-def named_passage(index: Index, passage: int) -> dict[str, Any]:
-    """Return a passage as plain data."""
-    return {"passage": passage, "id": index.passage_ids[passage], "title": index.titles[passage]}
 
 
 def _factors(graph: Graph, given: Mapping[str, float]) -> NDArray[np.float32]:

@@ -12,12 +12,14 @@ from ...index import Index
 from ...ops.ppr import ppr
 from ...ops.projection import project
 from ...types import Hits, Seeds
+from .._parts.attribution import seed_shares
+from .._parts.names import named_node, named_passage
+from .._parts.strong_paths import Step, Transitions
 from .config import Policy
 from .core import Start
 from .graph import PolicyGraph
-from .path_evidence import PathEvidence, named_node, named_passage
+from .path_evidence import PathEvidence
 from .rerank import Reranked
-from .strong_paths import Step, Transitions
 
 
 class Outcome(NamedTuple):
@@ -71,11 +73,7 @@ class _Walk:
         self._eta, self._threads = eta, threads
 
     def attributions(self, passages: Sequence[int]) -> NDArray[np.float64]:
-        """Return what each seed gives to each passage's projected score, (seeds, passages); columns sum to the scores.
-
-        A walk is linear in its restart but for its normalisation: with y = d P'y + (1 - d) s and x = y / sum(y), mass m
-        that P loses in x gives sum(y) = (1 - d) / (1 - d + d m).
-        """
+        """Return what each seed gives to each passage's projected score, (seeds, passages), whose columns sum to it."""
         rules, graph = self._rules, self._graph
         each = ppr(
             graph.graph,
@@ -87,9 +85,7 @@ class _Walk:
             allow=graph.nodes,
             threads=self._threads,
         ).scores
-        lost = each.astype(np.float64) @ (1.0 - self._transitions.kept)
-        shares = self.mass * ((1.0 - rules.damping) / (1.0 - rules.damping + rules.damping * lost))
-        shares /= shares.sum()
+        shares = seed_shares(each, self.mass, self._transitions.kept, rules.damping)
         projected = project(each, graph.incidence, scale=graph.scale, threads=self._threads)
         return np.asarray(shares[:, None] * projected[:, list(passages)].astype(np.float64), np.float64)
 

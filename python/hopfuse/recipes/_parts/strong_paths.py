@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import heapq
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -55,8 +56,29 @@ class Transitions:
         first = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])[: pair.size])
         self._bounds = np.searchsorted(src[order][first], np.arange(graph.num_nodes + 1))
         self._to, self._kind = dst[order][first], kind[order][first]
-        self._cost = -np.log(damping * np.add.reduceat(share[order], first)) if first.size else np.zeros(0)
+        self._share, self._damping = np.add.reduceat(share[order], first) if first.size else np.zeros(0), damping
+        self._cost = -np.log(damping * self._share)
         self.kept = (degree > 0) @ eta if norm == "per_type" else ((degree @ eta) > 0).astype(np.float64)
+
+    def reweighted(self, node_weights: NDArray[np.float64]) -> Transitions:
+        """Return d * P' with P'_uv = P_uv z_v / sum_x P_ux z_x, the ``node_weights`` of "joint" P; 0: no such node.
+
+        Parameters
+        ----------
+        node_weights : ndarray of float64, shape (N,)
+            z.
+        """
+        other = copy.copy(self)
+        source = np.repeat(np.arange(self._bounds.size - 1), np.diff(self._bounds))
+        share = self._share * node_weights[self._to]
+        total = np.bincount(source, share, self._bounds.size - 1)
+        there = np.flatnonzero(share)
+        other._bounds = np.searchsorted(source[there], np.arange(self._bounds.size))
+        other._to, other._kind = self._to[there], self._kind[there]
+        other._share = share[there] / total[source[there]]
+        other._cost = -np.log(self._damping * other._share)
+        other.kept = (total > 0).astype(np.float64)
+        return other
 
     def paths(
         self,

@@ -1,0 +1,33 @@
+"""Restarts from seeds and from the nodes that hits hold, on a device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..calls import EntitySeedCall
+from .projection import device_incidence
+from .runtime import DeviceArray, Runtime
+
+_THREADS = 128
+#: Places for nodes of hits in a recording, whose width is fixed; a query with more is asked again without it.
+MOST_PLACES = 1024
+
+
+def add_entity_seeds(runtime: Runtime, call: EntitySeedCall) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """Return nodes and weights, (B, S + places), and each query's status: places for what k rows hold at most."""
+    (batch, width), k = (int(side) for side in call.node.shape), int(call.ids.shape[1])
+    places = k * int(np.diff(call.mentions.indptr).max(initial=0))
+    if runtime.fixed:
+        places = min(places, MOST_PLACES)
+    there = device_incidence(runtime, call.mentions)
+    often = runtime.upload(np.ascontiguousarray(call.frequency, np.int64) if call.frequency.size else np.zeros(1, int))
+    stride = call.frequency.shape[1] if call.frequency.ndim == 2 else 0
+    nodes, weights = (runtime.empty((batch, width + places), kind) for kind in (np.int64, np.float64))
+    status = runtime.empty(batch, np.int32)
+    held = runtime.empty(max(1, batch * places), np.int32), runtime.empty(max(1, batch * places), np.float64)
+    if batch:
+        arguments = [call.node, call.weight, np.int32(width), call.ids, call.counts, np.int32(k)]
+        arguments += [there.indptr, there.indices, there.weights, often, np.int64(stride)]
+        arguments += [np.int64(call.mentions.num_rows), np.float64(call.mass), np.int32(places)]
+        runtime.launch("add_entity_seeds_f64", batch, _THREADS, [*arguments, *held, nodes, weights, status])
+    return nodes, weights, status

@@ -1,0 +1,177 @@
+"""Restarts from seeds and from the entities of hits: the oracle's weights, a query's own, and the device's bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_bitwise
+from devices import on_device
+from hopfuse.backends.calls import EntitySeedCall
+from hopfuse.backends.cuda import DeviceOps
+from hopfuse.errors import InputError
+from hopfuse.reference import add_entity_seeds as oracle
+from hopfuse_simt.runtime import CUDA
+from hypothesis import given
+from hypothesis import strategies as st
+from variants import SANITIZERS, registered, simt_runtime
+
+PASSAGES, NODES = 6, 14
+ENTITIES = st.integers(PASSAGES, NODES - 1)
+SEED_ROWS = st.dictionaries(ENTITIES, st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), max_size=6)
+HIT_ROWS = st.lists(st.integers(0, PASSAGES - 1), max_size=4, unique=True)
+PAIRS = st.lists(st.tuples(st.integers(0, PASSAGES - 1), ENTITIES), max_size=30, unique=True)
+MASSES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+def incidence(pairs: list[tuple[int, int]], weighted: bool = False) -> hf.Incidence:
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    weights = [1.0 + row / 3 for row in rows] if weighted else None
+    return hf.Incidence.from_pairs(
+        np.array(rows, int), np.array(columns, int), weights, num_rows=PASSAGES, num_columns=NODES
+    )
+
+
+def restarts(seeds: hf.Seeds) -> list[dict[int, float]]:
+    rows = zip(seeds.nodes.tolist(), seeds.weights.tolist(), strict=True)
+    return [{node: weight for node, weight in zip(*row, strict=True) if node >= 0} for row in rows]
+
+
+def listed(rows: list[list[int]]) -> hf.Hits:
+    return hf.Hits.from_lists([[(row, float(-at)) for at, row in enumerate(found)] for found in rows])
+
+
+@given(
+    rows=st.lists(st.tuples(SEED_ROWS, HIT_ROWS), min_size=1, max_size=5),
+    pairs=PAIRS,
+    mass=MASSES,
+    weighted=st.booleans(),
+    often=st.sampled_from([None, "shared", "each"]),
+)
+def test_weights_are_the_oracles(rows: Any, pairs: Any, mass: float, weighted: bool, often: str | None) -> None:
+    mentions = incidence(pairs, weighted)
+    seeds, hits = hf.Seeds.from_rows([row for row, _ in rows]), listed([found for _, found in rows])
+    drawn = np.random.default_rng(len(pairs)).integers(0, 9, (len(rows), NODES))
+    frequency = {None: None, "shared": drawn[0], "each": drawn}[often]
+    made = hf.add_entity_seeds(seeds, hits, mentions, mass, frequency=frequency)
+    expected = oracle([row for row, _ in rows], [hits.row(b) for b in range(len(rows))], mentions, mass, frequency)
+    for b, (mine, theirs) in enumerate(zip(restarts(made), expected, strict=True)):
+        some = {node: weight for node, weight in theirs.items() if weight > 0 or node in seeds.nodes[b]}
+        assert mine == pytest.approx(some, rel=1e-12)
+        alone = hf.add_entity_seeds(
+            hf.Seeds(seeds.nodes[b : b + 1], seeds.weights[b : b + 1]),
+            hf.Hits(hits.ids[b : b + 1], hits.scores[b : b + 1], hits.counts[b : b + 1]),
+            mentions,
+            mass,
+            frequency=frequency if frequency is None or frequency.ndim == 1 else frequency[b : b + 1],
+        )
+        width = alone.nodes.shape[1]
+        assert_bitwise(alone.nodes[0], made.nodes[b, :width], "nodes")
+        assert_bitwise(alone.weights[0], made.weights[b, :width], "weights")
+        assert (made.nodes[b, width:] == -1).all()
+
+
+def test_shares_are_those_of_the_docstring() -> None:
+    mentions = incidence([(0, 6), (0, 7), (1, 7), (2, 7)])
+    made = hf.add_entity_seeds(hf.Seeds([[6], [-1], [6]]), listed([[1, 0], [0], []]), mentions, 0.25)
+    # Passage 1 is first, and 7 is in three passages: 1/3 + 1/(2 * 3) for 7, 1/2 for 6.
+    assert restarts(made) == [pytest.approx({6: 0.875, 7: 0.125}), pytest.approx({6: 0.75, 7: 0.25}), {6: 1.0}]
+
+
+# ---- On a device -----------------------------------------------------------------------------------------------------
+
+
+def drawn(seed: int, batch: int, held: int, k: int) -> tuple[hf.Seeds, hf.Hits, hf.Incidence]:
+    """Draw seeds, hits and what they hold: most rows hold few of 300 nodes, one holds ``held``."""
+    rng = np.random.default_rng(seed)
+    pairs = np.unique(np.concatenate([rng.integers(0, 40 * 300, 200), 7 * 300 + rng.permutation(300)[:held]]))
+    mentions = hf.Incidence.from_pairs(pairs // 300, pairs % 300, rng.random(pairs.size), num_rows=40, num_columns=300)
+    nodes = np.stack([rng.permutation(300)[:9] for _ in range(batch)])
+    nodes[rng.random(nodes.shape) < 0.3] = -1
+    nodes[0] = -1
+    ids = np.stack([rng.permutation(40)[:k] for _ in range(batch)])
+    hits = hf.Hits(ids, rng.random(ids.shape), rng.integers(0, k + 1, batch))
+    return hf.Seeds(nodes, rng.random(nodes.shape)), hits, mentions
+
+
+def assert_same_restarts(made: hf.Seeds, expected: hf.Seeds) -> None:
+    """Equal bits, but for empty places at the end of rows."""
+    width = expected.nodes.shape[1]
+    assert (made.nodes[:, width:] == -1).all()
+    assert_bitwise(np.ascontiguousarray(made.nodes[:, :width]), expected.nodes, "nodes")
+    assert_bitwise(np.ascontiguousarray(made.weights[:, :width]), expected.weights, "weights")
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
+@pytest.mark.parametrize(("held", "k", "mass"), [(0, 1, 0.5), (3, 0, 0.5), (200, 3, 0.25), (20, 7, 1.0)])
+def test_the_device_has_the_hosts_bits(order: str, held: int, k: int, mass: float) -> None:
+    runtime = simt_runtime()
+    runtime.order = order
+    seeds, hits, mentions = drawn(held, 5, held, k)
+    often = np.random.default_rng(k).integers(0, 6, (5, 300))
+    for frequency in (None, often[0], often):
+        expected = hf.add_entity_seeds(seeds, hits, mentions, mass, frequency=frequency)
+        made = hf.add_entity_seeds(on_device(seeds), on_device(hits), mentions, mass, frequency=frequency)
+        assert_same_restarts(hf.Seeds(made.nodes.get(), made.weights.get()), expected)
+    runtime.order = "forward"
+
+
+@pytest.mark.emulator
+def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopfuse.backends.cuda.seeding.MOST_PLACES", 30)
+    seeds, hits, mentions = drawn(3, 6, 100, 3)
+    hits.ids[2, 0], hits.counts[2] = 7, 3  # the row of a hundred nodes
+    hits.ids[2, 1:] = [1, 2]
+    graph = hf.Graph.from_edges(np.arange(299), np.arange(1, 300))
+
+    def core(nodes: Any, weights: Any, ids: Any, scores: Any, counts: Any) -> Any:
+        made = hf.add_entity_seeds(hf.Seeds(nodes, weights), hf.Hits.unchecked(ids, scores, counts), mentions, 0.5)
+        return hf.ppr_topk(graph, made, 5, stop="tol", empty="skip")
+
+    shapes = [((9,), "int64"), ((9,), "float64"), ((3,), "int64"), ((3,), "float32"), ((), "int64")]
+    given = (seeds.nodes, seeds.weights, hits.ids, hits.scores, hits.counts)
+    expected = core(*given)
+    with registered("recorder", "plain"):
+        found = hf.capture(core, shapes, backend="recorder")(*given)
+        calls = hf.backend_info()["backends"]["recorder"]["last_calls"]
+    for name in ("ids", "scores", "counts"):
+        assert_bitwise(getattr(found, name), getattr(expected, name), name)
+    assert calls["capture"]["queries_asked_again"] >= 1
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("build", SANITIZERS)
+def test_the_sanitizers_find_nothing(build: str) -> None:
+    seeds, hits, mentions = drawn(1, 3, 12, 2)
+    often = np.bincount(mentions.indices, minlength=300)
+    with registered(build, build, order="shuffle", sources=[CUDA / "add_entity_seeds.cu"]) as runtime:
+        call = EntitySeedCall(seeds.nodes, seeds.weights, hits.ids, hits.counts, mentions, often, 0.5)
+        made = hf.Seeds(*DeviceOps(runtime).add_entity_seeds(call))
+    assert_same_restarts(made, hf.add_entity_seeds(seeds, hits, mentions, 0.5))
+
+
+# ---- Refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hits": listed([[0], [1]])}, "1 rows and hits 2"),
+        ({"seeds": [[6]]}, "add_entity_seeds takes Seeds and Hits, not list"),
+        ({"mentions": [[0, 6]]}, "mentions is a list; give an Incidence"),
+        ({"mass": 1.5}, r"mass is 1.5; it must be a number in \[0, 1\]"),
+        ({"mass": float("nan")}, "mass is nan"),
+        ({"hits": listed([[0, 6]])}, "row 0 of the hits has passage 6; mentions has the rows 0 .. 5"),
+        ({"frequency": np.ones(3, int)}, r"frequency is int64\(3,\); it must be whole numbers of shape \(14,\) or"),
+        ({"frequency": np.ones(NODES)}, "frequency is float64"),
+        ({"frequency": np.full(NODES, -2)}, "frequency goes down to -2; it counts passages"),
+    ],
+    ids=repr,
+)
+def test_bad_input_is_refused(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"seeds": hf.Seeds([[6]]), "hits": listed([[0]]), "mentions": incidence([(0, 6)])}
+    with pytest.raises(InputError, match=message):
+        hf.add_entity_seeds(**{**arguments, "mass": 0.5, **change})
