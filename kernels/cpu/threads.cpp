@@ -14,6 +14,9 @@
 #include <signal.h>
 #define HOPFUSE_HAS_FORK
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 namespace hopfuse {
 
@@ -41,6 +44,43 @@ bool spin_until(const Ready& ready) {
     } while (std::chrono::steady_clock::now() < end);
     return false;
 }
+
+// Where a worker may run. Linux often wakes a thread on the processor of the thread that wakes it, and leaves it there for
+// milliseconds although another is idle. So a worker is woken with that processor forbidden, and then allows it again.
+#if defined(__linux__)
+class Processors {
+public:
+    // Called by the worker, before it sleeps.
+    void own() { worker_ = pthread_self(); }
+
+    // Called by the thread that wakes it: forbids the caller's processor, unless the worker may run nowhere else.
+    void forbid_callers() {
+        const int caller = sched_getcpu();
+        if (caller < 0 || caller >= CPU_SETSIZE) return;
+        if (pthread_getaffinity_np(worker_, sizeof allowed_, &allowed_) != 0) return;
+        cpu_set_t others = allowed_;
+        CPU_CLR(size_t(caller), &others);
+        changed_ = CPU_COUNT(&others) > 0 && pthread_setaffinity_np(worker_, sizeof others, &others) == 0;
+    }
+
+    // Called by the worker, awake.
+    void allow_callers() {
+        if (changed_) pthread_setaffinity_np(worker_, sizeof allowed_, &allowed_);
+        changed_ = false;
+    }
+
+private:
+    pthread_t worker_{};
+    cpu_set_t allowed_;
+    bool changed_ = false;
+};
+#else
+struct Processors {
+    void own() {}
+    void forbid_callers() {}
+    void allow_callers() {}
+};
+#endif
 
 // One call of run_chunks, on the caller's stack.
 struct Job {
@@ -81,6 +121,8 @@ struct Worker {
     std::atomic<Job*> job{nullptr};
     int index = 0;  // in the job's numbering; written before the job
     bool sleeps = false;
+    bool woken = false;  // a job was given since it fell asleep, be it taken back since
+    Processors processors;
     std::mutex mutex;
     std::condition_variable wake;
 
@@ -88,18 +130,26 @@ struct Worker {
         const std::lock_guard<std::mutex> lock(mutex);
         index = thread;
         job.store(given, std::memory_order_release);
-        if (sleeps) wake.notify_one();
+        if (!sleeps || woken) return;
+        woken = true;
+        processors.forbid_callers();
+        wake.notify_one();
     }
 
     bool take_back(Job* given) { return job.compare_exchange_strong(given, nullptr, std::memory_order_acq_rel); }
 
+    // A thread that woke too late for one job spins for the next, which a walk of many short passes gives right away.
     void wait() {
         const auto given = [&] { return job.load(std::memory_order_acquire) != nullptr; };
-        if (spin_until(given)) return;
-        std::unique_lock<std::mutex> lock(mutex);
-        sleeps = true;
-        wake.wait(lock, given);
-        sleeps = false;
+        while (!spin_until(given)) {
+            std::unique_lock<std::mutex> lock(mutex);
+            if (given()) return;
+            processors.own();
+            sleeps = true;
+            wake.wait(lock, [&] { return woken; });
+            processors.allow_callers();
+            sleeps = woken = false;
+        }
     }
 };
 
@@ -177,8 +227,8 @@ private:
             Job* job = worker->job.exchange(nullptr, std::memory_order_acq_rel);
             if (job == nullptr) continue;  // taken back
             job->work(worker->index);
+            release(worker);  // before the caller goes on: its next job finds the thread
             job->leave();
-            release(worker);
         }
     }
 };

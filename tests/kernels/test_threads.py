@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,25 @@ def test_any_number_of_threads_gives_the_same_bits(calls: Calls) -> None:
     expected = calls.answers(1)
     for threads in (2, 3, 7, 64):
         assert_same(calls.answers(threads), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads have no set of processors here")
+def test_threads_that_slept_may_run_where_they_might_before(calls: Calls) -> None:
+    """A sleeping thread is woken away from the caller's processor; it has that processor back when it is awake."""
+    before = os.sched_getaffinity(0)
+    for _ in range(20):
+        calls.answers(2)
+        time.sleep(0.002)  # the pool's threads fall asleep
+    end = time.monotonic() + 600  # a guard against a hang: a busy machine may wake them late
+    while any(allowed != before for allowed in affinities()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert all(allowed == before for allowed in affinities())
+    assert _native.pool_size() >= 1
+
+
+def affinities() -> list[set[int]]:
+    """The processors of each thread of the process."""
+    return [os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")]
 
 
 def test_calls_at_a_time_share_one_pool(calls: Calls) -> None:
