@@ -4,6 +4,7 @@
 
 namespace {
 
+using hopfuse::NodeWeightFault;
 using hopfuse::RestartFault;
 using hopfuse::VectorFault;
 
@@ -23,6 +24,28 @@ std::optional<nb::tuple> read_restarts(In<int64_t> indptr, In<int64_t> node, In<
     raise_unless_ok(status);
     if (found.fault == RestartFault::none) return std::nullopt;
     return nb::make_tuple(static_cast<int>(found.fault), found.at);
+}
+
+// What is wrong with the weights, and in which row and column; None where nothing is.
+std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std::optional<In<double>> wide,
+                                           In<int32_t> node, In<uint8_t> is_weighted, In<uint8_t> has_entries,
+                                           std::optional<In<uint8_t>> allow, Out<float> weight,
+                                           Out<float> other_weight) {
+    hopfuse::GivenNodeWeights given{};
+    given.batch = static_cast<int64_t>(weight.shape(0)), given.columns = static_cast<int64_t>(weight.shape(1));
+    given.single = pointer(single), given.wide = pointer(wide);
+    given.num_nodes = static_cast<int64_t>(has_entries.shape(0)), given.node = node.data();
+    given.is_weighted = is_weighted.data(), given.has_entries = has_entries.data();
+    given.allow = pointer(allow), given.allow_shared = allow.has_value() && allow->shape(0) == 1;
+    hopfuse::NodeWeightFinding found;
+    hopfuse::Status status;
+    {
+        nb::gil_scoped_release release;
+        status = hopfuse::read_node_weights(given, weight.data(), other_weight.data(), found);
+    }
+    raise_unless_ok(status);
+    if (found.fault == NodeWeightFault::none) return std::nullopt;
+    return nb::make_tuple(static_cast<int>(found.fault), found.row, found.column);
 }
 
 // The row of the first vector that has no score, and whether it is too small; None where all have one.
@@ -47,6 +70,11 @@ void bind_inputs(nb::module_& m) {
     m.def("read_restarts", &read_restarts, nb::arg("indptr"), nb::arg("node"), nb::arg("weight"),
           nb::arg("internal_of"), nb::arg("may_be_empty"), nb::arg("out_indptr"), nb::arg("out_node"),
           nb::arg("out_weight"), "Bring restarts into the order of walks; the fault and where it is, or None.");
+    m.attr("NODE_WEIGHT_ALL_ZERO") = static_cast<int>(NodeWeightFault::all_zero);
+    m.def("read_node_weights", &read_node_weights, nb::arg("single").none(), nb::arg("wide").none(), nb::arg("node"),
+          nb::arg("is_weighted"), nb::arg("has_entries"), nb::arg("allow").none(), nb::arg("weight"),
+          nb::arg("other_weight"),
+          "Bring node weights into the range of walks; the fault, its row and column, or None.");
     m.def("first_unscorable", &first_unscorable, nb::arg("vectors"), nb::arg("needs_length"),
           "The first vector without a float32 score, and whether it is too small for one; or None.");
 }

@@ -85,23 +85,29 @@ GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int6
 
 PprQueries make_queries(In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
                         In<double> damping, std::optional<In<double>> eta, bool per_type,
-                        std::optional<In<uint8_t>> allow, double tol, int64_t max_iter, int32_t threads) {
+                        std::optional<In<uint8_t>> allow, std::optional<In<float>> node_weight,
+                        std::optional<In<int32_t>> weighted_node, std::optional<In<float>> other_weight, double tol,
+                        int64_t max_iter, int32_t threads) {
     PprQueries q{};
     q.batch = static_cast<int64_t>(damping.shape(0));
     q.restart_indptr = restart_indptr.data(), q.restart_node = restart_node.data();
     q.restart_value = restart_value.data(), q.damping = damping.data();
     q.eta = pointer(eta), q.per_type = per_type;
     q.allow = pointer(allow), q.allow_shared = allow.has_value() && allow->shape(0) == 1;
+    q.node_weight = pointer(node_weight), q.weighted_node = pointer(weighted_node);
+    q.other_weight = pointer(other_weight);
+    q.num_weighted = weighted_node.has_value() ? static_cast<int64_t>(weighted_node->shape(0)) : 0;
     q.tol = tol, q.max_iter = max_iter, q.threads = threads;
     return q;
 }
 
 void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
-         In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow, double tol,
-         int64_t max_iter, int32_t threads, Out<float> scores, Out<int64_t> iterations, Out<double> residual,
-         Out<double> bound, Out<uint8_t> converged) {
-    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, tol,
-                                      max_iter, threads);
+         In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow,
+         std::optional<In<float>> node_weight, std::optional<In<int32_t>> weighted_node,
+         std::optional<In<float>> other_weight, double tol, int64_t max_iter, int32_t threads, Out<float> scores,
+         Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow,
+                                      node_weight, weighted_node, other_weight, tol, max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     hopfuse::Status status;
     {
@@ -113,12 +119,13 @@ void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart
 
 void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
               In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow,
-              double tol, int64_t max_iter, int32_t threads, std::optional<In<int32_t>> candidates,
-              bool stop_when_proven, bool prove_order, Out<int64_t> ids, Out<float> scores, Out<int64_t> counts,
-              Out<float> score_bounds, Out<uint8_t> proven, Out<int64_t> iterations, Out<double> residual,
-              Out<double> bound, Out<uint8_t> converged) {
-    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, tol,
-                                      max_iter, threads);
+              std::optional<In<float>> node_weight, std::optional<In<int32_t>> weighted_node,
+              std::optional<In<float>> other_weight, double tol, int64_t max_iter, int32_t threads,
+              std::optional<In<int32_t>> candidates, bool stop_when_proven, bool prove_order, Out<int64_t> ids,
+              Out<float> scores, Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
+              Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+    const PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow,
+                                      node_weight, weighted_node, other_weight, tol, max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     PprTopk top{};
     top.width = static_cast<int64_t>(ids.shape(1));
@@ -145,6 +152,7 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;
     m.attr("PPR_FEW_LANES") = hopfuse::PPR_FEW_LANES;
     m.attr("PPR_TILE_LANES") = hopfuse::PPR_TILE_LANES;
+    m.attr("PPR_LEAST_WEIGHT") = hopfuse::PPR_LEAST_WEIGHT;
     m.attr("PPR_ANCHOR") = hopfuse::PPR_ANCHOR;
     m.attr("PPR_MOST_RHO") = hopfuse::PPR_MOST_RHO;
     m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
@@ -202,11 +210,13 @@ void bind_ppr(nb::module_& m) {
                     nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
-          nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),
+          nb::arg("allow").none(), nb::arg("node_weight").none(), nb::arg("weighted_node").none(),
+          nb::arg("other_weight").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"), nb::arg("scores"),
           nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));
     m.def("ppr_topk", &ppr_topk, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
-          nb::arg("allow").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"),
+          nb::arg("allow").none(), nb::arg("node_weight").none(), nb::arg("weighted_node").none(),
+          nb::arg("other_weight").none(), nb::arg("tol"), nb::arg("max_iter"), nb::arg("threads"),
           nb::arg("candidates").none(), nb::arg("stop_when_proven"), nb::arg("prove_order"), nb::arg("ids"),
           nb::arg("scores"), nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"),
           nb::arg("residual"), nb::arg("bound"), nb::arg("converged"));

@@ -64,6 +64,78 @@ RestartFinding check_rows(const GivenRestarts& given, const RestartRows& rows) {
     return {};
 }
 
+constexpr double least_ratio = 1.0 / 1267650600228229401496703205376.0;  // 2^-100
+
+// Multiplies by a power of two, exactly but for what leaves float64's range.
+class PowerOfTwo {
+public:
+    explicit PowerOfTwo(int exponent)
+        : first_(std::ldexp(1.0, exponent / 2)), second_(std::ldexp(1.0, exponent - exponent / 2)) {}
+    double times(double value) const { return value * first_ * second_; }
+
+private:
+    double first_, second_;
+};
+
+// The power of two that brings the largest weight of a query, above 0, into (1/2, 1].
+PowerOfTwo to_one(double largest) {
+    int exponent;
+    const double part = std::frexp(largest, &exponent);
+    return PowerOfTwo(part == 0.5 ? 1 - exponent : -exponent);
+}
+
+// Whether each node has entries, and the query admits it.
+struct Reachable {
+    const GivenNodeWeights& given;
+    const uint8_t* allow;  // (N,) or null
+
+    bool operator()(int64_t node) const {
+        return given.has_entries[node] != 0 && (allow == nullptr || allow[node] != 0);
+    }
+    bool any_other() const {
+        for (int64_t node = 0; node < given.num_nodes; ++node)
+            if (given.is_weighted[node] == 0 && (*this)(node)) return true;
+        return false;
+    }
+};
+
+template <class T>
+NodeWeightFinding read_weights(const GivenNodeWeights& given, const T* all, float* weight, float* other_weight) {
+    std::vector<uint8_t> counts(static_cast<size_t>(given.columns));
+    bool has_other = false;
+    for (int64_t row = 0; row < given.batch; ++row) {
+        if (row == 0 || (given.allow != nullptr && !given.allow_shared)) {
+            const uint8_t* allow = given.allow == nullptr ? nullptr : given.allow + row * given.num_nodes;
+            const Reachable reachable{given, allow};
+            for (int64_t j = 0; j < given.columns; ++j) counts[size_t(j)] = reachable(given.node[j]) ? 1 : 0;
+            has_other = reachable.any_other();
+        }
+        const T* const own = all + row * given.columns;
+        T largest = has_other ? T(1) : T(0), largest_of_all = T(0);
+        bool is_fine = true;
+        for (int64_t j = 0; j < given.columns; ++j) {
+            is_fine = is_fine & (own[j] >= T(0)) & (own[j] <= std::numeric_limits<T>::max());
+            const T counted = counts[size_t(j)] != 0 ? own[j] : T(0);
+            largest = counted > largest ? counted : largest;
+            largest_of_all = own[j] > largest_of_all ? own[j] : largest_of_all;
+        }
+        for (int64_t j = 0; j < given.columns && !is_fine; ++j)
+            if (!(own[j] >= T(0) && own[j] <= std::numeric_limits<T>::max()))
+                return {NodeWeightFault::bad_weight, row, j};
+        if (given.columns > 0 && largest_of_all == T(0)) return {NodeWeightFault::all_zero, row, 0};
+        const double top = largest > T(0) ? largest : largest_of_all > T(0) ? largest_of_all : T(1);
+        const PowerOfTwo scale = to_one(top);
+        const double least = scale.times(top) * least_ratio;
+        const auto read = [&](double value) {
+            const double scaled = scale.times(value);
+            return scaled < least ? 0.0f : scaled < 1.0 ? static_cast<float>(scaled) : 1.0f;
+        };
+        for (int64_t j = 0; j < given.columns; ++j) weight[row * given.columns + j] = read(own[j]);
+        other_weight[row] = read(1.0);
+    }
+    return {};
+}
+
 // The sum of squares, NaN or infinite where an entry is: several sums side by side, so that none waits for the one before.
 double squared_norm(const float* vector, int64_t dim) {
     constexpr int lanes = 8;
@@ -91,6 +163,16 @@ Status read_restarts(const GivenRestarts& given, const RestartRows& rows, Restar
         return Status::out_of_memory;
     }
     found = check_rows(given, rows);
+    return Status::ok;
+}
+
+Status read_node_weights(const GivenNodeWeights& given, float* weight, float* other_weight, NodeWeightFinding& found) {
+    try {
+        found = given.single != nullptr ? read_weights(given, given.single, weight, other_weight)
+                                        : read_weights(given, given.wide, weight, other_weight);
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    }
     return Status::ok;
 }
 

@@ -42,6 +42,34 @@ struct RestartFinding {
 // Where a fault is found, what `rows` hold means nothing.
 Status read_restarts(const GivenRestarts& given, const RestartRows& rows, RestartFinding& found);
 
+// Weights of nodes for each query, of float32 or float64. Where `allow` is given it excludes nodes.
+struct GivenNodeWeights {
+    int64_t batch, columns;
+    const float* single;  // (B, columns), or null
+    const double* wide;   // (B, columns), or null
+    int64_t num_nodes;
+    const int32_t* node;         // (columns,) internal, none twice
+    const uint8_t* is_weighted;  // (N,) by internal node: has a column
+    const uint8_t* has_entries;  // (N,) by internal node
+    const uint8_t* allow;        // (B, N) or (1, N) by internal node, or null
+    bool allow_shared;
+};
+
+enum class NodeWeightFault : int {
+    none = 0,
+    bad_weight,  // a weight is NaN, infinite or negative
+    all_zero,    // a row has no weight above 0
+};
+
+struct NodeWeightFinding {
+    NodeWeightFault fault = NodeWeightFault::none;
+    int64_t row = 0, column = 0;
+};
+
+// The weights that PprQueries has, (B, columns), and that of each query's other nodes, (B,), which weigh 1: hopfuse/ppr.h,
+// NODE WEIGHTS. Finds the first fault; then what is written means nothing.
+Status read_node_weights(const GivenNodeWeights& given, float* weight, float* other_weight, NodeWeightFinding& found);
+
 // What keeps a vector from having float32 scores.
 enum class VectorFault : int {
     none = 0,

@@ -49,6 +49,7 @@ enum PprSlot {
     slot_every_row,
     slot_every_rank,
     slot_columns,
+    slot_attraction,
     num_ppr_slots,
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
@@ -83,7 +84,10 @@ struct PprBlock {
     bool has_lone_seed = false;  // a lane with degrees of its own restarts at a node of degree 0, whose row has entries
     bool keeps[L];               // no mass of the lane can be lost, so that the bound per node holds
     bool all_keep;               // nor any of another lane
-    const float* mask32 = nullptr;  // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
+    const float* mask32 = nullptr;      // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
+    const float* attraction = nullptr;  // (N, L) node weights, 0 where a lane may hold no mass; null: all 1
+    bool accelerates[L];                // by Chebyshev's recurrence
+    bool is_faint[L];                   // factors of a row's sum underflow in float32: ppr_is_faint
 
     const float* eta32 = nullptr;   // (T, L) or null: all 1
     const double* eta64 = nullptr;  // (T, L) or null: all 1
@@ -134,6 +138,19 @@ struct PprBlock {
     }
 };
 
+// Factors of Chebyshev's recurrence, pass by pass; 1 where a lane does without.
+template <int L>
+double first_omega(const PprBlock<L>& block, int lane) {
+    const double d = block.damping[lane];
+    return block.accelerates[lane] ? 1.0 / (1.0 - 0.5 * d * d) : 1.0;
+}
+
+template <int L>
+double next_omega(const PprBlock<L>& block, int lane, double omega) {
+    const double d = block.damping[lane];
+    return block.accelerates[lane] ? 1.0 / (1.0 - 0.25 * d * d * omega) : 1.0;
+}
+
 // The value at `index` for all lanes: shared, or lane by lane.
 template <int L>
 HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
@@ -143,6 +160,21 @@ HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
 template <int L>
 HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
     return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
+}
+
+// What is at least 0 and was measured of a row, over its node weight: 0 where that is 0.
+template <int L>
+HF_INLINE D<L> over_attraction(const PprBlock<L>& block, int64_t row, D<L> measured) {
+    if (block.attraction == nullptr) return measured;
+    const D<L> weight = D<L>::widen(block.attraction + row * L);
+    return D<L>::div(measured, D<L>::max(weight, D<L>::all(PPR_LEAST_WEIGHT)));
+}
+
+template <int L>
+HF_INLINE F<L> over_attraction(const PprBlock<L>& block, int64_t row, F<L> measured) {
+    if (block.attraction == nullptr) return measured;
+    const F<L> weight = F<L>::load(block.attraction + row * L);
+    return F<L>::div(measured, F<L>::max(weight, F<L>::all(static_cast<float>(PPR_LEAST_WEIGHT))));
 }
 
 // Copies some lanes of one state to another.

@@ -147,8 +147,11 @@ struct Residual {
     HF_MEMBER D<L> of(int64_t row, D<L> sum) {
         D<L> walked = D<L>::mul(d, sum);
         // Edges into nodes that may not hold mass do not exist.
-        if (masked_type) walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
-        if (!block.queries.per_type && block.per_lane) {
+        if (block.attraction != nullptr) {
+            walked = D<L>::mul(walked, D<L>::widen(block.attraction + row * L));
+        } else if (masked_type) {
+            walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
+        } else if (!block.queries.per_type && block.per_lane) {
             double open[L];
             for (int lane = 0; lane < L; ++lane) open[lane] = block.unscale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
             walked = D<L>::mul(walked, D<L>::load(open));
@@ -169,7 +172,8 @@ struct Residual {
         r = D<L>::abs(r);
         if (block.chebyshev) {
             const D<L> grown = D<L>::fma(grown_by, D<L>::abs(x), r);
-            largest = D<L>::max(largest, D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane)));
+            const D<L> share = D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane));
+            largest = D<L>::max(largest, over_attraction<L>(block, row, share));
         }
         return r;
     }

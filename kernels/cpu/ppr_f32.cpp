@@ -36,7 +36,8 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
             stop[lane] = true;
             continue;
         }
-        next_try[lane] = next_proof(pass, shortfall[lane], ppr_error_decay(block.chebyshev, block.damping[lane]));
+        next_try[lane] =
+            next_proof(pass, shortfall[lane], ppr_error_decay(block.accelerates[lane], block.damping[lane]));
     }
     return true;
 }
@@ -57,9 +58,9 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         next_try[lane] = PPR_NEVER;
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
-        omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
+        omega64[lane] = first_omega<L>(block, lane);
         theta[lane] = ppr_theta(d, q.tol);
-        shrink[lane] = ppr_shrink(block.chebyshev, d);
+        shrink[lane] = ppr_shrink(block.accelerates[lane], d);
         anchor[lane] = ppr_residual_anchor(theta[lane], shrink[lane]);
         limit[lane] = measured_from[lane] = 1;
         if (!active[lane]) continue;
@@ -103,8 +104,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         capture<L>(block, stop, active, block.next);
         for (int lane = 0; lane < L; ++lane) {
             if (stop[lane]) active[lane] = false, passes[lane] = pass, --left;
-            const double d = block.damping[lane];
-            omega64[lane] = 1.0 / (1.0 - 0.25 * d * d * omega64[lane]);
+            omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
         }
         float* swap = block.current;
         block.current = block.next, block.next = swap;
@@ -149,7 +149,8 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     }
     if (out.top != nullptr && !c.lists.rank(block, *out.top, used)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
-        open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && certificate.per_degree[lane] < PPR_MOST_RHO;
+        const bool is_bounded = certificate.per_degree[lane] < PPR_MOST_RHO && !block.is_faint[lane];
+        open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && is_bounded;
         finished[lane] = used[lane] && !open[lane];
     }
     c.finish(finished);

@@ -12,8 +12,8 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 // a walk that has ended.
 template <int L>
 struct LocalBounds {
-    float* local = nullptr;    // (N, L)
-    float* average = nullptr;  // (N, L) P^steps |rho|
+    float* local = nullptr;    // (N, L) times the node weight
+    float* average = nullptr;  // (N, L) P^steps |rho|, times the node weight
     PassLoss loss[L];
     double beyond[L];
     int steps = 0;
@@ -29,14 +29,6 @@ void largest_of_rows(const PprBlock<L>& block, double* largest, const Of& of) {
     D<L>::store(largest, sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take).largest);
 }
 
-// What a float32 pass may lose of each lane's averages.
-template <int L>
-void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
-    double scale[L];
-    largest_of_rows<L>(block, scale, [&](int64_t row) { return lanes64<L>(block.scale64, row, block.per_lane); });
-    for (int lane = 0; lane < L; ++lane) loss[lane] = ppr_pass_loss(block.longest_row[lane], scale[lane]);
-}
-
 // 1 in lanes where something walks, else 0.
 template <int L>
 HF_INLINE F<L> walking_lanes(D<L> scales) {
@@ -45,6 +37,21 @@ HF_INLINE F<L> walking_lanes(D<L> scales) {
     D<L>::store(scale, scales);
     for (int lane = 0; lane < L; ++lane) walks[lane] = scale[lane] > 0.0 ? 1.0f : 0.0f;
     return F<L>::load(walks);
+}
+
+// What a float32 pass may lose of each lane's averages.
+template <int L>
+void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
+    double scale[L], inverse[L] = {};
+    largest_of_rows<L>(block, scale, [&](int64_t row) { return lanes64<L>(block.scale64, row, block.per_lane); });
+    if (block.attraction != nullptr)
+        largest_of_rows<L>(block, inverse, [&](int64_t row) {
+            float walks[L];
+            F<L>::store(walks, walking_lanes<L>(lanes64<L>(block.scale64, row, block.per_lane)));
+            return over_attraction<L>(block, row, D<L>::widen(walks));
+        });
+    for (int lane = 0; lane < L; ++lane)
+        loss[lane] = ppr_pass_loss(block.longest_row[lane], scale[lane], inverse[lane] > 1.0 ? inverse[lane] : 1.0);
 }
 
 // What is above the numbers that float32 rounds; 0 in lanes where nothing walks.
@@ -101,7 +108,9 @@ void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) 
         float* const local = bounds.local + row * L;
         const F<L> walks = walking_lanes<L>(lanes64<L>(block.scale64, row, block.per_lane));
         const D<L> average = D<L>::widen(bounds.average + row * L);
-        const D<L> near = D<L>::mul(damping, D<L>::mul(D<L>::add(D<L>::mul(average, share), least), unit));
+        const D<L> own_least =
+            block.attraction == nullptr ? least : D<L>::mul(least, D<L>::widen(block.attraction + row * L));
+        const D<L> near = D<L>::mul(damping, D<L>::mul(D<L>::add(D<L>::mul(average, share), own_least), unit));
         const D<L> own = D<L>::mul(D<L>::add(D<L>::widen(local), near), unit);
         F<L>::store(local, round_up<L>(own, walks));  // where nothing walks it is 0 before and after
     });
@@ -119,7 +128,8 @@ bool step_local(const PprBlock<L>& block, LocalBounds<L>& bounds) {
     bounds.average = to;
     bounds.steps += 1;
     double largest[L];
-    largest_of_rows<L>(block, largest, [&](int64_t row) { return D<L>::widen(to + row * L); });
+    largest_of_rows<L>(block, largest,
+                       [&](int64_t row) { return over_attraction<L>(block, row, D<L>::widen(to + row * L)); });
     for (int lane = 0; lane < L; ++lane)
         bounds.beyond[lane] = ppr_beyond(largest[lane], bounds.steps, bounds.loss[lane], block.damping[lane]);
     return true;

@@ -161,7 +161,8 @@ void pass_with(const PprBlock<L>& block, const PassOptions& options) {
         if (block.graph.slices != nullptr) return pass_slices<Edges>(block, options);
     }
     if constexpr (L <= PPR_TILE_LANES) {
-        if (block.graph.tiles != nullptr) return pass_tiles<L, Edges>(block, options);
+        const bool finds_sources = block.queries.per_type && block.per_lane;  // by their stored row, not by strip
+        if (block.graph.tiles != nullptr && !finds_sources) return pass_tiles<L, Edges>(block, options);
     }
     pass_chunks<L, Edges, Rows::dense>(block, options);
 }

@@ -34,7 +34,7 @@ void begin_correction(const PprBlock<L>& block, const bool* open, CorrectionWalk
         F<L>::store(walks, walking_lanes<L>(scale));
         const D<L> own = D<L>::mul(unit, D<L>::abs(D<L>::widen(block.current + row * L)));  // ppr_start_error
         const D<L> x = D<L>::mul(D<L>::mul(twice_slack, D<L>::abs(D<L>::widen(block.result + row * L))), scale);
-        return D<L>::mul(D<L>::add(D<L>::add(own, x), least), D<L>::widen(walks));
+        return over_attraction<L>(block, row, D<L>::mul(D<L>::add(D<L>::add(own, x), least), D<L>::widen(walks)));
     });
     pass_losses<L>(block, walk.loss);
 }
@@ -62,7 +62,7 @@ bool solve_correction(PprBlock<L>& shared, const bool* open, const int64_t* look
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         anchor[lane] = PPR_ANCHOR;
-        omega64[lane] = 1.0 / (1.0 - 0.5 * d * d);
+        omega64[lane] = first_omega<L>(block, lane);
         active[lane] = open[lane];
         left += active[lane] ? 1 : 0;
     }
@@ -84,10 +84,9 @@ bool solve_correction(PprBlock<L>& shared, const bool* open, const int64_t* look
             if (stop[lane]) walk.residual[lane] = residual[lane], walk.largest[lane] = largest[lane];
         capture<L>(block, stop, active, block.current);  // what was measured is the iterate that the pass read
         for (int lane = 0; lane < L; ++lane) {
-            const double d = block.damping[lane];
             left -= stop[lane] ? 1 : 0;
             active[lane] = active[lane] && !stop[lane];
-            omega64[lane] = 1.0 / (1.0 - 0.25 * d * d * omega64[lane]);
+            omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
         }
         float* swap = block.current;
         block.current = block.next, block.next = swap;
@@ -97,14 +96,14 @@ bool solve_correction(PprBlock<L>& shared, const bool* open, const int64_t* look
     return true;
 }
 
-// ||D y||_1, and the largest |y|.
+// ||D y||_1, and the largest |y| over its node weight.
 template <int L>
 void measure_correction(const PprBlock<L>& block, const float* solved, double* moved, double* largest) {
     const auto take = [&](int64_t tile, LaneSums<L>& sums) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             const D<L> y = D<L>::abs(D<L>::widen(solved + row * L));
             sums.add(D<L>::mul(y, node_weight64<L>(block, row)));
-            sums.largest = D<L>::max(sums.largest, y);
+            sums.largest = D<L>::max(sums.largest, over_attraction<L>(block, row, y));
         }
     };
     const LaneSums<L> all = sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, take);

@@ -21,6 +21,13 @@ HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
     return D<L>::sub(D<L>::add(D<L>::widen(terms), anchor), anchor);
 }
 
+// g of the rows' ends; null: all 1.
+template <int L>
+HF_INLINE const float* row_factors(const PprBlock<L>& block) {
+    if (!block.queries.per_type) return block.scale32;
+    return block.attraction == nullptr ? block.unscale32 : block.attraction;
+}
+
 // Takes rows' sums. Reads `current` (pass 1: b) and, for Chebyshev, the iterate before it in `next` (pass 1: 0, pass 2: b),
 // and writes `next`. What is measured is summed over the rows taken. Holds what it reads by value: no store of a row can
 // change it.
@@ -28,9 +35,8 @@ template <int L>
 class RowEnd {
 public:
     RowEnd(const PprBlock<L>& shared, const PassOptions& options)
-        : block_(shared), g_(shared.queries.per_type ? shared.unscale32 : shared.scale32),
-          damping_(F<L>::load(options.damping)), omega_(F<L>::load(options.omega)), measure_(options.measure),
-          sums_residual_(options.anchor != nullptr),
+        : block_(shared), g_(row_factors(shared)), damping_(F<L>::load(options.damping)),
+          omega_(F<L>::load(options.omega)), measure_(options.measure), sums_residual_(options.anchor != nullptr),
           anchor_(sums_residual_ ? D<L>::load(options.anchor) : D<L>::zero()) {}
 
     HF_MEMBER void take(int64_t row, F<L> sum, bool is_empty) {
@@ -43,7 +49,7 @@ public:
             const F<L> gap = F<L>::abs(F<L>::sub(z, y));
             if (sums_residual_)
                 residual_ = D<L>::add(residual_, residual_terms<L>(node_weight32<L>(block_, row), gap, anchor_));
-            largest_ = F<L>::max(largest_, gap);
+            largest_ = F<L>::max(largest_, over_attraction<L>(block_, row, gap));
         }
         if (block_.chebyshev && !is_empty) {
             const F<L> before = block_.pass == 1 ? F<L>::zero() : block_.pass == 2 ? b : F<L>::load(target);
@@ -93,7 +99,7 @@ private:
         return F<L>::load(following);
     }
 
-    // fl(g_v fl(d)); for per_type g is 1, or 0 in lanes that may not hold mass here.
+    // fl(g_v fl(d)); for per_type g is the node weight: 1, or 0 in lanes that may not hold mass here.
     HF_MEMBER F<L> scale(int64_t row) const {
         return g_ == nullptr ? damping_ : F<L>::mul(lanes32<L>(g_, row, block_.per_lane), damping_);
     }

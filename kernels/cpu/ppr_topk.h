@@ -111,6 +111,8 @@ QueryRows query_rows(const PprBlock<L>& block, int lane) {
 template <int L>
 bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int lane) {
     if (block.restarts(row, lane) || block.restarts(other, lane)) return false;
+    if (block.attraction != nullptr && block.attraction[row * L + lane] != block.attraction[other * L + lane])
+        return false;
     return have_equal_entries(query_rows<L>(block, lane), row, other);
 }
 
@@ -150,6 +152,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
                      const NodeError* error, const float* local, float* outside) {
     const int threads = block.queries.threads;
     const int64_t candidates = candidate_count(block.graph, top);
+    constexpr float denorm = std::numeric_limits<float>::denorm_min();
     float cut[L], per_degree[L], flat[L];
     bool tied = false;
     for (int lane = 0; lane < L; ++lane) {
@@ -169,6 +172,8 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             const int64_t row = candidate_row(block.graph, top, i);
             const F<L> x = ranked_scores<L>(block, ranking, row);
             F<L> share = F<L>::load(per_degree);
+            if (block.attraction != nullptr)
+                share = F<L>::fma(share, F<L>::load(block.attraction + row * L), F<L>::all(denorm));
             if (local != nullptr) share = F<L>::fma(F<L>::all(2.0f), F<L>::load(local + row * L), share);
             const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), share, x);
             const F<L> reach = F<L>::max(F<L>::add(bounded, F<L>::load(flat)), F<L>::zero());
@@ -212,10 +217,15 @@ struct RankedList {
 
     float score(int64_t i) const { return list[i].score; }
     int64_t row(int64_t i) const { return block.graph.row_of[list[i].id]; }
-    double local(int64_t i) const { return locals == nullptr ? 0.0 : static_cast<double>(locals[row(i) * L + lane]); }
+    double weight(int64_t row) const {
+        return block.attraction == nullptr ? 1.0 : static_cast<double>(block.attraction[row * L + lane]);
+    }
+    double local(int64_t i) const {
+        return locals == nullptr ? 0.0 : static_cast<double>(locals[row(i) * L + lane]) / weight(row(i));
+    }
     double degree(int64_t i) const {
         const int64_t row = this->row(i);
-        return block.unscale64 == nullptr ? 1.0 : block.unscale64[block.per_lane ? row * L + lane : row];
+        return block.unscale64 == nullptr ? 1.0 : weight(row) * block.unscale64[block.per_lane ? row * L + lane : row];
     }
     bool are_twins(int64_t i) const { return rows_are_twins<L>(block, row(i - 1), row(i), lane); }
 };

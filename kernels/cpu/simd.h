@@ -36,6 +36,7 @@ struct F {
     HF_INLINE F add(F a, F b) { return {F<N / 2>::add(a.lo, b.lo), F<N / 2>::add(a.hi, b.hi)}; }
     HF_INLINE F sub(F a, F b) { return {F<N / 2>::sub(a.lo, b.lo), F<N / 2>::sub(a.hi, b.hi)}; }
     HF_INLINE F mul(F a, F b) { return {F<N / 2>::mul(a.lo, b.lo), F<N / 2>::mul(a.hi, b.hi)}; }
+    HF_INLINE F div(F a, F b) { return {F<N / 2>::div(a.lo, b.lo), F<N / 2>::div(a.hi, b.hi)}; }
     HF_INLINE F fma(F a, F b, F c) { return {F<N / 2>::fma(a.lo, b.lo, c.lo), F<N / 2>::fma(a.hi, b.hi, c.hi)}; }
     HF_INLINE F max(F a, F b) { return {F<N / 2>::max(a.lo, b.lo), F<N / 2>::max(a.hi, b.hi)}; }
     HF_INLINE F abs(F a) { return {F<N / 2>::abs(a.lo), F<N / 2>::abs(a.hi)}; }
@@ -54,6 +55,7 @@ struct D {
     HF_INLINE D add(D a, D b) { return {D<N / 2>::add(a.lo, b.lo), D<N / 2>::add(a.hi, b.hi)}; }
     HF_INLINE D sub(D a, D b) { return {D<N / 2>::sub(a.lo, b.lo), D<N / 2>::sub(a.hi, b.hi)}; }
     HF_INLINE D mul(D a, D b) { return {D<N / 2>::mul(a.lo, b.lo), D<N / 2>::mul(a.hi, b.hi)}; }
+    HF_INLINE D div(D a, D b) { return {D<N / 2>::div(a.lo, b.lo), D<N / 2>::div(a.hi, b.hi)}; }
     HF_INLINE D fma(D a, D b, D c) { return {D<N / 2>::fma(a.lo, b.lo, c.lo), D<N / 2>::fma(a.hi, b.hi, c.hi)}; }
     HF_INLINE D max(D a, D b) { return {D<N / 2>::max(a.lo, b.lo), D<N / 2>::max(a.hi, b.hi)}; }
     HF_INLINE D abs(D a) { return {D<N / 2>::abs(a.lo), D<N / 2>::abs(a.hi)}; }
@@ -70,6 +72,7 @@ struct F<1> {
     HF_INLINE F add(F a, F b) { return {a.v + b.v}; }
     HF_INLINE F sub(F a, F b) { return {a.v - b.v}; }
     HF_INLINE F mul(F a, F b) { return {a.v * b.v}; }
+    HF_INLINE F div(F a, F b) { return {a.v / b.v}; }
     HF_INLINE F fma(F a, F b, F c) { return {__builtin_fmaf(a.v, b.v, c.v)}; }
     HF_INLINE F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
     HF_INLINE F abs(F a) { return {__builtin_fabsf(a.v)}; }
@@ -87,6 +90,7 @@ struct D<1> {
     HF_INLINE D add(D a, D b) { return {a.v + b.v}; }
     HF_INLINE D sub(D a, D b) { return {a.v - b.v}; }
     HF_INLINE D mul(D a, D b) { return {a.v * b.v}; }
+    HF_INLINE D div(D a, D b) { return {a.v / b.v}; }
     HF_INLINE D fma(D a, D b, D c) { return {__builtin_fma(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {a.v > b.v ? a.v : b.v}; }
     HF_INLINE D abs(D a) { return {__builtin_fabs(a.v)}; }
@@ -104,6 +108,7 @@ struct F<4> {
     HF_INLINE F add(F a, F b) { return {_mm_add_ps(a.v, b.v)}; }
     HF_INLINE F sub(F a, F b) { return {_mm_sub_ps(a.v, b.v)}; }
     HF_INLINE F mul(F a, F b) { return {_mm_mul_ps(a.v, b.v)}; }
+    HF_INLINE F div(F a, F b) { return {_mm_div_ps(a.v, b.v)}; }
     HF_INLINE F fma(F a, F b, F c) { return {_mm_fmadd_ps(a.v, b.v, c.v)}; }
     HF_INLINE F max(F a, F b) { return {_mm_max_ps(a.v, b.v)}; }
     HF_INLINE F abs(F a) { return {_mm_andnot_ps(_mm_set1_ps(-0.0f), a.v)}; }
@@ -120,6 +125,7 @@ struct F<8> {
     HF_INLINE F add(F a, F b) { return {_mm256_add_ps(a.v, b.v)}; }
     HF_INLINE F sub(F a, F b) { return {_mm256_sub_ps(a.v, b.v)}; }
     HF_INLINE F mul(F a, F b) { return {_mm256_mul_ps(a.v, b.v)}; }
+    HF_INLINE F div(F a, F b) { return {_mm256_div_ps(a.v, b.v)}; }
     HF_INLINE F fma(F a, F b, F c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
     HF_INLINE F max(F a, F b) { return {_mm256_max_ps(a.v, b.v)}; }
     HF_INLINE F abs(F a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
@@ -139,6 +145,7 @@ struct D<4> {
     HF_INLINE D add(D a, D b) { return {_mm256_add_pd(a.v, b.v)}; }
     HF_INLINE D sub(D a, D b) { return {_mm256_sub_pd(a.v, b.v)}; }
     HF_INLINE D mul(D a, D b) { return {_mm256_mul_pd(a.v, b.v)}; }
+    HF_INLINE D div(D a, D b) { return {_mm256_div_pd(a.v, b.v)}; }
     HF_INLINE D fma(D a, D b, D c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {_mm256_max_pd(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
@@ -156,6 +163,7 @@ struct F<4> {
     HF_INLINE F add(F a, F b) { return {vaddq_f32(a.v, b.v)}; }
     HF_INLINE F sub(F a, F b) { return {vsubq_f32(a.v, b.v)}; }
     HF_INLINE F mul(F a, F b) { return {vmulq_f32(a.v, b.v)}; }
+    HF_INLINE F div(F a, F b) { return {vdivq_f32(a.v, b.v)}; }
     HF_INLINE F fma(F a, F b, F c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
     HF_INLINE F max(F a, F b) { return {vmaxq_f32(a.v, b.v)}; }
     HF_INLINE F abs(F a) { return {vabsq_f32(a.v)}; }
@@ -176,6 +184,7 @@ struct D<2> {
     HF_INLINE D add(D a, D b) { return {vaddq_f64(a.v, b.v)}; }
     HF_INLINE D sub(D a, D b) { return {vsubq_f64(a.v, b.v)}; }
     HF_INLINE D mul(D a, D b) { return {vmulq_f64(a.v, b.v)}; }
+    HF_INLINE D div(D a, D b) { return {vdivq_f64(a.v, b.v)}; }
     HF_INLINE D fma(D a, D b, D c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
     HF_INLINE D max(D a, D b) { return {vmaxq_f64(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {vabsq_f64(a.v)}; }
@@ -195,6 +204,7 @@ struct F<16> {
     HF_INLINE F add(F a, F b) { return {_mm512_add_ps(a.v, b.v)}; }
     HF_INLINE F sub(F a, F b) { return {_mm512_sub_ps(a.v, b.v)}; }
     HF_INLINE F mul(F a, F b) { return {_mm512_mul_ps(a.v, b.v)}; }
+    HF_INLINE F div(F a, F b) { return {_mm512_div_ps(a.v, b.v)}; }
     HF_INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
     HF_INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
     HF_INLINE F abs(F a) { return {_mm512_abs_ps(a.v)}; }
@@ -212,6 +222,7 @@ struct D<8> {
     HF_INLINE D add(D a, D b) { return {_mm512_add_pd(a.v, b.v)}; }
     HF_INLINE D sub(D a, D b) { return {_mm512_sub_pd(a.v, b.v)}; }
     HF_INLINE D mul(D a, D b) { return {_mm512_mul_pd(a.v, b.v)}; }
+    HF_INLINE D div(D a, D b) { return {_mm512_div_pd(a.v, b.v)}; }
     HF_INLINE D fma(D a, D b, D c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {_mm512_max_pd(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {_mm512_abs_pd(a.v)}; }

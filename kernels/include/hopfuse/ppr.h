@@ -4,9 +4,17 @@
 //   joint     P = rownorm(sum_t eta_t W_t): P[u, v] = w_uv eta_t / deg_u, deg_u = sum_t eta_t deg_t(u)
 //   per_type  P = sum_t eta_t rownorm(W_t), sum_t eta_t <= 1
 //   allow     the same on the subgraph induced by the allowed nodes (degrees counted inside it).
+//   weights   with a_v >= 0 of each query's nodes, every w_uv counts as w_uv a_v: P[u, v] = w_uv eta_t a_v / D_u with D_u =
+//             sum_x w_ux eta_t a_x over the entries out of u, and per_type the same of each W_t. On an undirected graph an
+//             edge conducts a_u w a_v: the operator stays symmetric, with deg_u = a_u D_u. a_v = 0: v is not allowed.
 //   Mass that a node without out-edges holds, or that rows summing to less than 1 lose, returns to s:
 //   solved without it and normalised to sum 1, which is the same (del Corso, Gulli & Romani,
 //   "Fast PageRank computation via a sparse linear system", 2005).
+//
+// NODE WEIGHTS  Only their ratios matter. A query's are divided by the power of two at or above the largest of its nodes, which
+//   is exact; those below 2^-100 times that largest count as 0; what is left is rounded to float32, and is at least
+//   PPR_LEAST_WEIGHT and at most 1. The largest is looked for among the nodes that have entries in the graph and that
+//   `allow` admits; where others weigh more they count as 1: nothing walks to them. kernels/cpu/inputs.h reads them so.
 //
 // ORDER OF OPERATIONS (law 2: an answer depends on the query and the graph alone)
 //   State y_u = x_u g_u in float32; joint: g_u = fl(1 / deg_u), or 1 where deg_u = 0; per_type: g = 1.
@@ -21,9 +29,15 @@
 //     power      y'_v = z_v
 //     Chebyshev  y'_v = fma(omega, z_v - y-_v, y-_v), y- the iterate before y; where deg_v = 0,
 //                y'_v = z_v
+//   With node weights D is summed as a degree inside `allow` is, acc = fma(w, a_x, acc) in float64 over the entries of a type
+//   in ascending order, then by types. The state is y_u = x_u fl(1 / D_u), so that rows sum as above, D stands for deg in b
+//   and wherever y becomes x or R, and a row's factor is g_v = fl(a_v (1 / D_v)) from float64 (a_v where D_v = 0, and for
+//   per_type). What is measured of a state for a bound per node, |z - y| here, is divided by a_v first. All a = 1 gives the
+//   bits of no weights, and a of 0 and 1 those of `allow`.
 //   Start: y- = 0, y = b. Weights that are all 1 may be implicit: fma(1, y, acc) is acc + y.
 //   Chebyshev semi-iteration (Golub & Varga 1961) is used where the operator is symmetric (joint,
-//   undirected), power iteration otherwise.
+//   undirected), power iteration otherwise; that is omega = 1 in every pass where the operator is symmetric but the least
+//   node weight of a node that walks says so (ppr_accelerates).
 //
 // SUMS over nodes (ppr_sum.h) take each term to the nearest grain, a power of two, ties to even, and add these without any
 //   rounding: in whatever order nodes stand or are met, a sum is the same, and a node that adds 0 cannot be felt. Grains are
@@ -74,6 +88,8 @@
 //   at least the true one times 1 - k u, k the roundings on its longest chain (ppr_pass_loss), but for products that
 //   underflow: at most half of float32's least number for each entry, times g_v <= the largest 1 / deg. What is above the
 //   true average (ppr_average_above) goes on: max, and for j = 2 the sum at each node, rounded up (ppr_local_above).
+//   With node weights the state of such a pass is a_v rho_v, from fl(r_v / D_v), and it writes a_v (P rho)_v: what underflows
+//   is divided by a_v and by D_v. A query whose rows have factors that float32 rounds as subnormal numbers has none of this.
 //
 // REFINEMENT  With stop_when_proven a list that stands, unproven though its bound per node holds, gets one step of
 //   iterative refinement (Wilkinson 1963), unless max_iter forbids its passes. With r the float64 residual of x^:
@@ -104,6 +120,7 @@ constexpr int PPR_TILE = 64;     // rows that are worked on together
 constexpr int PPR_SLICE = 8;     // chains of additions that a CPU runs side by side for a lane
 // What a node that restarts has at the least: no node's restart is rounded to none.
 constexpr double PPR_LEAST_SHARE = 4.9406564584124654e-324;
+constexpr double PPR_LEAST_WEIGHT = 3.944304526105059e-31;  // 2^-101, of a node that is not absent
 constexpr int PPR_FEW_LANES = 8;   // at most so many queries at once profit from rows by length
 constexpr int PPR_TILE_LANES = 4;  // and at most so many from tiles
 
@@ -187,6 +204,11 @@ struct PprQueries {
     bool per_type;
     const uint8_t* allow;  // (B, N) or (1, N) by internal node, 0 or 1; or null: all allowed
     bool allow_shared;     // allow is (1, N)
+    // Node weights, or null: all 1. Those of a query's other nodes are one number. NODE WEIGHTS says of which range.
+    const float* node_weight;      // (B, num_weighted), column j that of node weighted_node[j]
+    const int32_t* weighted_node;  // (num_weighted,) internal nodes, none twice
+    int64_t num_weighted;
+    const float* other_weight;  // (B,)
     double tol;
     int64_t max_iter;  // pass limit a query, or 0: from the convergence theory
     int32_t threads;   // >= 1

@@ -82,12 +82,21 @@ struct PassLoss {
 };
 
 // A row's chain of roundings: a segment's, the sums of its segments, the weights' and the degree's own. At most n products
-// underflow, by half of float32's least number each.
-HOPFUSE_FN PassLoss ppr_pass_loss(int64_t longest_row, double largest_scale) {
+// underflow, by half of float32's least number each. `largest_scale`: of all 1 / D; `largest_inverse`: of all 1 / a, by
+// which what a pass writes is divided where nodes have weights.
+HOPFUSE_FN PassLoss ppr_pass_loss(int64_t longest_row, double largest_scale, double largest_inverse = 1.0) {
     const double roundings = static_cast<double>(PPR_SEGMENT + longest_row / PPR_SEGMENT + 16);
     const double lost = roundings * 5.9604644775390625e-8;
-    const double least = PPR_LEAST * (1.0 + 2.0 * static_cast<double>(longest_row) * largest_scale);
+    const double least = PPR_LEAST * (largest_inverse + 2.0 * static_cast<double>(longest_row) * largest_scale);
     return PassLoss{lost < 0.5 ? lost / (1.0 - lost) : infinite64(), least};
+}
+
+// Whether a row's factor a / D, the least of a query, or its product with d leaves float32's normal range, so that what
+// rounds it is no share of it: such a walk has no local bounds and is not refined.
+HOPFUSE_FN bool ppr_is_faint(float factor, double damping) {
+    constexpr double least_normal = 1.1754943508222875e-38;
+    const double whole = static_cast<double>(factor);
+    return damping > 0.0 && !(whole * static_cast<double>(static_cast<float>(damping)) >= least_normal);
 }
 
 // What the average was at the most.

@@ -7,6 +7,7 @@
 namespace hopfuse {
 
 constexpr int64_t PPR_MOST_PASSES = 100000;
+constexpr float PPR_LEAST_ACCELERATED = 9.5367431640625e-7f;  // 2^-20
 
 // The factor by which a pass shrinks the error; infinity where damping is 0.
 HOPFUSE_FN double ppr_pass_rate(bool symmetric, double damping) {
@@ -17,6 +18,11 @@ HOPFUSE_FN double ppr_pass_rate(bool symmetric, double damping) {
 HOPFUSE_FN double ppr_error_decay(bool symmetric, double damping) {
     return hf_log(static_cast<float>(ppr_pass_rate(symmetric, damping)));
 }
+
+// Whether Chebyshev's recurrence is used where the operator is symmetric, from the least node weight of a node that walks.
+// Degrees a D that differ by many orders make it grow in the L1 norm, and float32's rounding with it, before it shrinks;
+// power iteration never grows.
+HOPFUSE_FN bool ppr_accelerates(float least_weight) { return least_weight >= PPR_LEAST_ACCELERATED; }
 
 // Passes after which the theory promises tol; norm is ||s||_{D^-1}, volume the sum of degrees (both read only where
 // the operator is symmetric).

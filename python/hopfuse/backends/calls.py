@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..types import Corpus, Graph, Incidence, LabelSets
+from .node_weights import NodeWeights
 
 #: How names of dense kernels say the precision of the originals.
 DENSE_SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
@@ -54,6 +55,7 @@ class PprQueries(NamedTuple):
     max_iter: int
     threads: int
     seeds: DeviceSeeds | None = None
+    node_weights: NodeWeights | None = None
 
     @property
     def on_device(self) -> bool:
@@ -75,6 +77,7 @@ class PprQueries(NamedTuple):
             damping=self.damping[rows],
             edge_type_weights=None if self.edge_type_weights is None else self.edge_type_weights[rows],
             allow=self.allow if self.allow is None or self.allow.shape[0] == 1 else self.allow[rows],
+            node_weights=None if self.node_weights is None else self.node_weights.take(rows),
         )
 
 

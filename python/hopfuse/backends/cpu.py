@@ -104,6 +104,7 @@ def _summed(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
+    weights = q.node_weights
     return {
         "restart_indptr": q.indptr,
         "restart_node": q.node,
@@ -112,6 +113,9 @@ def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
         "eta": q.edge_type_weights,
         "per_type": q.per_type,
         "allow": q.allow,
+        "node_weight": None if weights is None else weights.weight,
+        "weighted_node": None if weights is None else weights.node,
+        "other_weight": None if weights is None else weights.other,
         "tol": q.tol,
         "max_iter": q.max_iter,
         "threads": q.threads,

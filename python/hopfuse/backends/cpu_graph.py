@@ -45,7 +45,7 @@ def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> 
     """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once for few
     lanes too, for batches that have such a block or may come to one (``regroups``).
     """
-    with_rows = queries.allow is not None and graph.directed
+    with_rows = graph.directed and (queries.allow is not None or queries.node_weights is not None)
     fewest = 1 if regroups else min(lane_blocks(queries.damping.size))
     key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
     if key not in graph.derived:

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, same_library, to_float64, to_numpy
 from .._validation import check_k, check_real, is_real
-from ..backends import resolve
+from ..backends import Backend, resolve
 from ..backends.calls import DeviceSeeds, Evidence, NodeRanking, PprQueries
+from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
 from ..backends.placement import device_for
 from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
 from ._captured import refuse_per_query
 from ._filter import read_filter
+from ._node_weights import read_node_weights
 from ._restart import Restart, read_restart
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def ppr(
     edge_type_weights: Any = None,
     edge_type_norm: EdgeTypeNorm = "joint",
     allow: Any = None,
+    node_weights: Any = None,
+    weighted_nodes: Any = None,
     out: NDArray[np.float32] | None = None,
     backend: str = "auto",
     threads: int | None = None,
@@ -77,6 +81,14 @@ def ppr(
     allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
         Nodes where a query's mass may be: PPR on the induced subgraph, rows renormalised, in every bit what the graph
         without the others gives. A seed outside is an error.
+    node_weights : array_like of float (B, N), or (B, M) with ``weighted_nodes``, optional
+        z >= 0 of each query's nodes: a walker at u steps to v with odds w_uv z_v, P[u, v] = w_uv z_v / sum_x w_ux z_x
+        (``per_type``: in each W_t). On an undirected graph an edge conducts z_u w z_v, which keeps the operator
+        symmetric. z = 0 excludes the node for the query, as ``allow`` does, in every bit; a seed there is an error.
+        Only ratios matter. The largest weight is that of allowed nodes with edges; weights below 2^-100 of it count as
+        0, the rest is read as float32 after a power of two. The CPU reads them, and ``backend="auto"`` then takes it.
+    weighted_nodes : array_like of int (M,), optional
+        The nodes that the columns of ``node_weights`` belong to, none twice; all others have z = 1. Default: all nodes.
     out : array of float32 (B, N), optional
         C-contiguous array that receives the scores, where ``restart`` is: on the host or on a GPU.
     backend : {"auto", "cpu", "cuda"}
@@ -108,17 +120,25 @@ def ppr(
            [0.022, 0.089, 0.311, 0.578]], dtype=float32)
     >>> bool(r.converged.all())
     True
+
+    A question's likeness to nodes 1 and 3 steers its walk; to 3 it is a tenth as likely:
+
+    >>> star = hf.Graph.from_edges([0, 0], [1, 3], num_nodes=4)
+    >>> hf.ppr(star, [{0: 1.0}], node_weights=[[1.0, 0.1]], weighted_nodes=[1, 3]).scores.round(3)
+    array([[0.667, 0.303, 0.   , 0.03 ]], dtype=float32)
     """
-    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, threads)
+    options = _Options(
+        damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
+    )
     device = _device_of(backend, restart)
     if device is not None:
         with device.runtime.on_stream_of(restart.nodes):
-            queries = _read_queries(graph, restart, *options, device=device)
+            queries = _read_queries(graph, restart, options, device=device)
             on_device = _device_matrix(device, len(restart), graph.num_nodes, out)
             evidence = device.ppr(graph, queries, on_device)
             return _ppr_result(on_device, evidence, lambda array: device.runtime.export(array, restart.nodes))
-    engine = resolve(backend)
-    queries = _read_queries(graph, restart, *options)
+    engine = _engine(backend, options)
+    queries = _read_queries(graph, restart, options)
     scores = _score_matrix(queries.damping.size, graph.num_nodes, out)
     return _ppr_result(scores, engine.ppr(graph, queries, scores), same_library(restart))
 
@@ -143,6 +163,8 @@ def ppr_topk(
     edge_type_weights: Any = None,
     edge_type_norm: EdgeTypeNorm = "joint",
     allow: Any = None,
+    node_weights: Any = None,
+    weighted_nodes: Any = None,
     backend: str = "auto",
     threads: int | None = None,
 ) -> PprHits:
@@ -152,7 +174,9 @@ def ppr_topk(
 
     Parameters
     ----------
-    graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, backend, threads
+    graph, restart, damping, tol, max_iter, edge_type_weights, edge_type_norm, allow
+        As in :func:`ppr`.
+    node_weights, weighted_nodes, backend, threads
         As in :func:`ppr`.
     k : int
         At least 0. Results are min(k, N) wide, or as wide as there are ``candidates`` where all queries share them.
@@ -195,7 +219,9 @@ def ppr_topk(
         raise InputError(f"prove is {prove!r}; allowed: 'order', 'set'")
     if empty not in ("error", "skip"):
         raise InputError(f"empty is {empty!r}; allowed: 'error', 'skip'")
-    options = (damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, threads)
+    options = _Options(
+        damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
+    )
     skips = empty == "skip"
     device = _device_of(backend, restart)
     if device is not None:
@@ -207,13 +233,13 @@ def ppr_topk(
                 "candidates are given for each query, which needs restart on the host; give them once for all"
             )
         with device.runtime.on_stream_of(restart.nodes):
-            queries = _read_queries(graph, restart, *options, skips=skips, device=device)
+            queries = _read_queries(graph, restart, options, skips=skips, device=device)
             width, ranked = _width(k, graph, rankings), rankings[0].candidates
             ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
             hits, evidence = device.ppr_topk(graph, queries, ranking)
             return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
-    engine = resolve(backend)
-    queries = _read_queries(graph, restart, *options, skips=skips)
+    engine = _engine(backend, options)
+    queries = _read_queries(graph, restart, options, skips=skips)
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
@@ -264,24 +290,32 @@ def _device_of(backend: str, restart: Any) -> DeviceOps | None:
     return None
 
 
+class _Options(NamedTuple):
+    """The options that both walks have, as callers give them."""
+
+    damping: Any
+    tol: float
+    max_iter: int | None
+    edge_type_weights: Any
+    edge_type_norm: str
+    allow: Any
+    node_weights: Any
+    weighted_nodes: Any
+    threads: int | None
+
+
+def _engine(backend: str, options: _Options) -> Backend:
+    """Return the backend of a call on the host: "auto" is one that reads its options."""
+    return resolve("cpu" if backend == "auto" and options.node_weights is not None else backend)
+
+
 def _read_queries(
-    graph: Graph,
-    restart: Any,
-    damping: Any,
-    tol: float,
-    max_iter: int | None,
-    edge_type_weights: Any,
-    edge_type_norm: str,
-    allow: Any,
-    threads: int | None,
-    *,
-    skips: bool = False,
-    device: DeviceOps | None = None,
+    graph: Graph, restart: Any, options: _Options, *, skips: bool = False, device: DeviceOps | None = None
 ) -> PprQueries:
     if not isinstance(graph, Graph):
         raise InputError(f"graph is a {type(graph).__name__}; build a Graph with Graph.from_edges or Graph.from_scipy")
-    if edge_type_norm not in ("joint", "per_type"):
-        raise InputError(f"edge_type_norm is {edge_type_norm!r}; allowed: 'joint', 'per_type'")
+    if options.edge_type_norm not in ("joint", "per_type"):
+        raise InputError(f"edge_type_norm is {options.edge_type_norm!r}; allowed: 'joint', 'per_type'")
     seeds = None
     if device is None:
         rows = read_restart(graph, restart, skips)
@@ -289,17 +323,24 @@ def _read_queries(
         adopt = device.runtime.adopt
         seeds = DeviceSeeds(adopt(restart.nodes), adopt(restart.weights), skips)
         rows = Restart(np.zeros(len(restart) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
-    per_type = edge_type_norm == "per_type"
+    per_type = options.edge_type_norm == "per_type"
+    damping = _read_damping(options.damping, rows.batch)
+    type_weights = _read_type_weights(options.edge_type_weights, rows.batch, graph, per_type)
+    allow = _read_allow(graph, options.allow, rows)
+    weights = read_node_weights(graph, options.node_weights, options.weighted_nodes, rows, allow)
+    if weights is not None:
+        _check_node_products(graph, None if per_type else type_weights, weights)
     return PprQueries(
         *rows,
         seeds=seeds,
-        damping=_read_damping(damping, rows.batch),
-        edge_type_weights=_read_type_weights(edge_type_weights, rows.batch, graph, per_type),
+        damping=damping,
+        edge_type_weights=type_weights,
         per_type=per_type,
-        allow=_read_allow(graph, allow, rows),
-        tol=_read_tol(tol),
-        max_iter=_read_max_iter(max_iter),
-        threads=thread_count(threads),
+        allow=allow,
+        tol=_read_tol(options.tol),
+        max_iter=_read_max_iter(options.max_iter),
+        threads=thread_count(options.threads),
+        node_weights=weights,
     )
 
 
@@ -375,12 +416,7 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
     """Refuse type weights that vanish in float32 when they multiply the lightest edge of their type."""
     if graph.weight is None:
         return
-    if "lightest" not in graph.derived:
-        types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
-        lightest = np.full(graph.num_edge_types, np.inf)
-        np.minimum.at(lightest, types, graph.weight.astype(np.float64))
-        graph.derived["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
-    product = eta * graph.derived["lightest"]
+    product = eta * _lightest(graph)
     lost = (eta > 0) & (product < np.finfo(np.float32).tiny)
     if lost.any():
         b, t = map(int, np.argwhere(lost)[0])
@@ -388,6 +424,35 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
             f"edge_type_weights of query {b} make the lightest edge of type {t} weigh {product[b, t]:.3g}, which "
             "float32 cannot hold; make the weight 0 or larger, or scale that type's edges"
         )
+
+
+def _check_node_products(graph: Graph, eta: NDArray[np.float64] | None, weights: NodeWeights) -> None:
+    """Refuse node weights that vanish in float32 when they multiply the lightest edge: a degree may be one product."""
+    if graph.weight is None and eta is None:
+        return
+    edges = _lightest(graph)[None] if eta is None else np.where(eta > 0, eta, np.inf) * _lightest(graph)
+    lightest = np.broadcast_to(edges.min(axis=1, initial=1.0), weights.other.shape)
+    tiny = float(np.finfo(np.float32).tiny)
+    for query in np.flatnonzero(lightest * LEAST_NODE_WEIGHT < tiny):
+        least = weights.least(int(query))
+        if lightest[query] * least < tiny:
+            raise InputError(
+                f"node_weights of query {query} make the lightest edge weigh {lightest[query] * least:.3g}, which "
+                "float32 cannot hold; make the least weight 0 or larger, or scale the edges"
+            )
+
+
+def _lightest(graph: Graph) -> NDArray[np.float64]:
+    """Return the weight of each type's lightest edge, (T,)."""
+    if graph.weight is None:
+        return np.ones(graph.num_edge_types)
+    if "lightest" not in graph.derived:
+        types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
+        lightest = np.full(graph.num_edge_types, np.inf)
+        np.minimum.at(lightest, types, graph.weight.astype(np.float64))
+        graph.derived["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
+    found: NDArray[np.float64] = graph.derived["lightest"]
+    return found
 
 
 def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,6 +14,8 @@ from .ranking import node_mask
 
 EDGE_TYPE_NORMS = ("joint", "per_type")
 SUM_SLACK = 1e-6
+#: Node weights below 2^-NODE_WEIGHT_RANGE of a query's largest count as 0.
+NODE_WEIGHT_RANGE = 100
 
 
 class Inputs(NamedTuple):
@@ -23,10 +25,18 @@ class Inputs(NamedTuple):
     damping: NDArray[np.float64]
     type_weights: NDArray[np.float64]
     allowed: NDArray[np.bool_]
+    node_weights: NDArray[np.float64]
 
 
 def ppr_inputs(
-    graph: Graph, restart: Any, damping: Any, edge_type_weights: Any, edge_type_norm: str, allow: Any
+    graph: Graph,
+    restart: Any,
+    damping: Any,
+    edge_type_weights: Any,
+    edge_type_norm: str,
+    allow: Any,
+    node_weights: Any,
+    weighted_nodes: Any,
 ) -> Inputs:
     """Check every argument against the graph and against the others."""
     if edge_type_norm not in EDGE_TYPE_NORMS:
@@ -40,7 +50,12 @@ def ppr_inputs(
     if outside.any():
         row, node = np.argwhere(outside)[0]
         raise InputError(f"restart row {row} has weight on node {node}, which allow excludes; drop the seed")
-    return Inputs(s, d, eta, allowed)
+    z = _node_weights(graph, node_weights, weighted_nodes, allowed)
+    absent = (s > 0) & (z == 0)
+    if absent.any():
+        row, node = np.argwhere(absent)[0]
+        raise InputError(f"restart row {row} has weight on node {node}, whose node weight is 0; drop the seed")
+    return Inputs(s, d, eta, allowed, z)
 
 
 def _restart(restart: Any, n: int) -> NDArray[np.float64]:
@@ -108,6 +123,41 @@ def _type_weights(weights: Any, norm: str, batch: int, types: int) -> NDArray[np
         raise InputError(f"edge_type_weights is {weights}; weights are finite and at least 0")
     eta = np.broadcast_to(eta, (batch, types))
     return eta if norm == "joint" else _at_most_one(eta)
+
+
+def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(B, N) weights as walks have them: scaled by a power of two, 0 below 2^-100 of the largest, in float32."""
+    batch, n = allowed.shape
+    z = np.ones((batch, n))
+    if given is None:
+        return z
+    ids = np.arange(n) if nodes is None else np.asarray(nodes, np.int64)
+    weights = np.asarray(given)
+    if weights.shape != (batch, ids.size):
+        raise InputError(f"node_weights has shape {weights.shape}; it must be ({batch}, {ids.size})")
+    weights = weights.astype(np.float64)
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise InputError(f"node_weights row {row}, column {column} is {weights[row, column]}; at least 0 and finite")
+    if ids.size and not (weights > 0).any(axis=1).all():
+        raise InputError(f"node_weights row {np.flatnonzero(~(weights > 0).any(axis=1))[0]} is all zero")
+    z[:, ids] = weights
+    counted = np.where(allowed & _has_edges(graph), z, 0.0)
+    largest = np.where(counted.any(axis=1), counted.max(axis=1, initial=0.0), z.max(axis=1, initial=0.0))
+    part, exponent = np.frexp(largest)
+    exponent = np.where(part == 0.5, exponent - 1, exponent)[:, None]
+    scaled = np.ldexp(z, -exponent)
+    scaled[scaled < np.ldexp(np.ldexp(largest[:, None], -exponent), -NODE_WEIGHT_RANGE)] = 0.0
+    rounded = np.minimum(scaled, 1.0).astype(np.float32)
+    return np.asarray(rounded, np.float64)
+
+
+def _has_edges(graph: Graph) -> NDArray[np.bool_]:
+    """Whether each of the caller's nodes has an edge, in or out."""
+    has = np.diff(graph.indptr) > 0
+    has[graph.indices] = True
+    return np.asarray(has[graph.internal_of])
 
 
 def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Graph
-from ._ppr_inputs import ppr_inputs
+from ._ppr_inputs import Inputs, ppr_inputs
 from .ranking import best, check_k, node_mask
 
 NEGLIGIBLE = 1e-17
@@ -41,6 +41,8 @@ def ppr(
     edge_type_weights: Any = None,
     edge_type_norm: str = "joint",
     allow: Any = None,
+    node_weights: Any = None,
+    weighted_nodes: Any = None,
 ) -> NDArray[np.float64]:
     """Personalized PageRank of a batch of restart vectors.
 
@@ -65,6 +67,13 @@ def ppr(
         where eta sums to at most 1 (a sum up to 1 + 1e-6 is rounding, and is divided out).
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
         Nodes that may hold mass: the result is that of the induced subgraph, 0 elsewhere.
+    node_weights : array_like (B, N), or (B, M) with ``weighted_nodes``, optional
+        z >= 0 of each query's nodes: w_uv counts as w_uv z_v, before rows are normalised ("per_type": before each
+        W_t is). z = 0: the node is not allowed. Only ratios matter. A query's weights are divided by the power of two
+        at or above the largest of its allowed nodes with edges; those below 2^-100 times that largest count as 0; the
+        rest is rounded to float32.
+    weighted_nodes : int array_like (M,), optional
+        The nodes that the columns of ``node_weights`` belong to; all others have z = 1.
 
     Returns
     -------
@@ -74,8 +83,8 @@ def ppr(
     Raises
     ------
     InputError
-        A restart row that sums to 0, a seed outside the graph or outside `allow`, weights
-        that are negative or not finite, damping outside [0, 1), shapes that do not fit.
+        A restart row that sums to 0, a seed outside the graph or outside `allow` or with z = 0, a row of node
+        weights that are all 0, weights that are negative or not finite, damping outside [0, 1), shapes that do not fit.
 
     References
     ----------
@@ -91,10 +100,10 @@ def ppr(
     >>> ppr(g, [{0: 1.0}]).round(6)
     array([[0.583333, 0.333333, 0.083333]])
     """
-    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow)
+    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
     x = np.zeros_like(asked.restart)
     for b in range(x.shape[0]):
-        p = _transitions(graph, asked.type_weights[b], edge_type_norm, asked.allowed[b])
+        p = _transitions(graph, asked, b, edge_type_norm)
         x[b] = _solve(p, asked.restart[b], float(asked.damping[b]))
     return x
 
@@ -108,6 +117,8 @@ def ppr_residual(
     edge_type_weights: Any = None,
     edge_type_norm: str = "joint",
     allow: Any = None,
+    node_weights: Any = None,
+    weighted_nodes: Any = None,
 ) -> NDArray[np.float64]:
     """L1 norm of r = d P'x + (1 - d + d m) s - x, with m the mass of x that P loses.
 
@@ -130,13 +141,13 @@ def ppr_residual(
     >>> ppr_residual(g, [[1.0, 0.0, 0.0]], [{0: 1.0}])
     array([1.])
     """
-    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow)
+    asked = ppr_inputs(graph, restart, damping, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes)
     given: NDArray[np.float64] = np.atleast_2d(np.asarray(x, np.float64))
     if given.shape != asked.restart.shape:
         raise InputError(f"x has shape {given.shape}; it must be {asked.restart.shape}, a row for each restart row")
     norms = np.zeros(given.shape[0])
     for b in range(norms.size):
-        p = _transitions(graph, asked.type_weights[b], edge_type_norm, asked.allowed[b])
+        p = _transitions(graph, asked, b, edge_type_norm)
         s, d = asked.restart[b], float(asked.damping[b])
         r = d * p.step(given[b]) + (1 - d + d * p.lost(given[b])) * s - given[b]
         norms[b] = np.abs(r).sum()
@@ -178,9 +189,11 @@ def ppr_topk(
     return [ids for ids, _ in rows], [scores for _, scores in rows]
 
 
-def _transitions(graph: Graph, eta: NDArray[np.float64], norm: str, allowed: NDArray[np.bool_]) -> Transitions:
+def _transitions(graph: Graph, asked: Inputs, query: int, norm: str) -> Transitions:
+    eta, z = asked.type_weights[query], asked.node_weights[query]
+    allowed = asked.allowed[query] & (z > 0)
     src, dst, weight, edge_type = _entries(graph)
-    weight = np.where(allowed[src] & allowed[dst], weight, 0.0)
+    weight = np.where(allowed[src] & allowed[dst], weight * z[dst], 0.0)
     if norm == "joint":
         prob = _row_normalised(src, weight * (eta / max(eta.max(), np.finfo(float).tiny))[edge_type], graph.num_nodes)
     else:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ...errors import BackendError, InputError
 from ...types import Corpus, Graph, Incidence
 from ..calls import (
     DENSE_SUFFIXES,
@@ -132,16 +132,25 @@ class DeviceOps:
     # ---- Ops ---------------------------------------------------------------------------------------------------------
 
     def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
+        self._refuse_node_weights(queries)
         answers = ppr.ppr(self.runtime, graph, queries, scores)
         return self._evidence(graph, queries, answers)
 
     def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
+        self._refuse_node_weights(queries)
         answers = ppr.ppr_topk(self.runtime, graph, queries, ranking)
         evidence = self._evidence(graph, queries, answers)
         hits = self._down(queries, answers.hits())
         if not queries.on_device:
             self.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
         return hits, evidence
+
+    def _refuse_node_weights(self, queries: PprQueries) -> None:
+        if queries.node_weights is not None:
+            raise BackendError(
+                f"node_weights are not read by backend {self.runtime.name!r}; with backend='auto' the CPU takes "
+                "them, as with backend='cpu' (restarts are on the host then)"
+            )
 
     def _evidence(self, graph: Graph, queries: PprQueries, answers: Answers) -> Evidence:
         self._finish(answers.status if queries.on_device else None, graph)

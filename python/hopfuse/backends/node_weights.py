@@ -1,0 +1,99 @@
+"""Node weights of each query, as every backend's walks read them: kernels/include/hopfuse/ppr.h, NODE WEIGHTS."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..errors import InputError
+from ..types import Graph
+
+LEAST_NODE_WEIGHT = _native.PPR_LEAST_WEIGHT
+"""The least weight above 0."""
+
+
+class NodeWeights(NamedTuple):
+    """Weights of some nodes for each query of a batch; each query's other nodes have one weight."""
+
+    weight: NDArray[np.float32]
+    """(B, M) 0, or from 2^-101 to 1."""
+    node: NDArray[np.int32]
+    """(M,) internal nodes, none twice."""
+    other: NDArray[np.float32]
+    """(B,) the weight of all other nodes."""
+
+    def take(self, rows: NDArray[np.int64]) -> NodeWeights:
+        """Return those of some queries."""
+        return self._replace(weight=self.weight[rows], other=self.other[rows])
+
+    def of(self, graph: Graph, row: NDArray[np.int64], node: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return the weight of each internal node for the query beside it."""
+        column = _columns(graph, self.node)[node]
+        own = self.other[row]
+        given = column >= 0
+        own[given] = self.weight[row[given], column[given]]
+        return own
+
+    def least(self, query: int) -> float:
+        """Return a query's least weight above 0."""
+        own = self.weight[query]
+        other = float(self.other[query])
+        return min(float(own.min(initial=1.0, where=own > 0)), other if other > 0 else 1.0)
+
+
+def order_weights(
+    graph: Graph,
+    given: NDArray[np.float32] | NDArray[np.float64],
+    node: NDArray[np.int32],
+    allow: NDArray[np.uint8] | None,
+) -> NodeWeights:
+    """Return weights (B, M) of internal nodes as walks read them.
+
+    Raises
+    ------
+    InputError
+        A weight that is not finite and at least 0, or a row without one above 0; the row and the column are named.
+    """
+    batch = given.shape[0]
+    made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
+    is_weighted = (_columns(graph, node) >= 0).view(np.uint8)
+    is_single = given.dtype == np.float32
+    wrong = _native.read_node_weights(
+        given.view(np.float32) if is_single else None,
+        None if is_single else given.view(np.float64),
+        node,
+        is_weighted,
+        _has_entries(graph),
+        allow,
+        made.weight,
+        made.other,
+    )
+    if wrong is None:
+        return made
+    fault, row, column = wrong
+    if fault == _native.NODE_WEIGHT_ALL_ZERO:
+        raise InputError(f"node_weights row {row} is all zero; leave the query out, or give it weights above 0")
+    raise InputError(
+        f"node_weights row {row}, column {column} is {given[row, column]}; weights are finite and at least 0"
+    )
+
+
+def _columns(graph: Graph, node: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the column of each internal node, -1 for none."""
+    column = np.full(graph.num_nodes, -1)
+    column[node] = np.arange(node.size)
+    return column
+
+
+def _has_entries(graph: Graph) -> NDArray[np.uint8]:
+    """Return whether each internal node has entries, in its row or out of it."""
+    if "has_entries" not in graph.derived:
+        has = np.diff(graph.indptr) > 0
+        if graph.directed:
+            has[graph.indices] = True
+        graph.derived["has_entries"] = has.view(np.uint8)
+    found: NDArray[np.uint8] = graph.derived["has_entries"]
+    return found

@@ -1,0 +1,79 @@
+"""Node weights of each query of a walk, in the forms that callers give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.convert import to_float64, to_numpy
+from .._validation import check_real
+from ..backends.node_weights import NodeWeights, order_weights
+from ..backends.restarts import Restart
+from ..errors import InputError
+from ..types import Graph
+
+
+def read_node_weights(
+    graph: Graph, node_weights: Any, weighted_nodes: Any, rows: Restart, allow: NDArray[np.uint8] | None
+) -> NodeWeights | None:
+    """Return the weights of a batch, by internal node; None where none are given.
+
+    Parameters
+    ----------
+    node_weights : float array (B, N), or (B, M) with ``weighted_nodes``
+    weighted_nodes : int array (M,), optional
+    rows : Restart
+        Of the batch: a seed must not weigh 0.
+    allow : array of uint8 (B, N) or (1, N), optional
+        By internal node.
+    """
+    if node_weights is None:
+        if weighted_nodes is not None:
+            raise InputError("weighted_nodes are given without node_weights, whose columns they name")
+        return None
+    nodes = _read_nodes(graph, weighted_nodes)
+    weights = to_numpy(node_weights, "node_weights")
+    check_real(weights, "node_weights")
+    if weights.shape != (rows.batch, nodes.size):
+        columns = f"one for each of {nodes.size} {'nodes' if weighted_nodes is None else 'weighted_nodes'}"
+        raise InputError(
+            f"node_weights has shape {weights.shape}; it must be ({rows.batch}, {nodes.size}): a row for each query, "
+            f"{columns}"
+        )
+    weights = weights if weights.dtype == np.float32 else to_float64(weights)
+    made = order_weights(graph, np.ascontiguousarray(weights), nodes, allow)
+    _check_seeds(graph, made, rows)
+    return made
+
+
+def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
+    """Return the internal node of each column."""
+    if given is None:
+        return graph.internal_of
+    nodes = to_numpy(given, "weighted_nodes")
+    if nodes.ndim != 1 or (nodes.dtype.kind not in "iu" and nodes.size):
+        raise InputError(f"weighted_nodes is {nodes.dtype}{nodes.shape}; it must be whole numbers of shape (M,)")
+    n = graph.num_nodes
+    outside = (nodes < 0) | (nodes >= n)
+    if outside.any():
+        raise InputError(f"weighted_nodes has id {nodes[outside][0]}; ids are 0 .. {n - 1}")
+    nodes = nodes.astype(np.int64)
+    seen = np.zeros(n, np.bool_)
+    seen[nodes] = True
+    if np.count_nonzero(seen) != nodes.size:
+        ids, counts = np.unique(nodes, return_counts=True)
+        raise InputError(f"weighted_nodes has id {ids[counts > 1][0]} more than once; give each node one column")
+    return np.ascontiguousarray(graph.internal_of[nodes], np.int32)
+
+
+def _check_seeds(graph: Graph, weights: NodeWeights, rows: Restart) -> None:
+    row = np.repeat(np.arange(rows.batch), np.diff(rows.indptr))
+    absent = weights.of(graph, row, rows.node) == 0
+    if absent.any():
+        at = int(np.flatnonzero(absent)[0])
+        raise InputError(
+            f"restart row {row[at]} has seed {graph.node_of[rows.node[at]]}, whose node weight is 0 (below 2^-100 of "
+            "the largest it counts as 0); drop the seed or give the node a weight"
+        )
