@@ -12,6 +12,7 @@ from hopfuse.evaluate import (
     gains,
     hit,
     last_hop,
+    last_hop_recall,
     ndcg,
     parse_metric,
     recall,
@@ -33,6 +34,7 @@ QRELS = Qrels(
     hops=[[[10], [20]], [[7]], [], []],
     last_hop=[[20], [], [], [3, 4]],
 )
+EVERY = [recall, hit, full_support, last_hop, last_hop_recall, reciprocal_rank, average_precision, ndcg]
 HITS = ranked([5, 10, 6, 20], [1, 2, 3], [9, 8, 7, 6], [4, 9, 1])
 
 
@@ -46,6 +48,8 @@ def test_by_hand():
     np.testing.assert_array_equal(full_support(HITS, QRELS, 4), [1, 0, nan, 0])
     np.testing.assert_array_equal(last_hop(HITS, QRELS, 3), [0, nan, nan, 1])
     np.testing.assert_array_equal(last_hop(HITS, QRELS, 4), [1, nan, nan, 1])
+    np.testing.assert_array_equal(last_hop_recall(HITS, QRELS, 3), [0, nan, nan, 0.5])
+    np.testing.assert_array_equal(last_hop_recall(HITS, QRELS, 4), [1, nan, nan, 0.5])
     np.testing.assert_array_equal(reciprocal_rank(HITS, QRELS), [0.5, 0, nan, 1])
     np.testing.assert_array_equal(reciprocal_rank(HITS, QRELS, 1), [0, 0, nan, 1])
 
@@ -107,7 +111,7 @@ def test_no_queries_and_no_hits():
     assert reciprocal_rank(narrow, Qrels(["a", "b"], [[1], []])).tolist()[0] == 0.0
 
 
-@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
+@pytest.mark.parametrize("metric", EVERY)
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_below_1_is_refused(metric, k):
     with pytest.raises(InputError, match=f"k is {k}; it must be at least 1"):
@@ -147,7 +151,7 @@ def test_narrow_runs_are_judged_as_pytrec_eval_judges_them(k):
         np.testing.assert_allclose(metric(hits, qrels, k), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
+@pytest.mark.parametrize("metric", EVERY)
 def test_a_list_narrower_than_k_is_judged_as_if_padded(metric):
     room = ((0, 0), (0, 5))
     padded = hf.Hits(np.pad(HITS.ids, room, constant_values=-1), np.pad(HITS.scores, room), HITS.counts)
@@ -155,7 +159,7 @@ def test_a_list_narrower_than_k_is_judged_as_if_padded(metric):
         np.testing.assert_array_equal(metric(HITS, QRELS, k), metric(padded, QRELS, min(k, 9)))
 
 
-@pytest.mark.parametrize("metric", [recall, hit, full_support, last_hop, reciprocal_rank, average_precision, ndcg])
+@pytest.mark.parametrize("metric", EVERY)
 def test_another_number_of_queries_is_refused(metric):
     with pytest.raises(InputError, match="4 rows and the judgements 1 queries"):
         metric(HITS, Qrels(["a"], [[1]]), 2)
@@ -182,6 +186,7 @@ def test_hits_on_a_device_are_refused_with_the_fix():
         ("hit@3", True),
         ("full_support@3", True),
         ("last_hop@3", True),
+        ("last_hop_recall@3", False),
         ("mrr@3", False),
         ("mrr", False),
         ("map@3", False),
@@ -229,7 +234,7 @@ def test_a_metric_takes_a_run():
 
 def naive(name, ids, gold, last, k):
     top, right = ids[:k], set(gold)
-    if not (last if name == "last_hop" else right):
+    if not (last if name.startswith("last_hop") else right):
         return math.nan
     found = [i in right for i in top]
     if name == "recall":
@@ -240,6 +245,8 @@ def naive(name, ids, gold, last, k):
         return float(right <= set(top))
     if name == "last_hop":
         return float(any(i in last for i in top))
+    if name == "last_hop_recall":
+        return sum(i in last for i in top) / len(last)
     if name == "mrr":
         return next((1 / rank for rank, good in enumerate(found, 1) if good), 0.0)
     if name == "map":
@@ -262,7 +269,7 @@ def test_against_a_loop(case):
     k, rows, gold, last = case
     hits = ranked(*rows, range(20, 28))  # the last row makes the hits 8 wide
     qrels = Qrels([str(b) for b in range(len(rows) + 1)], [*gold, [99]], last_hop=[*last, []])
-    for name in ("recall", "hit", "full_support", "last_hop", "mrr", "map", "ndcg"):
+    for name in ("recall", "hit", "full_support", "last_hop", "last_hop_recall", "mrr", "map", "ndcg"):
         ours = parse_metric(f"{name}@{k}").per_query(hits, qrels)[:-1]
         expected = [naive(name, *row, k) for row in zip(rows, gold, last, strict=True)]
         np.testing.assert_allclose(ours, expected, rtol=1e-14, err_msg=name)

@@ -18,6 +18,7 @@ from .metrics import (
     hit,
     hops_recovered,
     last_hop,
+    last_hop_recall,
     ndcg,
     recall,
     reciprocal_rank,
@@ -54,6 +55,7 @@ _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
     "hit": (hit, True),
     "full_support": (full_support, True),
     "last_hop": (last_hop, True),
+    "last_hop_recall": (last_hop_recall, False),
     "hops_recovered": (hops_recovered, False),
     "mrr": (reciprocal_rank, False),
     "map": (average_precision, False),
@@ -74,10 +76,10 @@ def parse_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``hops_recovered@k``, ``ndcg@k``, ``mrr@k``,
-        ``map@k`` with a positive integer k; ``mrr`` or ``map`` over all the hits; ``answer_supported@k`` of a
-        :class:`Run` with texts; ``distractor_suppression@k`` of one with a baseline; ``answer_em`` or ``answer_f1`` of
-        one with answers.
+        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``last_hop_recall@k``, ``hops_recovered@k``,
+        ``ndcg@k``, ``mrr@k``, ``map@k`` with a positive integer k; ``mrr`` or ``map`` over all the hits;
+        ``answer_supported@k`` of a :class:`Run` with texts; ``distractor_suppression@k`` of one with a baseline;
+        ``answer_em`` or ``answer_f1`` of one with answers.
 
     Raises
     ------

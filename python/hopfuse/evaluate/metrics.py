@@ -186,6 +186,24 @@ def last_hop(hits: Hits, qrels: Qrels, k: int) -> Values:
     return _where_judged(found, qrels.last_hop_pairs.sizes)
 
 
+def last_hop_recall(hits: Hits, qrels: Qrels, k: int) -> Values:
+    """Return the share of the last hop's passages that are among the first k hits.
+
+    :func:`last_hop` asks for one of them; where the last hop has several, as in a comparison, this asks for all.
+    NaN for a query whose last hop is not known. Parameters, returned shape and errors are those of :func:`recall`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, last_hop_recall
+    >>> q = Qrels(["a", "b"], gold=[[5, 8], [1]], last_hop=[[5, 8], []])
+    >>> last_hop_recall(hf.Hits([[8, 2], [1, 3]], [[0.9, 0.5], [0.7, 0.1]]), q, 2)
+    array([0.5, nan])
+    """
+    sizes = qrels.last_hop_pairs.sizes
+    return _where_judged(relevance(hits, qrels.last_hop_pairs, k).sum(axis=1) / np.maximum(sizes, 1), sizes)
+
+
 def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
     """Return 1 / rank of the first gold passage among the first k hits, 0 where there is none.
 

@@ -21,8 +21,8 @@ from .results import write_results
     "metrics",
     metavar="METRIC",
     multiple=True,
-    help="recall@k, hit@k, full_support@k, last_hop@k, hops_recovered@k, mrr, mrr@k, map, map@k, ndcg@k, "
-    "answer_supported@k, distractor_suppression@k, answer_em or answer_f1; may be given several times. "
+    help="recall@k, hit@k, full_support@k, last_hop@k, last_hop_recall@k, hops_recovered@k, mrr, mrr@k, map, map@k, "
+    "ndcg@k, answer_supported@k, distractor_suppression@k, answer_em or answer_f1; may be given several times. "
     f"By default {', '.join(DEFAULT_METRICS)}, and the answers' where answers are given.",
 )
 @click.option(
