@@ -33,7 +33,7 @@ class PhaseGraphWhole(Workload):
         self.data, self.mentions, self.threads = knowledge.source, knowledge.mentions, settings.threads
         self.vectors = np.ascontiguousarray(knowledge.query_vectors, np.float32)
         self.index = _index(knowledge)
-        self.recipe = hf.recipes.PhaseGraph(self.index, threads=settings.threads)
+        self.recipe = _recipe(self.index, settings.threads)
         self.sizes = {
             "passages": knowledge.num_passages,
             "entities": len(knowledge.names),
@@ -48,7 +48,7 @@ class PhaseGraphWhole(Workload):
 
     def with_threads(self, threads: int) -> PhaseGraphWhole:
         other = copy.copy(self)
-        other.threads, other.recipe = threads, hf.recipes.PhaseGraph(self.index, threads=threads)
+        other.threads, other.recipe = threads, _recipe(self.index, threads)
         return other
 
     def turns(self, batch: int, settings: Settings) -> int:
@@ -110,6 +110,11 @@ def _index(knowledge: KnowledgeGraph) -> hf.Index:
         graph=knowledge.graph,
         entities=knowledge.names,
     )
+
+
+def _recipe(index: hf.Index, threads: int) -> hf.recipes.PhaseGraph:
+    """Return the recipe with the settings that it had by default in the earlier commits that it is compared with."""
+    return hf.recipes.PhaseGraph(index, hf.recipes.PhaseGraph.paper(), threads=threads)
 
 
 def _rows(hits: hf.Hits, rows: list[int]) -> gate.Rankings:

@@ -17,7 +17,7 @@ from hopfuse.evaluate import Qrels, split_rows
 from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
-from ..quality import load_index, read_tsv
+from ..folders import load_index, read_tsv
 
 DEPTH = 1000  # of every list
 STRICT = 0.9  # similarity from which a synonym edge is kept apart from the weaker ones
@@ -70,7 +70,13 @@ def open_legs(folder: Path, encoder: Encoder) -> Legs:
     """Search for every question of a folder by all three legs."""
     index = load_index(folder, encoder)
     recipe = hf.recipes.PhaseGraph(
-        index, encoder=encoder, lexical=BM25(index.lexical), dense_k=DEPTH, graph_k=DEPTH, lexical_k=DEPTH
+        index,
+        encoder=encoder,
+        lexical=BM25(index.lexical),
+        dense_k=DEPTH,
+        graph_k=DEPTH,
+        lexical_k=DEPTH,
+        dense_fallback=False,
     )
     questions = tuple(row["question"] for row in _read_jsonl(folder / "queries.jsonl"))
     mentions = [[name for name, _ in row["entities"]] for row in _read_jsonl(folder / "query_entities.jsonl")]

@@ -64,13 +64,14 @@ def oracle_lists(case: Case, recipe: hf.recipes.HybridRRF) -> dict[str, list[lis
     graph = hf.Graph.from_edges(src, dst, num_nodes=PASSAGES + ENTITIES, directed=False)
     degree = np.bincount(dst, minlength=PASSAGES + ENTITIES)
     walked = []
-    for row in case.mentions:
+    for b, row in enumerate(case.mentions):
         if not row:
-            walked.append([])
+            above = [hit for hit in near.row(b) if hit[1] > 0][: recipe.config.graph_k]
+            walked.append(above if recipe.config.dense_fallback else [])
             continue
         start = np.zeros((1, PASSAGES + ENTITIES))
         start[0, [PASSAGES + e for e in row]] = 1.0 / degree[[PASSAGES + e for e in row]]
-        scores = reference.ppr(graph, start, damping=0.5)[0, :PASSAGES]
+        scores = reference.ppr(graph, start, damping=recipe.config.damping)[0, :PASSAGES]
         best = sorted(np.flatnonzero(scores > 0), key=lambda p: (-scores[p], p))[: recipe.config.graph_k]
         walked.append([(int(p), float(scores[p])) for p in best])
     return {
@@ -107,6 +108,7 @@ IMPORTANCE = np.where(np.arange(PASSAGES) % 3 == 0, np.nan, np.linspace(0, 1, PA
         {"weights": (0.5, 2.0, 1.0), "rank_constant": 1.0, "lexical_k": 7, "dense_k": 9, "graph_k": 5},
         {"importance": IMPORTANCE},
         {"fusion": "convex", "importance": hf.fusion.Prior(IMPORTANCE, weight=0.5)},
+        {"dense_fallback": False, "dense_k": 9},
     ],
 )
 def test_it_is_its_composition_over_the_oracle(variant: str, seed: int, options: dict[str, Any]) -> None:
@@ -135,6 +137,32 @@ def test_with_words_alone_the_order_is_exactly_the_lexical_one(case: Case, fusio
     unseeded = case.recipe(("graph",), fusion=fusion).search(case.questions, entities=[[]] * BATCH, k=12)
     np.testing.assert_array_equal(unseeded.hits.ids, expected)
     assert not unseeded.lists["graph"].counts.any()
+
+
+def test_without_a_walk_the_dense_list_is_the_graphs_where_there_is_one(case: Case) -> None:
+    without = [not row for row in case.mentions]
+    found = case.ask(case.recipe(graph_k=5), trace=True)
+    assert (found.lists["dense"].scores[:, :5] > 0).all()
+    assert found.fell_back is not None
+    assert found.traces is not None
+    assert found.fell_back.tolist() == [trace["fell_back"] for trace in found.traces] == without
+    assert [found.lists["graph"].row(b) == found.lists["dense"].row(b)[:5] for b in range(BATCH)] == without
+    walks = case.ask(case.recipe(graph_k=5, dense_fallback=False))
+    assert [not count for count in walks.lists["graph"].counts] == without
+    assert [walks.hits.row(b) != found.hits.row(b) for b in range(BATCH)] == without
+    no_vectors, no_graph = (case.ask(case.recipe((part,))).fell_back for part in ("graph", "dense"))
+    assert no_vectors is not None
+    assert not no_vectors.any()
+    assert no_graph is None
+
+
+def test_the_published_settings_have_a_name(case: Case) -> None:
+    recipe = hf.recipes.HybridRRF(case.index("dense", "graph"), hf.recipes.HybridRRF.adr(), lexical=case.leg)
+    found = case.ask(recipe, k=12)
+    fused = hf.fuse(list(found.lists.values()), method="rrf", weights=(1, 1, 0.35), k=12)
+    assert_hits_equal(found.hits, fused)
+    assert {pool: hits.shape[1] for pool, hits in found.lists.items()} == {"lexical": 40, "dense": 40, "graph": 30}
+    assert found.lists["graph"].counts[3] == 0
 
 
 def test_convex_compares_cosines_whatever_the_metric(case: Case) -> None:

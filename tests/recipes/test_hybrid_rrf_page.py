@@ -12,7 +12,7 @@ PAGE = DOCS / "hybrid-rrf.md"
 
 
 def test_the_examples_run() -> None:
-    known = run_examples(PAGE, 9, hf.recipes.SearchResult)
+    known = run_examples(PAGE, 10, hf.recipes.SearchResult)
     assert known["named"].hits.ids[0, 0] == 1
     assert known["unseeded"].hits.counts.tolist() == [4]
 

@@ -60,19 +60,26 @@ def questions() -> tuple[NDArray[np.float32], list[list[Any]]]:
     return vectors, mentions
 
 
-def oracle_search(index: hf.Index, vectors: Any, seeds: list[dict[int, float]], *, k: int, **options: Any) -> Any:
+def oracle_search(
+    index: hf.Index, vectors: Any, seeds: list[dict[int, float]], config: Any, *, k: int, **options: Any
+) -> Any:
     """The recipe's composition, written out over the float64 oracle."""
     assert index.graph is not None
-    dense = reference.dense_topk(vectors, index.corpus, 100)
+    dense = reference.dense_topk(vectors, index.corpus, config.dense_k)
     walked = [b for b, row in enumerate(seeds) if row]
     ids, scores = reference.ppr_topk(
-        index.graph, [seeds[b] for b in walked], 30, candidates=np.arange(index.num_passages), damping=0.5
+        index.graph,
+        [seeds[b] for b in walked],
+        config.graph_k,
+        candidates=np.arange(index.num_passages),
+        damping=config.damping,
     )
-    rows: list[list[tuple[int, float]]] = [[] for _ in seeds]
+    above = [[hit for hit in dense.row(b) if hit[1] > 0][: config.graph_k] for b in range(len(seeds))]
+    rows = above if config.dense_fallback else [[] for _ in seeds]
     for b, i, s in zip(walked, ids, scores, strict=True):
         rows[b] = [(int(x), float(y)) for x, y in zip(i, s, strict=True)]
-    graph = hf.Hits.from_lists(rows)
-    return reference.fuse([dense, graph], method="boltzmann", weights=(0.7, 0.3), k=k, **options)
+    weights = (config.alpha, 1 - config.alpha)
+    return reference.fuse([dense, hf.Hits.from_lists(rows)], method="boltzmann", weights=weights, k=k, **options)
 
 
 def seeds_by_hand(index: hf.Index) -> list[dict[int, float]]:
@@ -83,13 +90,34 @@ def seeds_by_hand(index: hf.Index) -> list[dict[int, float]]:
 
 
 @pytest.mark.parametrize("consensus", [0.0, 0.5])
-def test_search_is_its_composition_over_the_oracle(index: hf.Index, questions: Any, consensus: float) -> None:
+@pytest.mark.parametrize("change", [{}, {"dense_fallback": True}, {"dense_fallback": True, "dense_k": 7}])
+def test_search_is_its_composition_over_the_oracle(
+    index: hf.Index, questions: Any, consensus: float, change: dict[str, Any]
+) -> None:
     vectors, mentions = questions
-    found = hf.recipes.PhaseGraph(index, consensus=consensus).search(vectors=vectors, entities=mentions, k=10)
-    expected = oracle_search(index, vectors, seeds_by_hand(index), k=10, consensus=consensus)
+    recipe = hf.recipes.PhaseGraph(index, hf.recipes.PhaseGraph.paper(), consensus=consensus, **change)
+    found = recipe.search(vectors=vectors, entities=mentions, k=10)
+    expected = oracle_search(index, vectors, seeds_by_hand(index), recipe.config, k=10, consensus=consensus)
     np.testing.assert_array_equal(found.hits.ids, expected.ids)
     np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
-    assert found.lists["graph"].counts.tolist()[3:5] == [0, 0]
+
+
+def test_without_a_walk_the_dense_list_is_the_graphs_and_it_is_said(index: hf.Index, questions: Any) -> None:
+    vectors, mentions = questions
+    without = [row in (["nobody"], []) for row in mentions]
+    found = hf.recipes.PhaseGraph(index, graph_k=5).search(vectors=vectors, entities=mentions, trace=True)
+    assert (found.lists["dense"].scores[:, :5] > 0).all()
+    assert found.fell_back is not None
+    assert found.fell_back.tolist() == [trace["fell_back"] for trace in found.traces] == without
+    assert [found.lists["graph"].row(b) == found.lists["dense"].row(b)[:5] for b in range(6)] == without
+    assert found.hits.ids[without].tolist() == found.lists["dense"].ids[without, :10].tolist()
+    walks = hf.recipes.PhaseGraph(index, graph_k=5, dense_fallback=False).search(vectors=vectors, entities=mentions)
+    assert walks.fell_back is not None
+    assert not walks.fell_back.any()
+    assert walks.lists["graph"].counts.tolist() == [0 if none else 5 for none in without]
+    for b in np.flatnonzero(~np.array(without)).tolist():
+        assert walks.hits.row(b) == found.hits.row(b)
+    assert vars(found.lists["graph"]).keys() == vars(walks.lists["graph"]).keys()
 
 
 def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, questions: Any) -> None:

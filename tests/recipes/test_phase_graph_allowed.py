@@ -95,14 +95,15 @@ def test_both_graphs_are_their_compositions_over_the_oracle() -> None:
     world, ask = random_world(8), random_questions(9, batch=6)
     index = world.index()
     masks = np.random.default_rng(10).random((6, 24)) < 0.5
-    recipe = hf.recipes.PhaseGraph(index, dense_k=8, graph_k=7)
+    recipe = hf.recipes.PhaseGraph(index, dense_k=8, graph_k=7, dense_fallback=False)
+    weights = tuple(recipe.config.weights(("dense", "graph")).values())
     for scope in SCOPES:
         found = recipe.search(**ask, allow=masks, allow_scope=scope)
         nodes = None if scope == "results" else [world.seen(mask) for mask in masks]
         assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, masks, 7, nodes))
         assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 8, allow=masks))
         expected = reference.fuse(
-            [found.lists["dense"], found.lists["graph"]], method="boltzmann", weights=(0.7, 0.3), k=10
+            [found.lists["dense"], found.lists["graph"]], method="boltzmann", weights=weights, k=10
         )
         assert_same_ranking(found.hits, expected)
 

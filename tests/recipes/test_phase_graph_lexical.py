@@ -79,7 +79,7 @@ def test_three_lists_are_fused_as_the_oracle_does(
     expected = reference.fuse(
         [found.lists["dense"], found.lists["graph"], found.lists["lexical"]],
         method="boltzmann",
-        weights=(0.7, 0.3, options.get("lexical_weight", 0.3)),
+        weights=tuple(recipe.config.weights(("dense", "graph", "lexical")).values()),
         consensus=options.get("consensus", 0.0),
         ties=options.get("ties", "strict"),
         k=10,
@@ -95,12 +95,13 @@ def test_three_lists_are_fused_as_the_oracle_does(
 def test_the_other_pools_are_those_of_a_recipe_without_the_leg(
     index: hf.Index, ask: dict[str, Any], leg: Lists
 ) -> None:
-    plain = hf.recipes.PhaseGraph(index).search(**ask)
-    found = hf.recipes.PhaseGraph(index, lexical=leg).search(QUESTIONS, **ask)
+    recipe = hf.recipes.PhaseGraph(index)
+    plain, found = recipe.search(**ask), hf.recipes.PhaseGraph(index, lexical=leg).search(QUESTIONS, **ask)
     assert "lexical" not in plain.lists
     assert_hits_equal(plain.lists["dense"], found.lists["dense"])
     assert_hits_equal(plain.lists["graph"], found.lists["graph"])
-    assert_hits_equal(plain.hits, hf.fuse([plain.lists["dense"], plain.lists["graph"]], weights=(0.7, 0.3), k=10))
+    weights = tuple(recipe.config.weights(("dense", "graph")).values())
+    assert_hits_equal(plain.hits, hf.fuse([plain.lists["dense"], plain.lists["graph"]], weights=weights, k=10))
     assert (plain.hits.scores != found.hits.scores).any()
 
 

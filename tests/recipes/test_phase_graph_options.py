@@ -25,8 +25,9 @@ def ask() -> dict[str, Any]:
     return random_questions(4, batch=8)
 
 
-def weights_of(method: str) -> dict[str, Any]:
-    return {"weights": (0.7, 0.3)} if fusion.METHODS[method].weighted else {}
+def weights_of(recipe: hf.recipes.PhaseGraph) -> dict[str, Any]:
+    legs = ("dense", "graph")
+    return {"weights": tuple(recipe.config.weights(legs).values())} if recipe.config.fusion.weighted else {}
 
 
 @pytest.mark.parametrize("method", fusion.METHODS)
@@ -34,13 +35,14 @@ def weights_of(method: str) -> dict[str, Any]:
 def test_every_method_is_its_composition_over_the_oracle(
     index: hf.Index, ask: dict[str, Any], method: str, consensus: float
 ) -> None:
-    recipe = hf.recipes.PhaseGraph(index, method=method, consensus=consensus, dense_k=20, graph_k=9)
+    options: dict[str, Any] = {"consensus": consensus, "dense_k": 20, "graph_k": 9, "dense_fallback": False}
+    recipe = hf.recipes.PhaseGraph(index, method=method, **options)
     found = recipe.search(**ask, k=10)
     everyone = np.ones((len(found.hits), WORLD.passages), bool)
     assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, everyone, 9))
     assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 20))
     expected = reference.fuse(
-        [found.lists["dense"], found.lists["graph"]], method=method, consensus=consensus, k=10, **weights_of(method)
+        [found.lists["dense"], found.lists["graph"]], method=method, consensus=consensus, k=10, **weights_of(recipe)
     )
     assert_same_ranking(found.hits, expected, tie=1e-6 if method == "gumbel" else 0.0)  # its last scores are tiny
 
@@ -62,20 +64,19 @@ def test_every_method_is_its_composition_over_the_oracle(
     ids=repr,
 )
 def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options: dict[str, Any]) -> None:
-    found = hf.recipes.PhaseGraph(index, **options).search(**ask, k=12)
-    alpha = options.get("alpha", 0.7)
-    weights = None if "max" in repr(options.get("method")).lower() else (alpha, 1 - alpha)
-    rest = {name: value for name, value in options.items() if name != "alpha"}
-    assert_hits_equal(found.hits, hf.fuse([found.lists["dense"], found.lists["graph"]], weights=weights, k=12, **rest))
+    recipe = hf.recipes.PhaseGraph(index, **options)
+    found = recipe.search(**ask, k=12)
+    rest = {name: value for name, value in options.items() if name != "alpha"} | weights_of(recipe)
+    assert_hits_equal(found.hits, hf.fuse([found.lists["dense"], found.lists["graph"]], k=12, **rest))
 
 
 @pytest.mark.parametrize("weights", [{"synonym": 0.0}, {"synonym": 0.5, "next": 2}, {"context": 3.0}])
 def test_edge_weights_are_the_walks(index: hf.Index, ask: dict[str, Any], weights: dict[str, float]) -> None:
-    found = hf.recipes.PhaseGraph(index, edge_weights=weights, graph_k=15).search(**ask)
+    found = hf.recipes.PhaseGraph(index, edge_weights=weights, graph_k=15, dense_fallback=False).search(**ask)
     everyone = np.ones((len(found.hits), WORLD.passages), bool)
     eta = [weights.get(name, 1.0) for name in TYPES]
     assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, everyone, 15, edge_type_weights=eta))
-    plain = hf.recipes.PhaseGraph(index, graph_k=15).search(**ask)
+    plain = hf.recipes.PhaseGraph(index, graph_k=15, dense_fallback=False).search(**ask)
     assert_hits_equal(found.lists["dense"], plain.lists["dense"])
     assert (found.lists["graph"].scores != plain.lists["graph"].scores).any()
 

@@ -64,7 +64,8 @@ def test_entities_that_may_not_be_seen_are_left_out_and_listed() -> None:
     assert found.seeds.nodes[0].tolist().count(-1) == 8 - len(trace["seeds"])
     found, trace = search([2, 3], allow=[0, 1])
     assert trace["seeds"] == []
-    assert found.lists["graph"].counts.tolist() == [0]
+    assert found.fell_back.tolist() == [True]
+    assert found.lists["graph"].row(0) == found.lists["dense"].row(0)
     assert found.hits.counts.tolist() == [2]
 
 

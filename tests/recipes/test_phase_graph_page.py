@@ -9,6 +9,6 @@ PAGE = DOCS / "phase-graph.md"
 
 
 def test_the_examples_run() -> None:
-    known = run_examples(PAGE, 6, hf.recipes.PhaseGraphResult)
+    known = run_examples(PAGE, 8, hf.recipes.PhaseGraphResult)
     assert known["reranked"].shape == (1, 3)
     assert known["shared"].hits.counts.tolist() == [2]

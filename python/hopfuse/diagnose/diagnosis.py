@@ -71,7 +71,7 @@ def search_legs(
     >>> search_legs(index, [([[0.0, 1.0]], [["Ada"]])], length=2).seeds
     [{2: 1.0}]
     """
-    options: dict[str, Any] = {"dense_k": length, "graph_k": length, "damping": damping}
+    options: dict[str, Any] = {"dense_k": length, "graph_k": length, "damping": damping, "dense_fallback": False}
     recipe = PhaseGraph(index, encoder=encoder, threads=threads, **options)
     found = [recipe.search(vectors=vectors, entities=entities, k=1) for vectors, entities in batches]
     rows = (row for one in found for row in zip(one.seeds.nodes.tolist(), one.seeds.weights.tolist(), strict=True))

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..index import Index
 from ..types import Hits
 
@@ -46,12 +49,16 @@ class SearchResult:
         The list of each leg that the ranking was made from, with its raw scores.
     traces : list of dict, or None
         One per question where ``trace=True``.
+    fell_back : ndarray of bool, shape (B,), or None
+        True for questions that dense retrieval stands in for: no walk reached a passage, as none does without a seed.
+        None for a recipe that walks no graph.
     """
 
     hits: Hits
     index: Index = field(repr=False)
     lists: Mapping[str, Hits] = field(default_factory=dict, repr=False)
     traces: list[dict[str, Any]] | None = field(default=None, repr=False)
+    fell_back: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.hits)

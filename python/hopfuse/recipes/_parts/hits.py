@@ -38,6 +38,13 @@ def widened(hits: Hits, k: int) -> Hits:
     return Hits.unchecked(ids, scores, first.counts)
 
 
+def replaced(hits: Hits, rows: NDArray[np.int64], other: Hits) -> Hits:
+    """Return the hits with those of ``other``, as many and as wide, at these queries; what else they say stays."""
+    parts = {name: array.copy() for name, array in vars(hits).items()}
+    parts["ids"][rows], parts["scores"][rows], parts["counts"][rows] = other.ids, other.scores, other.counts
+    return type(hits).unchecked(**parts)
+
+
 def filled(hits: Hits, other: Hits) -> Hits:
     """``hits``, with the rows of ``other`` where they are empty."""
     empty = hits.counts == 0

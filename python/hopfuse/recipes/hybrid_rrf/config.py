@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import InputError
-from ...fusion import RRF, Prior
+from ...fusion import RRF, Calibration, Prior
 from .._parts.config import check_options, option
 
 Fusion = Literal["rrf", "convex"]
@@ -42,6 +42,9 @@ class HybridRRFConfig:
         Of the walk (:func:`hopfuse.ppr`).
     entity_threshold : float
         Cosine similarity from which the nearest entity by embedding counts as matched.
+    dense_fallback : bool
+        A question whose walk reaches no passage, as without a seed, has the dense hits above 0 as its graph list,
+        so that the lexical leg weighs what it does elsewhere. Else that list is empty.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class HybridRRFConfig:
     fusion: Fusion = option("rrf", "Adds reciprocal ranks, or scores.", choices=("rrf", "convex"))
     damping: float = option(0.5, "Probability of walking on.", low=0, below=1)
     entity_threshold: float = option(0.8, "Cosine from which the nearest entity counts.", low=-1, high=1)
+    dense_fallback: bool = option(True, "Without a walk, the dense list is the graph's too.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -73,10 +77,40 @@ class HybridRRFConfig:
         if self.importance is not None and not isinstance(self.importance, Prior):
             object.__setattr__(self, "importance", Prior(self.importance))
 
+    @classmethod
+    def adr(cls) -> HybridRRFConfig:
+        """Return the settings that the recipe was published with: weights 1, 1 and 0.35, k = 60.
+
+        They were the defaults of releases before the defaults were chosen on several sets of questions.
+
+        Examples
+        --------
+        >>> from hopfuse.recipes import HybridRRFConfig
+        >>> HybridRRFConfig.adr().weights
+        (1.0, 1.0, 0.35)
+        """
+        return cls(
+            weights=(1.0, 1.0, 0.35),
+            rank_constant=60.0,
+            lexical_k=100,
+            dense_k=100,
+            graph_k=30,
+            damping=0.5,
+            dense_fallback=False,
+        )
+
     @property
     def unread(self) -> frozenset[str]:
         """Return the options that play no part in the way of fusing."""
         return frozenset({"rank_constant"} if self.fusion == "convex" else ())
+
+    def fusing(self, legs: Sequence[str]) -> dict[str, Any]:
+        """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs."""
+        how: dict[str, Any] = {"weights": tuple(self.leg_weights(legs).values()), "prior": self.importance}
+        if self.fusion == "rrf":
+            return {**how, "method": RRF(rank_constant=self.rank_constant)}
+        least = tuple(-1.0 if leg == "dense" else 0.0 for leg in legs)
+        return {**how, "method": "linear", "calibration": Calibration("theoretical_min_max", lower=least)}
 
     def leg_weights(self, legs: Sequence[str]) -> dict[str, float]:
         """Return what each leg counts."""

@@ -18,7 +18,6 @@ import numpy as np
 
 from ..._validation import check_k, check_threads
 from ...errors import InputError
-from ...fusion import RRF, Calibration
 from ...index import Index
 from ...ops.capture import placement
 from ...ops.dense import dense_topk
@@ -26,6 +25,7 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.config import make_config
+from .._parts.fallback import fall_back
 from .._parts.filters import View, Views, only
 from .._parts.frozen import FrozenRecipe
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
@@ -98,18 +98,7 @@ def hybrid_rrf(
     if titles is not None:
         lists["exact"] = titles
 
-    least = tuple(-1.0 if leg == "dense" else 0.0 for leg in lists)
-    scale = Calibration("theoretical_min_max", lower=least) if config.fusion == "convex" else None
-    hits = fuse(
-        list(lists.values()),
-        method="linear" if config.fusion == "convex" else RRF(rank_constant=config.rank_constant),
-        calibration=scale,
-        weights=tuple(config.leg_weights(tuple(lists)).values()),
-        prior=config.importance,
-        k=k,
-        backend=backend,
-        threads=threads,
-    )
+    hits = fuse(list(lists.values()), k=k, backend=backend, threads=threads, **config.fusing(tuple(lists)))
     return {**lists, "hits": hits}
 
 
@@ -187,6 +176,11 @@ class HybridRRF(FrozenRecipe):
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
 
+    @staticmethod
+    def adr() -> HybridRRFConfig:
+        """Return :meth:`HybridRRFConfig.adr`: ``HybridRRF(index, HybridRRF.adr())``."""
+        return HybridRRFConfig.adr()
+
     @classmethod
     def missing(cls, index: Index, config: Any = None) -> str:
         """Return what the index lacks for this recipe: nothing, since its texts are enough for a lexical leg."""
@@ -233,13 +227,15 @@ class HybridRRF(FrozenRecipe):
             difference.
         trace : bool
             Adds ``traces``: per question ``seeds``, ``left_out`` (entities that it names and may not see), ``allowed``
-            (how many passages it may find, or None), each leg's list with ranks and raw scores, and for each hit its
-            ranks, the prior's factor and, under RRF, what each rank contributed.
+            (how many passages it may find, or None), ``fell_back`` (whether its graph list is the dense one, as no
+            walk reached a passage), each leg's list with ranks and raw scores, and for each hit its ranks, the prior's
+            factor and, under RRF, what each rank contributed.
 
         Returns
         -------
         SearchResult
-            ``lists`` has those of ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"`` that the recipe has.
+            ``lists`` has those of ``"lexical"``, ``"dense"``, ``"graph"`` and ``"exact"`` that the recipe has. Where
+            ``fell_back`` is True, the graph's is the beginning of the dense one.
         """
         k = min(check_k(k), self.index.num_passages)
         asked, mentions = self._read(queries, vectors, entities)
@@ -253,9 +249,11 @@ class HybridRRF(FrozenRecipe):
 
         backend = placement().backend
         lists = hybrid_rrf(words, asked, starts, titles, k=k, view=view, backend=backend, **self._fixed)
+        how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
+        lists, fell_back = fall_back(lists, self.config.fusing, **how)
         hits = lists.pop("hits")
-        traces = trace_ranks(self.index, self.config, seeds, lists, hits, view) if trace else None
-        return SearchResult(hits, self.index, lists, traces)
+        traces = trace_ranks(self.index, self.config, seeds, lists, hits, view, fell_back) if trace else None
+        return SearchResult(hits, self.index, lists, traces, None if self.index.graph is None else fell_back)
 
     @property
     def _lexical_k(self) -> int:

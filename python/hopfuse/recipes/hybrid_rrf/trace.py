@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...index import Index
 from ...types import Hits
 from .._parts.filters import View
@@ -19,6 +22,7 @@ def trace_ranks(
     lists: Mapping[str, Hits],
     hits: Hits,
     view: View | None,
+    fell_back: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, each leg's list, and for each hit its ranks and what they gave."""
     traces = []
@@ -33,6 +37,7 @@ def trace_ranks(
                 "seeds": [seed_trace(index, seed, counted) for seed in named if seed.weight > 0],
                 "left_out": [seed_trace(index, seed, counted) for seed in named if not seed.weight > 0],
                 "allowed": None if view is None else view.num_allowed(b),
+                "fell_back": bool(fell_back[b]),
                 **{leg: [_entry(index, at, *hit) for at, hit in enumerate(row, 1)] for leg, row in rows.items()},
                 "hits": [_hit(index, config, passage, score, ranks) for passage, score in hits.row(b)],
             }

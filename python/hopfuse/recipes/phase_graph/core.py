@@ -28,6 +28,7 @@ from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.config import check_edge_types, make_config
+from .._parts.fallback import fall_back
 from .._parts.filters import View, Views
 from .._parts.frozen import FrozenRecipe
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
@@ -98,16 +99,7 @@ def phase_graph(
     )
 
     lists = {"dense": dense, "graph": walked} | ({} if words is None else {"lexical": words})
-    hits = fuse(
-        list(lists.values()),
-        method=config.fusion,
-        calibration=config.rule,
-        weights=tuple(config.weights(tuple(lists)).values()) if config.fusion.weighted else None,
-        consensus=config.consensus,
-        k=k,
-        backend=backend,
-        threads=threads,
-    )
+    hits = fuse(list(lists.values()), k=k, backend=backend, threads=threads, **config.fusing(tuple(lists)))
     return {**lists, "hits": hits}
 
 
@@ -120,8 +112,9 @@ class PhaseGraphResult(SearchResult):
     hits : Hits
         The fused ranking; ids are passage rows of the index.
     lists : mapping of str to Hits
-        ``"dense"``, ``"graph"`` (a :class:`~hopfuse.PprHits`; empty for a question without seeds) and, where the recipe
-        has that leg, ``"lexical"``: the pools with their raw scores.
+        ``"dense"``, ``"graph"`` (a :class:`~hopfuse.PprHits`) and, where the recipe has that leg, ``"lexical"``: the
+        pools with their raw scores. Where ``fell_back`` is True, the graph's hits are the dense list's, and what else
+        it says is of a walk without a pass.
     seeds : Seeds
         The entities that each question's walk started from, as nodes of the graph; a row of padding where it had none.
     traces : list of dict, or None
@@ -218,6 +211,11 @@ class PhaseGraph(FrozenRecipe):
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
 
+    @staticmethod
+    def paper() -> PhaseGraphConfig:
+        """Return :meth:`PhaseGraphConfig.paper`: ``PhaseGraph(index, PhaseGraph.paper())``."""
+        return PhaseGraphConfig.paper()
+
     @classmethod
     def missing(cls, index: Index, config: Any = None) -> str:
         """Return what the index lacks for this recipe, in words, or an empty string."""
@@ -267,11 +265,12 @@ class PhaseGraph(FrozenRecipe):
             restricted. Each distinct set of passages then is a walk of its own.
         trace : bool
             Adds ``traces``: per question ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise,
-            those that it may not see) and ``allowed`` (how many passages it may find, or None); ``dense``, ``graph``
-            and any ``lexical`` pool (rank, raw score, ``percentile`` or, on another scale, ``calibrated``,
-            ``probability`` or ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions`` and
-            ``consensus``. A share, and contributions, are there where a fused score is the weighted sum of what the
-            method makes of each list alone; ``temperatures`` where the method has one a list.
+            those that it may not see), ``allowed`` (how many passages it may find, or None) and ``fell_back`` (whether
+            its graph list is the dense one, as no walk reached a passage); ``dense``, ``graph`` and any ``lexical``
+            pool (rank, raw score, ``percentile`` or, on another scale, ``calibrated``, ``probability`` or ``share``);
+            ``temperatures``; and for each hit its ``ranks``, ``contributions`` and ``consensus``. A share, and
+            contributions, are there where a fused score is the weighted sum of what the method makes of each list
+            alone; ``temperatures`` where the method has one a list.
 
         Returns
         -------
@@ -300,9 +299,11 @@ class PhaseGraph(FrozenRecipe):
             lists = core(asked, starts.nodes, starts.weights, *parts)
         else:
             lists = phase_graph(asked, starts, words, k=k, view=view, backend=backend, **self._fixed)
+        how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
+        lists, fell_back = fall_back(lists, self.config.fusing, **how)
         hits = lists.pop("hits")
-        traces = trace_queries(self.index, self.config, seeds, lists, hits, view) if trace else None
-        return PhaseGraphResult(hits, self.index, lists, traces, seeds=starts)
+        traces = trace_queries(self.index, self.config, seeds, lists, hits, view, fell_back) if trace else None
+        return PhaseGraphResult(hits, self.index, lists, traces, fell_back, seeds=starts)
 
     def warmup(
         self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH

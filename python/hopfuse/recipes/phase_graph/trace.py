@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...index import Index
 from ...ops.calibration import calibrate
@@ -23,6 +24,7 @@ def trace_queries(
     lists: Mapping[str, Hits],
     hits: Hits,
     view: View | None,
+    fell_back: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, pools raw and on the method's scale, temperatures, contributions."""
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
@@ -37,6 +39,7 @@ def trace_queries(
                 "seeds": [seed_trace(index, seed, counted) for seed in seeds[b] if seed.weight > 0],
                 "left_out": [seed_trace(index, seed, counted) for seed in seeds[b] if not seed.weight > 0],
                 "allowed": None if view is None else view.num_allowed(b),
+                "fell_back": bool(fell_back[b]),
                 "temperatures": {leg: _temperature(config, scaled[leg], b) for leg in lists},
                 **{leg: list(rows.values()) for leg, rows in legs.items()},
                 "hits": [_hit(index, config, passage, score, legs) for passage, score in hits.row(b)],

@@ -116,11 +116,20 @@ class WalkRules(_Section):
 
 @dataclass(frozen=True)
 class ProjectionRules(_Section):
-    """From entities to passages: u = B'v, u / (length^beta * IPF^gamma), divided by the question's largest."""
+    """From nodes to passages: u = v or u = B'v, u / (length^beta * IPF^gamma), divided by the question's largest."""
 
     name = "projection"
 
-    row_normalised: bool = option(False, "Each passage's entities share a weight of 1, instead of 1 each.")
+    source: str = option(
+        "entities",
+        "What a passage's score is read from: its own node (passages), which the walk reaches through its entities;\n"
+        "or the sum over its entities (entities), and its own node where passages walk, which rewards passages that\n"
+        "mention the seeds themselves.",
+        choices=("passages", "entities"),
+    )
+    row_normalised: bool = option(
+        False, "Each passage's entities share a weight of 1, instead of 1 each; of the source entities."
+    )
     beta: float = option(0.25, "Power of the passage's length in words, divided by the mean length.", low=0, high=1)
     gamma: float = option(
         0.0, "Power of the mean of 1 + document frequency over the passage's entities.", low=0, high=1
@@ -153,7 +162,9 @@ class Switches(_Section):
     gate: bool = option(True, "The gate chooses among the facts; without it, all candidates stay.")
     synonym_edges: bool = option(True, "The walk takes synonyms.")
     relation_edges: bool = option(True, "The walk takes relations.")
-    passage_nodes: bool = option(True, "The walk takes passages; without them, none is a seed either.")
+    passage_nodes: bool = option(
+        True, "The walk takes passages; without them, none is a seed either, and scores are read from entities."
+    )
     normalisation: bool = option(True, "Projected scores are divided by length and IPF.")
     reranking: bool = option(True, "The re-ranking terms count.")
     dense_fallback: bool = option(True, "A question without a seed has the ranking by vectors; without it, none.")
@@ -226,6 +237,10 @@ class Policy:
             raise InputError(
                 "seeds.passages is above 0 and walk.context is 0: no passage is in the walk; set one of them"
             )
+        if self.projection.source == "passages" and self.walk.context == 0:
+            raise InputError(
+                'projection.source is "passages" and walk.context is 0: no passage is in the walk; set one of them'
+            )
         for name, needed in _PLACES.items():
             absent = [place for place in needed if place not in getattr(self.answers, name)]
             if absent:
@@ -250,6 +265,11 @@ class Policy:
             walk.synonym if on.synonym_edges else 0.0,
             walk.context if on.passage_nodes else 0.0,
         )
+
+    @property
+    def reads_passages(self) -> bool:
+        """Return whether a passage's score is that of its own node."""
+        return self.projection.source == "passages" and self.switches.passage_nodes
 
     @property
     def term_weights(self) -> dict[str, float]:

@@ -88,7 +88,7 @@ def restart(
 def walk(
     nodes: Any, weights: Any, *, policy: Policy, graph: PolicyGraph, eta: Any, backend: str, threads: int | None
 ) -> Hits:
-    """Return the pool of each restart: v = typed PPR, u = B'v by length and IPF, and its best passages."""
+    """Return the pool of each restart: v = typed PPR, u = v or B'v by length and IPF, and its best passages."""
     v = ppr(
         graph.graph,
         Seeds(nodes, weights),

@@ -31,7 +31,7 @@ class PolicyGraph:
     mentions : Incidence
         The entities of each passage, as nodes.
     incidence : Incidence
-        B: passages by nodes. A passage holds its entities and, where passages are in the walk, itself.
+        B: passages by nodes. A passage holds itself, or its entities and, where passages are in the walk, itself.
     specificity : ndarray of float64, shape (E,)
         1 / (1 + document frequency), or ones.
     scale : ndarray of float32, shape (P,)
@@ -78,12 +78,11 @@ class PolicyGraph:
         mentions = Incidence.from_graph(_graph_of(index), index.num_passages)
         passage, entity = _pairs(mentions, np.arange(mentions.num_rows))
         frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
-        incidence = _with_passages(mentions, passage) if policy.edge_type_weights[-1] > 0 else mentions
         facts = index.facts
         return cls(
             graph=_typed(index, policy),
             mentions=mentions,
-            incidence=incidence.normalised() if policy.projection.row_normalised else incidence,
+            incidence=_incidence(policy, mentions, passage),
             specificity=_specificity(policy, frequency),
             scale=_scale(policy, passage, frequency[entity], index.passage_lengths),
             hubs=_hubs(policy, passage, frequency[entity], mentions.num_rows),
@@ -250,8 +249,12 @@ def _means(passage: NDArray[np.int64], values: NDArray[Any], passages: int) -> N
     return np.asarray(np.bincount(passage, values, passages) / np.maximum(count, 1), np.float64)
 
 
-def _with_passages(mentions: Incidence, passage: NDArray[np.int64]) -> Incidence:
-    """Return the incidence in which a passage holds its entities, and itself."""
-    own = np.arange(mentions.num_rows)
-    rows, columns = np.concatenate([own, passage]), np.concatenate([own, mentions.indices])
-    return Incidence.from_pairs(rows, columns, num_rows=mentions.num_rows, num_columns=mentions.num_columns)
+def _incidence(policy: Policy, mentions: Incidence, passage: NDArray[np.int64]) -> Incidence:
+    """Return the nodes that a passage's score is read from; ``passage``: that of each entry of ``mentions``."""
+    own, size = np.arange(mentions.num_rows), {"num_rows": mentions.num_rows, "num_columns": mentions.num_columns}
+    if policy.reads_passages:
+        return Incidence.from_pairs(own, own, **size)
+    if policy.edge_type_weights[-1] > 0:
+        rows, columns = np.concatenate([own, passage]), np.concatenate([own, mentions.indices])
+        mentions = Incidence.from_pairs(rows, columns, **size)
+    return mentions.normalised() if policy.projection.row_normalised else mentions

@@ -226,7 +226,7 @@ class PolicyRAG(FrozenRecipe):
         etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
         view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
 
-        groups = list[tuple[NDArray[np.int64], Outcome]]()
+        groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
         for rows, graph, seen in self._groups(view, batch):
             at = rows.tolist()
             questions = Questions([queries[b] for b in at], _of(own, rows), [mentions[b] for b in at], seen)
@@ -241,8 +241,10 @@ class PolicyRAG(FrozenRecipe):
                 pool = walk(starts.nodes, starts.weights, backend=backend, **fixed)
             pool = gathered([(seeded, pool)], len(at))
             ranked = self._reranker.rank(graph, questions.texts, pool, origin.seeds, origin.kept, k)
-            falls_back = dense is not None and policy.switches.dense_fallback
-            hits = filled(ranked.hits, dense) if dense is not None and falls_back else ranked.hits
+            hits = ranked.hits
+            if dense is not None and policy.switches.dense_fallback:
+                hits = filled(ranked.hits, dense)
+                fell_back[rows] = ranked.hits.counts == 0
             groups.append((rows, Outcome(questions.texts, graph, dense, origin, seeded, starts, eta, ranked, hits)))
 
         lists = {"pool": gathered([(rows, one.ranked.pool) for rows, one in groups], batch)}
@@ -257,6 +259,7 @@ class PolicyRAG(FrozenRecipe):
             index,
             lists,
             traces,
+            fell_back,
             facts=_in_order([(rows, one.start.facts) for rows, one in groups]),
             seeds=_in_order([(rows, one.start.seeds) for rows, one in groups]),
         )
