@@ -52,6 +52,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "nodes.tsv").write_text("".join(lines), encoding="utf-8")
     edges = "".join(f"{at}\t{14 + at}\tcontext\t1.0\n" for at in range(len(names)))
     (tmp_path / "edges.tsv").write_text("src\tdst\ttype\tweight\n" + edges, encoding="utf-8")
+    sets = "".join(f'[{name}]\nindex = "my-index"\nqueries = "queries.jsonl"\n' for name in ("news", "films"))
+    (tmp_path / "sets.toml").write_text(sets, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

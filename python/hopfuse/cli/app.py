@@ -17,7 +17,7 @@ from .build.command import build
 from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
 from .judge.eval import evaluate_runs
-from .judge.sweep import sweep_runs
+from .judge.sweep import sweep_command
 from .run.policy import policy
 from .run.score import score
 from .run.search import search
@@ -43,7 +43,7 @@ def app() -> None:
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
     "Run": (search, trace, score, policy),
-    "Judge": (evaluate_runs, sweep_runs),
+    "Judge": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),
     "About": (info, selftest, bench),
 }

@@ -79,6 +79,23 @@ def read_config(config: Any, given: Sequence[str], recipe: str) -> Any:
     return made
 
 
+def listed(config: Any, name: str, text: str) -> list[str]:
+    """Return the values of an option that stand in a text with commas between them.
+
+    A field that holds several numbers has commas in its value: the text then is one.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import HybridRRFConfig
+    >>> listed(HybridRRFConfig(), "rank_constant", "5, 60"), listed(HybridRRFConfig(), "weights", "1,1,0.35")
+    (['5', '60'], ['1,1,0.35'])
+    """
+    kind = _types(config).get(name)
+    if any(get_origin(member) in (tuple, Sequence) for member in _members(kind)):
+        return [text]
+    return [part.strip() for part in text.split(",")]
+
+
 def option_files(given: Sequence[str], config: type) -> dict[str, Path]:
     """Return the files that ``--option`` names, by option: fields that may be any array."""
     arrays = {name for name, kind in get_type_hints(config).items() if kind is Any}

@@ -41,6 +41,7 @@ from .significance import (
     wilson_interval,
 )
 from .sweep import SPLITS, Sweep, Trial, in_test_half, split_rows, sweep
+from .sweep_sets import JudgedSet, SetResult, SetsSweep, SetsTrial, sweep_sets
 from .traces import differing_queries, query_trace, traces
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "FusedLegs",
     "Grid",
     "Group",
+    "JudgedSet",
     "Metric",
     "PassageNames",
     "Qrels",
@@ -60,6 +62,9 @@ __all__ = [
     "Reliability",
     "Run",
     "ScoreDistribution",
+    "SetResult",
+    "SetsSweep",
+    "SetsTrial",
     "Sweep",
     "Trial",
     "answer_supported",
@@ -107,6 +112,7 @@ __all__ = [
     "summarise",
     "sweep",
     "sweep_grid",
+    "sweep_sets",
     "token_f1",
     "traces",
     "wilson_interval",

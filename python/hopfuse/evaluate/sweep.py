@@ -259,16 +259,23 @@ def sweep(
     if judge.reads_baseline:
         raise InputError(f"{metric} is measured from the baseline, which can only win by it; select by recall@k or mrr")
     base = plain_options(baseline)
-    options = [base, *(one for one in _combinations(grid) if one != base)]
+    options = [base, *(one for one in trials_of(grid) if one != base)]
     tune, test = (split_rows(qrels, split) for split in ("tune", "test"))
-    trials = _trials(options, [_run(make_run, one, qrels, tune, judge)[1] for one in options], judge)
+    trials = _trials(options, [judged_run(make_run, one, qrels, tune, judge)[1] for one in options], judge)
     selected = max(trials, key=lambda trial: trial.estimate.mean)
     finalists = [base] if selected is trials[0] else [base, selected.options]
-    runs, tested = zip(*(_run(make_run, one, qrels, test, judge) for one in finalists), strict=True)
+    runs, tested = zip(*(judged_run(make_run, one, qrels, test, judge) for one in finalists), strict=True)
     return Sweep(metric, trials, selected, _trials(finalists, tested, judge), runs)
 
 
-def _combinations(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dict[str, Any]]:
+def trials_of(grid: Mapping[str, Sequence[Any]] | Sequence[Options]) -> list[dict[str, Any]]:
+    """Return the trials of a grid, the last option fastest; what comes twice stands once.
+
+    Examples
+    --------
+    >>> trials_of({"alpha": [0.3, 0.5], "pool": [10]})
+    [{'alpha': 0.3, 'pool': 10}, {'alpha': 0.5, 'pool': 10}]
+    """
     if not grid:
         raise InputError("grid is empty; give at least one option and its values")
     if not isinstance(grid, Mapping):
@@ -284,9 +291,10 @@ def _distinct(values: list[T]) -> list[T]:
     return [value for at, value in enumerate(values) if value not in values[:at]]
 
 
-def _run(
+def judged_run(
     make_run: MakeRun, options: Options, qrels: Qrels, rows: NDArray[np.int64], metric: Metric
 ) -> tuple[Hits | Run, Values]:
+    """Return the run with some options on the queries at some positions, and each one's value."""
     try:
         run = make_run(options, rows)
         values = metric.per_query(run, qrels.take(rows))

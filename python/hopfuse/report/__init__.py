@@ -3,6 +3,7 @@
 from .pages import evaluation_page, policy_page
 from .paths import Subgraph, arrow, fact_words, path_words, subgraph
 from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars, subgraph_plot
+from .sets_tables import sets_tables
 from .tables import (
     Row,
     Table,
@@ -38,6 +39,7 @@ __all__ = [
     "reliability_plot",
     "score_table",
     "section_tables",
+    "sets_tables",
     "stacked_bars",
     "subgraph",
     "subgraph_plot",

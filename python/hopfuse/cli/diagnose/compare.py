@@ -10,18 +10,18 @@ import numpy as np
 from rich.console import Console
 
 from ... import Index
-from ...diagnose import RANKINGS, CachedEncoder, Questions, RecipeComparison, compare_recipes
+from ...diagnose import RANKINGS, CachedEncoder, RecipeComparison, compare_recipes
 from ...diagnose.comparison import BASELINE, BATCH, reads_words
 from ...encoders import Encoder
 from ...errors import InputError
-from ...evaluate import PassageNames, Qrels, read_qrels
 from ...report import Table, printable, table
 from ..about.info import machine
 from ..files import check_outputs, strict_json, write_all
 from ..judge.inputs import qrels_files
+from ..judge.questions import judged_questions
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
 from ..recipes import LEGS, words_of
-from ..run.queries import QueryInputs, count_queries, read_queries, text_of
+from ..run.queries import QueryInputs, count_queries
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"
@@ -101,7 +101,7 @@ def compare(
     once = None if model is None else CachedEncoder(model, cache)
     inputs = QueryInputs(index, vectors, once, count_queries(queries), case_sensitive=case_sensitive)
     _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), encoder, once)
-    qrels, questions = _questions(index, queries, judgements or queries, inputs)
+    qrels, questions = judged_questions(index, queries, judgements or queries, inputs)
     lexical = words_of(index, words) if reads_words(rankings) else None
     found = compare_recipes(
         index,
@@ -127,7 +127,7 @@ def compare(
     console.print(printable("\n".join(lines)), highlight=False, markup=False)
     if out is not None:
         made = {"machine": machine("numpy"), "words": None if lexical is None else type(lexical).__name__}
-        write_all({out: strict_json({**made, **found.to_dict()})})
+        write_all({out: strict_json({**made, **found.to_dict(per_query=True)})})
 
 
 def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: Encoder | None) -> None:
@@ -155,26 +155,6 @@ def _check_spaces(index: Index, vectors: int | None, name: str | None, encoder: 
             f"--encoder {name} has {encoder.dim} dimensions, the entities' vectors {entities.dim}: these are of "
             f"another space; name the encoder that made them, or {without}: entities are found by names alone then"
         )
-
-
-def _questions(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Questions]:
-    """Return the judgements, by the index's passages, and the questions that they judge."""
-    names = PassageNames(index.passage_ids)
-    qrels = read_qrels(judgements, names)
-    if len(names) > index.num_passages:
-        stranger = names.name(index.num_passages)
-        raise InputError(
-            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks: {stranger!r}"
-        )
-    rows = list(read_queries(queries))
-    at = {id: row for row, id in enumerate(qrels.ids)}
-    kept = [number for number, row in enumerate(rows) if row.id in at]
-    if not kept:
-        raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
-    asked = [rows[number] for number in kept]
-    texts = [text_of(query, "for the words") for query in asked]
-    questions = Questions(texts, inputs.vectors(rows, 0)[kept], inputs.entities(asked))
-    return qrels.take(np.array([at[row.id] for row in asked])), questions
 
 
 def _quality(found: RecipeComparison, metrics: Sequence[str]) -> Table:

@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 CALIBRATIONS = get_args(CalibrationName)
 
 
-def judging_options(command: F) -> F:
+def judging_options(command: F, *, required: bool = True) -> F:
     """Add the options of judgements, runs, and the report, as keyword arguments of the same names."""
     for option in (
         click.option("--overwrite", is_flag=True, help="Replace the files of --out and --html where they exist."),
@@ -63,14 +63,14 @@ def judging_options(command: F) -> F:
             "named",
             metavar="NAME=FILE",
             multiple=True,
-            required=True,
+            required=required,
             help="A run: .jsonl, .json or .parquet as score writes it, else a TREC run. May be given several times.",
         ),
         click.option(
             "--qrels",
             "judgements",
             type=click.Path(path_type=Path),
-            required=True,
+            required=required,
             help="Judgements: .jsonl with id and gold, TREC qrels, a BEIR table or a BEIR folder.",
         ),
     ):

@@ -1,13 +1,15 @@
-"""``hopfuse sweep``: which way to fuse several runs, chosen on one half of the queries and judged on the other."""
+"""``hopfuse sweep``: how to fuse runs, or a recipe's options: chosen on one half of the queries, judged on the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from ... import fusion
 from ...errors import InputError
@@ -24,16 +26,35 @@ from ...evaluate import (
     sweep,
 )
 from ...evaluate.sweep import Options, options_text
+from ...recipes import RECIPES
 from ...report import sweep_tables
+from ..options import FILE, encoder_option
+from ..recipes import LEGS
 from .grid import option_grid, words
 from .inputs import EvaluationInputs, judging_options, notes, part, read_inputs, with_baseline
 from .results import write_results
+from .sets import sweep_recipe
 
 METHODS = ("boltzmann", "linear", "rrf")
 
 
+#: Options that are read with --sets, by the names of their parameters; others are those of runs.
+OF_SETS = ("sets", "recipe", "encoder", "lexical", "threads")
+OF_BOTH = ("metric", "further", "k", "out", "overwrite")
+
+
 @click.command("sweep")
-@judging_options
+@partial(judging_options, required=False)
+@click.option(
+    "--sets",
+    type=FILE,
+    help="Instead of --run and --qrels: sets of questions, .toml, a table each with index, queries and any of vectors "
+    "and qrels. --option then gives values of the recipe's own options, which are chosen for all sets at once.",
+)
+@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Of --sets.  [default: what the indexes can run]")
+@encoder_option
+@click.option("--lexical", type=click.Choice(LEGS), help="Of --sets: the recipe's list by words.")
+@click.option("--threads", type=int, help="Of --sets. By default HOPFUSE_NUM_THREADS, else all processors.")
 @click.option("--metric", default="recall@5", show_default=True, help="What to choose by; see hopfuse eval.")
 @click.option("--also", metavar="METRIC", multiple=True, help="Another metric for the test half. Several times.")
 @click.option("--baseline", metavar="NAME", help="The run that all are compared with.  [default: the first]")
@@ -61,10 +82,54 @@ METHODS = ("boltzmann", "linear", "rrf")
 @click.option("--consensus", metavar="C,...", help="Bonuses for being in two runs.")
 @click.option("--calibration", metavar="NAME,...", help="Of methods that read scores.")
 @click.option(
-    "--option", "further", metavar="NAME=V,...", multiple=True, help="A method's own option, e.g. rank_constant=10,60."
+    "--option",
+    "further",
+    metavar="NAME=V,...",
+    multiple=True,
+    help="A method's own option, e.g. rank_constant=10,60; with --sets a field of the recipe's config. Several times.",
 )
 @click.option("--k", type=click.IntRange(min=1), default=100, show_default=True, help="Fused hits for each query.")
-def sweep_runs(
+def sweep_command(
+    sets: Path | None,
+    recipe: str | None,
+    encoder: str | None,
+    lexical: str | None,
+    threads: int | None,
+    **given: Any,
+) -> None:
+    """Find the best way to fuse runs, and say how good it is on queries that it was not chosen on.
+
+    Every run alone and every method with every combination of the options given is tried on the tune
+    half of the queries. The best one and the baseline are run once on the test half.
+
+    With --sets, every combination of a recipe's options is tried on the tune halves of several sets of
+    questions, and the one is chosen whose largest loss against a set's own best is least. It, each
+    set's best, the one with the least mean loss and the defaults are run once on the test halves.
+    """
+    _check_kind(sets is not None)
+    if sets is None:
+        _sweep_runs(**given)
+        return
+    whole = {name: given[name] for name in ("k", "out", "overwrite")}
+    legs: dict[str, Any] = {"encoder": encoder, "lexical": lexical, "threads": threads}
+    sweep_recipe(sets, recipe, given["further"], given["metric"], **legs, **whole)
+
+
+def _check_kind(of_sets: bool) -> None:
+    """Refuse options that are read with --sets alone, or without it alone."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and of_sets and name not in (*OF_SETS, *OF_BOTH):
+            raise InputError(f"{parameter.opts[0]} is given, and --sets does not read it; leave it out")
+        if given and not of_sets and name in OF_SETS:
+            raise InputError(f"{parameter.opts[0]} is given without --sets, with which it is read; leave it out")
+    if not of_sets and not all(context.params[name] for name in ("judgements", "named")):
+        raise InputError("--qrels or --run is missing; give --qrels and two or more --run, or --sets")
+
+
+def _sweep_runs(
     judgements: Path,
     named: tuple[str, ...],
     metric: str,
@@ -80,11 +145,6 @@ def sweep_runs(
     k: int,
     **options: Any,
 ) -> None:
-    """Find the best way to fuse runs, and say how good it is on queries that it was not chosen on.
-
-    Every run alone and every method with every combination of the options given is tried on the tune
-    half of the queries. The best one and the baseline are run once on the test half.
-    """
     metrics = list(dict.fromkeys((metric, *also)))
     judges = [parse_metric(name) for name in metrics]
     whole = read_inputs(judgements, named, metrics, options)

@@ -1,0 +1,33 @@
+"""Questions of a file with their judgements, by the passages of an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ... import Index
+from ...diagnose import Questions
+from ...errors import InputError
+from ...evaluate import PassageNames, Qrels, read_qrels
+from ..run.queries import QueryInputs, read_queries, text_of
+
+
+def judged_questions(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Questions]:
+    """Return the judgements, by the index's passages, and the questions that they judge."""
+    names = PassageNames(index.passage_ids)
+    qrels = read_qrels(judgements, names)
+    if len(names) > index.num_passages:
+        stranger = names.name(index.num_passages)
+        raise InputError(
+            f"{judgements} has {len(names) - index.num_passages} passages that the index lacks: {stranger!r}"
+        )
+    rows = list(read_queries(queries))
+    at = {id: row for row, id in enumerate(qrels.ids)}
+    kept = [number for number, row in enumerate(rows) if row.id in at]
+    if not kept:
+        raise InputError(f"{judgements} judges none of the {len(rows)} questions of {queries}")
+    asked = [rows[number] for number in kept]
+    texts = [text_of(query, "for the words") for query in asked]
+    questions = Questions(texts, inputs.vectors(rows, 0)[kept], inputs.entities(asked))
+    return qrels.take(np.array([at[row.id] for row in asked])), questions

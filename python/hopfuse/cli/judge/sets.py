@@ -1,0 +1,150 @@
+"""``hopfuse sweep --sets``: a recipe's options, chosen on several sets of questions at once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from ... import Index
+from ...diagnose import CachedEncoder, Questions
+from ...encoders import Encoder
+from ...errors import InputError
+from ...evaluate import JudgedSet, join_hits, sweep_sets
+from ...evaluate.sweep import Options
+from ...report import printable, sets_tables
+from ...types import Hits
+from ..config_options import assigned, listed, plain_value
+from ..files import check_outputs, strict_json, write_all
+from ..options import make_encoder
+from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
+from ..run.queries import QueryInputs, count_queries
+from .inputs import qrels_files
+from .questions import judged_questions
+
+KEYS = ("index", "queries", "vectors", "qrels")
+BATCH = 64
+EXAMPLE = 'news = {index = "news-index", queries = "news.jsonl", vectors = "news.npy"}'
+
+
+@dataclass(frozen=True)
+class SetFiles:
+    """The files of a set: an index, questions, their vectors (None: the encoder's) and judgements."""
+
+    index: Path
+    queries: Path
+    vectors: Path | None
+    qrels: Path
+
+
+def sweep_recipe(
+    sets: Path,
+    recipe: str | None,
+    given: Sequence[str],
+    metric: str,
+    *,
+    encoder: str | None,
+    lexical: str | None,
+    threads: int | None,
+    k: int,
+    out: Path | None,
+    overwrite: bool,
+) -> None:
+    """Choose options of a recipe by the worst loss over the sets of a file, and print what they are worth."""
+    files = read_sets(sets)
+    read = {f"--sets: {name}.{key}": path for name, one in files.items() for key, path in _inputs(one).items()}
+    check_outputs({"--out": out}, {"--sets": sets, **read}, overwrite=overwrite)
+    indexes = {name: Index.open(one.index) for name, one in files.items()}
+    names = [recipe] if recipe is not None else sorted({default_recipe(index) for index in indexes.values()})
+    if len(names) > 1:
+        raise InputError(f"the sets' indexes have different recipes by default, {' and '.join(names)}; give --recipe")
+    grid = recipe_grid(names[0], given)
+    common = {"recipe": names[0], "lexical": lexical, "threads": threads}
+    with TemporaryDirectory() as kept:  # so that the facts of an index are encoded once, not for each trial
+        model = None if encoder is None else CachedEncoder(make_encoder(encoder), Path(kept))
+        systems = {name: _system(indexes[name], one, common, model, k) for name, one in files.items()}
+        found = sweep_sets(systems, grid, baseline={}, metric=metric)
+    console = Console()
+    console.print(printable(str(found)), highlight=False, soft_wrap=True, markup=False)
+    for table in sets_tables(found):
+        console.print("", table.to_rich(), sep="\n")
+    if out is not None:
+        write_all({out: strict_json({"recipe": names[0], **found.to_dict()})})
+
+
+def read_sets(path: Path) -> dict[str, SetFiles]:
+    """Return the sets of a TOML file: a table each, with paths from the file's folder."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"--sets: {path} cannot be read as TOML: {error}") from None
+    if not tables:
+        raise InputError(f"--sets: {path} has no set; give tables such as {EXAMPLE}")
+    made = {}
+    for name, table in tables.items():
+        if not isinstance(table, dict) or not {"index", "queries"} <= set(table) <= set(KEYS):
+            raise InputError(f"--sets: {path}, {name} is {table!r}; give index, queries and any of vectors and qrels")
+        if not all(isinstance(value, str) for value in table.values()):
+            raise InputError(f"--sets: {path}, {name} is {table!r}; every value is the path of a file")
+        there = {key: path.parent / value for key, value in table.items()}
+        made[name] = SetFiles(
+            there["index"], there["queries"], there.get("vectors"), there.get("qrels", there["queries"])
+        )
+    return made
+
+
+def recipe_grid(recipe: str, given: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the values of each option of a recipe, those of options that are given several times put together.
+
+    Examples
+    --------
+    >>> recipe_grid("hybrid-rrf", ["rank_constant=5,60", "weights=1,1,0.35", "weights=0,1,1"])
+    {'rank_constant': [5, 60], 'weights': ['1,1,0.35', '0,1,1']}
+    """
+    config = config_of(recipe, {})
+    grid: dict[str, list[Any]] = {}
+    for name, text in assigned(given):
+        grid.setdefault(name, []).extend(plain_value(part) for part in listed(config, name, text))
+    if not grid:
+        raise InputError("--sets needs the options to try: --option NAME=VALUE,VALUE, as often as needed")
+    for name, values in grid.items():
+        for value in values:
+            config_of(recipe, {"settings": [f"{name}={value}"]})  # refuses a wrong name or value before any work
+    return grid
+
+
+def _inputs(files: SetFiles) -> dict[str, Path]:
+    found = {"queries": files.queries, **qrels_files(files.qrels)}
+    return found if files.vectors is None else {**found, "vectors": files.vectors}
+
+
+def _system(index: Index, files: SetFiles, common: Mapping[str, Any], encoder: Encoder | None, k: int) -> JudgedSet:
+    """Return the questions of a set, and what runs the recipe with some options on some of them."""
+    inputs = QueryInputs(index, files.vectors, encoder, count_queries(files.queries), case_sensitive=False)
+    if files.vectors is None and encoder is None:
+        raise InputError(f"--sets: the questions of {files.queries} have no vectors; name them, or give --encoder")
+    qrels, questions = judged_questions(index, files.queries, files.qrels, inputs)
+    check_given(bind(index, common, encoder=encoder), files.vectors, encoder)
+
+    def run(options: Options, rows: NDArray[np.int64]) -> Hits:
+        bound = bind(index, {**common, "settings": [f"{n}={v}" for n, v in options.items()]}, encoder=encoder)
+        parts = np.array_split(rows, max(1, -(-rows.size // BATCH)))
+        return join_hits([_search(bound, questions, part, k) for part in parts])
+
+    return JudgedSet(run, qrels)
+
+
+def _search(bound: BoundRecipe, asked: Questions, rows: NDArray[np.int64], k: int) -> Hits:
+    needs, at = bound.recipe.needs, rows.tolist()
+    texts = [asked.texts[row] for row in at]
+    vectors = asked.vectors[rows] if needs.vectors else None
+    entities = [asked.entities[row] for row in at] if needs.entities else None
+    hits: Hits = bound.search(texts, vectors, entities, k).hits
+    return hits

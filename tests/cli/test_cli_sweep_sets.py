@@ -1,0 +1,118 @@
+"""``hopfuse sweep --sets``: a recipe's options, chosen on two small indexes; what is refused before any work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, write_jsonl
+from hopfuse.evaluate import Qrels, parse_metric, split_rows
+from recipes.worlds import random_world
+
+QUERIES = 40
+SEEDS = {"news": 3, "films": 4}
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of two sets, each with an index, questions about its entities, and their vectors."""
+    folder = tmp_path_factory.mktemp("sets")
+    for name, seed in SEEDS.items():
+        draw, world = np.random.default_rng(seed), random_world(seed)
+        world.index().save(folder / f"{name}-index")
+        gold = [sorted(draw.choice(world.passages, 2, replace=False).tolist()) for _ in range(QUERIES)]
+        rows = [
+            {"id": f"{name} {q}", "question": "?", "gold": row, "entities": [int(draw.integers(16))]}
+            for q, row in enumerate(gold)
+        ]
+        write_jsonl(folder / f"{name}.jsonl", rows)
+        np.save(folder / f"{name}.npy", draw.standard_normal((QUERIES, 6)).astype(np.float32))
+    tables = [f'[{name}]\nindex = "{name}-index"\nqueries = "{name}.jsonl"\nvectors = "{name}.npy"' for name in SEEDS]
+    (folder / "sets.toml").write_text("\n".join(tables), encoding="utf-8")
+    return folder / "sets.toml"
+
+
+def by_hand(sets: Path, name: str, half: str, **options: Any) -> float:
+    """The recipe's mean on one half of a set."""
+    rows = [json.loads(line) for line in sets.with_name(f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    qrels = Qrels([row["id"] for row in rows], [row["gold"] for row in rows])
+    at = split_rows(qrels, half)
+    recipe = hf.recipes.PhaseGraph(hf.Index.open(sets.with_name(f"{name}-index")), **options)
+    vectors = np.load(sets.with_name(f"{name}.npy"))[at]
+    hits = recipe.search(vectors=vectors, entities=[rows[row]["entities"] for row in at.tolist()], k=24).hits
+    return float(np.mean(parse_metric("recall@5").per_query(hits, qrels.take(at))))
+
+
+def test_options_are_chosen_for_all_sets(sets: Path, tmp_path: Path) -> None:
+    options = ("--option", "graph_k=2,24", "--option", "alpha=0.2,0.9", "--metric", "recall@5")
+    said = hopfuse("sweep", "--sets", sets, *options, "--recipe", "phase-graph", "--out", tmp_path / "s.json").stdout
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    tried = [trial["options"] for trial in found["trials"]]
+    assert tried == [{}, *({"graph_k": g, "alpha": a} for g in (2, 24) for a in (0.2, 0.9))]
+    for trial in found["trials"]:
+        for name in SEEDS:
+            assert trial["means"][name] == pytest.approx(by_hand(sets, name, "tune", **trial["options"]))
+    least = min(found["trials"], key=lambda trial: (trial["worst_loss"], trial["mean_loss"]))
+    assert found["selected"] == least
+    for name in SEEDS:
+        estimates = found["test"][name]["estimates"]
+        assert estimates["baseline"]["mean"] == pytest.approx(by_hand(sets, name, "test"))
+        assert estimates["selected"]["mean"] == pytest.approx(by_hand(sets, name, "test", **least["options"]))
+        assert found["test"][name]["against_best"]["low"] is not None
+    assert "of 5 trials" in said
+    assert "…" not in said
+    assert f"news, test half: {100 * found['test']['news']['estimates']['selected']['mean']:.1f}" in said
+
+
+def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> None:
+    weights = ("--option", "weights=0,1,1", "--option", "weights=0,1,0.2", "--lexical", "none")
+    hopfuse("sweep", "--sets", sets, "--recipe", "hybrid-rrf", *weights, "--out", tmp_path / "s.json")
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    assert [trial["options"] for trial in found["trials"]] == [{}, {"weights": "0,1,1"}, {"weights": "0,1,0.2"}]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "--sets needs the options to try"),
+        (("--option", "beta=1"), "phase-graph has no such option"),
+        (("--option", "alpha=0.5,2"), "alpha is 2"),
+        (("--option", "alpha=0.5", "--alpha", "0.5"), "--alpha is given, and --sets does not read it"),
+        (("--option", "alpha=0.5", "--qrels", "q.jsonl"), "--qrels is given, and --sets does not read it"),
+        (("--option", "alpha=0.5", "--metric", "recal@5"), "metric is 'recal@5'"),
+        (("--option", "alpha=0.5", "--html", "page.html"), "--html is given, and --sets does not read it"),
+    ],
+)
+def test_refusals(sets: Path, refused_here: Any, more: tuple[str, ...], said: str) -> None:
+    assert said in refused_here("sweep", "--sets", sets, "--recipe", "phase-graph", *more)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[news", "cannot be read as TOML"),
+        ("", "has no set"),
+        ('news = "x"', "give index, queries and any of vectors and qrels"),
+        ('[news]\nindex = "i"', "give index, queries"),
+        ('[news]\nindex = "i"\nqueries = "q"\nname = "n"', "give index, queries"),
+        ('[news]\nindex = "i"\nqueries = 3', "every value is the path of a file"),
+    ],
+)
+def test_files_of_another_form_are_refused(refused_here: Any, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "sets.toml").write_text(text, encoding="utf-8")
+    assert said in refused_here("sweep", "--sets", tmp_path / "sets.toml", "--option", "alpha=0.5")
+
+
+def test_nothing_is_written_over_what_is_read(sets: Path, refused_here: Any) -> None:
+    more = ("--option", "alpha=0.5", "--overwrite", "--out", sets)
+    assert "is what --sets reads" in refused_here("sweep", "--sets", sets, *more)
+
+
+def test_options_of_the_one_kind_alone_are_refused_in_the_other(refused_here: Any) -> None:
+    assert "--recipe is given without --sets" in refused_here("sweep", "--recipe", "phase-graph", "--qrels", "q")
+    for alone in (("--run", "a=b.jsonl"), ("--qrels", "q.jsonl"), ()):
+        assert "--qrels or --run is missing" in refused_here("sweep", *alone)
