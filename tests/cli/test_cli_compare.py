@@ -11,7 +11,17 @@ from hopfuse.evaluate import Qrels, evaluate
 from hopfuse.lexical import FTS5
 
 PASSAGES, ENTITIES, DIM, QUESTIONS = 30, 12, 8, 40
-RUNS = ["dense", "words", "graph", "phase-graph", "phase-graph+words", "hybrid-rrf", "hybrid-convex", "policy-rag"]
+RUNS = [
+    "dense",
+    "words",
+    "graph",
+    "graph-else-dense",
+    "phase-graph",
+    "phase-graph+words",
+    "hybrid-rrf",
+    "hybrid-convex",
+    "policy-rag",
+]
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +136,8 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
     hopfuse("compare", tmp_path / "index", *files, "--out", tmp_path / "n.json")
     found = json.loads((tmp_path / "n.json").read_text())
-    assert found["runs"] == [*RUNS, "triple-hybrid"]
+    at = RUNS.index("phase-graph")
+    assert found["runs"] == [*RUNS[:at], "triple-vector", "triple-graph", *RUNS[at:], "triple-hybrid"]
     assert found["left out"] == {}
     recipe = hf.recipes.TripleHybrid(built)
     entities = recipe.search([row["question"] for row in rows], vectors=np.load(folder / "vectors.npy"), k=100).hits

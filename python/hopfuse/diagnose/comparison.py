@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -26,11 +27,14 @@ from ..recipes import HybridRRF, PhaseGraph, PolicyRAG, TripleHybrid
 from ..types import Hits, Incidence
 
 BASELINE = "dense"
-#: What is compared, by the name of each ranking: three single legs, then the recipes.
+#: What is compared, by the name of each ranking: single legs, then the recipes.
 RANKINGS = (
     BASELINE,
     "words",
     "graph",
+    "graph-else-dense",
+    "triple-vector",
+    "triple-graph",
     "phase-graph",
     "phase-graph+words",
     "hybrid-rrf",
@@ -38,6 +42,8 @@ RANKINGS = (
     "policy-rag",
     "triple-hybrid",
 )
+#: The mode of TripleHybrid that a ranking is of.
+_MODES = {"triple-vector": "vector", "triple-graph": "graph", "triple-hybrid": "hybrid"}
 _READ_WORDS = frozenset(("words", "phase-graph+words", "hybrid-rrf", "hybrid-convex"))
 #: Hits of each ranking, and questions of a batch.
 DEPTH = 10
@@ -98,8 +104,8 @@ class RecipeComparison:
     array_bytes: int
     process_bytes: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serialisable form."""
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Return a JSON-serialisable form, with each question's values too if they are asked for."""
         memory = {
             "index bytes": self.index_bytes,
             "index array bytes": self.array_bytes,
@@ -108,7 +114,12 @@ class RecipeComparison:
         timed = {"ms per query": dict(self.milliseconds)} if self.milliseconds else {}
         if self.search_bytes:
             memory["search peak bytes"] = dict(self.search_bytes)  # type: ignore[assignment]
-        return {"memory": memory, **timed, "left out": dict(self.left_out), **self.evaluation.to_dict()}
+        return {
+            "memory": memory,
+            **timed,
+            "left out": dict(self.left_out),
+            **self.evaluation.to_dict(per_query=per_query),
+        }
 
 
 def compare_recipes(
@@ -225,7 +236,7 @@ def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder:
     """Return why a ranking cannot be run, or nothing."""
     if name in _READ_WORDS and lexical is None:
         return "it reads a lexical leg, and none is given"
-    if name == "triple-hybrid":
+    if name in _MODES:
         lacking = TripleHybrid.missing(index)
         if lacking:
             return lacking
@@ -244,8 +255,9 @@ def _makers(
     assert corpus is not None
     common: dict[str, Any] = {"encoder": encoder, "threads": threads}
 
-    def graph() -> Search:
-        walk = PhaseGraph(index, graph_k=DEPTH, dense_k=1, **common)
+    def graph(*, dense_fallback: bool) -> Search:
+        pools: dict[str, Any] = {"graph_k": DEPTH, "dense_k": DEPTH if dense_fallback else 1}
+        walk = PhaseGraph(index, dense_fallback=dense_fallback, **pools, **common)
         return lambda asked: walk.search(vectors=asked.vectors, entities=asked.entities, k=1).lists["graph"]
 
     def policy() -> Search:
@@ -256,13 +268,14 @@ def _makers(
     return {
         BASELINE: lambda: lambda asked: dense_topk(asked.vectors, corpus, DEPTH, threads=threads),
         "words": lambda: lambda asked: lexical.search(list(asked.texts), DEPTH),
-        "graph": graph,
+        "graph": lambda: graph(dense_fallback=False),
+        "graph-else-dense": lambda: graph(dense_fallback=True),
         "phase-graph": lambda: _searching(PhaseGraph(index, **common)),
         "phase-graph+words": lambda: _searching(PhaseGraph(index, lexical=lexical, **common)),
         "hybrid-rrf": lambda: _searching(HybridRRF(index, lexical=lexical, **common)),
         "hybrid-convex": lambda: _searching(HybridRRF(index, lexical=lexical, fusion="convex", **common)),
         "policy-rag": policy,
-        "triple-hybrid": lambda: _by_mention(index, encoder, threads),
+        **{name: partial(_by_mention, index, mode, encoder, threads) for name, mode in _MODES.items()},
     }
 
 
@@ -275,10 +288,10 @@ def _searching(recipe: Any) -> Search:
     return search
 
 
-def _by_mention(index: Index, encoder: Encoder | None, threads: int | None) -> Search:
+def _by_mention(index: Index, mode: Any, encoder: Encoder | None, threads: int | None) -> Search:
     """Rank passages by the sum of the scores of the best entities that they mention; scores below 0 count as 0."""
     assert index.graph is not None
-    recipe = TripleHybrid(index, encoder=encoder, threads=threads)
+    recipe = TripleHybrid(index, mode=mode, encoder=encoder, threads=threads)
     mentions = Incidence.from_graph(index.graph, index.num_passages)
     most = min(ENTITIES, max(1, index.num_entities))
 
