@@ -53,7 +53,14 @@ def test_by_spacy(passages, tmp_path):
     assert "4/4" in done.stderr
     assert "4 facts" in done.stderr
     index = Index.open(out)
-    assert index.info()["graph"]["edge_types"] == {"context": 8, "creation": 1, "birth": 1, "other": 1, "location": 1}
+    assert index.info()["graph"]["edge_types"] == {
+        "context": 8,
+        "creation": 1,
+        "birth": 1,
+        "other": 1,
+        "location": 1,
+        "title": 4,
+    }
     assert third_hop(out) == ["p0", "p1", "p2"]
 
 

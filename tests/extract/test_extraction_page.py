@@ -36,17 +36,23 @@ def shell(script: str, folder: Path) -> str:
 
 
 def test_what_the_page_says_runs(tmp_path, monkeypatch):
-    by_spacy, by_model, by_label = blocks("sh")
+    by_spacy, by_words, by_model, by_label = blocks("sh")
     said = shell(by_spacy, tmp_path)
     assert "3 facts" in said
     assert "Ridley Scott" in said
 
     monkeypatch.chdir(tmp_path)
-    spacy_code, model_code, label_code = blocks("python")
+    assert "South Shields is a town" in shell(by_words, tmp_path)
+    spacy_code, words_code, model_code, label_code = blocks("python")
     code, shown, expected = re.split(r"^(?=\[\(memory)|^# ", spacy_code, maxsplit=2, flags=re.MULTILINE)
     names: dict[str, Any] = {}
     exec(code, names)
     assert eval(shown, names) == eval(expected.replace("\n# ", "\n"))
+
+    words: dict[str, Any] = {}
+    exec(words_code, words)
+    found = words["recipe"].search(["Which town was the director of Alien born in?"], k=3)
+    assert {hit.id for hit in found[0]} == {"a", "b", "c"}
 
     assert "0 conflicts resolved by majority" in shell(by_label, tmp_path)
     assert (tmp_path / "conflicts.jsonl").read_text(encoding="utf-8") == ""

@@ -32,7 +32,7 @@ def test_no_labels_are_blank_ones_and_older_calls_stand() -> None:
     memory = build_memory([Extraction("a", "", "", ("Ada",), (), 0)])
     assert memory.labels == ("",)
     assert build_memory([]).labels == ()
-    given: dict[str, Any] = {name: getattr(memory, name) for name in Memory.__dataclass_fields__ if name != "labels"}
+    given: dict[str, Any] = {name: getattr(memory, name) for name in list(Memory.__dataclass_fields__)[:9]}
     assert Memory(*given.values()).labels == ()
     assert memory.index().info() == replace(memory, labels=("ORG",)).index().info()
 

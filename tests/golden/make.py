@@ -15,7 +15,7 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
-from hopfuse.index import EncoderInfo
+from hopfuse.index import EncoderInfo, WordInfo
 from hopfuse.recipes import RECIPES
 from hopfuse.types import TermMatrix
 
@@ -85,6 +85,7 @@ def indexes() -> dict[str, hf.Index]:
         passages=texts,
         graph=graph(directed=False, weighted=True),
         encoder=EncoderInfo("golden", 5, False),
+        words=WordInfo(3, "english", None, ("a", "the")),
         metric="cosine",
         **whole,
     )

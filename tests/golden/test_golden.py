@@ -29,7 +29,7 @@ from golden.make import (
     traces,
     vectors,
 )
-from hopfuse.index import EncoderInfo
+from hopfuse.index import EncoderInfo, WordInfo
 from hopfuse.recipes import RECIPES
 from index.index_files import assert_same
 
@@ -74,6 +74,7 @@ def test_what_the_reader_reads_is_what_was_put_in(tmp_path: Path) -> None:
     assert list(index.entity_names) == ENTITIES
     assert index.entity_aliases[:3] == [tuple(ALIASES[0]), (), tuple(ALIASES["東京"])]
     assert index.encoder == EncoderInfo("golden", 5, False)
+    assert index.words == WordInfo(3, "english", None, ("a", "the"))
     assert np.array_equal(index.vectors, vectors(3, 5))
     assert index.facts is not None
     assert np.array_equal(index.facts.rows, facts().rows)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from hopfuse import Facts, Graph
-from hopfuse.index import EncoderInfo, Index
+from hopfuse.index import EncoderInfo, Index, WordInfo
 from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
 from hopfuse.types import TermMatrix
 
@@ -80,6 +80,7 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
         "aliases": ALIASES,
         "entity_vectors": vectors(4, 2, seed=1),
         "encoder": EncoderInfo("tiny", 5, False),
+        "words": WordInfo(2, "english", None, ("a", "the")),
     }
     arguments |= changes
     if "vectors" in changes and "encoder" not in changes:
@@ -95,7 +96,7 @@ def assert_same(a: Index, b: Index) -> None:
         assert list(getattr(a, name)) == list(getattr(b, name)), name
     for name in ("passage_lengths", "passage_frequency", "vectors", "entity_vectors"):
         assert_equal_arrays(getattr(a, name), getattr(b, name), name)
-    for name in ("metric", "storage", "dim", "encoder", "num_passages", "num_entities"):
+    for name in ("metric", "storage", "dim", "encoder", "words", "num_passages", "num_entities"):
         assert getattr(a, name) == getattr(b, name), name
     assert {k: v for k, v in a.info().items() if k != "generation"} == {
         k: v for k, v in b.info().items() if k != "generation"

@@ -3,7 +3,7 @@
 from .abbreviations import abbreviations
 from .canonical import canonical_key
 from .endpoint_reader import EndpointReader
-from .extraction import Extraction
+from .extraction import Extraction, Words
 from .facts import Fact, FactConflict
 from .gazetteer import Gazetteer, Match
 from .memory import Memory, build_memory
@@ -12,6 +12,7 @@ from .relations import Predicates
 from .spacy_reader import SpacyReader
 from .synonyms import similar_pairs
 from .triple_files import described, read_triples
+from .words import Word, WordMatcher, WordReader
 
 __all__ = [
     "EndpointReader",
@@ -23,6 +24,10 @@ __all__ = [
     "Memory",
     "Predicates",
     "SpacyReader",
+    "Word",
+    "WordMatcher",
+    "WordReader",
+    "Words",
     "abbreviations",
     "build_memory",
     "canonical_key",

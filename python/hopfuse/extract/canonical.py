@@ -68,6 +68,11 @@ class NameTable:
         self._surfaces[number][surface] += 1
         return number
 
+    def number(self, name: str) -> int:
+        """Return the number of a name; one that is not there yet is added, another is not counted again."""
+        known = self._number.get(canonical_key(name))
+        return self.add(name) if known is None else known
+
     def names(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """Return each number's most frequent writing (the first seen of equally frequent ones), and the others."""
         ordered = [tuple(_by_frequency(counts)) for counts in self._surfaces]

@@ -109,7 +109,16 @@ class EndpointReader:
 def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extraction:
     triples, malformed = well_formed(facts)
     names = tuple(dict.fromkeys(name.strip() for name in entities if name.strip()))
-    return Extraction(passage.id, passage.title, passage.text, names, triples, malformed)
+    return Extraction(
+        passage.id,
+        passage.title,
+        passage.text,
+        names,
+        triples,
+        malformed,
+        document=passage.document,
+        position=passage.position,
+    )
 
 
 def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:

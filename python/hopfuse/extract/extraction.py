@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..errors import InputError
+from ..index import WordInfo
 from ..index.build import PASSAGES
 from ..index.contents import PassageId
 from ..io.readers import read_table
-from ..io.tables import row_ids, texts
+from ..io.tables import integers_or_none, names_or_numbers, row_ids, texts
+from ._sequence import neighbours
 
 Triple = tuple[str, str, str]
 Progress = Callable[[int, int], None]
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "document", "position"))
 
 
 class Passage(NamedTuple):
-    """A text, what it is called, and what it is told apart by."""
+    """A text, what it is called, what it is told apart by, and where in a document or conversation it stands."""
 
     id: PassageId
     title: str
     text: str
+    document: str | int | None = None
+    position: int | None = None
+
+
+class Words(NamedTuple):
+    """The distinct words of a passage: for each what its forms share, and a form as the passage has it.
+
+    ``info`` says how they were read; its ``first`` is 0 here.
+    """
+
+    info: WordInfo
+    keys: tuple[str, ...]
+    forms: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,14 @@ class Extraction:
     labels : tuple of str
         What kind of thing each of ``entities`` is, such as "PERSON"; ``""`` where that is not known. None at all where
         the source has none.
+    links : tuple of (str, str, str)
+        Type, entity and entity: pairs that are joined by an edge of that type, without a fact. They are mentioned, too.
+    words : Words, optional
+        The passage's words, as :class:`WordReader` reads them.
+    document : str or int, optional
+        The document or conversation that the passage is a part or a turn of.
+    position : int, optional
+        Where in it: passages that follow each other there are joined. Without one, as they are given.
 
     Raises
     ------
@@ -63,6 +87,10 @@ class Extraction:
     triples: tuple[Triple, ...] = ()
     malformed: int = 0
     labels: tuple[str, ...] = ()
+    links: tuple[Triple, ...] = ()
+    words: Words | None = None
+    document: str | int | None = None
+    position: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, str | int):
@@ -70,7 +98,7 @@ class Extraction:
         for name in ("title", "text"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be a string")
-        for name in ("entities", "triples", "labels"):
+        for name in ("entities", "triples", "labels", "links"):
             rows = getattr(self, name)
             if isinstance(rows, str) or not isinstance(rows, Sequence):
                 raise InputError(f"{name} of passage {self.id!r} are a {type(rows).__name__}; give a tuple")
@@ -88,6 +116,16 @@ class Extraction:
             raise InputError(
                 f"triples of passage {self.id!r} must be (head, relation, tail), three strings each, none of them blank"
             )
+        if not all(is_triple(row) for row in self.links):
+            raise InputError(
+                f"links of passage {self.id!r} must be (type, entity, entity), three strings each, none of them blank"
+            )
+        if self.words is not None and not isinstance(self.words, Words):
+            raise InputError(f"words of passage {self.id!r} are a {type(self.words).__name__}; give Words, or None")
+        if isinstance(self.document, bool) or not isinstance(self.document, str | int | None):
+            raise InputError(f"document of passage {self.id!r} is {self.document!r}; give a string, an integer or None")
+        if isinstance(self.position, bool) or not isinstance(self.position, int | None):
+            raise InputError(f"position of passage {self.id!r} is {self.position!r}; give an integer or None")
         if isinstance(self.malformed, bool) or not isinstance(self.malformed, int) or self.malformed < 0:
             raise InputError(f"malformed is {self.malformed!r}; it must be an integer, at least 0")
 
@@ -110,17 +148,22 @@ def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
 def listed_passages(source: Any) -> list[Passage]:
     """Return the rows of a path, an Arrow table or mappings, as :meth:`hopfuse.Index.build` takes passages.
 
+    ``document`` and ``position`` are read, too, where rows have them.
+
     Raises
     ------
     InputError
-        What is no such table, an id twice, a text that is no string.
+        What is no such table, an id twice, a text that is no string; a position without a document, two passages of
+        a document at one position or only some of them at any.
 
     Examples
     --------
     >>> listed_passages([{"text": "Ada wrote notes."}])
-    [Passage(id=0, title='', text='Ada wrote notes.')]
+    [Passage(id=0, title='', text='Ada wrote notes.', document=None, position=None)]
     """
-    table = read_table(source, PASSAGES)
+    table = read_table(source, ORDERED)
     ids: Sequence[PassageId] = row_ids(table)
-    rows = zip(ids, texts(table, "title", default=""), texts(table, "text"), strict=True)
-    return [Passage(*row) for row in rows]
+    documents, positions = names_or_numbers(table, "document"), integers_or_none(table, "position")
+    neighbours(ids, documents, positions)  # refused now, before anything is read in the texts
+    columns = (ids, texts(table, "title", default=""), texts(table, "text"), documents, positions)
+    return [Passage(*row) for row in zip(*columns, strict=True)]

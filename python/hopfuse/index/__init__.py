@@ -5,5 +5,6 @@ The file format is specified byte by byte in ``FORMAT.md`` beside this module.
 
 from .encoder import EncoderInfo
 from .index import Index
+from .words import WordInfo
 
-__all__ = ["EncoderInfo", "Index"]
+__all__ = ["EncoderInfo", "Index", "WordInfo"]

@@ -22,7 +22,7 @@ from .columns import string_arrays
 from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .graph_check import check_graph, check_symmetry
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays
+from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays, word_arrays
 
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
@@ -54,6 +54,7 @@ def build_parts(
     entity_vectors: Any,
     facts: Any,
     fact_ends: str,
+    words: Any,
     encoder: Any,
     metric: Any,
     storage: Any,
@@ -82,8 +83,17 @@ def build_parts(
     own_facts = _load_facts(facts, fact_ends, names, num_passages)
     if own_facts is not None:
         arrays |= fact_arrays(own_facts, num_passages, len(names))
+    if words is not None:
+        arrays |= word_arrays(words, len(names))
     settings = Settings(metric, storage, own_graph is not None and own_graph.directed)
-    made = {"graph": own_graph, "corpus": corpus, "entity_corpus": entity_corpus, "facts": own_facts, "encoder": info}
+    made = {
+        "graph": own_graph,
+        "corpus": corpus,
+        "entity_corpus": entity_corpus,
+        "facts": own_facts,
+        "encoder": info,
+        "words": words,
+    }
     return Parts(arrays, settings, made)
 
 

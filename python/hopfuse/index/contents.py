@@ -26,9 +26,12 @@ from .parts import (
     load_facts,
     load_graph,
     load_lexical,
+    load_words,
     vector_dim,
+    words_info,
 )
 from .sections import Section
+from .words import WordInfo
 
 PassageId = str | int
 T = TypeVar("T")
@@ -56,7 +59,8 @@ class Contents:
             ``encoder`` (None, or a dict with ``name``, ``dim`` and ``normalize``), ``metric``, ``storage``, ``graph``
             (None, or a dict with
             ``nodes``, ``stored``, ``directed``, ``weighted`` and ``edge_types``: merged edges by
-            type, an undirected one once), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
+            type, an undirected one once), ``words`` (None, or how many ``words``, their ``stemmer`` or ``tagger``, and
+            how many ``stopwords``), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
             ``stopwords``, ``terms`` and ``entries``, the last three counted), ``facts`` (None, or how many ``facts``,
             ``relations`` and ``statements``: passages of facts), ``bytes`` (of all sections) and ``sections`` (dtype,
             shape and bytes of each).
@@ -80,6 +84,7 @@ class Contents:
             "metric": self.metric,
             "storage": self.storage,
             "graph": graph_info(self._sections, self._settings),
+            "words": words_info(self._sections),
             "lexical": lexical_info(self._sections),
             "facts": facts_info(self._sections),
             "bytes": sum(s.nbytes for s in self._sections.values()),
@@ -234,6 +239,11 @@ class Contents:
     def graph(self) -> Graph | None:
         """The graph over passages and entities, verified once; None where there is none."""
         return self._once("graph", lambda: load_graph(self._sections, self._settings))
+
+    @property
+    def words(self) -> WordInfo | None:
+        """Which entities are words, and how texts are read as words; None where all entities are names."""
+        return self._once("words", lambda: load_words(self._sections, self.num_entities))
 
     @property
     def lexical(self) -> TermMatrix | None:

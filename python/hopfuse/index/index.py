@@ -22,6 +22,7 @@ from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_array
 from .schema import check_schema, in_file_order
 from .sections import Section
 from .verify import verify_sections
+from .words import WordInfo
 
 VERIFY = ("lazy", "full")
 
@@ -61,6 +62,7 @@ class Index(Contents):
         entity_vectors: Any = None,
         facts: Any = None,
         fact_ends: Literal["name", "node"] = "name",
+        words: WordInfo | None = None,
         encoder: Any = None,
         metric: Metric = "ip",
         storage: Storage = "float32",
@@ -94,6 +96,8 @@ class Index(Contents):
             triple that several rows have is one fact. A TSV without a header has the columns in this order.
         fact_ends : {"name", "node"}
             What a table's heads and tails are: names of entities, matched exactly, or their nodes P .. N-1.
+        words : WordInfo, optional
+            Which entities are words, and how they were read; a question's words are read in the same way.
         encoder : EncoderInfo, or an encoder, optional
             What made ``vectors`` (without them ``entity_vectors``), which the index keeps: see :attr:`encoder`.
         metric : {"ip", "cosine"}
@@ -137,6 +141,7 @@ class Index(Contents):
             entity_vectors=entity_vectors,
             facts=facts,
             fact_ends=fact_ends,
+            words=words,
             encoder=encoder,
             metric=metric,
             storage=storage,

@@ -1,4 +1,4 @@
-"""The parts of an index as sections, and back: graph, corpora, terms, facts and encoder.
+"""The parts of an index as sections, and back: graph, corpora, terms, words, facts and encoder.
 
 What comes from a file is verified before anything uses it: whatever is wrong is a FormatError.
 """
@@ -20,6 +20,7 @@ from .format import Settings
 from .graph_check import check_graph
 from .schema import GRAPH_ARRAYS
 from .sections import Section
+from .words import WordInfo, check_stemmer
 
 Sections = Mapping[str, Section]
 Arrays = dict[str, NDArray[Any]]
@@ -127,15 +128,6 @@ def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
 # ---- Terms ----
 
 
-#: The algorithms of Snowball, of all its releases, by the names that PyStemmer has for them.
-STEMMERS = (
-    *("arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto"),
-    *("estonian", "finnish", "french", "german", "german2", "greek", "hindi", "hungarian", "indonesian", "irish"),
-    *("italian", "kraaij_pohlmann", "lithuanian", "lovins", "nepali", "norwegian", "persian", "polish", "porter"),
-    *("portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish"),
-)
-
-
 def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
     """Return the sections ``lexical.*`` of a matrix over this many passages."""
     if not isinstance(matrix, TermMatrix):
@@ -145,7 +137,7 @@ def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
             f"the matrix is over {matrix.num_passages} passages, the index has {num_passages}; build it from the "
             "index's own texts, in their order"
         )
-    _check_stemmer(matrix.stemmer)
+    check_stemmer(matrix.stemmer)
     return {
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
@@ -164,7 +156,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
     method, stemmer = string_column(sections, "lexical.setting")
     k1, b = sections["lexical.parameter"].whole().tolist()
     try:
-        _check_stemmer(stemmer or None)
+        check_stemmer(stemmer or None)
         return TermMatrix(
             terms=list(string_column(sections, "lexical.term")),
             indptr=sections["lexical.indptr"].whole(),
@@ -181,11 +173,6 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
         raise FormatError(f"{sections['lexical.indptr'].label}: {error}") from None
 
 
-def _check_stemmer(name: str | None) -> None:
-    if name is not None and name not in STEMMERS:
-        raise InputError(f"stemmer is {name!r}; Snowball has {', '.join(STEMMERS)}")
-
-
 def lexical_info(sections: Sections) -> dict[str, Any] | None:
     """Return what ``Index.info`` says about the terms."""
     if "lexical.indptr" not in sections:
@@ -200,6 +187,53 @@ def lexical_info(sections: Sections) -> dict[str, Any] | None:
         "stopwords": len(string_column(sections, "lexical.stopword")),
         "terms": len(string_column(sections, "lexical.term")),
         "entries": sections["lexical.score"].shape[0],
+    }
+
+
+# ---- Words ----
+
+
+def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
+    """Return the sections ``word.*`` of words among so many entities."""
+    if not isinstance(words, WordInfo):
+        raise InputError(f"words are a {type(words).__name__}; give a WordInfo")
+    _check_first(words, num_entities)
+    return {
+        **string_arrays("word.setting", [words.stemmer or "", words.tagger or ""]),
+        "word.first": np.array([words.first], np.int64),
+        **string_arrays("word.stopword", words.stopwords),
+    }
+
+
+def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
+    """Return which entities are words and how they were read, checked; None where there are none."""
+    if "word.first" not in sections:
+        return None
+    stemmer, tagger = string_column(sections, "word.setting")
+    (first,) = sections["word.first"].whole().tolist()
+    try:
+        words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")))
+        _check_first(words, num_entities)
+    except InputError as error:
+        raise FormatError(f"{sections['word.first'].label}: {error}") from None
+    return words
+
+
+def _check_first(words: WordInfo, num_entities: int) -> None:
+    if words.first > num_entities:
+        raise InputError(f"the first word is entity {words.first}; there are {num_entities} entities")
+
+
+def words_info(sections: Sections) -> dict[str, Any] | None:
+    """Return what ``Index.info`` says about the words."""
+    if "word.first" not in sections:
+        return None
+    stemmer, tagger = string_column(sections, "word.setting")
+    return {
+        "words": sections["entity.alias.rows"].shape[0] - 1 - sections["word.first"].whole().tolist()[0],
+        "stemmer": stemmer or None,
+        "tagger": tagger or None,
+        "stopwords": len(string_column(sections, "word.stopword")),
     }
 
 

@@ -12,7 +12,7 @@ from .format import Settings, name_of
 T = TypeVar("T")
 
 VECTOR = "storage"  # a dtype that holds what the header's storage names
-LEXICAL, FACTS, ENCODER = "lexical", "fact", "encoder"
+LEXICAL, FACTS, ENCODER, WORDS = "lexical", "fact", "encoder", "word"
 _ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
@@ -45,6 +45,9 @@ RULES: dict[str, Rule] = {
     "entity.vectors": Rule(VECTOR, (("E", 0), ("d2", 0)), "entity.vectors"),
     **_strings("encoder.name", "K", ENCODER),
     "encoder.setting": Rule("int64", (("G", 0),), ENCODER),
+    **_strings("word.setting", "L", WORDS),
+    "word.first": Rule("int64", (("O", 0),), WORDS),
+    **_strings("word.stopword", "U", WORDS),
     "entity.passage_frequency": Rule("int32", (("E", 0),), "graph"),
     **_strings("graph.type_name", "T", "graph"),
     "graph.edge_count": Rule("int64", (("T", 0),), "graph"),
@@ -136,6 +139,8 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         raise FormatError(f"the lexical part has {sizes['S']} settings and as many parameters; there are 2 of each")
     if (sizes.get("K", 1), sizes.get("G", 2)) != (1, 2):
         raise FormatError(f"the encoder has {sizes['K']} names and {sizes['G']} settings; there are 1 and 2")
+    if (sizes.get("L", 2), sizes.get("O", 1)) != (2, 1):
+        raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} beginnings; there are 2 and 1")
     if sizes.get("C", 3) != 3:
         raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
     if "N" not in sizes:

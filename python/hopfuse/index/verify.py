@@ -12,7 +12,7 @@ from ..errors import FormatError
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
 from .graph_check import check_symmetry
-from .parts import graph_arrays, load_corpus, load_encoder, load_facts, load_graph, load_lexical
+from .parts import graph_arrays, load_corpus, load_encoder, load_facts, load_graph, load_lexical, load_words
 from .schema import RULES
 from .sections import Section
 
@@ -46,6 +46,7 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
         "corpus": load_corpus(sections, settings, "passage.vectors"),
         "entity_corpus": load_corpus(sections, settings, "entity.vectors"),
         "encoder": load_encoder(sections),
+        "words": load_words(sections, num_entities),
         "lexical": load_lexical(sections, num_passages),
         "facts": load_facts(sections, num_passages, num_entities),
     }

@@ -173,6 +173,45 @@ def categories(table: Table, name: str) -> tuple[NDArray[np.int64], list[str]] |
     return np.array(rows, np.int64), list(numbers)
 
 
+def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
+    """Return a column of strings or of integers, with None where a row has none; a blank string is none.
+
+    Raises
+    ------
+    InputError
+        A value of another type, strings and integers together.
+    """
+    values: Iterable[Any] = table.columns.get(name, [None] * table.num_rows)
+    out: list[str | int | None] = []
+    first: tuple[int, Any] | None = None
+    for i, value in enumerate(values):
+        if value is None or (isinstance(value, str) and not value.strip()):
+            out.append(None)
+            continue
+        if not isinstance(value, str) and _as_integer(value, False) is None:
+            _refuse(table, name, i, value, "a string or an integer")
+        first = first or (i, value)
+        if isinstance(value, str) != isinstance(first[1], str):
+            raise InputError(
+                f"{table.where(i)} has the {name} {value!r}, {table.where(first[0])} has {first[1]!r}; give all as "
+                "strings or all as integers"
+            )
+        out.append(value if isinstance(value, str) else int(value))
+    return out
+
+
+def integers_or_none(table: Table, name: str) -> list[int | None]:
+    """Return a column of integers, with None where a row has none; in text a blank is none."""
+    out: list[int | None] = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        absent = value is None or (table.textual and not value.strip())
+        number = None if absent else _as_integer(value, table.textual)
+        if number is None and not absent:
+            _refuse(table, name, i, value, "an integer")
+        out.append(number)
+    return out
+
+
 def _numbers(
     table: Table, name: str, convert: Callable[[Any, bool], Any], kinds: str, allowed: str
 ) -> Sequence[Any] | NDArray[Any]:

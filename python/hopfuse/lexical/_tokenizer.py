@@ -18,7 +18,27 @@ def bm25s() -> Any:
 
 
 def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the words themselves, lower case and ascending, of a list or of the language that bm25s has a list for."""
+    """Return stop words, lower case and ascending.
+
+    Parameters
+    ----------
+    stopwords : str, sequence of str, or None
+        A language that bm25s has a list for, or the words; None for none. ``"english"`` is Lucene's short list,
+        ``"english_plus"`` a longer one that has question words, too.
+
+    Raises
+    ------
+    InputError
+        Another language, a list that holds something else than strings.
+    MissingExtraError
+        ``bm25s`` is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.lexical import listed_stopwords
+    >>> listed_stopwords(["The", "a"]), "who" in listed_stopwords("english_plus")
+    (('a', 'the'), True)
+    """
     if stopwords is None:
         return ()
     try:

@@ -20,7 +20,7 @@ from ..console import note
 from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
 from .memory import index_of_memory, read_bounds, read_memory
-from .sources import check_reader, read_aliases, read_nodes, reader_options
+from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
 
 #: Options that say what --from finds by itself.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
@@ -82,17 +82,19 @@ def build(
     """Build an index from files.
 
     PASSAGES has rows of id, title and text: .jsonl, .tsv or .parquet. An encoder reads title and text together, as BM25
-    does.
+    and --reader words do. Plain chunks, and no more, become a graph that can be searched by --reader words. With
+    --reader, rows may have document and position, too: passages that follow each other in a document are joined.
 
     Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from or --reader,
     entities, edges, aliases and facts are made from what was extracted.
     """
-    extracted = source is not None or given["reader"] is not None
+    extracted = source is not None or bool(given["readers"])
     check_vectors(encoder, given)
     _check_sources(passages, source, synonyms, given)
     bounds = None if synonyms is None else read_bounds(synonyms)
     inputs = {"--from": source, "PASSAGES": passages, "--vectors": given["vectors"]}
-    check_conflicts(conflicts, inputs, out, extracted=extracted, overwrite=overwrite)
+    stated = source is not None or bool(FACT_READERS & set(given["readers"]))
+    check_conflicts(conflicts, inputs, out, extracted=stated, overwrite=overwrite)
     if lexical is not None:
         _bm25([], lexical)  # refuses a language without stop words and stems
     check_directory(out)
@@ -164,11 +166,16 @@ def _check_sources(passages: Path | None, source: Path | None, synonyms: str | N
     if given["fact_ends"] is not None and given["facts"] is None:
         raise InputError("--fact-ends is given without --facts, whose heads and tails it is about")
     check_reader(given)
-    if given["reader"] is not None:
-        if source is not None:
-            raise InputError("--from and --reader are both given; --from names facts, --reader finds those of PASSAGES")
+    facts_are_read = bool(FACT_READERS & set(given["readers"]))
+    if facts_are_read and source is not None:
+        raise InputError("--from and --reader are both given; --from names facts, --reader finds those of PASSAGES")
+    if given["readers"] and source is None:
         if passages is None:
             raise InputError("--reader is given without PASSAGES, which it reads")
+        if synonyms is not None and not facts_are_read:
+            raise InputError(
+                "--synonyms is given with --reader words alone, which finds no names to join; leave it out"
+            )
     elif source is None:
         if passages is None:
             raise InputError("there is nothing to build from: give PASSAGES, or --from")

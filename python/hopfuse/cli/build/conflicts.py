@@ -28,7 +28,9 @@ def check_conflicts(
             raise InputError("--overwrite is given without --conflicts; there is no file to replace")
         return
     if not extracted:
-        raise InputError("--conflicts is given without --from or --reader; facts of --facts are taken as they are")
+        raise InputError(
+            "--conflicts is given without --from or --reader of facts; those of --facts are taken as they are"
+        )
     if path.suffix != ".jsonl":
         raise InputError(f"--conflicts is {path.name!r}; its suffix must be .jsonl")
     place, index = path.resolve(), out.resolve()

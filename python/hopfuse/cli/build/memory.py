@@ -24,7 +24,7 @@ from ...extract import (
     similar_pairs,
 )
 from ..console import note
-from .sources import read_passages
+from .sources import FACT_READERS, make_word_reader, read_passages, reading_bar
 
 OPENIE, TRIPLES = (".json", ".jsonl"), (".tsv", ".nt", ".parquet")
 Bounds = float | Mapping[str, float]
@@ -41,7 +41,7 @@ def read_memory(
     *,
     encodes: bool,
 ) -> Memory:
-    """Read the facts of a file, or those that a reader finds in passages.
+    """Read the facts of a file, or those that a reader finds in passages, and the passages' words.
 
     ``source`` is OpenIE (``.json``, or ``.jsonl`` of ``passages``) or triples (``.tsv``, ``.nt``, ``.parquet``),
     ``synonyms`` what :func:`read_bounds` gives, ``reading`` the options of
@@ -51,12 +51,18 @@ def read_memory(
         raise InputError("--synonyms needs --encoder, which gives the entities their vectors")
     if isinstance(synonyms, Mapping):
         # A model that loads twice costs a second; a label that is found wrong after the reading costs all of that.
-        check_labels(synonyms, SpacyReader().labels if reading["reader"] == "spacy" else ())
-    if source is None:
+        check_labels(synonyms, SpacyReader().labels if "spacy" in reading["readers"] else ())
+    words = make_word_reader(reading)
+    if source is not None:
+        found = _read(source, passages)
+    else:
         assert passages is not None
-        Index.build(passages=passages, **options)  # refuses vectors that do not fit, before the reader works
-        return build_memory(read_passages(passages, reading))
-    return build_memory(_read(source, passages))
+        Index.build(passages=passages, **options)  # refuses vectors that do not fit, before a reader works
+        if words is not None and not FACT_READERS & set(reading["readers"]):
+            with reading_bar("Reading words") as progress:
+                return build_memory(words.read(passages, progress=progress))
+        found = read_passages(passages, reading)
+    return build_memory(found if words is None else words.add(found))
 
 
 def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | None, **options: Any) -> Index:
@@ -68,21 +74,23 @@ def index_of_memory(memory: Memory, encoder: Encoder | None, synonyms: Bounds | 
     if encoder is None:
         _report(memory, {"abbreviated": 0, "similar": 0})
         return memory.index(**options)
-    names = np.asarray(encoder.encode_passages(list(memory.entities)))
+    # Words alone are found by what they are, and nothing is near them: they need no vectors.
+    vectors = np.asarray(encoder.encode_passages(list(memory.entities))) if memory.num_names else None
     short: NDArray[np.int64] = np.zeros((0, 2), np.int64)
     similar, similarities = short, np.zeros(0, np.float32)
-    if synonyms is not None:
-        explained = [*memory.texts, *memory.entities, *(alias for row in memory.aliases for alias in row)]
+    if synonyms is not None and vectors is not None:
+        names = vectors[: memory.num_names]
+        explained = [*memory.texts, *memory.entities[: len(names)], *(alias for row in memory.aliases for alias in row)]
         short = memory.abbreviated(abbreviations(explained))
-        similar, similarities = joined_pairs(names, memory.labels, synonyms)
-    fresh = ~np.isin(similar @ [len(names), 1], short @ [len(names), 1])
+        similar, similarities = joined_pairs(names, memory.labels[: len(names)], synonyms)
+    fresh = ~np.isin(similar @ [len(memory.entities), 1], short @ [len(memory.entities), 1])
     graph = memory.graph(
         np.concatenate([short, similar[fresh]]), np.concatenate([np.ones(len(short)), similarities[fresh]]).tolist()
     )
     if options["vectors"] is None:
         rows = [{"title": title, "text": text} for title, text in zip(memory.titles, memory.texts, strict=True)]
         options |= {"vectors": encoder.encode_passages(Index.build(passages=rows).texts_to_index()), "encoder": encoder}
-    index = memory.index(graph, entity_vectors=names, **options)
+    index = memory.index(graph, entity_vectors=vectors, **options)
     _report(memory, {"abbreviated": len(short), "similar": int(fresh.sum())})
     return index
 
@@ -102,11 +110,17 @@ def _read(source: Path, passages: Path | None) -> list[Extraction]:
 
 def _report(memory: Memory, joined: Mapping[str, int]) -> None:
     out = ", ".join(f"{number:,} {reason}" for reason, number in memory.left_out.items())
-    lines = (
-        f"{len(memory.facts):,} facts; left out: {out}",
-        f"{len(memory.conflicts):,} conflicts resolved by majority",
-        f"Synonyms: {joined['abbreviated']:,} by abbreviation, {joined['similar']:,} by similarity",
-    )
+    lines = []
+    if memory.num_names or memory.words is None:
+        lines += [
+            f"{len(memory.facts):,} facts; left out: {out}",
+            f"{len(memory.conflicts):,} conflicts resolved by majority",
+            f"Synonyms: {joined['abbreviated']:,} by abbreviation, {joined['similar']:,} by similarity",
+        ]
+    if memory.words is not None:
+        lines.append(f"{len(memory.entities) - memory.num_names:,} words")
+    if len(memory.sequence):
+        lines.append(f"{len(memory.sequence):,} pairs of passages that follow each other")
     note("\n".join(lines))
 
 

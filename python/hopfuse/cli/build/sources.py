@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from ...errors import InputError
-from ...extract import EndpointReader, Extraction, SpacyReader
+from ...extract import EndpointReader, Extraction, SpacyReader, WordReader
 from ...io.json_lines import json_objects
 from ..console import note, progress_bar
 from ..options import DIRECTORY, ENDPOINT_OPTIONS, endpoint_options, make_endpoint
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS = ("passage", "entity")
+WORDS, FACT_READERS, LANGUAGE = "words", frozenset(("spacy", "endpoint")), "english"
 
 
 class Nodes(NamedTuple):
@@ -73,17 +75,37 @@ def read_aliases(path: Path) -> dict[int | str, list[str]]:
 
 
 def reader_options(command: F) -> F:
-    """Add the options of ``--reader``; :func:`read_passages` takes them."""
+    """Add the options of ``--reader``; :func:`read_passages` and :func:`make_word_reader` take them."""
+    tagger = click.option(
+        "--tagger", metavar="MODEL", help="With --reader words: lemmas by this spaCy model, no stems."
+    )
+    language = click.option(
+        "--language",
+        metavar="NAME",
+        help=f"With --reader words: whose stems and stop words, or none.  [default: {LANGUAGE}]",
+    )
+    command = language(tagger(command))
     prompts = click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt.")
     command = endpoint_options("so that an interrupted build goes on")(prompts(command))
     return click.option(
-        "--reader", type=click.Choice(("spacy", "endpoint")), help="Extract entities and facts from PASSAGES."
+        "--reader",
+        "readers",
+        type=click.Choice((WORDS, *sorted(FACT_READERS, reverse=True))),
+        multiple=True,
+        help="Read PASSAGES: their words, in seconds and by no model, or entities and facts. Words may stand beside "
+        "one of the others, or beside --from.",
     )(command)
 
 
 def check_reader(options: Mapping[str, Any]) -> None:
-    """Refuse options of the endpoint where none reads, and an endpoint without a model."""
-    if options["reader"] != "endpoint":
+    """Refuse two readers of facts, options of one that does not read, and an endpoint without a model."""
+    if set(options["readers"]) >= FACT_READERS:
+        raise InputError("--reader is given for spacy and for endpoint, which both find facts; choose one")
+    if WORDS not in options["readers"]:
+        for name in ("language", "tagger"):
+            if options[name] is not None:
+                raise InputError(f"--{name} is given without --reader words, whose option it is")
+    if "endpoint" not in options["readers"]:
         for name in ("model", *ENDPOINT_OPTIONS, "prompts"):
             if options[name] is not None:
                 raise InputError(f"--{name} is given without --reader endpoint, whose option it is")
@@ -91,12 +113,27 @@ def check_reader(options: Mapping[str, Any]) -> None:
         raise InputError("--reader endpoint needs --model, the name of a language model there")
 
 
+def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
+    """Return the reader of ``--reader words``; None where it is not given."""
+    if WORDS not in options["readers"]:
+        return None
+    language = options["language"] or LANGUAGE
+    return WordReader(None if language == "none" else language, tagger=options["tagger"])
+
+
 def read_passages(passages: Path, options: Mapping[str, Any]) -> list[Extraction]:
-    """Return what ``--reader`` finds in the passages of a file."""
-    reader = SpacyReader() if options["reader"] == "spacy" else _endpoint_reader(options)
-    with progress_bar() as progress:
-        task = progress.add_task("Reading", total=None)
-        return reader.read(passages, progress=lambda done, total: progress.update(task, completed=done, total=total))
+    """Return what a reader of facts finds in the passages of a file."""
+    reader = SpacyReader() if "spacy" in options["readers"] else _endpoint_reader(options)
+    with reading_bar("Reading") as progress:
+        return reader.read(passages, progress=progress)
+
+
+@contextmanager
+def reading_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar; what is yielded takes how many passages are read, of how many."""
+    with progress_bar() as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _endpoint_reader(options: Mapping[str, Any]) -> EndpointReader:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ... import Index
 from ...encoders import Encoder
 from ...errors import InputError, MissingExtraError
-from ...extract import Gazetteer
+from ...extract import Gazetteer, WordMatcher
 from ...io.json_lines import parse_json
 from ...io.npy import read_npy
 
@@ -178,21 +178,34 @@ def _read_vectors(path: Path, rows: int) -> NDArray[Any]:
 
 
 class NameFinder:
-    """Finds an index's names in texts; the automaton is built when it is first needed."""
+    """Finds an index's names and words in texts; what it needs for that is built when it is first needed."""
 
     def __init__(self, index: Index, *, case_sensitive: bool) -> None:
         self._index = index
         self._case_sensitive = case_sensitive
         self._gazetteer: Gazetteer | None = None
+        self._words: WordMatcher | None = None
 
-    def find(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the distinct names in each text, as they are written there, in order."""
+    def find(self, texts: Sequence[str]) -> list[list[str | int]]:
+        """Return the distinct names in each text, as they are written there, in order, and the numbers of its words."""
+        words = self._index.words
+        names = self._names(texts) if words is None or words.first else [[] for _ in texts]
+        if words is None:
+            return names
+        if self._words is None:
+            self._words = WordMatcher(self._index)
+        numbers = (list(dict.fromkeys(m.entity for m in found)) for found in self._words.match(texts))
+        return [[*row, *more] for row, more in zip(names, numbers, strict=True)]
+
+    def _names(self, texts: Sequence[str]) -> list[list[str | int]]:
         if self._gazetteer is None:
             self._gazetteer = self._build()
         return [list(dict.fromkeys(m.surface for m in found)) for found in self._gazetteer.match(texts)]
 
     def _build(self) -> Gazetteer:
-        named = {e: name for e, name in enumerate(self._index.entity_names) if name.strip()}
+        words = self._index.words
+        names = islice(self._index.entity_names, None if words is None else words.first)
+        named = {e: name for e, name in enumerate(names) if name.strip()}
         aliases = {e: [a for a in row if a.strip()] for e, row in enumerate(self._index.entity_aliases)}
         row_of = {e: row for row, e in enumerate(named)}
         return Gazetteer(

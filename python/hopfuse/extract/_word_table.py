@@ -1,0 +1,52 @@
+"""Number the words of passages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..errors import InputError
+from ..index import WordInfo
+from .extraction import Extraction
+
+
+class NumberedWords(NamedTuple):
+    """Words as entities: how they were read, the commonest form of each, and (passage, entity) of their mentions."""
+
+    info: WordInfo | None
+    names: tuple[str, ...]
+    mentions: list[tuple[int, int]]
+
+
+def read_words(extractions: Sequence[Extraction], first: int) -> NumberedWords:
+    """Return the words of all passages as the entities ``first``, ``first + 1``, ...
+
+    Numbers are given in the order in which words are first seen; of equally common forms the first is the name.
+
+    Raises
+    ------
+    InputError
+        Words that were read in several ways, or of some passages alone.
+    """
+    number: dict[str, int] = {}
+    forms: list[Counter[str]] = []
+    mentions: list[tuple[int, int]] = []
+    info = extractions[0].words.info if extractions and extractions[0].words is not None else None
+    for passage, one in enumerate(extractions):
+        if (None if one.words is None else one.words.info) != info:
+            raise InputError(
+                f"the words of passages {extractions[0].id!r} and {one.id!r} were read in different ways; read all by "
+                "one WordReader"
+            )
+        if one.words is None:
+            continue
+        for key, form in zip(one.words.keys, one.words.forms, strict=True):
+            at = number.setdefault(key, len(forms))
+            if at == len(forms):
+                forms.append(Counter())
+            forms[at][form] += 1
+            mentions.append((passage, first + at))
+    names = tuple(counts.most_common(1)[0][0] for counts in forms)
+    return NumberedWords(None if info is None else replace(info, first=first), names, mentions)

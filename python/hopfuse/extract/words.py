@@ -1,0 +1,284 @@
+"""Read the content words of passages and questions: a graph without an entity recogniser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from .._validation import check_whole, checked_texts
+from ..errors import InputError, MissingExtraError
+from ..index import Index, WordInfo
+from ..lexical import listed_stopwords
+from ._folding import Folded, fold, fold_with_offsets
+from ._spacy_model import check_lengths, loaded_model
+from ._tokens import tokens
+from .extraction import Extraction, Progress, Words, listed_passages
+from .gazetteer import Kind, Match
+
+LANGUAGE = "english"
+#: Stop words of a language, where bm25s has a fuller list: its "english" lacks "who", "what" and "when".
+_FULLER = {"english": "english_plus"}
+#: Parts of speech that say what a text is about.
+CONTENT = frozenset(("NOUN", "PROPN", "VERB", "NUM"))
+
+
+class Word(NamedTuple):
+    """A word of a text: what its forms share, the form as it is folded, and its place."""
+
+    key: str
+    form: str
+    start: int
+    end: int
+
+
+class WordReader:
+    """Reads the content words of passages: without their endings by a stemmer, or lemmas by a tagger.
+
+    Texts are folded (NFKC, case). A word is a run of letters and digits, of at least two characters or a digit, or a
+    number with points or commas in it; it is no stop word. So nothing is read of scripts without spaces but whole runs.
+    With a tagger, words are lemmas of nouns, names, verbs and numbers.
+
+    Parameters
+    ----------
+    language : str or None
+        A Snowball stemmer, by PyStemmer. None: words as they are folded.
+    stopwords : str, sequence of str, or None, optional
+        Words that are left out: those of a language that bm25s has a list for, or the words. By default those of
+        ``language``; for English the longer of bm25s's two lists, which has question words.
+    tagger : str, optional
+        An installed spaCy model with a tagger and a lemmatizer, or the path of one; then nothing is stemmed, and
+        ``language`` gives stop words alone.
+    batch_size : int, at least 1
+        Texts in one pass of the tagger.
+
+    Raises
+    ------
+    InputError
+        No such language or model; stop words that are no list of strings.
+    MissingExtraError
+        PyStemmer or bm25s is not installed; with a tagger spaCy.
+
+    References
+    ----------
+    Porter, Snowball: A language for stemming algorithms, 2001.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import WordReader
+    >>> (found,) = WordReader().read([{"text": "The capital of France is Paris, a city of 2 rivers."}])
+    >>> found.words.forms, found.words.keys
+    (('capital', 'france', 'paris', 'city', '2', 'rivers'), ('capit', 'franc', 'pari', 'citi', '2', 'river'))
+    """
+
+    def __init__(
+        self,
+        language: str | None = LANGUAGE,
+        *,
+        stopwords: str | Sequence[str] | None = None,
+        tagger: str | None = None,
+        batch_size: int = 256,
+    ) -> None:
+        if stopwords is None and language is not None:
+            stopwords = _FULLER.get(language, language)
+        info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
+        self._begin(info, check_whole(batch_size, "batch_size"))
+
+    @classmethod
+    def like(cls, info: WordInfo) -> WordReader:
+        """Return the reader that reads as the words of an index were read: ``index.words``.
+
+        Examples
+        --------
+        >>> from hopfuse.extract import WordReader
+        >>> WordReader.like(WordReader("german").info).info.stemmer
+        'german'
+        """
+        reader = cls.__new__(cls)
+        reader._begin(replace(info, first=0), 256)
+        return reader
+
+    def _begin(self, info: WordInfo, batch_size: int) -> None:
+        self._info, self._batch_size = info, batch_size
+        self._stopwords = frozenset(info.stopwords)
+        self._model = None
+        if info.tagger is None:
+            _stem_of(info.stemmer)  # refused now, not at the first text
+        else:
+            needed = ("tagger", "lemmatizer")
+            self._model = loaded_model(info.tagger, "WordReader", needed, exclude=("parser", "ner", "senter"))
+
+    @property
+    def info(self) -> WordInfo:
+        """How words are read, as an index keeps it."""
+        return self._info
+
+    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+        """Return the words of each passage, of its title and its text.
+
+        Parameters
+        ----------
+        passages : path, Arrow table, or iterable of mappings
+            Rows of ``text`` and, optionally, ``id``, ``title``, ``document`` and ``position``.
+        progress : callable, optional
+            Called with the passages that are read and their number.
+
+        Returns
+        -------
+        list of Extraction
+            In the order of the passages.
+
+        Raises
+        ------
+        InputError
+            What is no table of passages; a text longer than the tagger's ``max_length``.
+        """
+        rows = [
+            Extraction(one.id, one.title, one.text, document=one.document, position=one.position)
+            for one in listed_passages(passages)
+        ]
+        return self.add(rows, progress=progress)
+
+    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
+        """Return what another reader found in passages, with their words.
+
+        Examples
+        --------
+        >>> from hopfuse.extract import Extraction, WordReader
+        >>> (found,) = WordReader().add([Extraction("a", "Ada", "Ada wrote notes.", ("Ada",))])
+        >>> found.entities, found.words.forms
+        (('Ada',), ('ada', 'wrote', 'notes'))
+        """
+        listed = list(extractions)
+        texts = [f"{one.title}\n{one.text}" for one in listed]
+        if self._model is not None:
+            check_lengths([(one.id, text) for one, text in zip(listed, texts, strict=True)], self._model)
+        found = []
+        for one, words in zip(listed, self._read(texts), strict=True):
+            forms = dict[str, str]()
+            for word in words:
+                forms.setdefault(word.key, word.form)
+            found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values()))))
+            if progress is not None:
+                progress(len(found), len(listed))
+        return found
+
+    def words(self, texts: Sequence[str]) -> list[list[Word]]:
+        """Return the words of each text, in order: ``key``, ``form``, ``start`` and ``end`` in the text.
+
+        Raises
+        ------
+        InputError
+            A bare string, or an entry that is not one.
+
+        Examples
+        --------
+        >>> from hopfuse.extract import WordReader
+        >>> WordReader().words(["Who is the King?"])
+        [[Word(key='king', form='king', start=11, end=15)]]
+        """
+        listed = checked_texts(texts)
+        found = [list(row) for row in self._read(listed)]
+        if self._model is not None:
+            return found
+        folded = (fold_with_offsets(text, False) for text in listed)
+        return [[_placed(word, one) for word in row] for row, one in zip(found, folded, strict=True)]
+
+    def key(self, name: str) -> str:
+        """Return what a word's forms share, from the name that an index has for it."""
+        return name if self._model is not None else _stem_of(self._info.stemmer)(name)
+
+    def _read(self, texts: Sequence[str]) -> Iterator[Iterator[Word]]:
+        """Yield the words of each text: stems with their places in the folded text, lemmas in the text itself."""
+        if self._model is not None:
+            return map(self._lemmas, self._model.pipe(texts, batch_size=self._batch_size))
+        stem = _stem_of(self._info.stemmer)
+        return (self._stems(fold(text, False), stem) for text in texts)
+
+    def _stems(self, folded: str, stem: Callable[[str], str]) -> Iterator[Word]:
+        for start, end in tokens(folded):
+            form = folded[start:end]
+            if form not in self._stopwords:
+                yield Word(stem(form), form, start, end)
+
+    def _lemmas(self, doc: Any) -> Iterator[Word]:
+        for one in doc:
+            form, lemma = fold(one.text, False), fold(one.lemma_, False)
+            if one.pos_ in CONTENT and form not in self._stopwords and next(tokens(lemma), None):
+                yield Word(lemma, lemma, one.idx, one.idx + len(one.text))
+
+
+class WordMatcher:
+    """Finds the words of questions among those of an index, read as the index's were.
+
+    It is a recipe's ``matcher``: each word that the index has is a seed, weighted by 1 / (the passages that have it).
+
+    Parameters
+    ----------
+    index : Index
+        With words: :attr:`hopfuse.Index.words`.
+
+    Raises
+    ------
+    InputError
+        An index without words.
+    MissingExtraError
+        The index's stemmer needs PyStemmer, its tagger spaCy and the model.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import WordMatcher, WordReader, build_memory
+    >>> texts = ["Rivers flow into the sea.", "Ada wrote notes.", "A river is long."]
+    >>> index = build_memory(WordReader().read([{"text": text} for text in texts])).index()
+    >>> [(index.entity_names[m.entity], m.surface) for m in WordMatcher(index).match(["Who swam in this River?"])[0]]
+    [('rivers', 'River')]
+    """
+
+    def __init__(self, index: Index) -> None:
+        if index.words is None:
+            raise InputError("the index has no words; build it by WordReader, or by hopfuse build --reader words")
+        self._reader = WordReader.like(index.words)
+        self._first = index.words.first
+        self._names = list(index.entity_names[self._first :])
+        self._number = {self._reader.key(name): at for at, name in enumerate(self._names)}
+
+    def match(self, texts: Sequence[str]) -> list[list[Match]]:
+        """Return the index's words in each text, in order; ``"alias"`` where the form is not the entity's name.
+
+        Raises
+        ------
+        InputError
+            A bare string, or an entry that is not one.
+        """
+        rows = zip(texts, self._reader.words(texts), strict=True)
+        return [[self._match(word, text) for word in words if word.key in self._number] for text, words in rows]
+
+    def _match(self, word: Word, text: str) -> Match:
+        at = self._number[word.key]
+        kind: Kind = "exact" if self._names[at] == word.form else "alias"
+        return Match(self._first + at, text[word.start : word.end], word.start, word.end, kind)
+
+
+def _placed(word: Word, folded: Folded) -> Word:
+    """Return a word with its place in the original text: the whole segments that it touches."""
+    first, last = word.start, word.end - 1
+    while folded.start_at[first] < 0:
+        first -= 1
+    while folded.end_at[last] < 0:
+        last += 1
+    return word._replace(start=folded.start_at[first], end=folded.end_at[last])
+
+
+def _stem_of(name: str | None) -> Callable[[str], str]:
+    """Return a stemmer; one for each call, because threads may not share one."""
+    if name is None:
+        return str
+    try:
+        package = import_module("Stemmer")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("PyStemmer", "lexical", f"WordReader with language={name!r}") from error
+    if name not in package.algorithms():
+        raise InputError(f"language is {name!r}; allowed: None, {', '.join(package.algorithms())}")
+    stem: Callable[[str], str] = package.Stemmer(name).stemWord
+    return stem

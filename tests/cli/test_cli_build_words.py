@@ -1,0 +1,103 @@
+"""``hopfuse build chunks.jsonl --reader words``, and a search in what it makes: what a newcomer types."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli.cli_files import hopfuse, write_jsonl
+from hopfuse import Index
+
+for package in ("Stemmer", "bm25s"):
+    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+
+CHUNKS = [
+    {"id": "c1", "document": "report", "position": 1, "text": "The turbine failed in winter."},
+    {"id": "c2", "document": "report", "position": 2, "text": "An inspector found a cracked bearing."},
+    {"id": "c3", "document": "report", "position": 3, "text": "Bearings were ordered from Lyon."},
+    {"id": "d1", "title": "Canteen", "text": "Soup is served at noon."},
+    {"id": "d2", "text": ""},
+]
+
+
+@pytest.fixture
+def chunks(tmp_path):
+    return write_jsonl(tmp_path / "chunks.jsonl", CHUNKS)
+
+
+def found(*args):
+    return [hit["id"] for hit in json.loads(hopfuse("search", *args, "--json").stdout)["hits"]]
+
+
+def test_chunks_alone_become_an_index_that_is_searched(chunks, tmp_path):
+    out = tmp_path / "index"
+    done = hopfuse("build", chunks, "--reader", "words", "--out", out)
+    assert "5/5" in done.stderr
+    assert "13 words" in done.stderr
+    assert "2 pairs of passages that follow each other" in done.stderr
+    assert "facts" not in done.stderr
+    assert "words: stemmer" in done.stdout
+    index = Index.open(out, verify="full")
+    assert index.info()["graph"]["edge_types"] == {"word": 14, "sequence": 2}
+    assert found(out, "What did the bearing cost?", "--lexical", "none") == ["c2", "c3", "c1"]
+    assert found(out, "SERVING soups", "--lexical", "none") == ["d1"]
+    assert found(out, "???", "--lexical", "none") == []
+    assert found(out, "anything", "--entity", "Noon", "--lexical", "none") == ["d1"]
+
+
+def test_with_an_encoder_the_default_recipe_walks_over_words(tmp_path):
+    pytest.importorskip("wordllama")
+    out = tmp_path / "index"
+    some = write_jsonl(tmp_path / "some.jsonl", [row for row in CHUNKS if row["text"]])
+    hopfuse("build", some, "--reader", "words", "--encoder", "wordllama:64", "--out", out)
+    index = Index.open(out)
+    assert index.entity_vectors is None
+    assert found(out, "Which inspector found bearings?", "-k", "1") == ["c2"]
+    traced = hopfuse("trace", out, "Which inspector found bearings?").stdout
+    assert "bearing" in traced
+
+
+def test_words_beside_names_of_a_file_of_facts(tmp_path):
+    facts = tmp_path / "facts.tsv"
+    facts.write_text("Ada\twrote\tNotes\nNotes\tabout\tEngine\n", encoding="utf-8")
+    out = tmp_path / "index"
+    hopfuse("build", "--from", facts, "--reader", "words", "--out", out)
+    index = Index.open(out, verify="full")
+    assert list(index.entity_names[: index.words.first]) == ["Ada", "Notes", "Engine"]
+    assert set(index.info()["graph"]["edge_types"]) == {"context", "creation", "other", "word"}
+    assert sorted(found(out, "Who wrote of engines?", "--lexical", "none")) == ["Ada", "Notes"]
+
+
+def test_other_languages_and_none(chunks, tmp_path):
+    hopfuse("build", chunks, "--reader", "words", "--language", "german", "--out", tmp_path / "german")
+    assert Index.open(tmp_path / "german").words.stemmer == "german"
+    hopfuse("build", chunks, "--reader", "words", "--language", "none", "--out", tmp_path / "none")
+    index = Index.open(tmp_path / "none")
+    assert (index.words.stemmer, index.words.stopwords) == (None, ())
+    assert "bearings" in list(index.entity_names)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--reader", "spacy", "--reader", "endpoint"), "for spacy and for endpoint, which both find facts"),
+        (("--language", "german"), "--language is given without --reader words"),
+        (("--tagger", "model"), "--tagger is given without --reader words"),
+        (("--reader", "words", "--language", "klingon"), "'klingon'"),
+        (("--reader", "words", "--model", "m"), "--model is given without --reader endpoint"),
+        (("--reader", "words", "--synonyms", "0.8"), "finds no names to join"),
+        (("--reader", "words", "--conflicts", "c.jsonl"), "--conflicts is given without --from or --reader of facts"),
+        (("--reader", "words", "--facts", "f.tsv"), "--facts is given beside --reader"),
+    ],
+)
+def test_options_that_do_not_belong_together(refused_here, chunks, tmp_path, args, said):
+    assert said in refused_here("build", chunks, *args, "--out", tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_broken_sequence_is_named_before_anything_is_read(refused_here, tmp_path):
+    rows = [{"id": "a", "text": "one", "document": "d", "position": 1}, {"id": "b", "text": "two", "document": "d"}]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    line = refused_here("build", path, "--reader", "words", "--out", tmp_path / "index")
+    assert "passage 'b' of document 'd' has no position" in line
+    assert not (tmp_path / "index").exists()
