@@ -1,5 +1,5 @@
 // Passes of a walk written in other ways, timed beside each other by variants.py. Each sums the rows of a graph as
-// kernels/cpu/ppr_pass.h does, times a factor, and takes a Chebyshev step; residuals, restarts and masks are left out.
+// kernels/cpu/ppr_pass.h and ppr_slices.h do, times a factor, and takes a Chebyshev step; residuals, restarts and masks are left out.
 // One file, compiled by the bench for this processor; GCC or Clang, for their vector types.
 #include <algorithm>
 #include <cmath>
@@ -62,14 +62,17 @@ struct Coded : Short {
     static float weight(const Graph& g, int64_t e) { return g.table[g.code[e]]; }
 };
 
+// How the entries of rows that are summed together stand: row by row, or entry 0 of each row, then entry 1 of each.
+enum class Stored { by_row, interleaved };
+
 // L lanes in vectors of 16 (or one of L), `together` rows of one length at a time, state asked for `ahead` entries early.
-template <int L, int together, int ahead, class Entries, class Memory, class State>
+template <int L, int together, int ahead, class Entries, Stored stored, class Memory, class State>
 void pass(const Graph& g, const State* from, State* to, int64_t begin, int64_t end) {
     constexpr int N = L < 16 ? L : 16, vectors = L / N;
     typedef typename Float<N>::V V;
     for (int64_t row = begin; row < end;) {
         const int64_t length = g.indptr[row + 1] - g.indptr[row];
-        bool alike = row + together <= end && length <= 64;
+        bool alike = row + together <= end && length <= 64 && (stored == Stored::by_row || row % together == 0);
         for (int i = 1; alike && i < together; ++i) alike = g.indptr[row + i + 1] - g.indptr[row + i] == length;
         const int count = alike ? together : 1;
         V sum[together][vectors] = {};
@@ -85,7 +88,8 @@ void pass(const Graph& g, const State* from, State* to, int64_t begin, int64_t e
         if (alike) {
             for (int64_t j = 0; j < length; ++j)
 #pragma GCC unroll 8
-                for (int i = 0; i < together; ++i) add(first + i * length + j, sum[i]);
+                for (int i = 0; i < together; ++i)
+                    add(first + (stored == Stored::by_row ? i * length + j : j * together + i), sum[i]);
         } else {
             for (int64_t e = first; e < first + length; ++e) add(e, sum[0]);
         }
@@ -103,11 +107,11 @@ void pass(const Graph& g, const State* from, State* to, int64_t begin, int64_t e
     }
 }
 
-template <int L, int together, int ahead, class Entries = Plain>
+template <int L, int together, int ahead, class Entries = Plain, Stored stored = Stored::by_row>
 void with_floats(const Graph& g, const void* from, void* to, int threads) {
 #pragma omp parallel for schedule(dynamic, 8) num_threads(threads)
     for (int64_t tile = 0; tile < (g.nodes + 63) / 64; ++tile)
-        pass<L, together, ahead, Entries, Float<(L < 16 ? L : 16)>>(
+        pass<L, together, ahead, Entries, stored, Float<(L < 16 ? L : 16)>>(
             g, static_cast<const float*>(from), static_cast<float*>(to), tile * 64, std::min(g.nodes, tile * 64 + 64));
 }
 
@@ -115,8 +119,9 @@ template <int L, int together, int ahead>
 void with_halves(const Graph& g, const void* from, void* to, int threads) {
 #pragma omp parallel for schedule(dynamic, 8) num_threads(threads)
     for (int64_t tile = 0; tile < (g.nodes + 63) / 64; ++tile)
-        pass<L, together, ahead, Plain, Half>(g, static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to),
-                                              tile * 64, std::min(g.nodes, tile * 64 + 64));
+        pass<L, together, ahead, Plain, Stored::by_row, Half>(g, static_cast<const uint16_t*>(from),
+                                                              static_cast<uint16_t*>(to), tile * 64,
+                                                              std::min(g.nodes, tile * 64 + 64));
 }
 
 // Two blocks of 16 lanes, one after the other.
@@ -135,10 +140,11 @@ const Pass passes[] = {
     with_floats<32, 2, 24>,
     twice_16,
     with_halves<32, 1, 24>,
+    with_floats<1, 8, 0, Short, Stored::interleaved>,
     with_floats<1, 1, 0>,
-    with_floats<1, 8, 0>,
     with_floats<1, 8, 0, Short>,
-    with_floats<1, 8, 0, Coded>,
+    with_floats<1, 8, 0, Plain, Stored::interleaved>,
+    with_floats<1, 8, 0, Coded, Stored::interleaved>,
 };
 
 }  // namespace

@@ -25,7 +25,8 @@ from .settings import Settings
 from .stats import summary
 
 CASE = "variants"
-WINDOW = 1024
+#: Rows that one lane takes together, and the longest of which it does.
+SLICE, SEGMENT = 8, 64
 #: Entries that a loop may ask for beyond the last.
 BEYOND = 64
 #: Relative, in L1: sums in another order, and a state that is cut to 8 bits and rounded to them.
@@ -51,10 +52,11 @@ VARIANTS = (
     Variant(0, 32, "community", "nodes by community (Louvain)", False),
     Variant(4, 32, "given", "two blocks of 16 lanes", False),
     Variant(5, 32, "given", "16-bit state (bfloat16), float32 sums", False),
-    Variant(7, 1, "length", "rows by length in windows, eight at a time", True),
-    Variant(6, 1, "given", "rows as they come", False),
-    Variant(8, 1, "length", "16-bit column numbers", False),
-    Variant(9, 1, "length", "16-bit column numbers, 16-bit codes of weights", False),
+    Variant(6, 1, "slices", "rows by length in slices of eight, 16-bit column numbers", True),
+    Variant(7, 1, "given", "rows as they come, one at a time", False),
+    Variant(8, 1, "length", "rows by length, eight at a time, stored one after another", False),
+    Variant(9, 1, "slices", "32-bit column numbers", False),
+    Variant(10, 1, "slices", "16-bit codes of weights", False),
 )
 
 
@@ -152,8 +154,8 @@ class _State:
 def _order(graph: hf.Graph, order: str) -> NDArray[np.int64]:
     """The nodes in the order in which their rows are stored."""
     node = np.arange(graph.num_nodes)
-    if order == "length":
-        return np.lexsort((node, -np.diff(graph.indptr), node // WINDOW))
+    if order in ("length", "slices"):
+        return np.argsort(-np.diff(graph.indptr), kind="stable")
     if order == "cuthill-mckee":
         ones = np.ones(graph.num_stored, np.float32)
         matrix = scipy.sparse.csr_matrix((ones, graph.indices, graph.indptr), (node.size, node.size))
@@ -171,6 +173,17 @@ def _order(graph: hf.Graph, order: str) -> NDArray[np.int64]:
     return node
 
 
+def _interleaved(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What stands where if slices of rows of one length have entry 0 of each row first, then entry 1 of each."""
+    length = np.diff(indptr)
+    stands = np.arange(indptr[-1])
+    for row in range(0, length.size - SLICE + 1, SLICE):
+        here, size = slice(indptr[row], indptr[row + SLICE]), length[row]
+        if size <= SEGMENT and (length[row : row + SLICE] == size).all():
+            stands[here] = stands[here].reshape(SLICE, size).T.reshape(-1)
+    return stands
+
+
 def _rows(settings: Settings, order: str) -> Rows:
     graph = knowledge_graph(settings.quick).graph
     length, node = np.diff(graph.indptr), np.arange(graph.num_nodes)
@@ -179,6 +192,8 @@ def _rows(settings: Settings, order: str) -> Rows:
     place[stored] = node
     indptr = np.concatenate([[0], np.cumsum(length[stored])])
     entry = np.arange(indptr[-1]) + np.repeat(graph.indptr[stored] - indptr[:-1], length[stored])
+    if order == "slices":
+        entry = entry[_interleaved(indptr)]
     indices = place[graph.indices[entry]]
     weight = (np.ones(entry.size, np.float32) if graph.weight is None else graph.weight)[entry]
     table, code = np.unique(weight, return_inverse=True)

@@ -35,9 +35,14 @@ class EarlierCommit(Peer):
     def __init__(self, workload: Workload, threads: int) -> None:
         # Neither this checkout nor what this process finds its modules by is the earlier commit's.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        self.process = subprocess.Popen(
-            (os.environ[VARIABLE], "-P", str(WORKER)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        )
+        command = (os.environ[VARIABLE], "-P", str(WORKER))
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        except OSError as wrong:
+            raise UnavailableError(
+                f"{VARIABLE} is {command[0]!r}, which cannot be run ({wrong.strerror}); set it to the bin/python of an "
+                "environment in which the earlier commit is installed"
+            ) from None
         self.turn = 0
         self.commit = os.environ.get(COMMIT, f"of {COMMIT}, which is not set")
         self._send(workload.task() | {"threads": workload.threads})

@@ -51,6 +51,8 @@ def test_bad_arrays_are_refused(nodes: Any, weights: Any, message: str) -> None:
         ([{-1: 5.0, 2: 1.0}], "node -1"),
         ([{2**70: 1.0}], "nodes are whole numbers"),
         ([{0: "x"}], "weight 'x'"),
+        ([{0: 1.0}, {3: 10**400}], "row 1 has a weight beyond float64 at node 3"),
+        ([{3: -(10**5000)}], "beyond float64 at node 3"),
         ([[1, 2]], "is a list"),
     ],
 )

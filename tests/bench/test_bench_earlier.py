@@ -48,6 +48,16 @@ def test_without_an_earlier_commit_the_pair_is_skipped_with_what_to_do(monkeypat
         EarlierCommit.require()
 
 
+def test_what_is_no_program_is_named_with_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = tmp_path / "text"
+    text.touch()
+    workload = CASES["fusion-rrf-1000"].load(QUICK)
+    for path in (tmp_path / "absent", tmp_path, text):
+        monkeypatch.setenv(VARIABLE, str(path))
+        with pytest.raises(UnavailableError, match=f"{VARIABLE} is '{path}', which cannot be run"):
+            EarlierCommit(workload, 1)
+
+
 def test_others_keep_the_cores_busy_while_turns_are_timed_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen

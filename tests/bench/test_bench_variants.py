@@ -43,10 +43,23 @@ def test_a_variant_with_other_sums_stops_the_case(monkeypatch: pytest.MonkeyPatc
 
 def test_rows_by_length_are_the_same_graph() -> None:
     given, by_length = variants._rows(QUICK, "given"), variants._rows(QUICK, "length")
-    assert (np.diff(np.diff(by_length.indptr)) <= 0).all()  # one window holds the quick graph
+    assert (np.diff(np.diff(by_length.indptr)) <= 0).all()
     for node in (0, 5, given.place.size - 1):
         at = by_length.place[node]
         laid = by_length.indices[by_length.indptr[at] : by_length.indptr[at + 1]]
         plain = given.indices[given.indptr[node] : given.indptr[node + 1]]
         assert (laid == by_length.place[plain]).all()
     assert (by_length.table[by_length.code] == by_length.weight).all()
+
+
+def test_slices_have_entries_of_eight_rows_side_by_side() -> None:
+    by_length, slices = variants._rows(QUICK, "length"), variants._rows(QUICK, "slices")
+    length = np.diff(slices.indptr)
+    assert (slices.indptr == by_length.indptr).all()
+    whole = [row for row in range(0, length.size - 7, 8) if length[row] == length[row + 7] <= 64]
+    assert whole
+    for row in range(0, length.size - 7, 8):
+        here = slice(slices.indptr[row], slices.indptr[row + 8])
+        plain = by_length.indices[here]
+        laid = plain.reshape(8, length[row]).T.reshape(-1) if row in whole else plain
+        assert (slices.indices[here] == laid).all()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_float64, to_numpy
-from .._validation import REAL, WHOLE
+from .._validation import REAL, WHOLE, is_real
 from ..errors import InputError
 from .hits import PAD_ID
 
@@ -111,6 +111,10 @@ def _check_row(row: int, seeds: Any) -> None:
             raise InputError(f"seed row {row} has the node {node!r}; nodes are whole numbers, at least 0")
         if not isinstance(weight, REAL):
             raise InputError(f"seed row {row} has the weight {weight!r} at node {node}; weights are numbers")
+        if not isinstance(weight, bool) and not is_real(
+            weight
+        ):  # Python's whole numbers have no end, nor digits to print
+            raise InputError(f"seed row {row} has a weight beyond float64 at node {node}; weights are finite")
 
 
 def _check_device_types(nodes: Any, weights: Any) -> None:
