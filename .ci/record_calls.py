@@ -26,6 +26,7 @@ OUTPUTS = {
     "fuse": ("out_ids", "out_scores", "out_counts"),
     "ising": ("out_ids", "out_scores", "out_counts"),
     "dice": ("scores",),
+    "similarity": ("out",),
     "project": ("status", "out"),
     "project_topk": ("status", "out_ids", "out_scores", "out_counts"),
 }
@@ -112,6 +113,10 @@ class Recorder:
     def dice(self, **fields: Any) -> None:
         _native.dice(**fields)
         self.add("dice", fields)
+
+    def similarity(self, vectors: Any, **fields: Any) -> None:
+        _native.similarity(vectors, **fields)
+        self.add("similarity", {"vectors": vectors, **fields})
 
     def project(self, **fields: Any) -> None:
         _native.project(**fields)
@@ -234,6 +239,18 @@ def dice_calls(rng: np.random.Generator) -> None:
             hf.dice_scores(texts[60:], labels, candidates, indptr=[0, *ends, 900], threads=1)
 
 
+def similarity_calls(rng: np.random.Generator) -> None:
+    for dim, rows in ((1, 50), (7, 400), (16, 400), (387, 900)):
+        x = rng.standard_normal((rows, dim)).astype(np.float32)
+        for storage in ("float32", "float16", "bfloat16"):
+            corpus = hf.Corpus.from_array(x, storage=storage)
+            for batch in (1, 3, 7, 25):
+                q = rng.standard_normal((batch, dim)).astype(np.float32)
+                masks = rng.random((batch, rows)) < 0.4
+                for allow in (None, masks[0], masks):
+                    hf.similarity_weights(q, corpus, tau=0.7, allow=allow, threads=1)
+
+
 def project_calls(rng: np.random.Generator) -> None:
     for weighted in (False, True):
         rows, columns = 500, 300
@@ -259,6 +276,7 @@ def main(calls: Path, expected: Path) -> None:
     ising_calls(rng)
     dice_calls(rng)
     project_calls(rng)
+    similarity_calls(rng)
     calls.write_bytes(struct.pack("<I", len(recorder.calls)) + b"".join(recorder.calls))
     expected.write_bytes(b"".join(recorder.expected))
     print(f"{len(recorder.calls)} calls recorded on {_native.isa()}")

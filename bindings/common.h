@@ -45,3 +45,4 @@ void bind_fuse(nb::module_& m);
 void bind_ising(nb::module_& m);
 void bind_dice(nb::module_& m);
 void bind_project(nb::module_& m);
+void bind_similarity(nb::module_& m);

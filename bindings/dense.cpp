@@ -3,7 +3,7 @@
 
 #include <nanobind/stl/map.h>
 
-#include "common.h"
+#include "dense_vectors.h"
 
 namespace {
 
@@ -14,27 +14,11 @@ using hopfuse::DenseQueries;
 using hopfuse::DenseType;
 using hopfuse::DenseVectors;
 
-using Vectors = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-
 // The number of each precision of originals.
 std::map<std::string, int> dense_types() {
     return {{"float32", int(DenseType::float32)},
             {"float16", int(DenseType::float16)},
             {"bfloat16", int(DenseType::bfloat16)}};
-}
-
-// Rows as stored: float32, or float16 and bfloat16 seen as their 16-bit patterns.
-DenseVectors view_of(const Vectors& vectors, int type, bool cosine, int32_t threads) {
-    const DenseType known = static_cast<DenseType>(type);
-    const bool is_wide = known == DenseType::float32;
-    if (vectors.dtype() != (is_wide ? nb::dtype<float>() : nb::dtype<uint16_t>()) || vectors.ndim() != 2)
-        throw std::invalid_argument("vectors are (count, dim), float32 or 16-bit patterns as their type says");
-    return {static_cast<int64_t>(vectors.shape(0)),
-            static_cast<int32_t>(vectors.shape(1)),
-            known,
-            cosine,
-            vectors.data(),
-            threads};
 }
 
 DenseCodes codes_of(const Out<uint8_t>& codes, const Out<float>& scale, const Out<float>& error,

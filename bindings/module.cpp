@@ -62,4 +62,5 @@ NB_MODULE(_native, m) {
     bind_ising(m);
     bind_dice(m);
     bind_project(m);
+    bind_similarity(m);
 }

@@ -41,6 +41,7 @@ KERNELS = (
     "ppr_topk",
     "project",
     "project_topk",
+    "similarity",
 )
 #: Outputs that tell what a call cost, which instruction sets may differ in (kernels/include/hopfuse/dense_topk.h).
 COSTS = {"rescored"}

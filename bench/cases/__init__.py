@@ -18,6 +18,7 @@ from .ppr_passes import PprBatches, PprStored
 from .ppr_topk import PprTopk
 from .projection import Projection
 from .python_threads import PythonThreads
+from .similarity import Similarity
 from .small import SmallPpr, TinyDense, TinyFusion, twelve, two_hundred
 
 WALKS = ("igraph", "scipy", "numba", "scikit-network", "fast-pagerank", "networkx", "graphblas", "torch-sparse")
@@ -56,6 +57,7 @@ CASES: dict[str, Case] = {
     "fusion-rrf-1000": Case(EARLIER, AllOfThem),
     "fusion-min-max": Case(("ranx",), MinMaxSum),
     "project": Case(("scipy-product",), Projection),
+    "similarity": Case(("numpy-weights",), Similarity),
     "dice": Case(("python-dice", "numpy-dice"), Dice),
     "hipporag-hotpotqa": Case(("hipporag-igraph",), HippoRag),
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),

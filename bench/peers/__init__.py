@@ -16,6 +16,7 @@ from .numba_ppr import NumbaPpr
 from .numpy_dice import NumpyDice
 from .numpy_fusion import NumpyFusion
 from .numpy_matmul import NumpyMatmul
+from .numpy_weights import NumpyWeights
 from .one_thread import OneThread
 from .oracle_fusion import OracleFusion
 from .ppr_out import PprOut
@@ -46,6 +47,7 @@ PEERS: dict[str, type[Peer]] = {
     "numpy-dice": NumpyDice,
     "numpy-fusion": NumpyFusion,
     "numpy-matmul": NumpyMatmul,
+    "numpy-weights": NumpyWeights,
     "one-thread": OneThread,
     "oracle-fusion": OracleFusion,
     "ppr-out": PprOut,

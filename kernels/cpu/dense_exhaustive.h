@@ -8,48 +8,13 @@
 #include <new>
 #include <type_traits>
 
-#include "dense_blocks.h"
+#include "dense_panels.h"
 #include "dense_search.h"
 #include "threads.h"
 #include "vec.h"
 #include "workspace.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
-
-// The rows of a pass: all, or those of an ascending list.
-struct RowList {
-    const int64_t* ids;
-    int64_t count;
-    int64_t at(int64_t i) const { return ids == nullptr ? i : ids[i]; }
-};
-
-// Some queries, packed for blocks: groups of nearly equal size, one after another, each (steps, its queries, 16).
-struct QueryPanels {
-    const int64_t* queries;
-    int64_t count;
-    int32_t steps;
-    float* packed;  // (count, steps, 16)
-    float* norms;   // (count,)
-
-    int64_t groups() const { return (count + BLOCK_QUERIES - 1) / BLOCK_QUERIES; }
-    int64_t first(int64_t group) const { return group * count / groups(); }
-    int size(int64_t group) const { return static_cast<int>(first(group + 1) - first(group)); }
-    const float* piece(int64_t group, int32_t step) const {
-        return packed + (first(group) * steps + int64_t{step} * size(group)) * 16;
-    }
-
-    void pack(const Search& search, int64_t group) const {
-        const int32_t dim = search.corpus.vectors.dim;
-        const int size = this->size(group);
-        float squares[16];
-        for (int j = 0; j < size; ++j) {
-            const float* q = search.query(queries[first(group) + j]);
-            float* out = packed + first(group) * steps * 16 + j * 16;
-            read_steps<Float32Row>(q, dim, 0, steps, size * 16, 0, out, squares);
-            norms[first(group) + j] = std::sqrt(add_tree(F<16>::load(squares)));
-        }
-    }
-};
 
 // Rows that are packed together, in panels of BLOCK_ROWS: the more, the fewer times queries are read; the fewer, the nearer
 // rest the sums of long vectors.
@@ -257,7 +222,8 @@ bool score_list(const Search& search, const int64_t* queries, int64_t count, con
     float* norms = lease ? lease->reserve<float>(1, size_t(count)) : nullptr;
     if (packed == nullptr || norms == nullptr) throw std::bad_alloc();
     const QueryPanels panels{queries, count, steps, packed, norms};
-    parallel_for(panels.groups(), 1, threads, [&](int64_t group, int) { panels.pack(search, group); });
+    parallel_for(panels.groups(), 1, threads,
+                 [&](int64_t group, int) { panels.pack(search.queries.data, search.corpus.vectors.dim, group); });
     BlockRooms rooms(panels, search.queries.k, rows.count, threads);
     const BlockPass<Row> pass(search, panels, rows);
     parallel_for(pass.parts(), 1, threads, [&](int64_t part, int thread) { pass.run(part, rooms[thread]); });

@@ -8,6 +8,7 @@
 #include "hopfuse/ising.h"
 #include "hopfuse/ppr.h"
 #include "hopfuse/project.h"
+#include "hopfuse/similarity.h"
 
 namespace hopfuse {
 
@@ -20,6 +21,7 @@ struct CpuKernels {
     Status (*ising_f32)(const IsingArgs&);
     Status (*dice_f32)(const DiceArgs&);
     Status (*project_f32)(const ProjectArgs&, float* out, const ProjectHits* hits);
+    Status (*similarity_f32)(const SimilarityArgs&, float* out);
     // Whether the dot products of codes, on which dense search's bound rests, are exact on this processor.
     bool (*code_dots_are_exact)();
 };
@@ -44,6 +46,7 @@ Status fuse_f32(const FuseArgs&);
 Status ising_f32(const IsingArgs&);
 Status dice_f32(const DiceArgs&);
 Status project_f32(const ProjectArgs&, float* out, const ProjectHits* hits);
+Status similarity_f32(const SimilarityArgs&, float* out);
 bool code_dots_are_exact();
 
 }  // namespace HOPFUSE_ISA_NS

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .ops.projection import project, project_topk
     from .ops.seeding import add_entity_seeds, add_passage_seeds
     from .ops.selftest import SelfTest, selftest
+    from .ops.similarity import similarity_weights
     from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds
 
 __version__ = "0.1.0"
@@ -81,6 +82,7 @@ __all__ = [
     "reference",
     "report",
     "selftest",
+    "similarity_weights",
     "types",
 ]
 
@@ -119,6 +121,7 @@ _HOMES: dict[str, str | None] = {
     "backend_info": "backends",
     "fuse": "ops.fusion",
     "ising_rerank": "ops.ising",
+    "similarity_weights": "ops.similarity",
 }
 
 

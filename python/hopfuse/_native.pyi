@@ -162,3 +162,11 @@ def dice(*, label_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device
 def project(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int, status: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
 def project_topk(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int, status: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
+
+SIMILARITY_LEAST_TAU: float = 0.0001
+
+SIMILARITY_LARGEST_TAU: float = 10000.0
+
+SIMILARITY_LEAST_FLOOR: float = 1e-30
+
+def similarity(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, tau: float, floor: float, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...

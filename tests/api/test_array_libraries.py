@@ -96,6 +96,14 @@ def test_projected_scores_are_of_the_library_that_scores_came_from(library: Any)
         assert_bitwise(getattr(hits, name).array, getattr(expected, name), name)
 
 
+def test_similarity_weights_are_of_the_library_that_queries_came_from(library: Any) -> None:
+    rng = np.random.default_rng(3)
+    x, q = rng.standard_normal((20, 4)).astype(np.float32), rng.standard_normal((3, 4)).astype(np.float32)
+    made = hf.similarity_weights(library(q), library(x), allow=library(np.arange(9)))
+    assert isinstance(made, library)
+    assert_bitwise(made.array, hf.similarity_weights(q, x, allow=np.arange(9)))
+
+
 def test_fused_and_calibrated_hits_stay_in_their_library(library: Any) -> None:
     rng = np.random.default_rng(2)
     x, q = rng.standard_normal((50, 4)).astype(np.float32), rng.standard_normal((3, 4)).astype(np.float32)

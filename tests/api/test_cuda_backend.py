@@ -134,7 +134,8 @@ def test_auto_takes_a_device_with_the_cpus_bits(use: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "op", ["ppr", "ppr_topk", "dense_topk", "calibrate", "fuse", "ising", "project", "project_topk"]
+    "op",
+    ["ppr", "ppr_topk", "dense_topk", "calibrate", "fuse", "ising", "project", "project_topk", "similarity_weights"],
 )
 def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str) -> None:
     use(Altered(op))

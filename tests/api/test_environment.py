@@ -169,7 +169,8 @@ def test_what_ran_last_is_plain_values() -> None:
     hf.dice_scores(["ab"], hf.LabelSets.from_labels(["ab"]), [[0]], indptr=[0, 1])
     hf.project([[1.0, 0.0, 0.0]], incidence)
     hf.project_topk([[1.0, 0.0, 0.0]], incidence, 1)
+    hf.similarity_weights([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
     last = hf.backend_info()["backends"]["cpu"]["last_calls"]
-    assert len(last) >= 7
+    assert len(last) >= 8
     for call in json.loads(json.dumps(last)).values():
         assert {"kernel", "threads"} < set(call)

@@ -9,8 +9,10 @@ from hopfuse import reference
 from bench.cases import CASES
 from bench.cases.dice import CANDIDATES, Dice
 from bench.cases.projection import Projection
+from bench.cases.similarity import Similarity
 from bench.errors import GateError
 from bench.peers.numpy_dice import NumpyDice
+from bench.peers.numpy_weights import NumpyWeights
 from bench.peers.python_dice import PythonDice, bigrams
 from bench.peers.scipy_product import ScipyProduct
 from bench.settings import Settings
@@ -83,8 +85,24 @@ def test_projection_and_its_peer_agree_and_a_wrong_score_stops_them(projection: 
         projection.check(4, ours)
 
 
-def test_both_are_measured_unasked_beside_their_peers() -> None:
+def test_weights_and_their_peer_agree_and_a_wrong_weight_stops_them() -> None:
+    case = Similarity(QUICK)
+    ours, theirs = case.run(4, 0), NumpyWeights(case, 1).run(4)
+    assert ours.shape == (4, case.sizes["passages"])
+    assert case.check(4, ours)["queries"] == 2
+    assert case.compare(4, ours, theirs)["queries"] == 4
+    theirs[2, 0] += 1e-2
+    with pytest.raises(GateError, match="row 2 is off"):
+        case.compare(4, ours, theirs)
+    ours[0, 0] += np.float32(1e-2)
+    with pytest.raises(GateError, match="row 0 is off"):
+        case.check(4, ours)
+
+
+def test_they_are_measured_unasked_beside_their_peers() -> None:
     assert CASES["dice"].peers == ("python-dice", "numpy-dice")
     assert CASES["project"].peers == ("scipy-product",)
     assert not CASES["dice"].by_name
+    assert CASES["similarity"].peers == ("numpy-weights",)
     assert not CASES["project"].by_name
+    assert not CASES["similarity"].by_name

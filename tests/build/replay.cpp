@@ -324,6 +324,20 @@ struct Replay {
         return kernels.project_f32(projection(c), nullptr, &hits);
     }
 
+    Status similarity(const Call& c) const {
+        const Field& vectors = c.field("vectors");
+        return kernels.similarity_f32({{vectors.shape[0], int32_t(vectors.shape[1]), DenseType(c.whole("type")), true,
+                                        vectors.bytes.get(), threads},
+                                       c.extent("queries", 0),
+                                       c.array<float>("queries"),
+                                       c.optional<uint8_t>("allow_mask"),
+                                       c.whole("allow_shared") != 0,
+                                       c.real("tau"),
+                                       float(c.real("floor")),
+                                       threads},
+                                      c.array<float>("out"));
+    }
+
     Status run(const Call& c) const {
         if (c.op == "graph" || c.op == "slices" || c.op == "tiles") return Status::ok;
         if (c.op == "ppr") return ppr(c);
@@ -333,6 +347,7 @@ struct Replay {
         if (c.op == "fuse") return fuse(c);
         if (c.op == "ising") return ising(c);
         if (c.op == "dice") return dice(c);
+        if (c.op == "similarity") return similarity(c);
         if (c.op == "project") return project(c);
         if (c.op == "project_topk") return project_topk(c);
         fail("unknown op " + c.op);

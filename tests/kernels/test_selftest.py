@@ -18,7 +18,18 @@ def test_the_cpu_agrees_with_itself(quick: bool) -> None:
     assert all(check.values > 0 and check.cpu_seconds > 0 for check in found.checks)
     names = [check.name for check in found.checks]
     assert len(set(names)) == len(names)
-    for op in ("ppr ", "ppr_topk", "dense_topk", "fuse", "calibrate", "ising", "dice", "project", "project_topk"):
+    for op in (
+        "ppr ",
+        "ppr_topk",
+        "dense_topk",
+        "fuse",
+        "calibrate",
+        "ising",
+        "dice",
+        "project",
+        "project_topk",
+        "similarity",
+    ):
         assert any(name.startswith(op) for name in names)
 
 
@@ -50,6 +61,7 @@ def test_the_quick_form_reaches_every_op() -> None:
         "dice_f32",
         "project_f32",
         "project_keys_u64",
+        "similarity_weights_f32",
     ):
         assert any(kernel.startswith(part) for kernel in launched), part
 

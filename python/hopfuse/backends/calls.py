@@ -198,6 +198,18 @@ class DenseCall(NamedTuple):
     is_checked: bool = True
 
 
+class SimilarityCall(NamedTuple):
+    """Weights of all vectors by their cosines: kernels/include/hopfuse/similarity.h; ``allow`` is on the host."""
+
+    queries: Array  # (B, d) float32
+    corpus: Corpus
+    tau: float
+    floor: float
+    allow: RowFilter
+    threads: int
+    on_device: bool = False
+
+
 # ---- Calibration and fusion --------------------------------------------------------------------------------------
 
 
@@ -296,6 +308,7 @@ class Backend(Protocol):
     def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]: ...
     def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]: ...
     def dense_topk(self, call: DenseCall) -> HitArrays: ...
+    def similarity_weights(self, call: SimilarityCall) -> Array: ...
     def calibrate(self, call: CalibrateCall) -> Array: ...
     def fuse(self, call: FuseCall) -> HitArrays: ...
     def ising(self, call: IsingCall) -> HitArrays: ...

@@ -25,6 +25,7 @@ from .calls import (
     NodeRanking,
     PprQueries,
     ProjectCall,
+    SimilarityCall,
 )
 from .cpu_graph import graph_view, threads_used
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
@@ -240,6 +241,27 @@ def dense_topk(call: DenseCall) -> HitArrays:
     name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
     _record(name, call.threads, storage=corpus.storage, queries=batch, rescored_rows=rescored)
     return hits
+
+
+def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:
+    """Return weights of all vectors of the corpus, (B, N)."""
+    corpus, batch = call.corpus, call.queries.shape[0]
+    out = np.empty((batch, corpus.num_vectors), np.float32)
+    is_filtered = call.allow.mask is not None or call.allow.indptr is not None
+    _native.similarity(
+        _vector_bits(corpus),
+        type=_DENSE_TYPES[corpus.precision],
+        queries=call.queries,
+        allow_mask=call.allow.masks(corpus.num_vectors).view(np.uint8) if is_filtered else None,
+        allow_shared=call.allow.shared,
+        tau=call.tau,
+        floor=call.floor,
+        threads=call.threads,
+        out=out,
+    )
+    corpus.give_back()
+    _record("similarity_f32", call.threads, queries=batch, passages=corpus.num_vectors)
+    return out
 
 
 # ---- Calibration, fusion and reranking of lists ------------------------------------------------------------------

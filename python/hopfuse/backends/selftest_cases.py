@@ -27,6 +27,7 @@ from .calls import (
     ProjectCall,
     RowFilter,
     SeedCall,
+    SimilarityCall,
 )
 
 Answer = list[NDArray[Any]]
@@ -78,6 +79,7 @@ def quick_cases() -> Iterator[Case]:
     yield topk_case("ppr_topk", batch, weighted=True)
     for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
+    yield similarity_case("similarity_weights", storage="float16")
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
     yield ising_case("ising", weighted=True)
@@ -92,6 +94,10 @@ def every_case() -> Iterator[Case]:
         yield from _ppr_cases(batch)
         yield from _topk_cases(batch)
     yield from _dense_cases()
+    for storage in STORAGES:
+        yield similarity_case(f"similarity_weights {storage}", storage=storage)
+    for kind in ("mask", "few ids"):
+        yield similarity_case(f"similarity_weights, a filter each, {kind}", storage="float32", allow=kind)
     for method in _OPTION:
         yield fuse_case(method)
         yield fuse_case(method, long_lists=True)
@@ -253,6 +259,18 @@ def dense_case(
         allowed = _filter(rng, allow, batch, rows, shared)
         hits = backend.dense_topk(DenseCall(queries.astype(np.float32), corpus, k, allowed, threads=1))
         return [hits["ids"], hits["scores"], hits["counts"]]
+
+    return Case(name, run)
+
+
+def similarity_case(name: str, *, storage: Storage, allow: str | None = None) -> Case:
+    def run(backend: Backend) -> Answer:
+        rng = np.random.default_rng(11)
+        batch, rows = 6, 300
+        corpus = Corpus.from_array(rng.standard_normal((rows, 24)).astype(np.float32), storage=storage)
+        queries = rng.standard_normal((batch, 24)).astype(np.float32)
+        allowed = _filter(rng, allow, batch, rows, shared=False)
+        return [backend.similarity_weights(SimilarityCall(queries, corpus, 1.0, 1e-4, allowed, threads=1))]
 
     return Case(name, run)
 

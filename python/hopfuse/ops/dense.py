@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32
-from .._arrays.convert import same_library, to_numpy
-from .._arrays.norms import first_unscorable
-from .._validation import check_k, check_real
+from .._arrays.convert import same_library
+from .._validation import check_k
 from ..backends import resolve
 from ..backends.calls import DenseCall
 from ..backends.placement import device_for
 from ..backends.threads import thread_count
-from ..errors import InputError
 from ..types import Corpus, Hits
 from ._filter import read_filter
+from ._vectors import device_queries, read_queries
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -79,7 +74,7 @@ def dense_topk(
     if device is not None:
         return _on_device(device, queries, corpus if is_checked else corpus.checked(), k, allow)
     engine = resolve(backend)
-    vectors = _read_queries(queries, corpus)
+    vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
     allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
     hits = engine.dense_topk(DenseCall(vectors, corpus, k, allowed, thread_count(threads), is_checked=is_checked))
     wrap = same_library(queries)
@@ -89,30 +84,7 @@ def dense_topk(
 def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, k: int, allow: Any) -> Hits:
     runtime = device.runtime
     with runtime.on_stream_of(queries):
-        vectors = runtime.adopt(queries)
-        if vectors.dtype != np.float32 or len(vectors.shape) != 2 or vectors.shape[1] != corpus.dim:
-            raise InputError(
-                f"queries are {vectors.dtype}{tuple(vectors.shape)}; on a device they must be float32 of shape "
-                f"(B, {corpus.dim}): convert them there"
-            )
+        vectors = device_queries(device, queries, corpus.dim)
         allowed = read_filter(allow, int(vectors.shape[0]), corpus.num_vectors, "allow")
         hits = device.dense_topk(DenseCall(vectors, corpus, k, allowed, threads=1, on_device=True))
         return Hits.unchecked(**{name: runtime.export(array, queries) for name, array in hits.items()})
-
-
-def _read_queries(queries: Any, corpus: Corpus) -> NDArray[np.float32]:
-    bits = bfloat16_bits(queries, "queries")
-    array = to_numpy(queries, "queries") if bits is None else bfloat16_to_float32(bits)
-    check_real(array, "queries")
-    if array.ndim not in (1, 2) or array.shape[-1] != corpus.dim:
-        raise InputError(f"queries have shape {array.shape}; the corpus needs (B, {corpus.dim}) or ({corpus.dim},)")
-    with np.errstate(over="ignore", invalid="ignore"):
-        vectors = np.ascontiguousarray(array if array.ndim == 2 else array[None], dtype=np.float32)
-    wrong = first_unscorable(vectors, corpus.metric == "cosine")
-    if wrong is None:
-        return vectors
-    if wrong.is_zero:
-        raise InputError(
-            f"query {wrong.row} is the zero vector (or vanishes in float32), which has no cosine; leave it out"
-        )
-    raise InputError(f"query {wrong.row} has a NaN, an infinite entry, or values too large to score in float32")

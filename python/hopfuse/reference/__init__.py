@@ -14,6 +14,7 @@ from .pagerank import ppr, ppr_residual, ppr_topk
 from .projection import project, project_topk
 from .ranking import Ranking
 from .seeding import add_entity_seeds, add_passage_seeds
+from .similarity import similarity_weights
 
 __all__ = [
     "Ranking",
@@ -38,4 +39,5 @@ __all__ = [
     "project",
     "project_topk",
     "shared_neighbours",
+    "similarity_weights",
 ]

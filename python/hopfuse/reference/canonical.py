@@ -83,7 +83,7 @@ def _lanes(values: ArrayLike) -> NDArray[np.float32]:
     v = np.asarray(values, np.float32)
     padded = np.zeros((*v.shape[:-1], -(-v.shape[-1] // LANES) * LANES), np.float32)
     padded[..., : v.shape[-1]] = v
-    return padded.reshape((*v.shape[:-1], -1, LANES))
+    return padded.reshape((*v.shape[:-1], padded.shape[-1] // LANES, LANES))
 
 
 def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -> NDArray[np.float32]:

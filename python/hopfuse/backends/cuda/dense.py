@@ -33,7 +33,7 @@ MAX_DIMS = 2**20
 SHORT_LIST = 8
 """Id lists below a part of the corpus this small are scored row by row."""
 
-_QUERIES_PER_ROW = 4
+QUERIES_PER_ROW = 4
 
 
 def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) -> tuple[TopkHits, int]:
@@ -48,7 +48,7 @@ def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) ->
     if not (batch and kept):
         hits = TopkHits.of_nothing(runtime, batch, k)
         if batch:
-            _check(runtime, queries, corpus.metric == "cosine", hits.status)
+            check_queries(runtime, queries, corpus.metric == "cosine", hits.status)
         return hits, 0
     hits = TopkHits.empty(runtime, batch, k)
     search = _Search(runtime, resident(runtime, corpus), allowed, kept, sizes or Sizes())
@@ -56,7 +56,7 @@ def dense_topk(runtime: Runtime, call: DenseCall, sizes: Sizes | None = None) ->
     return hits, sum(search.run(queries, begin, end, hits.rows(begin, end)) for begin, end in batches)
 
 
-def _check(runtime: Runtime, queries: DeviceArray, cosine: bool, status: DeviceArray) -> DeviceArray:
+def check_queries(runtime: Runtime, queries: DeviceArray, cosine: bool, status: DeviceArray) -> DeviceArray:
     """Return the queries' canonical norms; ``status`` says what is wrong with them."""
     count, dim = queries.shape
     norms = runtime.empty(count, np.float32)
@@ -136,7 +136,7 @@ class _Search:
     def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
         count = int(vectors.shape[0])
         status = self.runtime.empty(count, np.int32)
-        norms = _check(self.runtime, vectors, self.corpus.cosine, status)
+        norms = check_queries(self.runtime, vectors, self.corpus.cosine, status)
         may_hit = upload_filter(self.runtime, allowed) if self.shared is None else self.shared
         return _Queries(count, vectors, norms, status, may_hit, hits)
 
@@ -221,7 +221,7 @@ class _Search:
         arguments = [corpus.vectors[first : first + rows], corpus.norms[first : first + rows], np.int32(rows)]
         arguments += [np.int64(first), *self._query_arguments(queries), *_TileMask.of(allowed, corpus.rows, first)]
         arguments += [keys, np.int64(stride), np.int64(begin), np.int32(columns)]
-        grid = blocks(columns, ROWS_PER_BLOCK) * blocks(queries.count, _QUERIES_PER_ROW)
+        grid = blocks(columns, ROWS_PER_BLOCK) * blocks(queries.count, QUERIES_PER_ROW)
         self.runtime.launch(f"dense_score_{corpus.suffix}", grid, THREADS, arguments)
 
     # ---- Launches --------------------------------------------------------------------------------------------------

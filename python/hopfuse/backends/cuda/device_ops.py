@@ -28,8 +28,9 @@ from ..calls import (
     PprQueries,
     ProjectCall,
     SeedCall,
+    SimilarityCall,
 )
-from . import dense, dice, fusion, ising, ppr, projection, seeding
+from . import dense, dice, fusion, ising, ppr, projection, seeding, similarity
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -188,6 +189,13 @@ class DeviceOps:
         name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
         self._record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
         return self._down(call, hits.arrays())
+
+    def similarity_weights(self, call: SimilarityCall) -> Array:
+        (queries,) = self._up(call, call.queries)
+        weights, status = similarity.similarity_weights(self.runtime, call._replace(queries=queries))
+        self._finish(status, call.corpus)
+        self._record("similarity_f32", queries=int(queries.shape[0]), passages=call.corpus.num_vectors)
+        return self._down(call, {"weights": weights})["weights"]
 
     def calibrate(self, call: CalibrateCall) -> Array:
         scores, counts = self._up(call, call.scores, call.counts)

@@ -1,0 +1,63 @@
+// Rows of a corpus and their canonical scores (hopfuse/dense_topk.h) on a device, for dense search and for similarity.
+//
+// A canonical dot product is made by 16 threads: thread j is accumulator j, and shuffles are the tree. Rows are float32,
+// or float16 and bfloat16 by their bits.
+#pragma once
+
+#include "hopfuse/device.h"
+#include "hopfuse/integers.h"
+
+namespace hopfuse {
+
+constexpr int LANES = 16;
+constexpr int QUERIES_PER_ROW = 4;  // a row that is read once meets so many queries
+
+struct Float32Row {
+    using Element = float;
+    __device__ static float widen(float value) { return value; }
+};
+
+struct Float16Row {
+    using Element = unsigned short;
+    __device__ static float widen(unsigned short bits) { return half_bits_to_float(bits); }
+};
+
+struct BFloat16Row {
+    using Element = unsigned short;
+    __device__ static float widen(unsigned short bits) { return bfloat_bits_to_float(bits); }
+};
+
+// Accumulator `lane` of Q dot products with one row. Lanes beyond the end multiply zeros, as the padding of the contract
+// does: it turns an accumulator of -0 into +0.
+template <class Row, int Q>
+HOPFUSE_DEVICE void accumulate(const float* const (&query)[Q], const typename Row::Element* row, int dim, int lane,
+                               float (&sum)[Q]) {
+    for (int t = 0; t < Q; ++t) sum[t] = 0.0f;
+    for (int64_t i = lane; i - lane < dim; i += LANES) {
+        const bool is_inside = i < dim;
+        const float x = is_inside ? Row::widen(row[i]) : 0.0f;
+#pragma unroll
+        for (int t = 0; t < Q; ++t) sum[t] = fmaf(is_inside ? query[t][i] : 0.0f, x, sum[t]);
+    }
+}
+
+// The total of 16 lanes, in lane 0. All lanes of the warp come.
+HOPFUSE_DEVICE float add_tree(float sum) {
+    for (int h = LANES / 2; h > 0; h /= 2) sum = sum + __shfl_down_sync(0xffffffffu, sum, h, LANES);
+    return sum;
+}
+
+HOPFUSE_DEVICE float score_of(float dot, int cosine, float query_norm, float row_norm) {
+    return cosine != 0 ? dot / (query_norm * row_norm) : dot;
+}
+
+struct Mask {
+    const uint8_t* bytes;  // or null
+    int64_t stride, first;
+
+    __device__ bool holds(int64_t query, int64_t row) const {
+        return bytes == nullptr || bytes[query * stride + first + row] != 0;
+    }
+};
+
+}  // namespace hopfuse

@@ -1,0 +1,223 @@
+"""similarity_weights on every kernel variant: the float64 oracle's answers, and the contract's bits."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_bitwise
+from hopfuse import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels.canonical_similarity import weights32
+from numpy.typing import NDArray
+from variants import use
+
+STORAGES = ["float32", "float16", "bfloat16", "int8"]
+
+
+def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def masks_of(allow: Any, batch: int, n: int) -> NDArray[np.bool_]:
+    """What a filter lets each query use, (B, N)."""
+    if allow is None:
+        return np.ones((batch, n), bool)
+    if isinstance(allow, np.ndarray) and allow.dtype == bool:
+        return np.broadcast_to(allow, (batch, n))
+    masks = np.zeros((batch, n), bool)
+    for b in range(batch):
+        masks[b, allow[b] if isinstance(allow, list) else allow] = True
+    return masks
+
+
+def check(
+    queries: NDArray[np.float32],
+    corpus: hf.Corpus,
+    *,
+    tau: float = 1.0,
+    floor: float = 1e-4,
+    allow: Any = None,
+    **how: Any,
+) -> NDArray[np.float32]:
+    """The weights: the contract's bits, and within its error of the oracle on the canonical cosines."""
+    found = hf.similarity_weights(queries, corpus, tau=tau, floor=floor, allow=allow, **how)
+    mask = masks_of(allow, queries.shape[0], corpus.num_vectors)
+    assert_bitwise(found, weights32(queries, corpus, tau, floor, mask), "weights")
+    exact = reference.similarity_weights(queries, corpus, tau=tau, floor=floor, allow=list(mask))
+    error = relative_error(corpus, tau, floor, mask, queries)
+    assert (np.abs(found - exact) <= error * exact + 1e-12).all()
+    assert not found[~mask].any()
+    return found
+
+
+def relative_error(
+    corpus: hf.Corpus, tau: float, floor: float, mask: NDArray[np.bool_], queries: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """The contract's ERROR, (B, 1), with that of the cosines."""
+    cosines = reference.dense_scores(queries, corpus.as_float32(), metric="cosine")
+    spreads = np.array([c[m].std() if m.any() else 1.0 for c, m in zip(cosines, mask, strict=True)])
+    spreads = np.maximum(spreads, 2.0**-16)[:, None]
+    cosine = 1.01 * (corpus.dim / 16 + 10) * 2.0**-24
+    own = abs(np.log(floor)) * ((2.0**-28 + cosine) / spreads + 3 * 2.0**-24) + 2.0**-22
+    return np.asarray(np.expm1(np.minimum(own + 2 * cosine / (tau * spreads), 100.0)) * 1.01)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("batch", [0, 1, 3, 8, 9, 17])
+def test_every_batch_of_every_storage(variant: str, storage: Any, metric: Any, batch: int) -> None:
+    rng = np.random.default_rng(batch)
+    corpus = hf.Corpus.from_array(normal(rng, 75, 50), metric=metric, storage=storage)
+    check(normal(rng, batch, 50), corpus)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 70),
+    dim=st.sampled_from([1, 2, 15, 16, 17, 48, 100]),
+    batch=st.integers(0, 11),
+    tau=st.sampled_from([1e-4, 0.05, 0.5, 1.0, 3.0, 1e4]),
+    floor=st.sampled_from([1e-30, 1e-4, 0.5, 1.0]),
+    storage=st.sampled_from(STORAGES),
+    filtered=st.sampled_from(["all", "one", "each", "ids", "lists"]),
+)
+def test_drawn_calls(
+    variant: str,
+    seed: int,
+    rows: int,
+    dim: int,
+    batch: int,
+    tau: float,
+    floor: float,
+    storage: Any,
+    filtered: str,
+) -> None:
+    rng = np.random.default_rng(seed)
+    scales = 10.0 ** rng.uniform(-6, 6, (rows, 1)) if storage in ("float32", "bfloat16") else 1.0
+    corpus = hf.Corpus.from_array(normal(rng, rows, dim) * scales, storage=storage)
+    allow = {
+        "all": lambda: None,
+        "one": lambda: rng.random(rows) < 0.5,
+        "each": lambda: rng.random((batch, rows)) < 0.5,
+        "ids": lambda: np.flatnonzero(rng.random(rows) < 0.3),
+        "lists": lambda: [np.flatnonzero(rng.random(rows) < 0.3) for _ in range(batch)] or None,
+    }[filtered]()
+    check(normal(rng, batch, dim), corpus, tau=tau, floor=floor, allow=allow)
+
+
+# ---- Adversarial input ----------------------------------------------------------------------------------------------
+
+
+def test_known_numbers(variant: str) -> None:
+    """Cosines 1, 0 and -1: a maximum of 1 and a variance of 2/3."""
+    corpus = hf.Corpus.from_array([[2.0, 0.0], [0.0, 0.5], [-8.0, 0.0]])
+    found = check(np.float32([[3.0, 0.0]]), corpus, tau=2.0, floor=0.1)
+    spread = np.sqrt(2 / 3)
+    np.testing.assert_allclose(found[0], np.exp([0, -0.5 / spread, -1 / spread]), rtol=1e-6)
+    np.testing.assert_allclose(check(np.float32([[3.0, 0.0]]), corpus, tau=0.1, floor=0.1)[0], [1, 0.1, 0.1], rtol=1e-6)
+
+
+def test_equal_similarities_weigh_1(variant: str) -> None:
+    rng = np.random.default_rng(1)
+    same = np.repeat(normal(rng, 1, 33), 40, axis=0)
+    assert (check(normal(rng, 9, 33), hf.Corpus.from_array(same)) == 1).all()
+    one = hf.Corpus.from_array(normal(rng, 1, 33))
+    assert (check(normal(rng, 9, 33), one, tau=1e-4) == 1).all()
+
+
+def test_what_rounding_leaves_of_equal_cosines_is_no_spread(variant: str) -> None:
+    """Multiples of one vector: cosines differ by rounding alone."""
+    rng = np.random.default_rng(2)
+    direction, lengths = normal(rng, 1, 200), rng.uniform(0.1, 10, (500, 1)).astype(np.float32)
+    found = check(normal(rng, 6, 200), hf.Corpus.from_array(direction * lengths))
+    assert len(np.unique(found)) > 1
+    assert found.min() > 0.9
+
+
+def test_nothing_allowed_is_zeros_beside_other_queries(variant: str) -> None:
+    rng = np.random.default_rng(3)
+    corpus, queries = hf.Corpus.from_array(normal(rng, 60, 20)), normal(rng, 3, 20)
+    lists = [np.arange(60), np.array([], np.int64), np.array([7])]
+    found = check(queries, corpus, allow=lists)
+    assert not found[1].any()
+    assert found[2, 7] == 1
+    assert not check(queries, corpus, allow=np.zeros(60, bool)).any()
+
+
+def test_no_passages(variant: str) -> None:
+    empty = hf.Corpus.from_array(np.zeros((0, 20), np.float32))
+    assert hf.similarity_weights(np.ones((3, 20)), empty).shape == (3, 0)
+
+
+def test_lengths_at_the_limits_of_float32_change_nothing(variant: str) -> None:
+    rng = np.random.default_rng(4)
+    x, q = normal(rng, 90, 30), normal(rng, 5, 30)
+    expected = check(q, hf.Corpus.from_array(x))
+    powers = 2.0 ** rng.choice([-58, -30, 0, 20, 58], (90, 1))
+    assert_bitwise(check(q * np.float32(2.0**50), hf.Corpus.from_array(x * powers)), expected)
+
+
+@pytest.mark.parametrize("dim", [700, 1500, 4099])
+def test_long_vectors(variant: str, dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    check(normal(rng, 5, dim), hf.Corpus.from_array(normal(rng, 60, dim)))
+
+
+# ---- One answer -----------------------------------------------------------------------------------------------------
+
+
+def test_every_variant_thread_count_and_batch_has_the_same_bits(every_isa: list[str]) -> None:
+    rng = np.random.default_rng(5)
+    corpus, queries = hf.Corpus.from_array(normal(rng, 20_000, 40), storage="float16"), normal(rng, 41, 40)
+    allow = rng.random((41, 20_000)) < 0.7
+    for filtered in (None, allow):
+        use(every_isa[0])
+        expected = hf.similarity_weights(queries, corpus, allow=filtered, threads=1)
+        for name in every_isa:
+            use(name)
+            for threads in (1, 3, 64):
+                found = hf.similarity_weights(queries, corpus, allow=filtered, threads=threads)
+                assert_bitwise(found, expected, f"{name}, {threads} threads")
+            for some in (slice(0, 1), slice(7, 9), slice(20, 34)):
+                part = None if filtered is None else filtered[some]
+                found = hf.similarity_weights(queries[some], corpus, allow=part, threads=2)
+                assert_bitwise(found, expected[some], f"queries {some}")
+
+
+def test_passages_that_are_not_allowed_change_no_bit(variant: str) -> None:
+    """The corpus of the allowed passages alone, one filter for all and one for each."""
+    rng = np.random.default_rng(6)
+    x, queries = normal(rng, 300, 24), normal(rng, 7, 24)
+    corpus = hf.Corpus.from_array(x)
+    masks = rng.random((7, 300)) < 0.4
+    each = hf.similarity_weights(queries, corpus, allow=masks)
+    for b, mask in enumerate(masks):
+        alone = hf.similarity_weights(queries[b], hf.Corpus.from_array(x[mask]))
+        assert_bitwise(each[b, mask], alone[0])
+        shared = hf.similarity_weights(queries[b : b + 1], corpus, allow=mask)
+        assert_bitwise(shared, each[b : b + 1])
+        assert_bitwise(hf.similarity_weights(queries[b], corpus, allow=np.flatnonzero(mask)), shared)
+
+
+def test_cosines_are_those_of_dense_search(variant: str) -> None:
+    """The best passage weighs 1, and weights fall as the ranking does."""
+    rng = np.random.default_rng(7)
+    x, queries = normal(rng, 200, 24), normal(rng, 5, 24)
+    hits = hf.dense_topk(queries, hf.Corpus.from_array(x, metric="cosine"), 200)
+    weights = np.take_along_axis(hf.similarity_weights(queries, hf.Corpus.from_array(x), floor=1e-30), hits.ids, 1)
+    assert (weights[:, 0] == 1).all()
+    assert (np.diff(weights, axis=1) <= 0).all()
+
+
+def test_explain_says_what_ran() -> None:
+    if os.environ.get("HOPFUSE_BACKEND", "cpu") != "cpu":
+        pytest.skip("another backend was asked for")
+    hf.similarity_weights([[1.0, 2.0]], [[1.0, 0.0], [0.5, 0.5], [3.0, 1.0]])
+    call = hf.backend_info()["backends"]["cpu"]["last_calls"]["similarity_f32"]
+    assert (call["queries"], call["passages"]) == (1, 3)
+    assert call["kernel"].startswith("similarity_f32_")
