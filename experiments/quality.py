@@ -20,7 +20,7 @@ from hopfuse.lexical import BM25, FTS5
 
 from bench.markdown import table
 
-from . import side_by_side, tuned
+from . import side_by_side, similarity, tuned
 
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
 HYBRID, CONVEX, POLICY = "hybrid rrf", "hybrid convex", "policy rag"
@@ -252,7 +252,7 @@ def main() -> None:
         from . import metaqa
 
         text += "\n" + metaqa.section(args.data / "metaqa", encoder)
-    text += "\n" + side_by_side.section()
+    text += "\n" + similarity.section() + "\n" + side_by_side.section()
     args.out.write_text(text, encoding="utf-8")
     print(f"wrote {args.out}")
 

@@ -1,0 +1,288 @@
+"""In what unit a walk's tau should count: writes experiments/results/similarity.json.
+
+python -m experiments.similarity [--data FOLDER]
+
+``python -m experiments.quality`` puts the numbers into docs/quality.md. Each question's walk is run on a grid of
+temperatures, once; a unit then picks a temperature for each question, tau times its own spread of similarities.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from hopfuse.encoders import WordLlamaEncoder
+from hopfuse.evaluate import in_test_half
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from bench.markdown import table
+
+from .quality import read_tsv
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "experiments" / "results" / "similarity.json"
+FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
+DAMPING, PASSES, FLOOR, K = 0.5, 12, 1e-4, 5
+#: Temperatures, thirds of an octave apart: a unit's own is at most a sixth away.
+TEMPERATURES = 0.01 * 2.0 ** (np.arange(22) / 3)
+STEPS = 6  # of tau, to an octave
+HALVES = ("tune", "test")
+PROJECTED, SEED = 128, 0
+
+Floats = NDArray[np.float32]
+
+
+def largest(cosines: Floats, nth: int) -> Floats:
+    """The nth largest of each row."""
+    at = cosines.shape[1] - nth
+    return np.partition(cosines, at, axis=1)[:, at]
+
+
+def quantile_gap(low: float, high: float) -> Callable[[Floats], Floats]:
+    """Between two quantiles of a row."""
+    return lambda cosines: np.quantile(cosines, high, axis=1) - np.quantile(cosines, low, axis=1)
+
+
+#: A question's spread, from its similarities with all passages.
+UNITS: Mapping[str, Callable[[Floats], Floats]] = {
+    "1: the cosine itself": lambda c: np.ones(len(c), np.float32),
+    "standard deviation": lambda c: c.std(axis=1),
+    "interquartile range": quantile_gap(0.25, 0.75),
+    "90 % less 10 %": quantile_gap(0.1, 0.9),
+    "maximum less mean": lambda c: c.max(axis=1) - c.mean(axis=1),
+    "maximum less median": quantile_gap(0.5, 1.0),
+    "maximum less 10th": lambda c: c.max(axis=1) - largest(c, 10),
+    "maximum less 100th": lambda c: c.max(axis=1) - largest(c, 100),
+    "maximum less 1000th": lambda c: c.max(axis=1) - largest(c, 1000),
+    "maximum less 99 %": quantile_gap(0.99, 1.0),
+}
+
+
+class Walks(NamedTuple):
+    """A folder's graph and its questions that have seeds and a known last hop."""
+
+    weights: csr_array  # (N, N), symmetric
+    restarts: Floats  # (N, Q)
+    last_hops: list[list[int]]
+    rows: NDArray[np.int64]  # of the questions, in the folder's files
+    is_test: NDArray[np.bool_]
+
+
+def read_walks(folder: Path) -> Walks:
+    """Seeds are the entities that a question names, each 1 / (passages that it is in)."""
+    nodes = list(read_tsv(folder / "graph" / "nodes.tsv"))
+    a, b, kinds, counts = zip(*read_tsv(folder / "graph" / "edges.tsv"), strict=True)
+    ends, weight = np.array([a, b], np.int64), np.array(counts, np.float32)
+    loop = ends[0] == ends[1]
+    both = np.concatenate([ends, ends[::-1, ~loop]], axis=1)
+    data = np.concatenate([weight, weight[~loop]])
+    matrix = csr_array((data, both), shape=(len(nodes), len(nodes)), dtype=np.float32)
+    context = ends[:, np.array(kinds) == "context"]
+    frequency = np.bincount(context.ravel(), minlength=len(nodes))
+    named: dict[str, list[int]] = {}
+    for node, kind, name in nodes:
+        if kind == "entity":
+            named.setdefault(" ".join(name.casefold().split()), []).append(int(node))
+    questions, mentions = (read_lines(folder / name) for name in ("queries.jsonl", "query_entities.jsonl"))
+    columns, last_hops, rows = [], [], []
+    for row, (question, mention) in enumerate(zip(questions, mentions, strict=True)):
+        seeds = {v for name, _ in mention["entities"] for v in named.get(" ".join(name.casefold().split()), ())}
+        if not seeds or not question["last_hop"]:
+            continue
+        column = np.zeros(len(nodes), np.float32)
+        for seed in seeds:
+            column[seed] = 1 / max(frequency[seed], 1)
+        columns.append(column / column.sum())
+        last_hops.append(question["last_hop"])
+        rows.append(row)
+    is_test = in_test_half([questions[row]["id"] for row in rows])
+    return Walks(matrix, np.ascontiguousarray(np.array(columns).T), last_hops, np.array(rows), is_test)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file, one a line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def vectors_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, tuple[Floats, Floats]]:
+    """Questions and passages by each encoder, of length 1."""
+    questions, passages = (np.load(folder / f"{kind}_emb.f16.npy").astype(np.float32) for kind in ("query", "passage"))
+    asked = [line["question"] for line in read_lines(folder / "queries.jsonl")]
+    texts = [f"{line['title']}\n{line['text']}" for line in read_lines(folder / "passages.jsonl")]
+    draw = np.random.default_rng(SEED).standard_normal((questions.shape[1], PROJECTED))
+    onto = np.linalg.qr(draw)[0].astype(np.float32)
+    return {
+        "MiniLM": (unit(questions), unit(passages)),
+        "WordLlama": (encoder.encode_queries(asked), encoder.encode_passages(texts)),
+        f"MiniLM on {PROJECTED}": (unit(questions @ onto), unit(passages @ onto)),
+    }
+
+
+def unit(rows: Floats) -> Floats:
+    """Rows of length 1."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def recalls(walks: Walks, cosines: Floats) -> NDArray[np.float64]:
+    """last_hop_recall@5 of each question at each temperature, (Q, temperatures)."""
+    found = [walked(walks, cosines, float(temperature)) for temperature in TEMPERATURES]
+    return np.stack(found, axis=1)
+
+
+def walked(walks: Walks, cosines: Floats, temperature: float) -> NDArray[np.float64]:
+    """The share of each question's last hop among the first five passages of its guided walk."""
+    passages = cosines.shape[1]
+    z = np.ones(walks.restarts.shape, np.float32)
+    z[:passages] = np.maximum(np.exp((cosines - cosines.max(axis=1, keepdims=True)) / temperature), FLOOR).T
+    degree = walks.weights @ z
+    inverse = np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0)
+    x = walks.restarts
+    for _ in range(PASSES):
+        x = (1 - DAMPING) * walks.restarts + DAMPING * (z * (walks.weights @ (x * inverse)))
+    best = np.argsort(-x[:passages], axis=0, kind="stable")[:K].T
+    return np.array([np.isin(hop, row).mean() for hop, row in zip(walks.last_hops, best, strict=True)])
+
+
+class Measured(NamedTuple):
+    """A folder by an encoder: recall of each question at each temperature, spreads, and the half that it is in."""
+
+    recall: NDArray[np.float64]
+    spreads: Mapping[str, Floats]
+    is_test: NDArray[np.bool_]
+
+    def mean(self, test: bool, places: NDArray[np.int64]) -> float:
+        """Of one half, at a temperature for each question."""
+        value = self.recall[np.arange(len(places)), places]
+        return float(100 * value[self.is_test == test].mean())
+
+
+Places = Callable[[Measured], NDArray[np.int64]]
+
+
+class Encoder(NamedTuple):
+    """What one encoder has on all folders, each of which counts the same."""
+
+    folders: Mapping[str, Measured]
+
+    def reached(self, places: Places) -> dict[str, list[float]]:
+        """Recall on the tune halves and on the test halves, folder by folder."""
+        chosen = [(one, places(one)) for one in self.folders.values()]
+        return {half: [one.mean(half == "test", at) for one, at in chosen] for half in HALVES}
+
+    def own_best(self) -> dict[str, Any]:
+        """The temperature that is best on the tune halves, and what it reaches."""
+        tried = [self.reached(everywhere(place)) for place in range(len(TEMPERATURES))]
+        place = int(np.argmax([np.mean(one["tune"]) for one in tried]))
+        return {"temperature": float(TEMPERATURES[place]), **tried[place]}
+
+
+def everywhere(place: int) -> Places:
+    """One temperature for all questions."""
+    return lambda one: np.full(len(one.recall), place)
+
+
+def in_units(unit_name: str, tau: float) -> Places:
+    """The places in the grid nearest to tau times each question's spread."""
+
+    def places(one: Measured) -> NDArray[np.int64]:
+        place = np.log2(np.maximum(tau * one.spreads[unit_name], 1e-9) / TEMPERATURES[0]) * 3
+        return np.clip(np.rint(place), 0, len(TEMPERATURES) - 1).astype(np.int64)
+
+    return places
+
+
+def study(encoders: Mapping[str, Encoder]) -> dict[str, Any]:
+    """Each unit's tau with the least worst loss on the tune halves, and its losses there and on the test halves."""
+    own = {name: encoder.own_best() for name, encoder in encoders.items()}
+    units = {}
+    for unit_name in UNITS:
+        spreads = [one.spreads[unit_name] for encoder in encoders.values() for one in encoder.folders.values()]
+        low, high = np.log2(0.5 * TEMPERATURES[[0, -1]] / np.median(np.concatenate(spreads)))
+        trials = [tried(unit_name, float(tau), encoders, own) for tau in 2.0 ** np.arange(low, high, 1 / STEPS)]
+        best = min(trials, key=lambda one: (max(one["tune"].values()), sum(one["tune"].values())))
+        units[unit_name] = {**best, "trials": len(trials)}
+    first = next(iter(encoders.values())).folders
+    halves = {name: [int((~one.is_test).sum()), int(one.is_test.sum())] for name, one in first.items()}
+    return {"questions": halves, "own": own, "units": units}
+
+
+def tried(unit_name: str, tau: float, encoders: Mapping[str, Encoder], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What each encoder loses on average over the folders, against its own best temperature."""
+    found = {name: encoder.reached(in_units(unit_name, tau)) for name, encoder in encoders.items()}
+    losses = {
+        half: {name: float(np.mean(own[name][half]) - np.mean(found[name][half])) for name in encoders}
+        for half in HALVES
+    }
+    return {"tau": tau, **losses}
+
+
+def section() -> str:
+    """Both tables, from the recorded numbers."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    names, folders = list(results["own"]), results["questions"]
+    best = []
+    for name, one in results["own"].items():
+        cells = [
+            f"{np.mean(one['tune']):.1f}",
+            f"{np.mean(one['test']):.1f}",
+            *(f"{value:.1f}" for value in one["test"]),
+        ]
+        best.append([name, f"{one['temperature']:.2f}", *cells])
+    losses = []
+    for name, one in results["units"].items():
+        worst = [f"{max(one[half].values()):+.1f}" for half in HALVES]
+        losses.append([name, f"{one['tau']:.2g}", *worst, *(f"{one['test'][encoder]:+.1f}" for encoder in names)])
+    return "\n".join(
+        [
+            _HEAD.format(questions=", ".join(f"{name} {' and '.join(map(str, n))}" for name, n in folders.items())),
+            table(["encoder", "own temperature", "tune", "test", *(f"{name}, test" for name in folders)], best),
+            _LOSSES,
+            table(["unit", "tau", "worst, tune", "worst, test", *(f"{name}, test" for name in names)], losses),
+        ]
+    )
+
+
+_HEAD = """## In what unit tau counts
+
+Written by `python -m experiments.similarity`: what one tau costs three encoders, by the unit that it counts in. The
+walk is guided as `similarity_weights` does it (damping 0.5, floor 1e-4), from the entities that a question names, on
+the questions that name one and whose last hop is known (tune and test half:
+{questions}). `MiniLM on 128` is MiniLM projected on 128
+random orthogonal directions. First, what each encoder reaches with the temperature t, exp((c - max)/t), that is best
+for its own tune halves: last_hop_recall@5 in percent, the mean over the folders.
+"""
+
+_LOSSES = """For each unit, the one tau for all encoders that loses least for the worst of them on the tune halves, and
+the points that it loses on the test halves against what is above (below 0: it gains). The spans from the maximum to the
+mean and to the median lose least on the tune halves, the standard deviation and the span of 80 % on the test halves;
+they are within half a point of each other, less than these questions can tell apart. `similarity_weights` counts in
+standard deviations, with tau 1.4: its sums are exact in any order, so that a filter and empty places change no bit, and
+one passage that is far above all others does not widen the scale.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.similarity", description=__doc__)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="where the folders are")
+    args = parser.parse_args()
+    encoder = WordLlamaEncoder()
+    measured: dict[str, dict[str, Measured]] = {}
+    for name in FOLDERS:
+        if not (args.data / name).is_dir():
+            parser.error(f"{args.data} has no folder {name}; give --data")
+        walks = read_walks(args.data / name)
+        for model, (questions, passages) in vectors_of(args.data / name, encoder).items():
+            cosines = questions[walks.rows] @ passages.T
+            spreads = {unit_name: spread(cosines) for unit_name, spread in UNITS.items()}
+            measured.setdefault(model, {})[name] = Measured(recalls(walks, cosines), spreads, walks.is_test)
+    results = study({model: Encoder(folders) for model, folders in measured.items()})
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
