@@ -41,5 +41,5 @@ def test_every_extra_is_named() -> None:
 def test_pages_that_it_links_are_there_and_each_recipe_has_one() -> None:
     linked = set(re.findall(r"\]\(((?:docs|examples)/[\w-]+\.\w+)\)", README))
     assert [page for page in sorted(linked) if not (ROOT / page).is_file()] == []
-    recipes = {"phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
+    recipes = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
     assert {f"docs/{recipe}.md" for recipe in recipes} <= linked

@@ -10,6 +10,7 @@ from .dense import Dense, FirstSearch, RawArray
 from .dice import Dice
 from .fusion import AllOfThem, Fusion, MinMaxSum, ReciprocalRanks, ThreeLists
 from .graphs import atlas, musique
+from .guided_walk import GuidedWalkWhole
 from .hipporag import HippoRag
 from .phase_graph import OneThread, PhaseGraphWhole, SmallMemory
 from .ppr import Ppr
@@ -63,6 +64,8 @@ CASES: dict[str, Case] = {
     "phasegraph-hotpotqa": Case((), PhaseGraphWhole),
     "phasegraph-one-thread": Case(EARLIER, OneThread),
     "phasegraph-200": Case((), SmallMemory),
+    "guided-walk": Case(("phase-graph",), GuidedWalkWhole),
+    "guided-walk-dense": Case(("phase-graph",), partial(GuidedWalkWhole, first="dense")),
     "python-threads": Case(("one-thread",), PythonThreads),
     "tiny-dense": Case((), TinyDense),
     "tiny-fusion": Case((), TinyFusion),

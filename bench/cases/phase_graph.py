@@ -33,7 +33,7 @@ class PhaseGraphWhole(Workload):
         self.data, self.mentions, self.threads = knowledge.source, knowledge.mentions, settings.threads
         self.vectors = np.ascontiguousarray(knowledge.query_vectors, np.float32)
         self.index = _index(knowledge)
-        self.recipe = _recipe(self.index, settings.threads)
+        self.recipe = self.make(settings.threads)
         self.sizes = {
             "passages": knowledge.num_passages,
             "entities": len(knowledge.names),
@@ -46,18 +46,26 @@ class PhaseGraphWhole(Workload):
         """Return the graph, the vectors and the questions of the case."""
         return knowledge_graph(quick)
 
+    def make(self, threads: int) -> Any:
+        """Return the recipe over the index."""
+        return _recipe(self.index, threads)
+
     def with_threads(self, threads: int) -> PhaseGraphWhole:
         other = copy.copy(self)
-        other.threads, other.recipe = threads, _recipe(self.index, threads)
+        other.threads, other.recipe = threads, self.make(threads)
         return other
 
     def turns(self, batch: int, settings: Settings) -> int:
         """Enough for a 95th percentile."""
         return settings.repeats if settings.quick else max(settings.repeats, 100)
 
-    def run(self, batch: int, turn: int) -> Any:
+    def questions(self, batch: int, turn: int) -> dict[str, Any]:
+        """Return the questions of a turn, as recipes take them."""
         rows = [(turn * batch + b) % len(self.mentions) for b in range(batch)]
-        return self.recipe.search(vectors=self.vectors[rows], entities=[self.mentions[q] for q in rows], k=K)
+        return {"vectors": self.vectors[rows], "entities": [self.mentions[q] for q in rows], "k": K}
+
+    def run(self, batch: int, turn: int) -> Any:
+        return self.recipe.search(**self.questions(batch, turn))
 
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
         """Stage by stage: each pool against the oracle, then the oracle's fusion of those pools."""

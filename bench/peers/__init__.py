@@ -19,6 +19,7 @@ from .numpy_matmul import NumpyMatmul
 from .numpy_weights import NumpyWeights
 from .one_thread import OneThread
 from .oracle_fusion import OracleFusion
+from .phase_graph import PhaseGraph
 from .ppr_out import PprOut
 from .python_dice import PythonDice
 from .ranx_fusion import RanxFusion
@@ -50,6 +51,7 @@ PEERS: dict[str, type[Peer]] = {
     "numpy-weights": NumpyWeights,
     "one-thread": OneThread,
     "oracle-fusion": OracleFusion,
+    "phase-graph": PhaseGraph,
     "ppr-out": PprOut,
     "python-dice": PythonDice,
     "ranx": RanxFusion,

@@ -70,6 +70,8 @@ def by_hand(memory: Path, recipe: str, policy: Any = None, **options: Any) -> tu
     elif recipe == "hybrid-rrf":
         words = words_here([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
         made = HybridRRF(index, **{"lexical": words, **options})
+    elif recipe == "guided-walk":
+        made = hf.recipes.GuidedWalk(index, **options)
     else:
         made = hf.recipes.PhaseGraph(index, **options)
     found = made.search(texts, vectors=vectors, entities=names, k=10, trace=True)

@@ -16,6 +16,7 @@ RUNS = [
     "words",
     "graph",
     "graph-else-dense",
+    "guided-walk",
     "phase-graph",
     "phase-graph+words",
     "hybrid-rrf",
@@ -84,6 +85,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     texts = [row["question"] for row in rows]
     expected = {
         "dense": hf.dense_topk(asked["vectors"], index.corpus, 10),
+        "guided-walk": hf.recipes.GuidedWalk(index).search(**asked, k=10).hits,
         "phase-graph": hf.recipes.PhaseGraph(index).search(**asked, k=10).hits,
         "hybrid-rrf": hf.recipes.HybridRRF(index, lexical=words).search(texts, **asked, k=10).hits,
         "policy-rag": hf.recipes.PolicyRAG(index).search(texts, **asked, k=10).hits,
@@ -136,7 +138,7 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
     hopfuse("compare", tmp_path / "index", *files, "--out", tmp_path / "n.json")
     found = json.loads((tmp_path / "n.json").read_text())
-    at = RUNS.index("phase-graph")
+    at = RUNS.index("guided-walk")
     assert found["runs"] == [*RUNS[:at], "triple-vector", "triple-graph", *RUNS[at:], "triple-hybrid"]
     assert found["left out"] == {}
     recipe = hf.recipes.TripleHybrid(built)

@@ -10,7 +10,7 @@ import pytest
 from cli.cli_files import read_jsonl
 from cli.recipe_files import QUESTION, by_hand, explaining, rows_of, scoring, write_memory
 from hopfuse.recipes import RECIPES, Policy
-from hopfuse.report import policy_page
+from hopfuse.report import arrow, policy_page
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -43,6 +43,19 @@ def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
     assert "←directed—" in shown or "—directed→" in shown
     assert "Alien and Ridley Scott by creation" in shown
     assert "Ridley Scott —directed→ Alien, fact 0, stated in Alien" in shown
+
+
+def test_the_tree_of_a_guided_walk_says_where_it_started_and_what_counted(memory, said) -> None:
+    shown = " ".join(said(*explaining(memory, "guided-walk", "--option", "second_top=1")).split())
+    trace = by_hand(memory, "guided-walk", second_top=1)[0].traces[0]
+    second, hit = trace["second_seeds"][0], trace["hits"][0]
+    assert "Alien (exact): in 1 passages" in shown
+    assert f"{second['name']} of {second['passages'][0]['title']}: share {second['share']:.3g}" in shown
+    assert "Hits by guided walk: the first 3" in shown
+    assert f"similarity weight {hit['weight']:.3g}" in shown
+    assert "from: Alien (named)" in shown
+    seed, step = hit["paths"][0][:2]
+    assert f"path {hit['paths'][0][-1]['strength']:.3g}: {seed['name']} {arrow(step)}" in shown
 
 
 def test_the_tree_of_triples_says_what_leads_there(memory, said) -> None:
@@ -105,7 +118,10 @@ def test_what_a_recipe_does_not_read_is_refused(memory, refused_here, tmp_path) 
         (scoring(memory, "policy-rag", out, "--alpha", 0.5), "--alpha is given, and policy-rag does not read it"),
         (scoring(memory, "phase-graph", out, "--policy", html), "--policy is given, and phase-graph does not read it"),
         (scoring(memory, "policy-rag", out, "--lexical"), "--lexical is given, and policy-rag reads no words"),
-        (scoring(memory, "policy-rag", out, "--graph-k", 5), "phase-graph, hybrid-rrf, triple-hybrid do: leave it out"),
+        (
+            scoring(memory, "policy-rag", out, "--graph-k", 5),
+            "guided-walk, phase-graph, hybrid-rrf, triple-hybrid do: leave it out",
+        ),
         (explaining(memory, "triple-hybrid", "--entity", "a"), "--entity is given, and triple-hybrid reads no names"),
         (explaining(memory, "phase-graph", "--out", html), "pages such as t.html are of --recipe policy-rag"),
         (scoring(memory, "policy-rag", out, "--k", 150), "150"),

@@ -12,7 +12,9 @@ from hopfuse.recipes import PhaseGraph
 
 
 def test_score_is_what_the_recipe_finds(scoring, index, files, tmp_path):
-    hopfuse(*scoring, "--out", tmp_path / "out.jsonl", "--k", 3, "--chunk", 7, "--alpha", 0.4)
+    hopfuse(
+        *scoring, "--out", tmp_path / "out.jsonl", "--k", 3, "--chunk", 7, "--recipe", "phase-graph", "--alpha", 0.4
+    )
     opened = Index.open(index)
     named = [[ENTITIES[i % 6], ENTITIES[i % 5]] for i in range(QUERIES)]
     found = PhaseGraph(opened, alpha=0.4).search(vectors=np.load(files / "query_vectors.npy"), entities=named, k=3)
@@ -143,11 +145,11 @@ def test_a_kill_after_the_result_is_there(scoring, tmp_path):
 def test_an_unfinished_run_with_other_options_is_not_taken_up(scoring, tmp_path):
     out = tmp_path / "out.jsonl"
     killed(("os", "replace", 3), *scoring, "--chunk", CHUNK, "--out", out)
-    line = refused(*scoring, "--chunk", CHUNK, "--alpha", 0.1, "--out", out)
+    line = refused(*scoring, "--chunk", CHUNK, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out)
     assert "other options" in line
     assert "--restart" in line
-    hopfuse(*scoring, "--chunk", CHUNK, "--alpha", 0.1, "--out", out, "--restart")
-    hopfuse(*scoring, "--alpha", 0.1, "--out", tmp_path / "whole.jsonl")
+    hopfuse(*scoring, "--chunk", CHUNK, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out, "--restart")
+    hopfuse(*scoring, "--recipe", "phase-graph", "--alpha", 0.1, "--out", tmp_path / "whole.jsonl")
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
@@ -211,7 +213,7 @@ def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_
         ({"--vectors": "vectors.npy"}, "there are 300 queries"),
         ({"--vectors": "queries.jsonl"}, "cannot be read as an .npy array"),
         ({"--out": "out.csv"}, "suffix must be one of .jsonl, .parquet"),
-        ({"--alpha": "2"}, "--alpha is 2.0"),
+        ({"--recipe": "phase-graph", "--alpha": "2"}, "--alpha is 2.0"),
         ({"--dense-k": "0"}, "--dense-k is 0"),
         ({"--encoder": "wordllama"}, "there is nothing else to encode"),
     ],

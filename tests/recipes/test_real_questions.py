@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.evaluate import in_test_half
@@ -61,6 +62,28 @@ def test_musique_gains_at_the_last_hop_over_dense(quality: ModuleType) -> None:
     assert won.wins > won.losses
     assert won.p_value < 0.001
     assert result.estimate("phasegraph", "last_hop@5").mean > result.estimate("dense", "last_hop@5").mean + 0.1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "recall", "last_hop"),
+    [("hotpotqa", 0.90, 0.09), ("musique-train", 0.72, 0.10), ("2wiki-dev300", 0.86, 0.0)],
+)
+def test_a_guided_walk_is_better_than_the_plain_one(
+    quality: ModuleType, name: str, recall: float, last_hop: float
+) -> None:
+    folder = folder_of(name)
+    encoder, qrels = quality.WordLlamaEncoder(), quality.Qrels.read_jsonl(folder / "queries.jsonl")
+    found = hf.recipes.GuidedWalk(quality.load_index(folder, encoder), encoder=encoder).search(
+        **quality.asked(folder), k=10
+    )
+    plain, dense = found.lists["graph"].head(10), found.lists["dense"].head(10)
+    without = (plain.counts == 0)[:, None]
+    walk = hf.Hits(np.where(without, dense.ids, plain.ids), np.where(without, dense.scores, plain.scores))
+    result = quality.evaluate(qrels, {"walk": walk, "guided": found.hits}, ("recall@5", "last_hop@5"))
+    assert result.estimate("guided", "recall@5").mean >= recall
+    gain = result.estimate("guided", "last_hop@5").mean - result.estimate("walk", "last_hop@5").mean
+    assert gain >= last_hop
 
 
 def test_tuned_on_one_half_of_musique_it_gains_ten_points_on_the_other(quality: ModuleType) -> None:

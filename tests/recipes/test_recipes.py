@@ -14,14 +14,14 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse.errors import InputError
 from hopfuse.lexical import FTS5
-from hopfuse.recipes import HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
+from hopfuse.recipes import GuidedWalk, GuidedWalkConfig, HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
 from numpy.typing import NDArray
 from recipes.worlds import DIM, Encoder, lists_of, random_questions, random_world
 
 WORLD = random_world(4)
 ASK = random_questions(5)
 QUESTIONS = [f"what is text {b}?" for b in range(5)]
-RECIPES = [PhaseGraph, HybridRRF]
+RECIPES = [GuidedWalk, PhaseGraph, HybridRRF]
 
 
 class Words:
@@ -64,7 +64,7 @@ def test_the_default_is_the_best_that_the_index_can_run() -> None:
     vectors, graph = np.eye(2, dtype=np.float32), [{"src": 0, "dst": 2}]
     words = FTS5.build(["one", "two"])
     whole = hf.Index.build(passages=passages, vectors=vectors, graph=graph)
-    assert isinstance(hf.recipes.default(whole), PhaseGraph)
+    assert isinstance(hf.recipes.default(whole), GuidedWalk)
     recipe = hf.recipes.default(whole, lexical=words, threads=1)
     assert recipe.lexical is words
     assert recipe.threads == 1
@@ -161,7 +161,9 @@ def test_recipes_are_pickled_by_what_they_were_made_of(make: Any, tmp_path: Path
         assert_hits_equal(hits, lists_of(expected)[name])
 
 
-@pytest.mark.parametrize(("make", "config"), [(PhaseGraph, PhaseGraphConfig), (HybridRRF, HybridRRFConfig)])
+@pytest.mark.parametrize(
+    ("make", "config"), [(GuidedWalk, GuidedWalkConfig), (PhaseGraph, PhaseGraphConfig), (HybridRRF, HybridRRFConfig)]
+)
 def test_a_config_is_frozen_and_given_whole_or_by_field(make: Any, config: Any) -> None:
     index = WORLD.index()
     recipe = make(index, config(graph_k=7), damping=0.25)

@@ -58,7 +58,7 @@ def recipe_options(command: F) -> F:
         click.option(
             "--recipe",
             type=click.Choice(tuple(RECIPES)),
-            help="How passages are ranked.  [default: what the index can run: phase-graph, else hybrid-rrf]",
+            help="How passages are ranked.  [default: what the index can run: guided-walk, else hybrid-rrf]",
         ),
         click.option("--policy", type=FILE, help="What policy-rag does; see hopfuse policy.  [default: its own]"),
         *(_field_option(name) for name in COMMON),
@@ -68,8 +68,9 @@ def recipe_options(command: F) -> F:
             metavar="NAME=VALUE",
             multiple=True,
             help="A field of the recipe's config: mode=graph of triple-hybrid, weights=1,1,0.5 of hybrid-rrf, "
-            "method=rrf with method.rank_constant=10 or edge_weights.synonym=0 of phase-graph, walk.damping=0.7 of "
-            "policy-rag. May be given several times; a wrong name is refused with those that there are.",
+            "method=rrf with method.rank_constant=10 or edge_weights.synonym=0 of phase-graph, first=dense of "
+            "guided-walk, walk.damping=0.7 of policy-rag. May be given several times; a wrong name is refused with "
+            "those that there are.",
         ),
         click.option(
             "--lexical",
@@ -77,7 +78,7 @@ def recipe_options(command: F) -> F:
             flag_value="auto",
             type=click.Choice(LEGS),
             help="A list by words: bm25 (the index's own, else counted at the start), fts5 (SQLite's), auto (bm25 if "
-            "bm25s is installed) or none.  [default: auto for hybrid-rrf, none for phase-graph]",
+            "bm25s is installed) or none.  [default: auto for hybrid-rrf, none for the others]",
         ),
         click.option(
             "--allow", metavar="IDS|FILE", help="Only these passages: ids with commas, or a file of an id a line."

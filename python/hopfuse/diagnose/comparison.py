@@ -23,7 +23,7 @@ from ..evaluate.runs import join_hits
 from ..index import Index
 from ..ops.dense import dense_topk
 from ..ops.projection import project_topk
-from ..recipes import HybridRRF, PhaseGraph, PolicyRAG, TripleHybrid
+from ..recipes import GuidedWalk, HybridRRF, PhaseGraph, PolicyRAG, TripleHybrid
 from ..types import Hits, Incidence
 
 BASELINE = "dense"
@@ -35,6 +35,7 @@ RANKINGS = (
     "graph-else-dense",
     "triple-vector",
     "triple-graph",
+    "guided-walk",
     "phase-graph",
     "phase-graph+words",
     "hybrid-rrf",
@@ -270,6 +271,7 @@ def _makers(
         "words": lambda: lambda asked: lexical.search(list(asked.texts), DEPTH),
         "graph": lambda: graph(dense_fallback=False),
         "graph-else-dense": lambda: graph(dense_fallback=True),
+        "guided-walk": lambda: _searching(GuidedWalk(index, **common)),
         "phase-graph": lambda: _searching(PhaseGraph(index, **common)),
         "phase-graph+words": lambda: _searching(PhaseGraph(index, lexical=lexical, **common)),
         "hybrid-rrf": lambda: _searching(HybridRRF(index, lexical=lexical, **common)),

@@ -12,6 +12,7 @@ Examples
 """
 
 from .default import default
+from .guided_walk import GuidedWalk, GuidedWalkConfig, GuidedWalkResult
 from .hybrid_rrf.config import HybridRRFConfig
 from .hybrid_rrf.core import HybridRRF
 from .phase_graph.config import PhaseGraphConfig
@@ -25,6 +26,9 @@ from .triple_hybrid import TripleHybrid, TripleHybridConfig, TripleHybridResult
 __all__ = [
     "RECIPES",
     "AllowScope",
+    "GuidedWalk",
+    "GuidedWalkConfig",
+    "GuidedWalkResult",
     "Hit",
     "HybridRRF",
     "HybridRRFConfig",
@@ -44,6 +48,7 @@ __all__ = [
 ]
 
 RECIPES: dict[str, type[Recipe]] = {
+    "guided-walk": GuidedWalk,
     "phase-graph": PhaseGraph,
     "policy-rag": PolicyRAG,
     "hybrid-rrf": HybridRRF,

@@ -8,8 +8,8 @@ from ..errors import InputError
 from ..index import Index
 from ._parts.lexical import LexicalLeg
 from ._parts.mentions import Matcher
+from .guided_walk.core import GuidedWalk
 from .hybrid_rrf.core import HybridRRF
-from .phase_graph.core import PhaseGraph
 
 
 def default(
@@ -18,13 +18,13 @@ def default(
     matcher: Matcher | None = None,
     lexical: LexicalLeg | None = None,
     threads: int | None = None,
-) -> PhaseGraph | HybridRRF:
+) -> GuidedWalk | HybridRRF:
     """Return the best recipe that an index can run, with its default options.
 
     Parameters
     ----------
     index : Index
-        With vectors and a graph: :class:`PhaseGraph`. With one of them, or with a lexical leg: :class:`HybridRRF`.
+        With vectors and a graph: :class:`GuidedWalk`. With one of them, or with a lexical leg: :class:`HybridRRF`.
     encoder, matcher, lexical, threads : optional
         As both recipes take them.
 
@@ -43,8 +43,8 @@ def default(
     'The Engine was built by Babbage.'
     """
     collaborators: dict[str, Any] = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
-    if not PhaseGraph.missing(index):
-        return PhaseGraph(index, **collaborators)
+    if not GuidedWalk.missing(index):
+        return GuidedWalk(index, **collaborators)
     if index.corpus is None and index.graph is None and lexical is None:
         raise InputError(
             "the index has texts alone, and no lexical leg is given: build it with vectors= (and graph=), or give "

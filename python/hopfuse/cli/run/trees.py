@@ -115,7 +115,7 @@ def _ranks(hit: Mapping[str, Any]) -> str:
     given = hit.get("contributions", {})
     shares = {leg: f" {given[leg]:.4f}" if leg in given else "" for leg in hit["ranks"]}
     said = " = " + " + ".join(f"{leg}{shares[leg]} (rank {rank})" for leg, rank in hit["ranks"].items())
-    return f"{said}, times {hit['prior']:.3g}" if hit["prior"] != 1 else said
+    return f"{said}, times {hit['prior']:.3g}" if hit.get("prior", 1) != 1 else said
 
 
 def _parts(hit: Mapping[str, Any]) -> str:
@@ -141,7 +141,41 @@ def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: f
         branch.add(f"{row['rank']}. {_safe(row['title'] or str(row['passage']))}  score {row['score']:.4g}{scaled}")
 
 
+def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return seeds, second seeds, each list and the hits with their weights, seeds and paths."""
+    tree = Tree(f"[bold]{_safe(question)}[/bold]")
+    seeds = tree.add("Seeds: entities that the question names")
+    for seed in trace["seeds"]:
+        seeds.add(seed_line(seed))
+    if not trace["seeds"]:
+        seeds.add("none")
+    second = tree.add(f"Second seeds: entities of the first answer, {len(trace['second_seeds'])} of them")
+    for one in trace["second_seeds"][:show]:
+        of = ", ".join(_safe(passage["title"] or passage["id"]) for passage in one["passages"])
+        second.add(f"[bold]{_safe(one['name'])}[/bold] of {of}: share {one['share']:.3g}")
+    for leg in ("dense", "graph", "guided", "lexical"):
+        if leg in trace:
+            _leg(tree, leg, trace[leg], None, show)
+    hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_ranks(hit)}")
+        for path in hit.get("paths", []):
+            branch.add(_safe(f"path {path[-1]['strength']:.3g}: {path_words(path, hit['passage'])}"))
+        if hit.get("attribution"):
+            branch.add(f"from: {_safe(_shares(hit['attribution'], show))}; similarity weight {hit['weight']:.3g}")
+    return tree
+
+
+def _shares(attribution: Sequence[Mapping[str, Any]], show: int) -> str:
+    """Return what the first seeds give to a hit's score in percent, named ones and second ones told apart."""
+    given = [(one["name"], part, one[part]) for one in attribution for part in ("named", "second") if part in one]
+    whole = sum(score for _, _, score in given)
+    largest = sorted(given, key=lambda one: -one[2])[:show]
+    return ", ".join(f"{name} ({part}) {100 * score / whole:.1f} %" for name, part, score in largest)
+
+
 _TREES: dict[str, Callable[[str, Mapping[str, Any], int], Tree]] = {
+    "guided-walk": guided_tree,
     "phase-graph": fused_tree,
     "policy-rag": policy_tree,
     "hybrid-rrf": fused_tree,

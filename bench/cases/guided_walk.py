@@ -1,0 +1,78 @@
+"""GuidedWalk whole: vectors and entity names in, the top 10 out. Beside PhaseGraph on the same questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+
+from .. import gate
+from ..settings import Settings
+from .base import ends, proof
+from .phase_graph import DENSE_TOLERANCE, FUSED_TOLERANCE, GRAPH_TIE, PhaseGraphWhole
+from .ranked import top_k
+
+
+class GuidedWalkWhole(PhaseGraphWhole):
+    """The index and the questions of PhaseGraph; ``options`` are the recipe's."""
+
+    ops = ("dense_topk_f32", "ppr_f32", "similarity_f32", "fuse_f32")
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        self.options = options
+        super().__init__(settings)
+
+    def make(self, threads: int) -> Any:
+        return hf.recipes.GuidedWalk(self.index, threads=threads, **self.options)
+
+    def check(self, batch: int, ours: Any) -> dict[str, Any]:
+        """Stage by stage: the guided list by the oracle from its restart, then the oracle's fusion of the lists."""
+        rows, index, config = ends(batch), self.index, self.recipe.config
+        lists = {leg: hf.Hits(found.ids[rows], found.scores[rows]) for leg, found in ours.lists.items()}
+        weights = np.ones((len(rows), index.graph.num_nodes))
+        weights[:, : index.num_passages] = hf.reference.similarity_weights(
+            self.vectors[rows], index.corpus, tau=config.tau, floor=config.floor
+        )
+        for at, row in enumerate(rows):
+            held = ours.starts.weights[row] > 0
+            parts = ours.starts.nodes[row, held].tolist(), ours.starts.weights[row, held].tolist()
+            restart = dict(zip(*parts, strict=True))
+            exact = np.zeros((1, index.graph.num_nodes))
+            if restart:
+                exact = hf.reference.ppr(
+                    index.graph, [restart], damping=config.damping, node_weights=weights[at : at + 1]
+                )
+            expected = top_k(exact[:, : index.num_passages], config.graph_k, above=0.0)
+            found = lists["guided"]
+            gate.rankings(
+                "guided list",
+                gate.Rankings(found.ids[at : at + 1], found.scores[at : at + 1]),
+                expected,
+                GRAPH_TIE,
+                1e-4,
+            )
+        exact_dense = hf.reference.dense_topk(self.vectors[rows], index.corpus, config.dense_k)
+        gate.rankings("dense list", _ranked(lists["dense"]), _ranked(exact_dense), DENSE_TOLERANCE, DENSE_TOLERANCE)
+        legs = ("guided", "dense")
+        fused = hf.reference.fuse(
+            [lists[leg] for leg in legs],
+            method="rrf",
+            rank_constant=config.rank_constant,
+            weights=tuple(config.weights(legs).values()),
+            k=ours.hits.shape[1],
+        )
+        hits = gate.Rankings(ours.hits.ids[rows], ours.hits.scores[rows])
+        error = gate.rankings("hits", hits, _ranked(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
+        return proof(len(rows), error, FUSED_TOLERANCE)
+
+    def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
+        """The other recipe's dense list is the same: it answered the same questions."""
+        width = min(theirs.ids.shape[1], ours.lists["dense"].shape[1])
+        first = gate.Rankings(theirs.ids[:, :width], theirs.scores[:, :width])
+        error = gate.rankings("dense list of the peer", first, _ranked(ours.lists["dense"].head(width)), 0.0, 0.0)
+        return proof(batch, error, 0.0)
+
+
+def _ranked(ranking: Any) -> gate.Rankings:
+    return gate.Rankings(ranking.ids, ranking.scores)

@@ -1,0 +1,283 @@
+"""GuidedWalk: a walk over the entity graph that the question steers, from its own entities and those of an answer.
+
+    question ─► vector ─► dense top-k ──────────┬─► first answer ─► entities of its best passages ─► second seeds ─┐
+        ├─► entities ─► seeds ─► PPR (plain) ───┘                                                                  │
+        │                 └────────────────────────────────────────────────────────────────────────────────────────┤
+        ├─► vector ─► similarity of every passage ─► node weights ─► PPR (guided) ◄────────────────────────────────┘
+        │                                                              │
+        └─► words ─► a lexical leg, where there is one ─► RRF ◄────────┴─ and the dense list ─► top k
+
+A passage counts in the guided walk by its similarity to the question, and so does every edge to it. The dense list is
+in the hits so that a question without seeds has an answer, too. All questions of a batch go through every stage
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._validation import check_k, check_threads
+from ...errors import InputError
+from ...index import Index
+from ...ops.dense import dense_topk
+from ...ops.fusion import fuse
+from ...ops.ppr import ppr_topk
+from ...ops.seeding import add_entity_seeds
+from ...types import Corpus, Graph, Hits, Incidence, Seeds
+from .._parts.config import check_edge_types, make_config
+from .._parts.filters import View, Views
+from .._parts.frozen import FrozenRecipe
+from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
+from .._parts.mentions import Matcher, question_mentions
+from .._parts.questions import check_queries, index_encoder, padded, question_vectors
+from .._parts.seeding import EntitySeeder
+from ..protocol import AllowScope, Needs
+from ..results import SearchResult
+from .config import GuidedWalkConfig
+from .trace import Outcome, trace_queries
+from .weights import passage_weights
+
+
+def guided_walk(
+    vectors: Any,
+    seeds: Seeds,
+    words: Hits | None,
+    *,
+    k: int,
+    view: View | None,
+    config: GuidedWalkConfig,
+    corpus: Corpus,
+    graph: Graph,
+    mentions: Incidence,
+    threads: int | None,
+) -> dict[str, Any]:
+    """Return the lists of a batch, ``"dense"``, any ``"graph"``, ``"guided"`` and any ``"lexical"``; the answer whose
+    entities are the second seeds, ``"first"``; the ``"nodes"`` and ``"weights"`` of the restart; and the ``"hits"``.
+
+    Parameters
+    ----------
+    vectors : (B, d)
+    seeds : Seeds (B, S)
+        Entities that the question names, as nodes of the graph.
+    words : Hits or None
+        The lexical list.
+    k : int
+    view : View or None
+        What each question may find; None: everything.
+    config, corpus, graph, mentions, threads
+        The same in every search; ``mentions``: the entities of each passage, as nodes.
+    """
+    passages = np.arange(len(corpus))
+    allow, nodes, ranked = (None, None, passages) if view is None else (view.allow, view.nodes, view.candidates)
+    walk: dict[str, Any] = {
+        "candidates": ranked if nodes is None else passages,
+        "allow": nodes,
+        "damping": config.damping,
+        "edge_type_weights": config.edge_weights,
+        "stop": "tol",
+        "empty": "skip",
+        "threads": threads,
+    }
+
+    lists = {"dense": dense_topk(vectors, corpus, config.dense_k, allow=allow, threads=threads)}
+    if config.first == "fused":
+        lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
+    answer = fuse(list(lists.values()), method=config.ranks, k=config.second_top, threads=threads)
+
+    weights = passage_weights(vectors, corpus, config, view, threads)
+    frequency = None if view is None else view.node_frequency
+    for _ in range(config.depth):
+        first = answer.head(config.second_top)
+        starts = add_entity_seeds(seeds, first, mentions, config.second_mass, frequency=frequency)
+        answer = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
+
+    fused = {"guided": answer, "dense": lists["dense"]} | ({} if words is None else {"lexical": words})
+    counts = tuple(config.weights(tuple(fused)).values())
+    hits = fuse(list(fused.values()), method=config.ranks, weights=counts, k=k, threads=threads)
+    return {**lists, **fused, "first": first, "nodes": starts.nodes, "weights": starts.weights, "hits": hits}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GuidedWalkResult(SearchResult):
+    """Results of a search.
+
+    Attributes
+    ----------
+    hits : Hits
+        The ranking; ids are passage rows of the index.
+    lists : mapping of str to Hits
+        ``"dense"``, ``"guided"`` (a :class:`~hopfuse.PprHits`; empty for a question without any seeds), ``"graph"``,
+        the plain walk, where it has a part in the first answer, and ``"lexical"`` where the recipe has that leg.
+    seeds : Seeds
+        The entities that each question names, as nodes of the graph; a row of padding where it has none.
+    first : Hits
+        The passages whose entities are the second seeds.
+    starts : Seeds
+        The guided walk's restart: the seeds, and then the second seeds.
+    traces : list of dict, or None
+        One per question where ``trace=True``; see :meth:`GuidedWalk.search`.
+    """
+
+    seeds: Seeds
+    first: Hits
+    starts: Seeds
+
+
+class GuidedWalk(FrozenRecipe):
+    """A walk that the question steers: edges count by their passages' similarity, and an answer gives more seeds.
+
+    Parameters
+    ----------
+    index : Index
+        With vectors and a graph.
+    config : :class:`GuidedWalkConfig`, optional
+    encoder, matcher, lexical, threads : optional
+        As :class:`PhaseGraph` has them.
+    **options
+        Fields of the config, in the place of its own.
+
+    Raises
+    ------
+    InputError
+        An index without vectors or a graph, an option that the config does not have or refuses, options of the lexical
+        leg without one, another encoder than the index's.
+
+    References
+    ----------
+    Personalized PageRank from a question's entities: HippoRAG 2. Second seeds are pseudo-relevance feedback (Rocchio,
+    1971). The node weights are this project's.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "Ada wrote notes on the Engine."}, {"text": "The Engine was built by Babbage."}],
+    ...     vectors=[[1.0, 0.0], [0.0, 1.0]],
+    ...     entities=["Ada", "Engine", "Babbage"],
+    ...     graph=[{"src": 0, "dst": 2}, {"src": 0, "dst": 3}, {"src": 1, "dst": 3}, {"src": 1, "dst": 4}],
+    ... )
+    >>> recipe = hf.recipes.GuidedWalk(index, second_top=1)
+    >>> found = recipe.search(vectors=[[1.0, 0.1]], entities=[["Ada"]], k=2)
+    >>> [hit.text for hit in found[0]]
+    ['Ada wrote notes on the Engine.', 'The Engine was built by Babbage.']
+    >>> found.starts.nodes[found.starts.weights > 0]
+    array([2, 3])
+    """
+
+    name: ClassVar[str] = "guided-walk"
+    Config: ClassVar[type[GuidedWalkConfig]] = GuidedWalkConfig
+
+    def __init__(
+        self,
+        index: Index,
+        config: GuidedWalkConfig | None = None,
+        *,
+        encoder: Any = None,
+        matcher: Matcher | None = None,
+        lexical: LexicalLeg | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        if index.corpus is None or index.graph is None:
+            raise InputError(self.missing(index))
+        self.index, self.config = index, make_config(GuidedWalkConfig, config, options)
+        self.encoder, self.matcher = index_encoder(encoder, index), matcher
+        self.lexical, self.threads = check_leg(lexical), check_threads(threads)
+        given = [name for name in ("lexical_weight", "lexical_k") if getattr(self.config, name) is not None]
+        if lexical is None and given:
+            raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+        check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
+        self._lexical_k = min(self.config.lexical_k or 100, index.num_passages)
+        self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
+        self._views = Views(index)
+        self._fixed: dict[str, Any] = {
+            "config": self.config,
+            "corpus": index.corpus,
+            "graph": index.graph,
+            "mentions": self._views.mentions,
+            "threads": self.threads,
+        }
+        collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
+        self._arguments = (index, self.config), collaborators
+
+    @classmethod
+    def missing(cls, index: Index, config: Any = None) -> str:
+        """Return what the index lacks for this recipe, in words, or an empty string."""
+        if index.corpus is not None and index.graph is not None:
+            return ""
+        return "GuidedWalk needs an index with vectors and a graph; build it with vectors= and graph="
+
+    @property
+    def needs(self) -> Needs:
+        """Return what a search reads of its questions and of the index."""
+        words = self.lexical is not None
+        return Needs(vectors=True, texts=words, entities=True, words=words)
+
+    def search(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any]] | None = None,
+        k: int = 10,
+        allow: Any = None,
+        allow_scope: AllowScope = "isolated",
+        trace: bool = False,
+    ) -> GuidedWalkResult:
+        """Rank the passages for a batch of questions.
+
+        Parameters
+        ----------
+        queries : sequence of str, optional
+            B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
+            the lexical leg.
+        vectors : array_like of float (B, d), optional
+        entities : sequence of B sequences of str or int, optional
+            Names as the questions have them, or entity numbers of the index. A question may have none.
+        k : int
+            Hits of each question; there are no more than passages.
+        allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
+            Passages that a question may find, as in :meth:`PhaseGraph.search`: the others change no answer. Second
+            seeds are entities of allowed passages, by how many allowed passages they are in, and similarities are
+            compared with those of allowed passages alone.
+        allow_scope : {"isolated", "results"}
+            ``"results"``: both walks go over everything with the whole index's seeds and weights, and only what is
+            listed is restricted.
+        trace : bool
+            Adds ``traces``: per question ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
+            ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those
+            that it may not see), ``allowed`` (how many passages it may find, or None), ``second_seeds`` (entity, share
+            of the restart, and the passages of the first answer that it is from), each list with ranks and raw scores,
+            and for each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most
+            similar one), ``attribution`` (what each seed gives to the walk's score there: ``named`` of it and
+            ``second``) and ``paths`` (the strongest ones from a few seeds).
+
+        Returns
+        -------
+        GuidedWalkResult
+
+        Notes
+        -----
+        Where calls go to a GPU, the operations run one by one, the guided walk on the CPU.
+        """
+        k = min(check_k(k), self.index.num_passages)
+        if queries is not None:
+            check_queries(queries)
+        asked = question_vectors(self.encoder, queries, vectors)
+        view = self._views.read(allow, len(asked), allow_scope)
+        mentions = question_mentions(self.matcher, queries, entities, len(asked))
+        seeds = self._seeder.seeds(mentions, self.threads, view)
+        named = padded(seeds, self.index.num_passages)
+        seen = None if view is None else view.allow
+        words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
+
+        found = guided_walk(asked, named, words, k=k, view=view, **self._fixed)
+        hits, first = found.pop("hits"), found.pop("first")
+        starts = Seeds(found.pop("nodes"), found.pop("weights"))
+        outcome = Outcome(asked, self._views.mentions, seeds, named, first, found, hits, view)
+        traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
+        return GuidedWalkResult(hits, self.index, found, traces, seeds=named, first=first, starts=starts)

@@ -1,0 +1,224 @@
+"""Trace a GuidedWalk search, question by question, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...index import Index
+from ...ops.ppr import ppr
+from ...ops.seeding import add_entity_seeds
+from ...types import Graph, Hits, Incidence, Seeds
+from .._parts.attribution import seed_shares
+from .._parts.filters import View
+from .._parts.names import named_node, named_passage
+from .._parts.seeding import Seed, seed_trace
+from .._parts.strong_paths import Step, Transitions
+from .config import GuidedWalkConfig
+from .weights import passage_weights
+
+
+class Outcome(NamedTuple):
+    """A search of a batch: what was asked, and what the core returned."""
+
+    vectors: NDArray[Any]
+    mentions: Incidence  # the entities of each passage, as nodes
+    seeds: Sequence[Sequence[Seed]]  # that each question names
+    named: Seeds  # the same, as nodes
+    first: Hits
+    lists: Mapping[str, Hits]
+    hits: Hits
+    view: View | None
+
+
+def trace_queries(
+    index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None
+) -> list[dict[str, Any]]:
+    """Return a trace per question: seeds, lists, and for each hit its ranks, weight, seeds and paths."""
+    starts, weights = _starts(config, outcome), _weights(index, config, outcome, threads)
+    assert index.graph is not None
+    eta = _type_weights(index.graph, config)
+    transitions = Transitions(index.graph, eta, "joint", config.damping)
+    traces = []
+    for b in range(len(outcome.hits)):
+        walk = None
+        if outcome.lists["guided"].counts[b]:
+            walk = _Walk(index.graph, config, transitions.reweighted(weights[b]), starts[b], weights[b], threads)
+        traces.append(_trace(index, config, outcome, b, starts[b], weights[b], walk))
+    return traces
+
+
+class _Start(NamedTuple):
+    """Shares of the restart by node: of the question's own seeds, and of the second ones; together they sum to 1."""
+
+    named: dict[int, float]
+    second: dict[int, float]
+
+
+class _Walk:
+    """One question's guided walk, seen seed by seed."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: GuidedWalkConfig,
+        transitions: Transitions,
+        start: _Start,
+        weights: NDArray[np.float64],
+        threads: int | None,
+    ) -> None:
+        self._transitions = transitions
+        self.nodes = np.array(sorted({**start.named, **start.second}), np.int64)
+        self.mass = np.array([start.named.get(n, 0.0) + start.second.get(n, 0.0) for n in self.nodes.tolist()])
+        each = ppr(
+            graph,
+            Seeds(self.nodes[:, None]),
+            damping=config.damping,
+            edge_type_weights=config.edge_weights,
+            node_weights=np.broadcast_to(weights, (self.nodes.size, weights.size)),
+            threads=threads,
+        ).scores
+        self._given = seed_shares(each, self.mass, transitions.kept, config.damping)[:, None] * each
+
+    def attributions(self, passage: int) -> list[tuple[int, float]]:
+        """Return the seeds that give something to a passage's score in the walk, and how much, the most first."""
+        given = self._given[:, passage]
+        order = np.lexsort((self.nodes, -given))
+        return [(int(self.nodes[at]), float(given[at])) for at in order[given[order] > 0]]
+
+    def paths(self, passages: Sequence[int]) -> dict[int, list[list[Step]]]:
+        """Return the strongest paths to each of the passages, from a few seeds."""
+        ends = {passage: np.array([passage], np.int64) for passage in passages}
+        return self._transitions.paths(dict(zip(self.nodes.tolist(), self.mass.tolist(), strict=True)), ends)
+
+
+def _starts(config: GuidedWalkConfig, outcome: Outcome) -> list[_Start]:
+    """Return the parts of each question's restart."""
+    view, none = outcome.view, Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
+    frequency = None if view is None else view.node_frequency
+    second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass, frequency=frequency)
+    starts = []
+    for own, more in zip(_rows(outcome.named), _rows(second), strict=True):
+        mass = config.second_mass if own else 1.0
+        kept = 1.0 - mass if own and more else 1.0
+        total = sum(own.values())
+        named = {node: kept * weight / total for node, weight in own.items() if kept > 0}
+        starts.append(_Start(named, {node: mass * share for node, share in more.items() if mass > 0}))
+    return starts
+
+
+def _rows(seeds: Seeds) -> list[dict[int, float]]:
+    rows = zip(seeds.nodes.tolist(), seeds.weights.tolist(), strict=True)
+    return [{node: weight for node, weight in zip(*row, strict=True) if node >= 0 and weight > 0} for row in rows]
+
+
+def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None) -> NDArray[np.float64]:
+    """Return each question's weight of every node, (B, N): 0 for one that it may not see."""
+    assert index.corpus is not None
+    assert index.graph is not None
+    nodes = None if outcome.view is None else outcome.view.nodes
+    weights = np.ones((len(outcome.hits), index.graph.num_nodes))
+    weights[:, : index.num_passages] = passage_weights(outcome.vectors, index.corpus, config, outcome.view, threads)
+    return weights if nodes is None else np.where(nodes, weights, 0.0)
+
+
+def _type_weights(graph: Graph, config: GuidedWalkConfig) -> list[float]:
+    given = config.edge_weights or {}
+    return [given.get(name, 1.0) for name in graph.edge_type_names]
+
+
+def _trace(
+    index: Index,
+    config: GuidedWalkConfig,
+    outcome: Outcome,
+    b: int,
+    start: _Start,
+    weights: NDArray[np.float64],
+    walk: _Walk | None,
+) -> dict[str, Any]:
+    view, seeds = outcome.view, outcome.seeds[b]
+    counted = None if view is None else view.frequency_of(b)
+    legs = {leg: _leg(index, found, b) for leg, found in outcome.lists.items()}
+    for passage, row in legs["guided"].items():
+        row["weight"] = float(weights[passage])
+    hits = [_hit(index, config, passage, score, legs) for passage, score in outcome.hits.row(b)]
+    if walk is not None:
+        paths = walk.paths([hit["passage"] for hit in hits])
+        for hit in hits:
+            hit["weight"] = float(weights[hit["passage"]])
+            hit["attribution"] = [_given(index, start, *one) for one in walk.attributions(hit["passage"])]
+            hit["paths"] = [_steps(index, path, weights) for path in paths.get(hit["passage"], [])]
+    return {
+        "query": b,
+        "ranked_by": "guided walk" if walk is not None else "dense and words" if "lexical" in legs else "dense",
+        "seeds": [seed_trace(index, seed, counted) for seed in seeds if seed.weight > 0],
+        "left_out": [seed_trace(index, seed, counted) for seed in seeds if not seed.weight > 0],
+        "allowed": None if view is None else view.num_allowed(b),
+        "second_seeds": _second(index, outcome, b, start, counted),
+        **{leg: list(rows.values()) for leg, rows in legs.items()},
+        "hits": hits,
+    }
+
+
+def _second(
+    index: Index, outcome: Outcome, b: int, start: _Start, counted: NDArray[np.int32 | np.int64] | None
+) -> list[dict[str, Any]]:
+    """Return the second seeds with their shares of the restart, the largest first, and the passages they are of."""
+    indptr, indices, first = outcome.mentions.indptr, outcome.mentions.indices, index.num_passages
+    of: dict[int, list[int]] = {}
+    for passage, _ in outcome.first.row(b):
+        for node in indices[indptr[passage] : indptr[passage + 1]].tolist():
+            of.setdefault(node, []).append(passage)
+    frequency = index.passage_frequency if counted is None else counted
+    assert frequency is not None
+    return [
+        {
+            "entity": node - first,
+            "name": index.entity_names[node - first],
+            "passage_frequency": int(frequency[node - first]),
+            "share": share,
+            "passages": [named_passage(index, passage) for passage in of[node]],
+        }
+        for node, share in sorted(start.second.items(), key=lambda one: (-one[1], one[0]))
+    ]
+
+
+def _leg(index: Index, found: Hits, b: int) -> dict[int, dict[str, Any]]:
+    return {
+        passage: {"passage": passage, "title": index.titles[passage], "rank": rank, "score": score}
+        for rank, (passage, score) in enumerate(found.row(b), 1)
+    }
+
+
+def _hit(
+    index: Index,
+    config: GuidedWalkConfig,
+    passage: int,
+    score: float,
+    legs: Mapping[str, Mapping[int, Mapping[str, Any]]],
+) -> dict[str, Any]:
+    ranks = {leg: legs[leg][passage]["rank"] for leg in ("guided", "dense", "lexical") if passage in legs.get(leg, ())}
+    weights = config.weights(tuple(ranks))
+    contributions = {leg: weights[leg] / (config.rank_constant + rank) for leg, rank in ranks.items()}
+    return {**named_passage(index, passage), "score": score, "ranks": ranks, "contributions": contributions}
+
+
+def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, Any]:
+    """Return what a seed gives to a passage's score, by the parts of the restart that it has."""
+    named, second = start.named.get(node, 0.0), start.second.get(node, 0.0)
+    parts = {"named": score * named / (named + second), "second": score * second / (named + second)}
+    return {**named_node(index, node), **{part: value for part, value in parts.items() if value > 0}}
+
+
+def _steps(index: Index, path: Sequence[Step], weights: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Return a path as plain data; a passage on it has its weight."""
+    assert index.graph is not None
+    names, steps = index.graph.edge_type_names, []
+    for one in path:
+        edge = None if one.edge is None else names[one.edge]
+        weight = {"weight": float(weights[one.node])} if one.node < index.num_passages else {}
+        steps.append({**named_node(index, one.node), "edge": edge, "strength": one.strength, **weight})
+    return steps

@@ -1,0 +1,263 @@
+"""GuidedWalk: its composition over the oracle, its batches, its filters, its fallbacks, its traces, its refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_bitwise, assert_hits_equal, assert_rows_equal
+from hopfuse import reference
+from hopfuse.errors import InputError
+from hopfuse.recipes import AllowScope, GuidedWalk, GuidedWalkConfig
+from numpy.typing import NDArray
+from recipes.worlds import Encoder, World, assert_same_ranking, lists_of, random_questions, random_world
+
+QUESTIONS = [f"question {q}" for q in range(5)]
+SCOPES: tuple[AllowScope, ...] = ("isolated", "results")
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"first": "dense", "second_top": 1, "dense_weight": 0.5},
+    {"second_top": 5, "second_mass": 0.25, "tau": 1.5, "floor": 0.01, "damping": 0.7, "graph_k": 9, "dense_k": 7},
+    {"depth": 2, "rank_constant": 60, "edge_weights": {"synonym": 0.0, "relation": 0.5}},
+    {"second_mass": 0.0},
+    {"second_mass": 1.0},
+]
+
+
+class Words:
+    """A lexical leg that cannot filter."""
+
+    def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
+        rows = [np.random.default_rng(sum(map(ord, q))).permutation(24)[:15] for q in questions]
+        return hf.Hits(np.stack(rows), np.tile(np.arange(15, 0, -1, dtype=np.float32), (len(rows), 1))).head(k)
+
+
+def rows_of(seeds: hf.Seeds) -> list[dict[int, float]]:
+    rows = zip(seeds.nodes.tolist(), seeds.weights.tolist(), strict=True)
+    return [{node: weight for node, weight in zip(*row, strict=True) if node >= 0 and weight > 0} for row in rows]
+
+
+def walked(index: hf.Index, restarts: list[dict[int, float]], config: GuidedWalkConfig, **options: Any) -> hf.Hits:
+    """The oracle's walk, a query at a time; a query without a restart has no hits."""
+    weights, rows = options.pop("node_weights", None), []
+    for b, restart in enumerate(restarts):
+        scores = np.zeros(index.num_passages)
+        if restart:
+            z = {} if weights is None else {"node_weights": weights[b : b + 1]}
+            eta = [(config.edge_weights or {}).get(name, 1.0) for name in index.graph.edge_type_names]
+            found = reference.ppr(index.graph, [restart], damping=config.damping, edge_type_weights=eta, **z, **options)
+            scores = found[0, : index.num_passages]
+        order = np.lexsort((np.arange(scores.size), -scores))[: config.graph_k]
+        rows.append([(int(p), float(scores[p])) for p in order if scores[p] > 0])
+    return hf.Hits.from_lists(rows)
+
+
+def composed(index: hf.Index, config: GuidedWalkConfig, vectors: Any, seeds: hf.Seeds, words: Any, k: int) -> Any:
+    """The recipe in float64, over the oracle: hits, lists, restarts."""
+    dense = reference.dense_topk(vectors, index.corpus, min(config.dense_k, index.num_passages))
+    rank = {"method": "rrf", "rank_constant": config.rank_constant}
+    named = rows_of(seeds)
+    lists = [dense] if config.first == "dense" else [dense, walked(index, named, config)]
+    answer = reference.fuse(lists, k=config.second_top, **rank)
+    z = np.ones((len(named), index.graph.num_nodes))
+    z[:, : index.num_passages] = reference.similarity_weights(vectors, index.corpus, tau=config.tau, floor=config.floor)
+    mentions = hf.Incidence.from_graph(index.graph, index.num_passages)
+    for _ in range(config.depth):
+        first = [[(int(p), 0.0) for p in row[: config.second_top] if p >= 0] for row in answer.ids]
+        starts = reference.add_entity_seeds(named, first, mentions, config.second_mass)
+        answer = walked(index, starts, config, node_weights=z)
+    fused = [answer, dense] if words is None else [answer, dense, words]
+    weights = tuple(config.weights(("guided", "dense", "lexical")[: len(fused)]).values())
+    return reference.fuse(fused, weights=weights, k=k, **rank), answer, starts
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_search_is_its_composition_over_the_oracle(options: dict[str, Any], words: bool) -> None:
+    ask = random_questions(5)
+    recipe = GuidedWalk(random_world(4).index(), lexical=Words() if words else None, **options)
+    found = recipe.search(QUESTIONS, **ask, k=10)
+    lexical = found.lists.get("lexical")
+    hits, guided, starts = composed(recipe.index, recipe.config, ask["vectors"], found.seeds, lexical, 10)
+    for mine, theirs in zip(rows_of(found.starts), starts, strict=True):
+        assert mine == pytest.approx({node: mass for node, mass in theirs.items() if mass > 0}, rel=1e-9)
+    assert_same_ranking(found.lists["guided"], guided, tie=1e-6)
+    assert_same_ranking(found.hits, hits, tie=1e-9)
+    assert ("graph" in found.lists) == (recipe.config.first == "fused")
+    assert ("lexical" in found.lists) == words
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(options: dict[str, Any]) -> None:
+    ask = random_questions(6)
+    recipe = GuidedWalk(random_world(5).index(), **options)
+    together = recipe.search(**ask, k=7)
+    for b in range(5):
+        alone = recipe.search(**{name: values[b : b + 1] for name, values in ask.items()}, k=7)
+        for name, hits in lists_of(alone).items():
+            whole = lists_of(together)[name]
+            assert hits.row(0) == whole.row(b), name
+        assert rows_of(alone.starts)[0] == rows_of(together.starts)[b]
+
+
+def test_no_threads_change_an_answer() -> None:
+    ask, index = random_questions(6), random_world(5).index()
+    one, two = (GuidedWalk(index, threads=threads).search(**ask) for threads in (1, 2))
+    for name, hits in lists_of(one).items():
+        assert_hits_equal(lists_of(two)[name], hits)
+
+
+# ---- Without seeds ---------------------------------------------------------------------------------------------------
+
+
+def test_a_question_without_seeds_starts_at_those_of_the_dense_list() -> None:
+    ask = random_questions(7) | {"entities": [[]] * 5}
+    for first in ("fused", "dense"):
+        found = GuidedWalk(random_world(6).index(), first=first).search(**ask, k=5, trace=True)
+        assert (found.first.ids == found.lists["dense"].ids[:, :2]).all()
+        assert (found.lists["guided"].counts > 0).all()
+        for trace, restart in zip(found.traces, rows_of(found.starts), strict=True):
+            assert trace["ranked_by"] == "guided walk"
+            assert trace["seeds"] == []
+            assert sum(restart.values()) == pytest.approx(1.0)
+            assert sum(seed["share"] for seed in trace["second_seeds"]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("lexical", [None, Words()])
+def test_without_any_seeds_the_dense_list_answers_and_the_trace_says_so(lexical: Any) -> None:
+    world = random_world(6)
+    bare = World(world.vectors, world.names, world.entity_vectors, [(40 - 1, 40 - 2, "relation", 1.0)])
+    ask = random_questions(7) | {"entities": [[]] * 5}
+    found = GuidedWalk(bare.index(), lexical=lexical).search(QUESTIONS, **ask, k=5, trace=True)
+    assert (found.lists["guided"].counts == 0).all()
+    assert {trace["ranked_by"] for trace in found.traces} == {"dense" if lexical is None else "dense and words"}
+    if lexical is None:
+        assert (found.hits.ids == found.lists["dense"].ids[:, :5]).all()
+    assert all("attribution" not in hit for trace in found.traces for hit in trace["hits"])
+
+
+def test_the_dense_list_adds_what_the_walk_did_not_find_after_what_it_found() -> None:
+    world = random_world(8)
+    recipe = GuidedWalk(world.index(), graph_k=4)
+    found = recipe.search(**random_questions(9), k=24)
+    guided, dense = found.lists["guided"], found.lists["dense"]
+    for b in range(5):
+        walk = [p for p, _ in guided.row(b)]
+        rest = [p for p, _ in dense.row(b) if p not in walk]
+        assert [p for p, _ in found.hits.row(b)] == walk + rest
+
+
+# ---- Filters ---------------------------------------------------------------------------------------------------------
+
+
+def mapped(hits: hf.Hits, ids: NDArray[np.int64]) -> hf.Hits:
+    """The same hits by other numbers, in the same order."""
+    return hf.Hits(np.where(hits.ids >= 0, ids[hits.ids], -1), hits.scores, hits.counts)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed: int, options: dict[str, Any]) -> None:
+    world, mask = random_world(seed), np.random.default_rng(seed).random(24) < 0.2 * (seed + 1)
+    mask[seed] = True
+    alone, passages, _ = world.alone(mask)
+    ask, encoder = random_questions(seed), Encoder(world)
+    recipe = GuidedWalk(world.index(), encoder=encoder, entity_threshold=-1, **options)
+    expected = GuidedWalk(alone.index(), encoder=encoder, entity_threshold=-1, **options).search(**ask, k=6)
+    for allow in (mask, passages.tolist(), [passages.tolist()] * 5):
+        found = recipe.search(**ask, k=6, allow=allow)
+        for name, hits in lists_of(expected).items():
+            assert_rows_equal(lists_of(found)[name], mapped(hits, passages))
+        assert_bitwise(np.sort(found.starts.weights), np.sort(expected.starts.weights), "restart")
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_batch_of_several_owners_is_each_question_alone(scope: AllowScope) -> None:
+    ask, rng = random_questions(6), np.random.default_rng(7)
+    masks = rng.random((5, 24)) < 0.4
+    masks[3], masks[4] = masks[1], False
+    recipe = GuidedWalk(random_world(5).index())
+    found = recipe.search(**ask, allow=masks, allow_scope=scope, trace=True)
+    for b, mask in enumerate(masks):
+        one = {name: values[b : b + 1] for name, values in ask.items()}
+        alone = recipe.search(**one, allow=mask, allow_scope=scope, trace=True)
+        for name, hits in lists_of(alone).items():
+            assert hits.row(0) == lists_of(found)[name].row(b), name
+            assert {p for p, _ in hits.row(0)} <= set(np.flatnonzero(mask).tolist())
+        assert alone.traces[0] == found.traces[b] | {"query": 0}
+    assert found.hits.counts[4] == 0
+    assert [trace["allowed"] for trace in found.traces] == masks.sum(axis=1).tolist()
+
+
+def test_results_alone_are_restricted_where_the_graph_is_shared() -> None:
+    ask, index = random_questions(6), random_world(5).index()
+    recipe = GuidedWalk(index, first="dense")
+    everything = recipe.search(**ask, k=24)
+    whole = recipe.search(**ask, k=24, allow=np.ones(24, bool), allow_scope="results")
+    for name, hits in lists_of(everything).items():
+        assert_hits_equal(lists_of(whole)[name], hits)
+
+
+# ---- Traces ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", OPTIONS[:4], ids=repr)
+@pytest.mark.parametrize("allow", [None, list(range(3, 20))])
+def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
+    recipe = GuidedWalk(random_world(4).index(), lexical=Words(), **options)
+    found = recipe.search(QUESTIONS, **random_questions(5), k=6, allow=allow, trace=True)
+    names = recipe.index.entity_names
+    for b, trace in enumerate(found.traces):
+        guided, restart = dict(found.lists["guided"].row(b)), rows_of(found.starts)[b]
+        second = {24 + one["entity"]: one["share"] for one in trace["second_seeds"]}
+        assert second.keys() <= restart.keys()
+        assert all(share <= restart[node] * (1 + 1e-12) for node, share in second.items())
+        assert {p["passage"] for one in trace["second_seeds"] for p in one["passages"]} <= set(found.first.ids[b])
+        for hit in trace["hits"]:
+            assert sum(hit["contributions"].values()) == pytest.approx(hit["score"], rel=1e-6)
+            given = [one.get("named", 0.0) + one.get("second", 0.0) for one in hit["attribution"]]
+            assert given == sorted(given, reverse=True)
+            if hit["passage"] in guided:
+                assert sum(given) == pytest.approx(guided[hit["passage"]], abs=2e-6)
+            for path in hit["paths"]:
+                assert (path[-1]["kind"], path[-1]["number"]) == ("passage", hit["passage"])
+                assert path[-1]["weight"] == hit["weight"]
+                assert path[0]["name"] in names
+        assert all(1e-4 <= row["weight"] <= 1 for row in trace["guided"])
+        assert [(row["passage"], row["score"]) for row in trace["guided"]] == found.lists["guided"].row(b)
+
+
+# ---- Options ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"first": "words"}, "first is 'words'; allowed: fused, dense"),
+        ({"second_top": 0}, "second_top is 0"),
+        ({"second_mass": 1.5}, r"second_mass is 1.5; it must be one finite number in \[0, 1\]"),
+        ({"depth": 0}, "depth is 0"),
+        ({"tau": 0}, "tau is 0"),
+        ({"floor": 2.0}, "floor is 2.0"),
+        ({"dense_weight": 0}, "dense_weight is 0"),
+        ({"damping": 1}, "damping is 1"),
+        ({"edge_weights": {"synonym": -1}}, r"edge_weights\['synonym'\] is -1"),
+        ({"edge_weights": {"kin": 1}}, "edge_weights has the type 'kin'; the graph has context, relation"),
+        ({"lexical_k": 5}, "lexical_k are given without lexical="),
+        ({"alpha": 0.5}, "GuidedWalkConfig has no option 'alpha'"),
+    ],
+    ids=repr,
+)
+def test_bad_options_are_refused(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        GuidedWalk(random_world(4).index(), **option)
+
+
+def test_an_index_without_vectors_or_graph_is_refused() -> None:
+    index = hf.Index.build(passages=[{"text": "a"}])
+    assert GuidedWalk.missing(index).startswith("GuidedWalk needs an index with vectors and a graph")
+    with pytest.raises(InputError, match="GuidedWalk needs"):
+        GuidedWalk(index)
