@@ -25,7 +25,8 @@ from hopfuse.extract import Gazetteer
 
 from bench.markdown import table
 
-from . import quality, side_by_side
+from . import side_by_side
+from .folders import asked, load_index
 
 FOLDERS = ("hotpotqa", "musique-openie")
 CANDIDATES = (10, 20)  # facts that the gate sees
@@ -81,8 +82,8 @@ def loaded(folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Index, Questions
     lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     texts, qrels = [json.loads(line)["question"] for line in lines], Qrels.read_jsonl(folder / "queries.jsonl")
     if (folder / "graph").is_dir():
-        given = quality.asked(folder)
-        return quality.load_index(folder, encoder), Questions(texts, qrels, given["vectors"], given["entities"])
+        given = asked(folder)
+        return load_index(folder, encoder), Questions(texts, qrels, given["vectors"], given["entities"])
     with TemporaryDirectory() as work:
         out = str(Path(work, "index"))
         program = [sys.executable, "-m", "hopfuse", "build"]

@@ -188,6 +188,16 @@ def speed(collection: Collection) -> dict[str, Any]:
     return {"machine": machine(), "commit": commit(), "batch": BATCH, "seconds": taken_by}
 
 
+def speed_section() -> str:
+    """What docs/quality.md says of the recorded times."""
+    numbers = json.loads(SPEED.read_text(encoding="utf-8"))
+    host = numbers["machine"]
+    return (
+        f"### metaqa, times\n\n`python -m experiments.metaqa --speed`: batches of {numbers['batch']}, questions' "
+        f"vectors given; {host['cpu']}, {host['cores']} cores.\n\n" + speed_table(numbers)
+    )
+
+
 def speed_table(numbers: dict[str, Any]) -> str:
     rows = [
         [

@@ -6,11 +6,8 @@ python -m experiments.quality [--data FOLDER] [--out docs/quality.md]
 from __future__ import annotations
 
 import argparse
-import csv
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import hopfuse as hf
 import numpy as np
@@ -20,7 +17,8 @@ from hopfuse.lexical import BM25, FTS5
 
 from bench.markdown import table
 
-from . import side_by_side, similarity, tuned
+from . import metaqa, side_by_side, similarity, tuned
+from .folders import asked, load_index, questions_of
 
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
 HYBRID, CONVEX, POLICY = "hybrid rrf", "hybrid convex", "policy rag"
@@ -37,72 +35,21 @@ REFERENCE = {
 }
 
 
-def read_tsv(path: Path) -> Iterator[list[str]]:
-    """The rows of a file whose columns are separated by tabs, nothing quoted."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
-def load_index(folder: Path, encoder: WordLlamaEncoder) -> hf.Index:
-    """An index of one folder; entity names embedded for mentions that match no name."""
-    kinds, names = zip(*((row[1], row[2]) for row in read_tsv(folder / "graph" / "nodes.tsv")), strict=True)
-    entities = [name for kind, name in zip(kinds, names, strict=True) if kind == "entity"]
-    index = hf.Index.build(
-        passages=folder / "passages.jsonl",
-        vectors=folder / "passage_emb.f16.npy",
-        entities=entities,
-        entity_vectors=encoder.encode_passages(entities),
-        graph=[
-            {"src": int(a), "dst": int(b), "type": kind, "weight": float(weight)}
-            for a, b, kind, weight in read_tsv(folder / "graph" / "edges.tsv")
-        ],
-        facts=(
-            {"head": int(head), "relation": relation, "tail": int(tail), "passage": int(passage)}
-            for head, relation, tail, passage in read_tsv(folder / "graph" / "facts.tsv")
-        ),
-        fact_ends="node",
-        storage="float16",
-    )
-    return index.with_lexical(BM25.build(index.texts_to_index()).matrix)
-
-
-def tuned_section(index: hf.Index, folder: Path, encoder: WordLlamaEncoder, qrels: Qrels) -> str:
-    """PhaseGraph's pools, as long as any setting takes them."""
-    return tuned.section(*long_pools(index, folder, encoder), qrels)
-
-
-def long_pools(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Hits, hf.Hits]:
-    """The dense and the graph pool of each question, 100 long."""
-    ask = asked(folder)
-    found = hf.recipes.PhaseGraph(index, encoder=encoder, graph_k=100).search(
-        vectors=ask["vectors"], entities=ask["entities"]
-    )
-    return found.lists["dense"], found.lists["graph"]
-
-
-def asked(folder: Path) -> dict[str, Any]:
-    """Vectors and mentions of a folder's questions."""
-    with (folder / "query_entities.jsonl").open(encoding="utf-8") as lines:
-        mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
-    return {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions}
-
-
 def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
-    """The single legs, fusions of two and of three over the same pools, and the other recipes."""
-    recipe = hf.recipes.PhaseGraph(index, encoder=encoder)
+    """The single legs, fusions of two and of three over the same pools, and the recipes as published."""
+    paper, adr = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr()
+    recipe = hf.recipes.PhaseGraph(index, paper, encoder=encoder)
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
     policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=facts)
     words, sqlite = BM25(index.lexical), FTS5.build(index.texts_to_index())
-    with_words = hf.recipes.PhaseGraph(index, encoder=encoder, lexical=words)
+    with_words = hf.recipes.PhaseGraph(index, paper, encoder=encoder, lexical=words)
     hybrids = {
         HYBRID: {"lexical": words},
         f"{HYBRID}, fts5": {"lexical": sqlite},
         f"{HYBRID}, titles": {"lexical": words, "exact_bonus": 1.0},
         CONVEX: {"lexical": words, "fusion": "convex"},
     }
-    with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
-        questions = [json.loads(line)["question"] for line in lines]
-    ask = {**asked(folder), "k": 10}
+    questions, ask = questions_of(folder), {**asked(folder), "k": 10}
     found, three = recipe.search(**ask), with_words.search(questions, **ask)
     dense, graph = found.lists["dense"], found.lists["graph"]
     pools = [dense, graph]
@@ -119,7 +66,7 @@ def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[st
         "fts5": sqlite.search(questions, 10),
         POLICY: policy.search(questions, **ask).hits,
         **{
-            name: hf.recipes.HybridRRF(index, encoder=encoder, **options).search(questions, **ask).hits
+            name: hf.recipes.HybridRRF(index, adr, encoder=encoder, **options).search(questions, **ask).hits
             for name, options in hybrids.items()
         },
     }
@@ -131,16 +78,16 @@ def _filled(hits: hf.Hits, other: hf.Hits) -> hf.Hits:
     return hf.Hits(np.where(empty, other.ids, hits.ids), np.where(empty, other.scores, hits.scores))
 
 
-def report(folders: Mapping[str, Evaluation], tuned_parts: Mapping[str, str]) -> str:
-    """The document, from the evaluations and the tuned sections by folder."""
-    parts = [_HEAD]
+def folder_sections(folders: Mapping[str, Evaluation]) -> str:
+    """The evaluations by folder."""
+    parts = [_FOLDERS]
     for name, result in folders.items():
         parts.append(f"## {name}\n")
         parts += [_means(result, group.label) for group in result.groups]
         parts.append(_comparisons(result))
         if name == "hotpotqa":
             parts.append(_reference(result))
-        parts += [_verdict(result), tuned_parts[name]]
+        parts.append(_verdict(result))
     return "\n".join(parts)
 
 
@@ -206,7 +153,14 @@ def _percent(value: float) -> str:
 
 _HEAD = """# Retrieval quality
 
+WHAT TO USE
+
+"""
+
+_FOLDERS = """## Folder by folder
+
 Written by `python -m experiments.quality`; the figures are percentages and depend on nothing but the data and the code.
+All questions of a folder.
 
 Passages and questions: all-MiniLM-L6-v2 vectors as stored in the folders. Seeds: the questions' entities, matched by
 name or alias, else to the nearest entity by WordLlama embedding (similarity at least 0.8), weighted 1 / (number of
@@ -215,15 +169,16 @@ passages the entity is in). Walk: damping 0.5, all edge types with weight 1. Poo
 - `bm25`: titles and texts, Lucene's variant, k1 = 1.5, b = 0.75, English stop words and Snowball stems.
 - `ppr`: the graph pool alone, empty for a question without seeds; `ppr, else dense`: with the dense list for those.
 - `rrf`: reciprocal rank fusion of both pools, k = 60.
-- `phasegraph`: percentile ranks (ties: strict), Boltzmann fusion, weights 0.7 / 0.3.
+- `phasegraph`: the paper's settings (`PhaseGraph.paper()`): percentile ranks (ties: strict), Boltzmann fusion, weights
+  0.7 / 0.3.
 - `+ bm25`: with BM25's list as a third, of weight 0.3 in `phasegraph`: as much as the graph's, not fitted to these
   questions.
 - `fts5`: SQLite's BM25, k1 = 1.2, b = 0.75, Porter stems.
-- `hybrid rrf`: the recipe `HybridRRF` with its defaults ([hybrid-rrf.md](hybrid-rrf.md)): BM25, dense and graph pools
-  by RRF, weights 1, 1 and 0.35, k = 60; `, fts5`: with SQLite's words; `, titles`: and, with weight 1, a list of the
-  passages whose title the question names; `hybrid convex`: TM2C2 instead of RRF, the same weights.
+- `hybrid rrf`: `HybridRRF.adr()` ([hybrid-rrf.md](hybrid-rrf.md)): BM25, dense and graph pools by RRF, weights 1, 1 and
+  0.35, k = 60; `, fts5`: with SQLite's words; `, titles`: and, with weight 1, a list of the passages whose title the
+  question names; `hybrid convex`: TM2C2 instead of RRF, the same weights as `hybrid rrf`.
 - `policy rag`: the recipe `PolicyRAG` with its default policy ([policy-rag.md](policy-rag.md)), facts by vectors of
-  WordLlama. The policy was chosen on the tune halves of both folders.
+  WordLlama.
 
 Metrics of the last hop count the questions whose hop order is known.
 """
@@ -238,22 +193,21 @@ def main() -> None:
     absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
     if absent:
         parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
-    encoder = WordLlamaEncoder()
-    results, tuned_parts = {}, {}
+    encoder, results = WordLlamaEncoder(), {}
     for name in FOLDERS:
         folder = args.data / name
         index, qrels = load_index(folder, encoder), Qrels.read_jsonl(folder / "queries.jsonl")
         results[name] = evaluate(qrels, runs_of(index, folder, encoder), METRICS, baseline="dense")
-        tuned_parts[name] = tuned_section(index, folder, encoder, qrels)
     from . import ablations
 
-    text = report(results, tuned_parts) + "\n" + ablations.section(args.data, encoder)
+    parts = [_HEAD + side_by_side.section(), tuned.section(), ablations.section(args.data, encoder)]
+    parts.append(folder_sections(results))
     if (args.data / "metaqa").is_dir():
-        from . import metaqa
-
-        text += "\n" + metaqa.section(args.data / "metaqa", encoder)
-    text += "\n" + similarity.section() + "\n" + side_by_side.section()
-    args.out.write_text(text, encoding="utf-8")
+        parts.append(metaqa.section(args.data / "metaqa", encoder))
+    if metaqa.SPEED.exists():
+        parts.append(metaqa.speed_section())
+    parts.append(similarity.section())
+    args.out.write_text("\n".join(parts), encoding="utf-8")
     print(f"wrote {args.out}")
 
 

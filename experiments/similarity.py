@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 
 from bench.markdown import table
 
-from .quality import read_tsv
+from .folders import read_tsv
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "similarity.json"

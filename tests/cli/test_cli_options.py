@@ -99,10 +99,10 @@ def test_a_run_with_another_importance_is_not_taken_up(memory, tmp_path) -> None
 def test_a_run_with_other_options_is_not_taken_up(memory, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     args = scoring(memory, "hybrid-rrf", out, "--chunk", 1)
-    killed(("os", "replace", 3), *args, "--option", "rank_constant=5")
+    killed(("os", "replace", 3), *args, "--option", "rank_constant=9")
     assert "other options" in refused(*args)
-    hopfuse(*args, "--option", "rank_constant=5")
-    assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", rank_constant=5))
+    hopfuse(*args, "--option", "rank_constant=9")
+    assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", rank_constant=9))
 
 
 def test_entities_by_words(memory, said, tmp_path) -> None:
@@ -132,7 +132,7 @@ def test_options_of_their_own_are_fields_of_configs() -> None:
         ("triple-hybrid", ["hops"], "--option is 'hops'; give a name and a value, for instance --option graph_k=50"),
         ("triple-hybrid", ["mode.x=1"], "triple-hybrid has no such option"),
         ("triple-hybrid", ["mode=grahp"], "--option mode=grahp: give one of hybrid, graph, vector, lexical"),
-        ("hybrid-rrf", ["index=3"], "hybrid-rrf has no such option; allowed: damping, dense_k, entity_threshold,"),
+        ("hybrid-rrf", ["index=3"], "hybrid-rrf has no such option; allowed: damping, dense_fallback, dense_k,"),
         ("hybrid-rrf", ["importance=no.npy"], "--option importance: there is no file 'no.npy'"),
         ("hybrid-rrf", ["weights=1,,2"], "--option weights=: give a number"),
         ("phase-graph", ["edge_weights=2"], "--option edge_weights: phase-graph has no such option; allowed:"),

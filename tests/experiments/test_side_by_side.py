@@ -1,4 +1,4 @@
-"""The recipes side by side, by the program: a tiny folder end to end; the setting tuned on one half."""
+"""The recipes side by side, by the program: a tiny folder end to end; the choice of their defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.evaluate import Qrels, in_test_half
+from hopfuse.evaluate import JudgedSet, Qrels, compare, holm, in_test_half, sweep_sets
 
 from experiments import metaqa, metaqa_files, side_by_side, tuned
 
@@ -35,44 +35,61 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def rows_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
 def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) -> None:
-    numbers, results = side_by_side.run(folder), tmp_path / "results.json"
-    results.write_text(json.dumps({"musique-openie": numbers}), encoding="utf-8")
-    assert {"dense", "phase-graph", "hybrid-rrf", "policy-rag", "triple-hybrid"} <= set(numbers["runs"])
-    text = side_by_side.section(results)
-    rows = [
-        line.split(" | ") for line in text.split("### musique-openie")[1].split("###")[0].splitlines() if "|" in line
-    ]
-    assert [row[0].strip("| ") for row in rows[2:]] == numbers["runs"]
-    mean = numbers["means"]["policy-rag"]["recall@5"]
-    row = next(row for row in rows if row[0] == "| policy-rag")
-    assert row[2] == f"{100 * mean:.1f}"
-    assert float(row[-2]) == pytest.approx(numbers["ms per query"]["policy-rag"]["12"], abs=0.01)
-    taken = 12 * numbers["ms per query"]["policy-rag"]["12"]
-    assert f"policy-rag {taken:.0f}" in text.split("A batch of 12 takes, in milliseconds: ")[1].split(".")[0]
+    numbers, results = side_by_side.run(folder, "folder", tmp_path), tmp_path / "results.json"
+    results.write_text(json.dumps({"musique-openie": {"folder": numbers}}), encoding="utf-8")
+    runs = {"dense", side_by_side.WALK, "phase-graph", "hybrid-rrf", "policy-rag", "triple-hybrid", "triple-graph"}
+    assert runs <= set(numbers["runs"])
+    test = int(in_test_half([f"q{i}" for i in range(12)]).sum())
+    assert (numbers["questions"], numbers["judged"]) == (test, test)
+    first, second = side_by_side.section(results).split(side_by_side._LOSSES)
+    shown = {row[2]: row for row in rows_of(first)[2:]}
+    assert list(shown) == numbers["runs"]
+    row, columns = shown["policy-rag"], rows_of(first)[0]
+    assert row[columns.index("recall@5")] == f"{100 * numbers['means']['policy-rag']['recall@5']:.1f}"
+    assert row[columns.index("ms for 32")] == f"{numbers['ms']['policy-rag']:.0f}"
+    assert row[columns.index("p to dense")] == f"{numbers['p']['dense']['policy-rag']:.2g}"
+    assert shown["dense"][columns.index("p to dense")] == ""
+    assert [row[2] for row in rows_of(second)[2:]] == list(numbers["legs"])
 
 
-def test_recipes_that_take_longer_than_their_time_are_named() -> None:
-    numbers = {
-        "phase-graph": {"1": 5.0, "32": 0.7},
-        "policy-rag": {"1": 9.0, "32": 1.7},
-        "dense": {"1": 9.0, "32": 9.0},
+def test_the_numbers_are_the_test_halfs_and_the_best_leg_is_the_better_one() -> None:
+    ids = [f"q{i}" for i in range(40)]
+    test = in_test_half(ids)
+    right = {"dense": test, side_by_side.WALK: np.arange(40) % 4 > 0, "phase-graph": np.arange(40) % 2 > 0}
+    values = {run: {m: found.astype(float).tolist() for m in side_by_side.METRICS} for run, found in right.items()}
+    for row in values.values():
+        row["recall@5"][0] = None  # type: ignore[call-overload]
+    said = {
+        "machine": {},
+        "left out": {},
+        "runs": list(right),
+        "ms per query": {run: {"1": 5, "32": 2} for run in right},
     }
-    said = side_by_side.times(numbers, "32")
-    assert said == (
-        "A batch of 32 takes, in milliseconds: phase-graph 22, policy-rag 54. "
-        "More than the 50 that are allowed: policy-rag."
-    )
-    assert side_by_side.times({"phase-graph": {"32": 1.0}}, "32").endswith("phase-graph 32. None takes the 50 allowed.")
+    kept = side_by_side.kept({**said, "per_query": {"ids": ids, "values": values}})
+    assert kept["questions"] == test.sum()
+    assert kept["means"]["dense"]["recall@5"] == 1.0
+    assert kept["ms"] == dict.fromkeys(right, 64)
+    leg = kept["legs"]["phase-graph"]
+    assert (leg["leg"], leg["difference"]) == ("dense", pytest.approx(right["phase-graph"][test].mean() - 1))
+    assert leg["low"] <= leg["difference"] <= leg["high"]
+    raw = [
+        compare(right[run][test].astype(float), np.ones(test.sum()), binary=False).p_value
+        for run in (side_by_side.WALK, "phase-graph")
+    ]
+    assert list(kept["p"]["dense"].values()) == holm(raw).tolist()
 
 
 def test_metaqa_is_compared_by_a_passage_about_each_entity(metaqa_folder: Path, tmp_path: Path) -> None:
-    numbers, results = side_by_side.run(metaqa_folder), tmp_path / "results.json"
-    results.write_text(json.dumps({"metaqa": numbers}), encoding="utf-8")
+    numbers, results = side_by_side.run(metaqa_folder, "folder", tmp_path), tmp_path / "results.json"
+    results.write_text(json.dumps({"metaqa": {"folder": numbers}}), encoding="utf-8")
     assert {"dense", "words", "phase-graph", "hybrid-rrf", "policy-rag", "triple-hybrid"} <= set(numbers["runs"])
-    assert (numbers["left out"], numbers["questions"]) == ({}, 3)
-    assert numbers["means"]["graph"]["recall@5"] == pytest.approx(5 / 6)  # no path leads to Jaws
-    assert "### metaqa\n" in side_by_side.section(results)
+    assert numbers["left out"] == {}
+    assert "| metaqa | folder | phase-graph |" in side_by_side.section(results)
 
 
 def test_the_files_of_metaqa_are_an_index_of_it(metaqa_folder: Path, tmp_path: Path) -> None:
@@ -116,18 +133,48 @@ def test_a_passage_states_and_mentions_what_its_text_has_room_for(
     assert mentioned == ["0\t5\tcontext\t1.0", "0\t6\tcontext\t1.0"]
 
 
-def test_the_setting_is_chosen_on_one_half_and_reported_on_the_other() -> None:
-    """The graph's list is right on the tune half alone, the dense one on the other alone."""
-    ids = [f"q{i}" for i in range(40)]
-    test = in_test_half(ids)
-    gold = np.arange(40)
-    dense = hf.Hits(np.tile(np.arange(40, 52), (40, 1)), np.tile(np.linspace(0.9, 0.4, 12), (40, 1)).astype(np.float32))
-    right = np.where(test, 99, gold)
-    graph = hf.Hits(np.stack([right, np.full(40, 98)], 1), np.tile([0.9, 0.1], (40, 1)).astype(np.float32))
-    dense.ids[test, 0] = gold[test]
-    text = tuned.section(dense, graph, Qrels(ids, gold[:, None].tolist(), last_hop=gold[:, None].tolist()))
-    assert f"on the {int((~test).sum())} questions" in text
-    assert "(100.0 there)" in text
-    assert f"On the other {int(test.sum())}:" in text
-    assert "| last_hop@5 | 100.0 | 100.0 |" in text
-    assert "| mrr" not in text
+def drawn_lists(seed: int, good: float) -> tuned.Lists:
+    """Lists of which the walk's is right for a share of the questions, and the others for a third."""
+    draw, ids = np.random.default_rng(seed), [f"{seed}, q{i}" for i in range(60)]
+
+    def leg(share: float) -> hf.Hits:
+        found = np.argsort(draw.random((60, 200)), axis=1)[:, : tuned.DEPTH] + 100
+        found[draw.random(60) < share, 0] = 7
+        return hf.Hits(found, np.tile(np.linspace(0.9, 0.1, tuned.DEPTH), (60, 1)))
+
+    qrels = Qrels(ids, [[7]] * 60, last_hop=[[7]] * 60)
+    return tuned.Lists(qrels, leg(0.33), leg(0.33), {damping: leg(good) for damping in tuned.DAMPINGS})
+
+
+def test_systems_over_lists_are_the_recipes_fusions() -> None:
+    lists, rows = drawn_lists(1, 0.8), np.arange(0, 60, 3)
+    dense, graph, words = (tuned.part(hits, rows) for hits in (lists.dense, lists.graph[0.5], lists.words))
+    options = {"alpha": 0.4, "dense_k": 10, "graph_k": 30, "damping": 0.5, "temperature": 0.2, "ties": "mean"}
+    config = hf.recipes.PhaseGraphConfig(alpha=0.4, temperature=0.2, ties="mean")
+    expected = hf.fuse([dense.head(10), graph.head(30)], k=10, **config.fusing(("dense", "graph")))
+    assert tuned.phase_graph(lists)(options, rows).ids.tolist() == expected.ids.tolist()
+    given = {"words": 0.2, "dense": 0.5, "rank_constant": 5, "graph_k": 30, "damping": 0.5}
+    hybrid = hf.recipes.HybridRRFConfig(weights=(0.2, 0.5, 1), rank_constant=5)
+    legs = ("lexical", "dense", "graph")
+    expected = hf.fuse([words, dense, graph.head(30)], k=10, **hybrid.fusing(legs))
+    assert tuned.hybrid_rrf(lists)(given, rows).ids.tolist() == expected.ids.tolist()
+    alone = tuned.hybrid_rrf(lists)({"leg": "words"}, rows)
+    assert alone.ids.tolist() == words.head(10).ids.tolist()
+
+
+def test_choices_are_recorded_and_described(tmp_path: Path) -> None:
+    sets = {}
+    for name, seed, good in (("hotpotqa", 1, 0.5), ("musique-train", 2, 0.9)):
+        lists = drawn_lists(seed, good)
+        sets[name] = JudgedSet(tuned.hybrid_rrf(lists), lists.qrels)
+    trials = [*tuned.legs_alone("dense"), *tuned.grid(words=(0.1, 1), dense=(0.1,), rank_constant=(5,), graph_k=(30,))]
+    trials = [trial if "leg" in trial else trial | {"damping": 0.5} for trial in trials]
+    base = tuned.BASELINES["hybrid-rrf"]
+    found = sweep_sets(sets, trials, baseline=base, metric=tuned.CHOSEN_BY)
+    results = tmp_path / "tuned.json"
+    results.write_text(json.dumps({"hybrid-rrf": found.to_dict()}), encoding="utf-8")
+    text = tuned.section(results)
+    assert f"Of {1 + len(trials)} trials: " in text
+    for name, row in zip(sets, rows_of(text)[2:], strict=True):
+        assert row[0] == name
+        assert row[3] == f"{100 * found.test[name].estimates['selected'].mean:.1f}"

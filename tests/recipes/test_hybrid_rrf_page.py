@@ -24,11 +24,12 @@ def test_it_names_every_option_and_the_defaults() -> None:
     asked = set(signature(hf.recipes.HybridRRF.search).parameters) - {"self"}
     for name in (set(options) - {"index", "config", "options"}) | fields | asked:
         assert f"`{name}" in text, name
-    assert config.weights == (1.0, 1.0, 0.35)
-    assert "`rank_constant`, 60" in text
-    assert config.rank_constant == 60.0
-    for pool in ("lexical_k", "dense_k", "graph_k"):
-        assert f"`{pool}`, {getattr(config, pool)}" in text
+    assert f"`rank_constant`, {config.rank_constant:g}." in text
+    assert f"`damping` {config.damping}" in text
+    for pool, weight in zip(("lexical_k", "dense_k", "graph_k"), config.weights, strict=True):
+        assert f"`{pool}`, {getattr(config, pool)} | {weight:g} |" in text
+    adr = hf.recipes.HybridRRF.adr()
+    assert (adr.weights, adr.rank_constant, adr.damping) == ((1.0, 1.0, 0.35), 60.0, 0.5)
     assert config.exact_bonus == 0.0
     assert hf.fusion.Prior([0.0]).weight == 0.3
 

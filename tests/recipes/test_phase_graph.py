@@ -131,9 +131,11 @@ def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, qu
         np.testing.assert_array_equal(alone.lists["graph"].ids[0], together.lists["graph"].ids[b])
 
 
-def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any) -> None:
+@pytest.mark.parametrize("temperature", ["auto", None])
+def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any, temperature: Any) -> None:
     vectors, mentions = questions
-    found = hf.recipes.PhaseGraph(index, consensus=0.25).search(vectors=vectors, entities=mentions, k=5, trace=True)
+    recipe = hf.recipes.PhaseGraph(index, consensus=0.25, temperature=temperature)
+    found = recipe.search(vectors=vectors, entities=mentions, k=5, trace=True)
     assert found.traces is not None
     for b, trace in enumerate(found.traces):
         assert [hit["passage"] for hit in trace["hits"]] == found.hits.ids[b, : found.hits.counts[b]].tolist()
@@ -146,7 +148,8 @@ def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any) -> None:
                 assert sum(row["probability"] for row in trace[leg]) == pytest.approx(1.0, abs=1e-5)
                 p = np.array([row["percentile"] for row in trace[leg]])
                 energies = -np.log(p + 1e-9)
-                assert trace["temperatures"][leg] == pytest.approx(2 / 3 * energies.mean(), rel=1e-6)
+                expected = 2 / 3 * energies.mean() if temperature == "auto" else 0.2
+                assert trace["temperatures"][leg] == pytest.approx(expected, rel=1e-6)
             else:
                 assert trace["temperatures"][leg] is None
     assert [seed["match"] for seed in found.traces[1]["seeds"]] == ["exact", "alias", "alias"]

@@ -103,7 +103,7 @@ def test_both_graphs_are_their_compositions_over_the_oracle() -> None:
         assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, masks, 7, nodes))
         assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 8, allow=masks))
         expected = reference.fuse(
-            [found.lists["dense"], found.lists["graph"]], method="boltzmann", weights=weights, k=10
+            [found.lists["dense"], found.lists["graph"]], method="boltzmann", weights=weights, temperature=0.2, k=10
         )
         assert_same_ranking(found.hits, expected)
 

@@ -25,9 +25,12 @@ def ask() -> dict[str, Any]:
     return random_questions(4, batch=8)
 
 
-def weights_of(recipe: hf.recipes.PhaseGraph) -> dict[str, Any]:
-    legs = ("dense", "graph")
-    return {"weights": tuple(recipe.config.weights(legs).values())} if recipe.config.fusion.weighted else {}
+def defaults_of(recipe: hf.recipes.PhaseGraph) -> dict[str, Any]:
+    """What a fusion is given where a search says nothing: weights, and Boltzmann's temperature."""
+    legs, method = ("dense", "graph"), recipe.config.method
+    made: dict[str, Any] = {"temperature": 0.2} if method == "boltzmann" else {}
+    weighted = recipe.config.fusion.weighted
+    return {**made, "weights": tuple(recipe.config.weights(legs).values())} if weighted else made
 
 
 @pytest.mark.parametrize("method", fusion.METHODS)
@@ -42,7 +45,7 @@ def test_every_method_is_its_composition_over_the_oracle(
     assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, everyone, 9))
     assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 20))
     expected = reference.fuse(
-        [found.lists["dense"], found.lists["graph"]], method=method, consensus=consensus, k=10, **weights_of(recipe)
+        [found.lists["dense"], found.lists["graph"]], method=method, consensus=consensus, k=10, **defaults_of(recipe)
     )
     assert_same_ranking(found.hits, expected, tie=1e-6 if method == "gumbel" else 0.0)  # its last scores are tiny
 
@@ -66,7 +69,7 @@ def test_every_method_is_its_composition_over_the_oracle(
 def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options: dict[str, Any]) -> None:
     recipe = hf.recipes.PhaseGraph(index, **options)
     found = recipe.search(**ask, k=12)
-    rest = {name: value for name, value in options.items() if name != "alpha"} | weights_of(recipe)
+    rest = defaults_of(recipe) | {name: value for name, value in options.items() if name != "alpha"}
     assert_hits_equal(found.hits, hf.fuse([found.lists["dense"], found.lists["graph"]], k=12, **rest))
 
 

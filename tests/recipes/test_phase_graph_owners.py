@@ -33,7 +33,7 @@ ASK = {"vectors": np.ones((1, DIM), np.float32)}
 
 
 def search(entities: list[Any], **options: Any) -> Any:
-    recipe = hf.recipes.PhaseGraph(OWNERS.index(), encoder=Encoder(OWNERS), entity_threshold=-1)
+    recipe = hf.recipes.PhaseGraph(OWNERS.index(), encoder=Encoder(OWNERS), entity_threshold=-1, damping=0.5)
     found = recipe.search(**ASK, entities=[entities], trace=True, **options)
     return found, found.traces[0]  # type: ignore[index]
 

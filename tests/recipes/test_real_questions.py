@@ -11,7 +11,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.evaluate import in_test_half
+from hopfuse.evaluate import FusedLegs, Run, sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
@@ -88,13 +88,14 @@ def test_a_guided_walk_is_better_than_the_plain_one(
 
 def test_tuned_on_one_half_of_musique_it_gains_ten_points_on_the_other(quality: ModuleType) -> None:
     """Alpha, graph_k and ties are chosen on the ids with an even MD5; what is asserted is of the others."""
-    tuned, folder = import_module("experiments.tuned"), folder_of("musique-train")
+    folder = folder_of("musique-train")
     encoder, qrels = quality.WordLlamaEncoder(), quality.Qrels.read_jsonl(folder / "queries.jsonl")
-    dense, graph = quality.long_pools(quality.load_index(folder, encoder), folder, encoder)
-    setting, score = tuned.chosen(dense, graph, qrels)
-    runs = {"dense": dense.head(10), "tuned": tuned.fused(dense, graph, setting)}
-    result = quality.evaluate(qrels, runs, ("last_hop@5",))
-    test = in_test_half(qrels.ids)
-    theirs, ours = (result.per_query[name]["last_hop@5"] for name in runs)
-    assert np.nanmean(ours[~test]) == score
-    assert np.nanmean(ours[test]) - np.nanmean(theirs[test]) >= 0.10
+    index, ask = quality.load_index(folder, encoder), quality.asked(folder)
+    long = hf.recipes.PhaseGraph(index, hf.recipes.PhaseGraph.paper(), encoder=encoder, graph_k=100).search(**ask)
+    legs = FusedLegs({name: Run(long.lists[name]) for name in ("dense", "graph")}, k=10)
+    each = {"alpha": [0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "pool graph": [10, 20, 30, 50, 100], "ties": ["strict", "mean"]}
+    grid = {"method": ["boltzmann"], **each}
+    found = sweep(legs, qrels, grid, baseline={"leg": "dense"}, metric="last_hop@5")
+    assert len(found.tune) == 1 + 60
+    assert found.test[1].comparison is not None
+    assert found.test[1].comparison.difference >= 0.10

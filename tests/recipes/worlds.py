@@ -9,6 +9,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse import reference
+from hopfuse.recipes import PhaseGraphConfig
 from numpy.typing import NDArray
 
 DIM = 6
@@ -144,7 +145,7 @@ def walk_by_hand(index: hf.Index, found: Any, among: Any, k: int, nodes: Any = N
             options["allow"] = nodes[b]
         passages = np.flatnonzero(among[b])
         (best,), (found_scores,) = reference.ppr_topk(
-            index.graph, [seeds], k, candidates=passages, damping=0.5, **options
+            index.graph, [seeds], k, candidates=passages, **{"damping": PhaseGraphConfig().damping, **options}
         )
         ids[b, : len(best)], scores[b, : len(best)] = best, found_scores
     return hf.Hits(ids, scores)

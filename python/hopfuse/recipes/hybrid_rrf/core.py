@@ -1,9 +1,9 @@
 """Lexical, dense and graph retrieval by weighted reciprocal ranks, with a prior.
 
-    question ─► words ──► lexical leg ──────────────────────► pool (lexical_k) ─► 1   /(60 + rank) ─┐
-        │         └─────► titles that it names ─────────────► exact ────────────► bonus/(60 + rank) ┤
-        ├─► vector ─────► dense top-k ──────────────────────► pool (dense_k) ───► 1   /(60 + rank) ─┼► Σ × prior ► top k
-        └─► entities ───► seeds, 1/frequency ─► PPR ────────► pool (graph_k) ───► 0.35/(60 + rank) ─┘
+    question ─► words ──► lexical leg ──────────────────────► pool (lexical_k) ─► 0.35 /(5 + rank) ─┐
+        │         └─────► titles that it names ─────────────► exact ────────────► bonus/(5 + rank) ─┤
+        ├─► vector ─────► dense top-k ──────────────────────► pool (dense_k) ───► 0.5  /(5 + rank) ─┼► Σ × prior ► top k
+        └─► entities ───► seeds, 1/frequency ─► PPR ────────► pool (graph_k) ───► 1    /(5 + rank) ─┘
 
 A leg that is not there, or finds nothing, adds exactly 0: where words alone find something, RRF's order is the lexical
 leg's (without a prior or a bonus, and with a weight above 0).

@@ -16,16 +16,18 @@ from ...ops.fusion import KEEPS_SIGN, calibration_for
 from .._parts.config import check_edge_weights, check_options, option
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
+#: Where an option is not given: the dense list's weight, and Boltzmann's temperature.
+ALPHA, TEMPERATURE = 0.2, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseGraphConfig:
-    """Options of :class:`PhaseGraph`.
+    """Options of :class:`PhaseGraph`; the defaults are chosen on several sets of questions, not the :meth:`paper`'s.
 
     Parameters
     ----------
     alpha : float, optional
-        Weight of the dense leg in [0, 1], 0.7 by default; the graph leg has 1 - alpha.
+        Weight of the dense leg in [0, 1], 0.2 by default; the graph leg has 1 - alpha.
     dense_k, graph_k : int
         Pool caps: list lengths matter as much as alpha.
     damping : float
@@ -39,7 +41,8 @@ class PhaseGraphConfig:
     calibration : str or :class:`hopfuse.fusion.Calibration`, optional
         What scores go through first; by default the method's own.
     temperature : "auto" or float > 0, optional
-        Of Boltzmann distributions, where the method has them; "auto", 2/3 of a list's mean energy, by default.
+        Of Boltzmann distributions, where the method has them; "auto" is 2/3 of a list's mean energy. By default 0.2 of
+        the method "boltzmann", else the method's own.
     ties : {"strict", "weak", "mean", "rank"}, optional
         Tie rule of the percentile ranks; "strict" by default.
     consensus : float
@@ -49,7 +52,7 @@ class PhaseGraphConfig:
         for each unit on entities. 0: entities only.
     lexical_weight : float, optional
         Weight of the lexical leg, at least 0, beside ``alpha`` and 1 - alpha. What serves depends on the questions: the
-        default, 0.3 as the graph's, was not fitted to any.
+        default, 0.3, was not fitted to any.
     lexical_k : int, optional
         Pool cap of the lexical leg, 100 by default.
     entity_threshold : float
@@ -70,10 +73,10 @@ class PhaseGraphConfig:
     {'dense': 0.4, 'graph': 0.6}
     """
 
-    alpha: float | None = option(0.7, "Weight of the dense list [0.7].", low=0, high=1, optional=True)
-    dense_k: int = option(100, "Length of the dense list.", low=1)
-    graph_k: int = option(30, "Length of the graph list.", low=1)
-    damping: float = option(0.5, "Probability of walking on.", low=0, below=1)
+    alpha: float | None = option(ALPHA, f"Weight of the dense list [{ALPHA}].", low=0, high=1, optional=True)
+    dense_k: int = option(30, "Length of the dense list.", low=1)
+    graph_k: int = option(100, "Length of the graph list.", low=1)
+    damping: float = option(0.7, "Probability of walking on.", low=0, below=1)
     edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
     method: str | FusionMethod = option("boltzmann", "What fuses the lists.", choices=tuple(METHODS), own=True)
     calibration: CalibrationName | Calibration | None = option(
@@ -116,6 +119,7 @@ class PhaseGraphConfig:
             graph_k=30,
             damping=0.5,
             method="boltzmann",
+            temperature="auto",
             ties="strict",
             dense_fallback=False,
         )
@@ -123,7 +127,8 @@ class PhaseGraphConfig:
     @cached_property
     def fusion(self) -> FusionMethod:
         """The method with its temperature."""
-        return resolve(self.method, {} if self.temperature is None else {"temperature": self.temperature})
+        temperature = TEMPERATURE if self.temperature is None and self.method == "boltzmann" else self.temperature
+        return resolve(self.method, {} if temperature is None else {"temperature": temperature})
 
     @cached_property
     def rule(self) -> Calibration | None:
@@ -156,7 +161,7 @@ class PhaseGraphConfig:
 
     def weights(self, legs: tuple[str, ...]) -> dict[str, float]:
         """Return what each leg counts, where the method reads weights."""
-        alpha = 0.7 if self.alpha is None else self.alpha
+        alpha = ALPHA if self.alpha is None else self.alpha
         lexical = 0.3 if self.lexical_weight is None else self.lexical_weight
         weights = {"dense": alpha, "graph": 1.0 - alpha, "lexical": lexical}
         return {leg: weights[leg] for leg in legs}

@@ -1,0 +1,56 @@
+"""The question folders beside the repository: an index of each, and its questions as recipes take them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.encoders import Encoder
+from hopfuse.lexical import BM25
+
+
+def read_tsv(path: Path) -> Iterator[list[str]]:
+    """The rows of a file whose columns are separated by tabs, nothing quoted."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def load_index(folder: Path, encoder: Encoder) -> hf.Index:
+    """An index of one folder; entity names embedded for mentions that match no name."""
+    kinds, names = zip(*((row[1], row[2]) for row in read_tsv(folder / "graph" / "nodes.tsv")), strict=True)
+    entities = [name for kind, name in zip(kinds, names, strict=True) if kind == "entity"]
+    index = hf.Index.build(
+        passages=folder / "passages.jsonl",
+        vectors=folder / "passage_emb.f16.npy",
+        entities=entities,
+        entity_vectors=encoder.encode_passages(entities),
+        graph=[
+            {"src": int(a), "dst": int(b), "type": kind, "weight": float(weight)}
+            for a, b, kind, weight in read_tsv(folder / "graph" / "edges.tsv")
+        ],
+        facts=(
+            {"head": int(head), "relation": relation, "tail": int(tail), "passage": int(passage)}
+            for head, relation, tail, passage in read_tsv(folder / "graph" / "facts.tsv")
+        ),
+        fact_ends="node",
+        storage="float16",
+    )
+    return index.with_lexical(BM25.build(index.texts_to_index()).matrix)
+
+
+def asked(folder: Path) -> dict[str, Any]:
+    """Vectors and mentions of a folder's questions."""
+    with (folder / "query_entities.jsonl").open(encoding="utf-8") as lines:
+        mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
+    return {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions}
+
+
+def questions_of(folder: Path) -> list[str]:
+    """A folder's questions."""
+    with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line)["question"] for line in lines]
