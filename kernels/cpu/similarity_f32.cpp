@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <type_traits>
 
 #include "dense_panels.h"
 #include "dense_search.h"
@@ -57,30 +58,30 @@ public:
     void run(int64_t part, const CosineRoom& room) const {
         const int64_t begin = part * panels_ * BLOCK_ROWS, end = std::min(begin + panels_ * BLOCK_ROWS, rows_.count);
         const int64_t panels = (end - begin + BLOCK_ROWS - 1) / BLOCK_ROWS;
-        for (int64_t panel = 0; panel < panels; ++panel) read_panel(begin, end, panel, room);
+        const float* rows[PACKED_PANELS * BLOCK_ROWS];
+        for (int64_t panel = 0; panel < panels; ++panel) read_panel(begin, end, panel, room, rows + panel * BLOCK_ROWS);
         for (int64_t group = 0; group < queries_.groups(); ++group)
             for (int64_t panel = 0; panel < panels; ++panel) {
-                const float* rows[BLOCK_ROWS];
-                for (int r = 0; r < BLOCK_ROWS; ++r) rows[r] = packed(panel, r, room);
-                block_sums<BLOCK_QUERIES>(queries_.size(group), rows, queries_.piece(group, 0), queries_.steps, true,
-                                          room.sums);
+                block_sums<BLOCK_QUERIES>(queries_.size(group), rows + panel * BLOCK_ROWS, queries_.piece(group, 0),
+                                          queries_.steps, true, room.sums);
                 write(group, begin, end, panel, room);
             }
     }
 
 private:
-    float* packed(int64_t panel, int r, const CosineRoom& room) const {
-        return room.packed + (panel * BLOCK_ROWS + r) * queries_.steps * 16;
-    }
+    // Whether blocks take rows where they lie: float32, and nothing to pad.
+    bool is_read_in_place() const { return std::is_same_v<Row, Float32Row> && args_.vectors.dim % 16 == 0; }
 
-    // A panel's missing rows are the last one again.
-    void read_panel(int64_t begin, int64_t end, int64_t panel, const CosineRoom& room) const {
+    // Norms of a panel's rows, and where blocks find them; missing ones are the last one again.
+    void read_panel(int64_t begin, int64_t end, int64_t panel, const CosineRoom& room, const float** rows) const {
         const int64_t first = begin + panel * BLOCK_ROWS;
         const int64_t ahead = rows_.at(std::min(first + AHEAD_ROWS, end - 1)) - rows_.at(std::min(first, end - 1));
         for (int r = 0; r < BLOCK_ROWS; ++r) {
             const typename Row::Element* x = row_of<Row>(args_.vectors, rows_.at(std::min(first + r, end - 1)));
-            read_steps<Row>(x, args_.vectors.dim, 0, queries_.steps, 16, row_bytes<Row>(args_.vectors) * ahead,
-                            packed(panel, r, room), room.squares + r * 16);
+            float* packed = is_read_in_place() ? nullptr : room.packed + (panel * BLOCK_ROWS + r) * queries_.steps * 16;
+            read_steps<Row>(x, args_.vectors.dim, 0, queries_.steps, 16, row_bytes<Row>(args_.vectors) * ahead, packed,
+                            room.squares + r * 16);
+            rows[r] = packed == nullptr ? reinterpret_cast<const float*>(x) : packed;
         }
         float norms[4];
         F<4>::store(norms, add_trees(room.squares));
@@ -129,10 +130,33 @@ SimilaritySums sum_gaps(const float* cosines, int64_t count, float largest) {
     return sums;
 }
 
+// hf_exp's bits for SIMILARITY_LEAST_EXPONENT <= x <= 0 by its own operations, but for what compilers make no vectors of: its
+// ends, floor, and 2^n in two factors, which only subnormal results want.
+HF_INLINE float exp_of_exponent(float x) {
+    const float t = fmaf(x, 1.44269502f, 0.5f);
+    const int32_t toward_0 = static_cast<int32_t>(t);
+    const int32_t whole = toward_0 - (static_cast<float>(toward_0) > t ? 1 : 0);
+    const float n = static_cast<float>(whole);
+    const float r = fmaf(-n, -2.12194440e-4f, fmaf(-n, 0.693359375f, x));
+    float p = 1.0f / 5040.0f;
+    p = fmaf(p, r, 1.0f / 720.0f);
+    p = fmaf(p, r, 1.0f / 120.0f);
+    p = fmaf(p, r, 1.0f / 24.0f);
+    p = fmaf(p, r, 1.0f / 6.0f);
+    p = fmaf(p, r, 0.5f);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    return p * bits_to_float(static_cast<uint32_t>(whole + 127) << 23);
+}
+
+// As similarity_weight, for a part's cosines.
 void weigh(float* cosines, int64_t count, float largest, float scale, float floor) {
     for (int64_t i = 0; i < count; ++i) {
-        const float weight = similarity_weight(largest - cosines[i], scale, floor);
-        cosines[i] = is_similarity(cosines[i]) ? weight : 0.0f;
+        const float cosine = cosines[i], exponent = -(largest - cosine) / scale;
+        const float weight =
+            exp_of_exponent(exponent > SIMILARITY_LEAST_EXPONENT ? exponent : SIMILARITY_LEAST_EXPONENT);
+        const float bounded = weight > floor ? weight : floor;
+        cosines[i] = is_similarity(cosine) ? bounded : 0.0f;
     }
 }
 
