@@ -155,6 +155,7 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_LEAST_WEIGHT") = hopfuse::PPR_LEAST_WEIGHT;
     m.attr("PPR_ANCHOR") = hopfuse::PPR_ANCHOR;
     m.attr("PPR_MOST_RHO") = hopfuse::PPR_MOST_RHO;
+    m.attr("PPR_NEAR") = hopfuse::PPR_NEAR;
     m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
     m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
@@ -165,19 +166,28 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_may_step", &hopfuse::ppr_may_step, nb::arg("steps"), nb::arg("shortfall"), nb::arg("order"));
     m.def("ppr_may_correct", &hopfuse::ppr_may_correct, nb::arg("longest_row"));
     m.def(
-        "ppr_beyond",
-        [](double largest, int steps, int64_t longest_row, double largest_scale, double damping) {
-            return hopfuse::ppr_beyond(largest, steps, hopfuse::ppr_pass_loss(longest_row, largest_scale), damping);
-        },
-        nb::arg("largest"), nb::arg("steps"), nb::arg("longest_row"), nb::arg("largest_scale"), nb::arg("damping"));
-    m.def(
-        "ppr_corrected_rho",
-        [](double measured, double largest, double start_error, int64_t longest_row, double largest_scale) {
+        "ppr_rest_of_rho",
+        [](float restart, double per_degree, double slack, int64_t longest_row, double largest_scale, double damping) {
             const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
-            return hopfuse::ppr_corrected_rho(measured, largest, start_error, loss);
+            return hopfuse::ppr_rest_of_rho(restart, per_degree, slack, loss, damping);
         },
-        nb::arg("measured"), nb::arg("largest"), nb::arg("start_error"), nb::arg("longest_row"),
-        nb::arg("largest_scale"));
+        nb::arg("restart"), nb::arg("per_degree"), nb::arg("slack"), nb::arg("longest_row"), nb::arg("largest_scale"),
+        nb::arg("damping"));
+    m.def(
+        "ppr_local_bound",
+        [](double largest, double rest, int steps, int64_t longest_row, double largest_scale, double damping) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+            return hopfuse::ppr_local_bound(largest, rest, steps, loss, damping);
+        },
+        nb::arg("largest"), nb::arg("rest"), nb::arg("steps"), nb::arg("longest_row"), nb::arg("largest_scale"),
+        nb::arg("damping"));
+    m.def(
+        "ppr_corrected_rest",
+        [](double largest, double per_degree, double rest, int64_t longest_row, double largest_scale) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+            return hopfuse::ppr_corrected_rest(largest, per_degree, rest, loss);
+        },
+        nb::arg("largest"), nb::arg("per_degree"), nb::arg("rest"), nb::arg("longest_row"), nb::arg("largest_scale"));
     m.def(
         "ppr_corrected_residual",
         [](double measured, double residual, double moved, double volume, int64_t longest_row, double largest_scale) {

@@ -78,14 +78,7 @@ struct RankedLists {
     // Ranks and proves the lanes `used`. False: no memory.
     bool rank(const PprBlock<L>& block, const PprTopk& top, const bool* used) {
         const Ranking<L> ranking{block.result, true};
-        int64_t now[L];
-        Vec<Ranked> best(selected.size());
-        if (!select_best<L>(block, top, ranking, used, top.k + 1, best.data(), now)) return false;
-        for (int lane = 0; lane < L; ++lane) {
-            if (!used[lane]) continue;
-            found[lane] = now[lane];
-            std::copy_n(best.begin() + lane * (top.k + 1), now[lane], selected.begin() + lane * (top.k + 1));
-        }
+        if (!select_best<L>(block, top, ranking, used, top.k + 1, selected.data(), found)) return false;
         prove(block, top, used);
         return true;
     }

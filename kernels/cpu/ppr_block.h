@@ -96,13 +96,14 @@ struct PprBlock {
     // and their values, compact.
     uint64_t* words = nullptr;
     int32_t* rank = nullptr;
+    bool all_restart = false;     // every row may: the first two passes then read them all
     uint64_t* near = nullptr;     // a bit per row: restarts, or has an entry of such a row
     uint64_t* reach = nullptr;    // a bit per row: near, or has an entry of such a row; known where near_is_known()
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
     float* partial = nullptr;     // what segments sum, in slices or tiles
-    LaneSums<L>* sums = nullptr;  // (threads,) room for sum_tiles
+    LaneSums<L>* sums = nullptr;  // (2 threads,) room for sum_tiles, or two sums at once
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
         : graph(g), queries(q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE),
@@ -180,11 +181,14 @@ HF_INLINE F<L> over_attraction(const PprBlock<L>& block, int64_t row, F<L> measu
 // Copies some lanes of one state to another.
 template <int L>
 void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, float* to) {
-    int chosen[L], count = 0;
-    for (int lane = 0; lane < L; ++lane)
-        if (lanes[lane]) chosen[count++] = lane;
+    uint32_t taken[L];
+    for (int lane = 0; lane < L; ++lane) taken[lane] = lanes[lane] ? ~uint32_t{0} : 0;
     parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
-        for (int i = 0; i < count; ++i) to[row * L + chosen[i]] = from[row * L + chosen[i]];
+        uint32_t mine[L], others[L];  // bits, so that a select is one operation for many lanes
+        std::memcpy(mine, from + row * L, sizeof mine);
+        std::memcpy(others, to + row * L, sizeof others);
+        for (int lane = 0; lane < L; ++lane) others[lane] = (mine[lane] & taken[lane]) | (others[lane] & ~taken[lane]);
+        std::memcpy(to + row * L, others, sizeof others);
     });
 }
 

@@ -68,9 +68,7 @@ void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
         for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
             float* x = block.result + row * L;
             const D<L> y = D<L>::max(D<L>::widen(x), least);
-            double exact[L];
-            D<L>::store(exact, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
-            for (int lane = 0; lane < L; ++lane) x[lane] = static_cast<float>(exact[lane]);
+            D<L>::narrow(x, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
         }
         add_lost<L>(block, tile, sums);
     };
@@ -159,16 +157,9 @@ struct Residual {
         const D<L> x = D<L>::widen(rows.x + row * L);
         D<L> r = D<L>::sub(walked, x);
         if (block.has_restart(row)) r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
-        if (improved != nullptr) {
-            double step[L];
-            D<L>::store(step, D<L>::add(x, r));
-            for (int lane = 0; lane < L; ++lane) improved[row * L + lane] = static_cast<float>(step[lane]);
-        }
-        if (block.correction != nullptr) {
-            double start[L];
-            D<L>::store(start, D<L>::mul(r, lanes64<L>(block.scale64, row, block.per_lane)));
-            for (int lane = 0; lane < L; ++lane) block.correction[row * L + lane] = static_cast<float>(start[lane]);
-        }
+        if (improved != nullptr) D<L>::narrow(improved + row * L, D<L>::add(x, r));
+        if (block.correction != nullptr)
+            D<L>::narrow(block.correction + row * L, D<L>::mul(r, lanes64<L>(block.scale64, row, block.per_lane)));
         r = D<L>::abs(r);
         if (block.chebyshev) {
             const D<L> grown = D<L>::fma(grown_by, D<L>::abs(x), r);

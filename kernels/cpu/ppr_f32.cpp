@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "kernels.h"
 #include "ppr_answers.h"
@@ -21,15 +22,15 @@ namespace {
 // when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
 template <int L>
 bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const double* largest,
-               Ranked* selected, bool* stop, int64_t* next_try) {
+               RankedLists<L>& lists, bool* stop, int64_t* next_try) {
     NodeError error[L];
-    int64_t found[L];
     double shortfall[L];
     for (int lane = 0; lane < L; ++lane)
         error[lane] = forecast_error(static_cast<float>(largest[lane]), block.damping[lane]);
     const Ranking<L> ranking{block.current, false};
-    if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, found)) return false;
-    measure_proof<L>(block, top, ranking, tried, error, nullptr, selected, found, shortfall);
+    Ranked* const selected = lists.selected.data();
+    if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, lists.found)) return false;
+    measure_proof<L>(block, top, ranking, tried, error, nullptr, selected, lists.found, shortfall);
     for (int lane = 0; lane < L; ++lane) {
         if (!tried[lane]) continue;
         if (shortfall[lane] < 1.0) {
@@ -44,11 +45,11 @@ bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const
 
 // Passes until every lane's iterate is captured in `result`.
 template <int L>
-bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, bool* by_proof) {
+bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& lists, int64_t* passes, bool* by_proof) {
     const PprQueries& q = block.queries;
     float damping[L], omega[L], theta[L], shrink[L];
     double omega64[L], anchor[L];
-    int64_t limit[L], measured_from[L], next_try[L], first_measured = PPR_NEVER, first_summed = PPR_NEVER;
+    int64_t limit[L], measured_from[L], next_try[L];
     bool active[L];
     int left = 0;
     for (int lane = 0; lane < L; ++lane) {
@@ -68,17 +69,17 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
         if (stage == stage_proven && block.keeps[lane]) next_try[lane] = first_proof(limit[lane]);
         measured_from[lane] = ppr_measured_from(limit[lane]);
-        const int64_t start = measured_from[lane] < next_try[lane] ? measured_from[lane] : next_try[lane];
-        first_measured = start < first_measured ? start : first_measured;
-        first_summed = measured_from[lane] < first_summed ? measured_from[lane] : first_summed;
         ++left;
     }
-    Vec<Ranked> selected(stage == stage_proven ? size_t(L) * size_t(top->k + 1) : 0);
     for (block.pass = 1; left > 0; ++block.pass) {
         const int64_t pass = block.pass;
-        for (int lane = 0; lane < L; ++lane) omega[lane] = static_cast<float>(omega64[lane]);
-        const double* const residual_anchor = pass >= first_summed ? anchor : nullptr;
-        const PassOptions options{damping, omega, pass >= first_measured, residual_anchor};
+        bool sums_residual = false, measures = false;  // where some lane asks for it
+        for (int lane = 0; lane < L; ++lane) {
+            omega[lane] = static_cast<float>(omega64[lane]);
+            sums_residual = sums_residual || (active[lane] && pass >= measured_from[lane]);
+            measures = measures || sums_residual || (active[lane] && pass >= next_try[lane]);
+        }
+        const PassOptions options{damping, omega, measures, sums_residual ? anchor : nullptr};
         const LaneSums<L> sums = ppr_pass<L>(block, options);
         double residual[L], largest[L];
         D<L>::store(residual, sums.sum), D<L>::store(largest, sums.largest);
@@ -95,8 +96,7 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, int64_t* passes, 
                 tried[lane] = active[lane] && !stop[lane] && pass >= next_try[lane];
                 any = any || tried[lane];
             }
-            if (any && !try_proof<L>(block, *top, pass, tried, largest, selected.data(), proven, next_try))
-                return false;
+            if (any && !try_proof<L>(block, *top, pass, tried, largest, lists, proven, next_try)) return false;
             capture<L>(block, proven, active, block.current);  // what was proven is the iterate that was measured
             for (int lane = 0; lane < L; ++lane)
                 if (proven[lane]) by_proof[lane] = true, active[lane] = false, passes[lane] = pass, --left;
@@ -123,7 +123,8 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     int64_t passes[L];
     double lost[L];
     bool by_proof[L];
-    if (!walk<L>(block, now, out.top, passes, by_proof)) return Status::out_of_memory;
+    RankedLists<L> lists(out.top);
+    if (!walk<L>(block, now, out.top, lists, passes, by_proof)) return Status::out_of_memory;
     normalise<L>(block, by_proof, lost);
     const bool proves = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
     if (proves && block.chebyshev) {
@@ -139,12 +140,12 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     }
     polish<L>(block, open, lost, certificate, passes);
 
-    Certified<L> c{block, out, stage, certificate, RankedLists<L>(out.top), {}};
+    Certified<L> c{block, out, stage, certificate, std::move(lists), {}};
     bool used[L], finished[L];
     for (int lane = 0; lane < L; ++lane) {
         used[lane] = lane < count;
         const bool is_short = by_proof[lane] && !(certificate.bound[lane] <= queries.tol);
-        c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, false, 0};
+        c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, 0, 0};
         c.lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
     if (out.top != nullptr && !c.lists.rank(block, *out.top, used)) return Status::out_of_memory;

@@ -8,12 +8,14 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
-// An error of at most (local_v + beyond) deg_v at each node v, for lanes whose bound per node holds. Uses up the buffers of
+// What is known of rho: |rho_v| <= near_v PPR_NEAR + rest; and what averages of it say of the error at each node, which is at
+// most (local_v PPR_NEAR + beyond) deg_v and the node's own rest, for lanes whose bound per node holds. Uses up the buffers of
 // a walk that has ended.
 template <int L>
 struct LocalBounds {
-    float* local = nullptr;    // (N, L) times the node weight
-    float* average = nullptr;  // (N, L) P^steps |rho|, times the node weight
+    float* local = nullptr;    // (N, L) at first near; all times the node weight
+    float* average = nullptr;  // (N, L) P^steps near, times the node weight
+    double rest[L] = {};
     PassLoss loss[L];
     double beyond[L];
     int steps = 0;
@@ -54,38 +56,39 @@ void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
         loss[lane] = ppr_pass_loss(block.longest_row[lane], scale[lane], inverse[lane] > 1.0 ? inverse[lane] : 1.0);
 }
 
-// What is above the numbers that float32 rounds; 0 in lanes where nothing walks.
+// Each lane's rest of |rho| where `near` is |fl(r / deg)| of x^.
 template <int L>
-HF_INLINE F<L> round_up(D<L> exact, F<L> walks) {
-    double values[L];
-    float rounded[L];
-    D<L>::store(values, exact);
-    for (int lane = 0; lane < L; ++lane) rounded[lane] = static_cast<float>(values[lane]);
-    const F<L> least = F<L>::all(static_cast<float>(PPR_LEAST));
-    return F<L>::mul(F<L>::add(F<L>::mul(F<L>::load(rounded), F<L>::all(PPR_UP)), least), walks);
+void rests_of_rho(const PprBlock<L>& block, const double* per_degree, const PassLoss* loss, double* rest) {
+    F<L> most = F<L>::zero();
+    const float* restart32 = block.restart32;
+    for (int64_t word = 0; word < block.num_tiles; ++word)
+        for (uint64_t rows = block.words[word]; rows != 0; rows &= rows - 1, restart32 += L) {
+            const int64_t row = word * 64 + __builtin_ctzll(rows);
+            most = F<L>::max(most, over_attraction<L>(block, row, F<L>::load(restart32)));
+        }
+    float restart[L];
+    F<L>::store(restart, most);
+    for (int lane = 0; lane < L; ++lane)
+        rest[lane] =
+            ppr_rest_of_rho(restart[lane], per_degree[lane], block.slack[lane], loss[lane], block.damping[lane]);
 }
 
-// |rho|, rounded up, from what certify left in block.correction: ppr_rho_above.
+// From what certify left in block.correction.
 template <int L>
-LocalBounds<L> begin_local(const PprBlock<L>& block) {
+LocalBounds<L> begin_local(const PprBlock<L>& block, const double* per_degree) {
     LocalBounds<L> bounds;
     bounds.local = bounds.average = block.current;
-    const D<L> twice_slack = D<L>::mul(D<L>::all(2.0), D<L>::load(block.slack));
-    const D<L> unit = D<L>::all(1.0 + 1.1920928955078125e-7), least = D<L>::all(PPR_LEAST);
     parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
-        const D<L> scale = lanes64<L>(block.scale64, row, block.per_lane);
-        const D<L> rho = D<L>::mul(D<L>::abs(D<L>::widen(block.correction + row * L)), unit);
-        const D<L> x = D<L>::mul(D<L>::mul(twice_slack, D<L>::abs(D<L>::widen(block.result + row * L))), scale);
-        const D<L> own = D<L>::add(D<L>::add(rho, x), least);
-        F<L>::store(bounds.local + row * L, round_up<L>(own, walking_lanes<L>(scale)));
+        F<L>::store(bounds.local + row * L, F<L>::abs(F<L>::load(block.correction + row * L)));
     });
     pass_losses<L>(block, bounds.loss);
+    rests_of_rho<L>(block, per_degree, bounds.loss, bounds.rest);
     return bounds;
 }
 
-// P times a state, by a pass without restarts and damping.
+// P times a state, by a pass without restarts and damping; the largest of it.
 template <int L>
-void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* no_row) {
+void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* no_row, double* largest) {
     float all[L], none[L] = {};
     for (float& share : all) share = 1.0f;
     std::memset(no_row, 0, size_t(block.num_tiles) * sizeof(uint64_t));
@@ -93,7 +96,8 @@ void average_of_neighbours(PprBlock<L> block, float* from, float* to, uint64_t* 
     block.current = from, block.next = to;
     block.chebyshev = false, block.has_lone_seed = false;
     block.pass = 3;  // no row is known to be 0
-    ppr_pass<L>(block, PassOptions{all, none, false, nullptr});
+    const LaneSums<L> sums = ppr_pass<L>(block, PassOptions{all, none, true, nullptr, PassResult::average});
+    D<L>::store(largest, sums.largest);
 }
 
 // Adds to each node's own part what the average of its neighbours gives: ppr_local_above.
@@ -104,34 +108,32 @@ void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) 
         shares[lane] = 1.0 + bounds.loss[lane].share, leasts[lane] = bounds.loss[lane].least;
     const D<L> share = D<L>::load(shares), least = D<L>::load(leasts), damping = D<L>::load(block.damping);
     const D<L> unit = D<L>::all(1.0 + 4.0 * PPR_UNIT);
+    const F<L> up = F<L>::all(PPR_UP), least32 = F<L>::all(static_cast<float>(PPR_LEAST));
     parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
         float* const local = bounds.local + row * L;
-        const F<L> walks = walking_lanes<L>(lanes64<L>(block.scale64, row, block.per_lane));
         const D<L> average = D<L>::widen(bounds.average + row * L);
         const D<L> own_least =
             block.attraction == nullptr ? least : D<L>::mul(least, D<L>::widen(block.attraction + row * L));
         const D<L> near = D<L>::mul(damping, D<L>::mul(D<L>::add(D<L>::mul(average, share), own_least), unit));
-        const D<L> own = D<L>::mul(D<L>::add(D<L>::widen(local), near), unit);
-        F<L>::store(local, round_up<L>(own, walks));  // where nothing walks it is 0 before and after
+        float own[L];
+        D<L>::narrow(own, D<L>::mul(D<L>::add(D<L>::widen(local), near), unit));
+        F<L>::store(local, F<L>::add(F<L>::mul(F<L>::load(own), up), least32));
     });
 }
 
-// Looks one step further. False: no memory.
+// Looks one step further, to `average` of each node, then `next`. False: no memory.
 template <int L>
-bool step_local(const PprBlock<L>& block, LocalBounds<L>& bounds) {
+bool step_local(const PprBlock<L>& block, LocalBounds<L>& bounds, float* to) {
     if (bounds.steps > 0) take_in_neighbours<L>(block, bounds);
-    const size_t state = size_t(block.graph.num_nodes) * L;
-    float* to = bounds.steps == 0 ? block.next : block.work.template reserve<float>(slot_remainder, state);
     uint64_t* no_row = block.work.template reserve<uint64_t>(slot_every_row, size_t(block.num_tiles) + 1);
     if (to == nullptr || no_row == nullptr) return false;
-    average_of_neighbours<L>(block, bounds.average, to, no_row);
+    double largest[L];
+    average_of_neighbours<L>(block, bounds.average, to, no_row, largest);
     bounds.average = to;
     bounds.steps += 1;
-    double largest[L];
-    largest_of_rows<L>(block, largest,
-                       [&](int64_t row) { return over_attraction<L>(block, row, D<L>::widen(to + row * L)); });
     for (int lane = 0; lane < L; ++lane)
-        bounds.beyond[lane] = ppr_beyond(largest[lane], bounds.steps, bounds.loss[lane], block.damping[lane]);
+        bounds.beyond[lane] =
+            ppr_local_bound(largest[lane], bounds.rest[lane], bounds.steps, bounds.loss[lane], block.damping[lane]);
     return true;
 }
 

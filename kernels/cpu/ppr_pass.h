@@ -15,7 +15,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 // passes read little of the graph's state: pass 1 the restart rows, in their compact table, pass 2 their neighbours.
 template <int L>
 HF_INLINE const float* state_row(const PprBlock<L>& block, int64_t u) {
-    if (block.pass > 2) return block.current + u * L;
+    if (block.pass > 2 || block.all_restart) return block.current + u * L;
     if (block.pass == 2) return block.is_near(u) ? block.current + u * L : nullptr;
     return block.has_restart(u) ? block.restart32 + block.restart_index(u) * L : nullptr;
 }
@@ -155,7 +155,7 @@ void pass_chunks(const PprBlock<L>& block, const PassOptions& options) {
 
 template <int L, class Edges>
 void pass_with(const PprBlock<L>& block, const PassOptions& options) {
-    if (block.pass <= 2) return pass_chunks<L, Edges, Rows::sparse>(block, options);
+    if (block.pass <= 2 && !block.all_restart) return pass_chunks<L, Edges, Rows::sparse>(block, options);
     if (block.mask32 != nullptr) return pass_chunks<L, Edges, Rows::masked>(block, options);
     if constexpr (L == 1) {
         if (block.graph.slices != nullptr) return pass_slices<Edges>(block, options);

@@ -7,10 +7,14 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
+// What a pass writes, and measures: the next iterate and |z - y|; |z - y| itself; or z, which is at least 0.
+enum class PassResult { iterate, gap, average };
+
 struct PassOptions {
     const float *damping, *omega;  // (L,)
-    bool measure;                  // the largest |z - y|
+    bool measure;                  // the largest
     const double* anchor;          // (L,) of the residual, where that is measured too; else null
+    PassResult result = PassResult::iterate;
 };
 
 // deg |z - y| in float32, to the residual's grain.
@@ -36,7 +40,8 @@ class RowEnd {
 public:
     RowEnd(const PprBlock<L>& shared, const PassOptions& options)
         : block_(shared), g_(row_factors(shared)), damping_(F<L>::load(options.damping)),
-          omega_(F<L>::load(options.omega)), measure_(options.measure), sums_residual_(options.anchor != nullptr),
+          omega_(F<L>::load(options.omega)), result_(options.result), measure_(options.measure),
+          sums_residual_(options.anchor != nullptr),
           anchor_(sums_residual_ ? D<L>::load(options.anchor) : D<L>::zero()) {}
 
     HF_MEMBER void take(int64_t row, F<L> sum, bool is_empty) {
@@ -45,13 +50,14 @@ public:
         const F<L> b = restarts ? F<L>::load(block_.restart32 + block_.restart_index(row) * L) : F<L>::zero();
         const F<L> z = F<L>::fma(scale(row), sum, b);
         if (measure_) {
-            const F<L> y = block_.pass == 1 ? b : F<L>::load(block_.current + row * L);
-            const F<L> gap = F<L>::abs(F<L>::sub(z, y));
+            const F<L> gap = result_ == PassResult::average ? z : gap_of(row, z, b);
             if (sums_residual_)
                 residual_ = D<L>::add(residual_, residual_terms<L>(node_weight32<L>(block_, row), gap, anchor_));
             largest_ = F<L>::max(largest_, over_attraction<L>(block_, row, gap));
         }
-        if (block_.chebyshev && !is_empty) {
+        if (result_ == PassResult::gap) {
+            F<L>::store(target, gap_of(row, z, b));
+        } else if (block_.chebyshev && !is_empty) {
             const F<L> before = block_.pass == 1 ? F<L>::zero() : block_.pass == 2 ? b : F<L>::load(target);
             const F<L> moved = F<L>::fma(omega_, F<L>::sub(z, before), before);
             F<L>::store(target, restarts && block_.has_lone_seed ? keep_lone(row, z, moved) : moved);
@@ -90,6 +96,12 @@ public:
     }
 
 private:
+    // |z - y|
+    HF_MEMBER F<L> gap_of(int64_t row, F<L> z, F<L> b) const {
+        const F<L> y = block_.pass == 1 ? b : F<L>::load(block_.current + row * L);
+        return F<L>::abs(F<L>::sub(z, y));
+    }
+
     // z in lanes where all neighbours of a row are excluded, or no edge of it has a weight.
     HF_MEMBER F<L> keep_lone(int64_t row, F<L> z, F<L> moved) const {
         float kept[L], following[L];
@@ -107,6 +119,7 @@ private:
     const PprBlock<L> block_;
     const float* const g_;
     const F<L> damping_, omega_;
+    const PassResult result_;
     const bool measure_, sums_residual_;
     const D<L> anchor_;
     D<L> residual_ = D<L>::zero();

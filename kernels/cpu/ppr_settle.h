@@ -27,7 +27,7 @@ int count_lanes(const bool* lanes) {
 struct Course {
     int64_t passes;   // so far, with the certifying one
     bool falls_back;  // stopped by proof, above tol: unproven, its query walks by tol
-    bool looked;      // around its nodes
+    int steps;        // around its nodes, which did not prove its list
     int64_t look;     // the pass of a refinement that is looked at next, or 0
 };
 
@@ -77,26 +77,29 @@ struct Certified {
     }
 };
 
-// Tries to prove lanes by local bounds. Those that are proven, or may not be refined, are finished and no longer open.
-// False: no memory.
-template <int L>
-bool look_around(Certified<L>& c, bool* open, const bool* lanes) {
-    bool looking[L], finished[L];
-    std::copy_n(lanes, L, looking);
-    LocalBounds<L> bounds = begin_local<L>(c.block);
+// Tries to prove the lanes `looking` by local bounds, step by step until they are so few that `part` says so: these are still
+// looking then. Those that are proven, or may not be refined, are finished and no longer open. False: no memory.
+template <int L, class Part>
+bool look_around(Certified<L>& c, bool* open, bool* looking, const Part& part) {
+    PprBlock<L>& block = c.block;
+    bool now[L], finished[L];
+    LocalBounds<L> bounds = begin_local<L>(block, c.certificate.per_degree);
     c.lists.local = bounds.local;
-    while (count_lanes<L>(looking) > 0) {
-        if (!step_local<L>(c.block, bounds)) return false;
+    while (count_lanes<L>(looking) > 0 && !part(looking)) {
+        const size_t state = size_t(block.graph.num_nodes) * L;
+        float* to = bounds.steps == 0 ? block.next : block.work.template reserve<float>(slot_remainder, state);
+        if (!step_local<L>(block, bounds, to)) return false;
         for (int lane = 0; lane < L; ++lane) {
-            if (!looking[lane]) continue;
-            c.lists.error[lane] = NodeError{bounds.beyond[lane], 0.0, 0.0};
+            now[lane] = looking[lane] && c.course[lane].steps < bounds.steps;
+            if (!now[lane]) continue;
+            c.lists.error[lane] = ppr_local_error(bounds.beyond[lane], block.slack[lane]);
             c.course[lane].passes += 1;
-            c.course[lane].looked = true;
+            c.course[lane].steps = bounds.steps;
         }
-        c.lists.prove(c.block, *c.out.top, looking);
+        c.lists.prove(block, *c.out.top, now);
         for (int lane = 0; lane < L; ++lane) {
-            const bool ends = c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps);
-            finished[lane] = looking[lane] && ends && (c.lists.is_proven(lane) || c.next_look(lane) == 0);
+            const bool ends = now[lane] && (c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps));
+            finished[lane] = ends && (c.lists.is_proven(lane) || c.next_look(lane) == 0);
             open[lane] = open[lane] && !finished[lane];
             looking[lane] = looking[lane] && !ends;
         }
@@ -106,32 +109,59 @@ bool look_around(Certified<L>& c, bool* open, const bool* lanes) {
     return true;
 }
 
-// Refines the open lanes up to their looks; their lists are ranked again. Those that are proven, or gain no more, are
-// finished and no longer open: the others keep x^, and are to be looked at later. False: no memory.
+// Ends a look of some lanes that have been refined. Those that are proven, or gain no more, are finished and no longer open:
+// the others are to be looked at later.
+template <int L>
+void end_look(Certified<L>& c, bool* open, const bool* lanes) {
+    bool finished[L];
+    for (int lane = 0; lane < L; ++lane) {
+        Course& course = c.course[lane];
+        const int64_t next = lanes[lane] && !c.lists.is_proven(lane) ? c.next_look(lane) : 0;
+        finished[lane] = lanes[lane] && next == 0;
+        open[lane] = open[lane] && !finished[lane];
+        if (next > 0) course.passes += next - course.look - 1, course.look = next;
+    }
+    c.finish(finished);
+}
+
+// Refines the open lanes up to their looks; their lists are ranked again, and tried by one step around their nodes. Lanes that
+// stay open keep x^. False: no memory.
 template <int L>
 bool refine_lists(Certified<L>& c, bool* open) {
     PprBlock<L>& block = c.block;
     int64_t look[L];
-    bool finished[L];
+    bool looking[L], others[L];
     for (int lane = 0; lane < L; ++lane) {
         look[lane] = c.course[lane].look;
         if (open[lane]) c.course[lane].passes += 1;
     }
     const size_t state = size_t(block.graph.num_nodes) * L;
     if (c.spare == nullptr) c.spare = block.work.template reserve<float>(slot_remainder, state);
+    if (c.spare == nullptr) return false;
     const PprCertificate<L> before = c.certificate;
-    if (c.spare == nullptr || !refine<L>(block, open, look, c.certificate, c.spare)) return false;
+    LocalBounds<L> bounds = refine<L>(block, open, look, c.certificate, c.spare);
+    if (bounds.local == nullptr) return false;
     for (int lane = 0; lane < L; ++lane)
         if (open[lane]) c.lists.error[lane] = ppr_refined_error(c.certificate.per_degree[lane]);
     std::swap(block.result, c.spare);
     if (!c.lists.rank(block, *c.out.top, open)) return false;
     for (int lane = 0; lane < L; ++lane) {
-        const int64_t next = open[lane] && !c.lists.is_proven(lane) ? c.next_look(lane) : 0;
-        finished[lane] = open[lane] && next == 0;
-        open[lane] = open[lane] && next > 0;
-        if (open[lane]) c.course[lane].passes += next - look[lane] - 1, c.course[lane].look = next;
+        looking[lane] = open[lane] && !c.lists.is_proven(lane) && c.may_look(lane, 0);
+        others[lane] = open[lane] && !looking[lane];
     }
-    c.finish(finished);
+    end_look<L>(c, open, others);
+    if (count_lanes<L>(looking) > 0) {
+        if (!step_local<L>(block, bounds, block.current)) return false;
+        for (int lane = 0; lane < L; ++lane) {
+            if (!looking[lane]) continue;
+            c.lists.error[lane] = ppr_refined_error(bounds.rest[lane] + bounds.beyond[lane]);
+            c.course[lane].passes += 1;
+        }
+        c.lists.local = bounds.local;
+        c.lists.prove(block, *c.out.top, looking);
+        end_look<L>(c, open, looking);
+        c.lists.local = nullptr;
+    }
     std::swap(block.result, c.spare);
     c.certificate = before;
     return true;
@@ -145,14 +175,14 @@ Status settle_apart(Certified<L>& c, const bool* open);
 template <int L>
 Status settle(Certified<L>& c, bool* open, bool may_part) {
     const auto are_few = [&](const bool* lanes) { return may_part && fewest_lanes(count_lanes<L>(lanes)) < L; };
-    bool apart[L] = {}, looks[L], finished[L];
+    bool apart[L] = {}, looking[L], finished[L];
     for (int lane = 0; lane < L; ++lane)
-        looks[lane] = open[lane] && !c.course[lane].looked && c.course[lane].look == 0 && c.may_look(lane, 0);
-    const bool few_look = are_few(looks);
-    if (!few_look && count_lanes<L>(looks) > 0 && !look_around<L>(c, open, looks)) return Status::out_of_memory;
+        looking[lane] = open[lane] && c.course[lane].look == 0 && c.may_look(lane, c.course[lane].steps);
+    if (count_lanes<L>(looking) > 0 && !are_few(looking) && !look_around<L>(c, open, looking, are_few))
+        return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
         Course& course = c.course[lane];
-        apart[lane] = few_look && looks[lane];
+        apart[lane] = looking[lane];
         finished[lane] = false;
         open[lane] = open[lane] && !apart[lane];
         if (!open[lane] || course.look > 0) continue;

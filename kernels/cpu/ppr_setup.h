@@ -122,7 +122,7 @@ bool setup_block(PprBlock<L>& block) {
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
     block.partial = block.work.template reserve<float>(slot_partial, room_for_partials<L>(block));
-    block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, size_t(block.queries.threads));
+    block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, 2 * size_t(block.queries.threads));
     if (!block.current || !block.next || !block.result || !block.partial || !block.sums) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
     setup_near<L>(block);

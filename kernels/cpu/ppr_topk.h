@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "hopfuse/ppr_certificate.h"
 #include "hopfuse/ppr_proof.h"
 #include "ppr_block.h"
 #include "topk.h"
@@ -39,7 +40,26 @@ inline int64_t candidate_row(const PprGraph& graph, const PprTopk& top, int64_t 
     return top.candidates == nullptr ? i : row_of_node(graph, top.candidates[i]);
 }
 
-// Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,).
+// What each lane's best `want` candidates reach at least: the least score of any `want`. Before: selected (L, want) and found
+// (L,) from an earlier ranking.
+template <int L>
+void scores_to_reach(const PprBlock<L>& block, const Ranking<L>& ranking, const bool* active, int64_t want,
+                     const Ranked* selected, const int64_t* found, float* least) {
+    for (int lane = 0; lane < L; ++lane) {
+        least[lane] = std::numeric_limits<float>::infinity();
+        if (!active[lane]) continue;
+        for (int64_t i = 0; i < found[lane]; ++i) {
+            const int64_t row = block.graph.row_of[selected[lane * want + i].id];
+            const float score = ranked_score<L>(block, ranking, row, lane);
+            least[lane] = score < least[lane] ? score : least[lane];
+        }
+        const bool is_known = found[lane] == want && least[lane] > 0.0f;
+        if (!is_known) least[lane] = std::numeric_limits<float>::denorm_min();
+    }
+}
+
+// Each lane's best `want` candidates with score > 0, in order: selected (L, want), found (L,). What these hold before, of an
+// earlier ranking, saves work.
 template <int L>
 bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>& ranking, const bool* active,
                  int64_t want, Ranked* selected, int64_t* found) {
@@ -49,15 +69,16 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
     Ranked* memory = block.work.template reserve<Ranked>(slot_topk, size_t(threads) * L * room);
     Ranked* merged = block.work.template reserve<Ranked>(slot_topk_merge, size_t(threads) * L * room);
     if (memory == nullptr || merged == nullptr) return false;
-    const float least = std::numeric_limits<float>::denorm_min();
+    float least[L];
+    scores_to_reach<L>(block, ranking, active, want, selected, found, least);
     int64_t* sizes = block.work.template reserve<int64_t>(slot_selected, size_t(threads) * L);
     if (sizes == nullptr) return false;
     parallel_for(threads, 1, threads, [&](int64_t part, int) {
         TopkBuffer best[L];
         float threshold[L];
         for (int lane = 0; lane < L; ++lane) {
-            best[lane] = TopkBuffer(memory + (part * L + lane) * room, want, candidates / threads + 1, least);
-            threshold[lane] = active[lane] ? least : std::numeric_limits<float>::infinity();
+            best[lane] = TopkBuffer(memory + (part * L + lane) * room, want, candidates / threads + 1, least[lane]);
+            threshold[lane] = least[lane];
         }
         const int64_t begin = candidates * part / threads, end = candidates * (part + 1) / threads;
         for (int64_t i = begin; i < end; ++i) {
@@ -79,7 +100,6 @@ bool select_best(const PprBlock<L>& block, const PprTopk& top, const Ranking<L>&
         }
     });
     parallel_for(L, 1, threads, [&](int64_t lane, int) {
-        found[lane] = 0;
         if (!active[lane]) return;
         Ranked* all = merged + lane * threads * room;
         int64_t total = 0;
@@ -174,7 +194,8 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             F<L> share = F<L>::load(per_degree);
             if (block.attraction != nullptr)
                 share = F<L>::fma(share, F<L>::load(block.attraction + row * L), F<L>::all(denorm));
-            if (local != nullptr) share = F<L>::fma(F<L>::all(2.0f), F<L>::load(local + row * L), share);
+            if (local != nullptr)
+                share = F<L>::fma(F<L>::all(static_cast<float>(2.0 * PPR_NEAR)), F<L>::load(local + row * L), share);
             const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), share, x);
             const F<L> reach = F<L>::max(F<L>::add(bounded, F<L>::load(flat)), F<L>::zero());
             const uint32_t inside = F<L>::ge(x, F<L>::load(cut));
@@ -221,7 +242,7 @@ struct RankedList {
         return block.attraction == nullptr ? 1.0 : static_cast<double>(block.attraction[row * L + lane]);
     }
     double local(int64_t i) const {
-        return locals == nullptr ? 0.0 : static_cast<double>(locals[row(i) * L + lane]) / weight(row(i));
+        return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row(i) * L + lane]) / weight(row(i));
     }
     double degree(int64_t i) const {
         const int64_t row = this->row(i);

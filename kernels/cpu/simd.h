@@ -52,6 +52,7 @@ struct D {
     HF_INLINE D load(const double* p) { return {D<N / 2>::load(p), D<N / 2>::load(p + N / 2)}; }
     HF_INLINE D widen(const float* p) { return {D<N / 2>::widen(p), D<N / 2>::widen(p + N / 2)}; }
     HF_INLINE void store(double* p, D a) { D<N / 2>::store(p, a.lo), D<N / 2>::store(p + N / 2, a.hi); }
+    HF_INLINE void narrow(float* p, D a) { D<N / 2>::narrow(p, a.lo), D<N / 2>::narrow(p + N / 2, a.hi); }  // rounded
     HF_INLINE D add(D a, D b) { return {D<N / 2>::add(a.lo, b.lo), D<N / 2>::add(a.hi, b.hi)}; }
     HF_INLINE D sub(D a, D b) { return {D<N / 2>::sub(a.lo, b.lo), D<N / 2>::sub(a.hi, b.hi)}; }
     HF_INLINE D mul(D a, D b) { return {D<N / 2>::mul(a.lo, b.lo), D<N / 2>::mul(a.hi, b.hi)}; }
@@ -87,6 +88,7 @@ struct D<1> {
     HF_INLINE D load(const double* p) { return {*p}; }
     HF_INLINE D widen(const float* p) { return {static_cast<double>(*p)}; }
     HF_INLINE void store(double* p, D a) { *p = a.v; }
+    HF_INLINE void narrow(float* p, D a) { *p = static_cast<float>(a.v); }
     HF_INLINE D add(D a, D b) { return {a.v + b.v}; }
     HF_INLINE D sub(D a, D b) { return {a.v - b.v}; }
     HF_INLINE D mul(D a, D b) { return {a.v * b.v}; }
@@ -142,6 +144,7 @@ struct D<4> {
     HF_INLINE D load(const double* p) { return {_mm256_loadu_pd(p)}; }
     HF_INLINE D widen(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
     HF_INLINE void store(double* p, D a) { _mm256_storeu_pd(p, a.v); }
+    HF_INLINE void narrow(float* p, D a) { _mm_storeu_ps(p, _mm256_cvtpd_ps(a.v)); }
     HF_INLINE D add(D a, D b) { return {_mm256_add_pd(a.v, b.v)}; }
     HF_INLINE D sub(D a, D b) { return {_mm256_sub_pd(a.v, b.v)}; }
     HF_INLINE D mul(D a, D b) { return {_mm256_mul_pd(a.v, b.v)}; }
@@ -181,6 +184,7 @@ struct D<2> {
     HF_INLINE D load(const double* p) { return {vld1q_f64(p)}; }
     HF_INLINE D widen(const float* p) { return {vcvt_f64_f32(vld1_f32(p))}; }
     HF_INLINE void store(double* p, D a) { vst1q_f64(p, a.v); }
+    HF_INLINE void narrow(float* p, D a) { vst1_f32(p, vcvt_f32_f64(a.v)); }
     HF_INLINE D add(D a, D b) { return {vaddq_f64(a.v, b.v)}; }
     HF_INLINE D sub(D a, D b) { return {vsubq_f64(a.v, b.v)}; }
     HF_INLINE D mul(D a, D b) { return {vmulq_f64(a.v, b.v)}; }
@@ -219,6 +223,7 @@ struct D<8> {
     HF_INLINE D load(const double* p) { return {_mm512_loadu_pd(p)}; }
     HF_INLINE D widen(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
     HF_INLINE void store(double* p, D a) { _mm512_storeu_pd(p, a.v); }
+    HF_INLINE void narrow(float* p, D a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a.v)); }
     HF_INLINE D add(D a, D b) { return {_mm512_add_pd(a.v, b.v)}; }
     HF_INLINE D sub(D a, D b) { return {_mm512_sub_pd(a.v, b.v)}; }
     HF_INLINE D mul(D a, D b) { return {_mm512_mul_pd(a.v, b.v)}; }

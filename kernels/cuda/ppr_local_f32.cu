@@ -38,41 +38,37 @@ using namespace hopfuse;
 //
 // ppr_local_scale_lL: the largest 1 / degree of each tile.
 //   Unit: a tile and a lane; a thread. Registers: <= 32. Bytes: 8 N.
-// ppr_local_start_lL: |rho| rounded up to `local`.
-//   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L + 8 N.
+// ppr_local_start_lL: |a - b| to `local`, or |a| where b is null.
+//   Unit: an entry of the state; a thread. Registers: <= 32. Bytes: 12 N L.
 // ppr_local_step_lL: adds to `local` what the average of a node's neighbours gives.
-//   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L + 8 N.
+//   Unit: an entry of the state; a thread. Registers: <= 64. Bytes: 12 N L.
 // ppr_local_largest_lL: the largest value of each tile.
 //   Unit: a tile and a lane; a thread. Registers: <= 32. Bytes: 4 N L.
-#define HOPFUSE_LOCAL(L)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        ppr_local_scale_l##L(HOPFUSE_SCALES, int64_t num_nodes, double* tiles) {                                  \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                 \
-        HOPFUSE_MAKE_SCALES;                                                                                      \
-        scale_of_tile<L>(scales, num_nodes, tile, lane, tiles);                                                   \
-    }                                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) ppr_local_start_l##L(                                       \
-        HOPFUSE_SCALES, int64_t num_nodes, const float* rho, const float* x, const double* slack, float* local) { \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
-        if (at >= num_nodes * L) return;                                                                          \
-        HOPFUSE_MAKE_SCALES;                                                                                      \
-        local[at] = ppr_rho_above(rho[at], x[at], scales.scale[scales.per_lane ? at : at / L], slack[at % L]);    \
-    }                                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        ppr_local_step_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* average, const int64_t* longest_row,  \
-                            const double* largest_scale, const double* damping, float* local) {                   \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
-        if (at >= num_nodes * L) return;                                                                          \
-        HOPFUSE_MAKE_SCALES;                                                                                      \
-        const int lane = static_cast<int>(at % L);                                                                \
-        const PassLoss loss = ppr_pass_loss(longest_row[lane], largest_scale[lane]);                              \
-        const double own = scales.scale[scales.per_lane ? at : at / L];                                           \
-        local[at] = ppr_local_above(local[at], average[at], loss, damping[lane], own);                            \
-    }                                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        ppr_local_largest_l##L(const float* state, int64_t num_nodes, double* tiles) {                            \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                 \
-        largest_of_tile<L>(state, num_nodes, tile, lane, tiles);                                                  \
+#define HOPFUSE_LOCAL(L)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                            \
+        ppr_local_scale_l##L(HOPFUSE_SCALES, int64_t num_nodes, double* tiles) {                 \
+        HOPFUSE_TILE_AND_LANE(L);                                                                \
+        HOPFUSE_MAKE_SCALES;                                                                     \
+        scale_of_tile<L>(scales, num_nodes, tile, lane, tiles);                                  \
+    }                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256)                                            \
+        ppr_local_start_l##L(int64_t num_nodes, const float* a, const float* b, float* local) {  \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;          \
+        if (at < num_nodes * L) local[at] = fabsf(b == nullptr ? a[at] : a[at] - b[at]);         \
+    }                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256)                                            \
+        ppr_local_step_l##L(int64_t num_nodes, const float* average, const int64_t* longest_row, \
+                            const double* largest_scale, const double* damping, float* local) {  \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;          \
+        if (at >= num_nodes * L) return;                                                         \
+        const int lane = static_cast<int>(at % L);                                               \
+        const PassLoss loss = ppr_pass_loss(longest_row[lane], largest_scale[lane]);             \
+        local[at] = ppr_local_above(local[at], average[at], loss, damping[lane]);                \
+    }                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256)                                            \
+        ppr_local_largest_l##L(const float* state, int64_t num_nodes, double* tiles) {           \
+        HOPFUSE_TILE_AND_LANE(L);                                                                \
+        largest_of_tile<L>(state, num_nodes, tile, lane, tiles);                                 \
     }
 
 HOPFUSE_LOCAL(4)

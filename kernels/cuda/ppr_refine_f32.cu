@@ -4,25 +4,6 @@
 
 namespace hopfuse {
 
-// A tile's start of the walk, and its largest error.
-template <int L>
-HOPFUSE_DEVICE void begin_correction_tile(const Scales& scales, bool open, const float* x, double slack,
-                                          int64_t num_nodes, int64_t tile, int lane, const float* correction,
-                                          float* current, float* next, double* tiles) {
-    const TileRange rows(tile, num_nodes);
-    double error = 0.0;
-    for (int64_t row = rows.first; row < rows.last; ++row) {
-        const int64_t at = row * L + lane;
-        const float b = open ? correction[at] : 0.0f;
-        const double own = ppr_start_error(b, x[at], scales.scale[scales.per_lane ? at : row], slack);
-        error = own > error ? own : error;
-        current[at] = b;
-        next[at] = 0.0f;
-    }
-    *tile_at<L>(tiles, tile, tile_sum, lane) = 0.0;
-    *tile_at<L>(tiles, tile, tile_largest, lane) = error;
-}
-
 // A tile's sum of deg |y|, and its largest |y|.
 template <int L>
 HOPFUSE_DEVICE void measure_tile(const Scales& scales, const float* solved, int64_t num_nodes, int64_t tile, int lane,
@@ -61,31 +42,21 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256. Shared memory: 0. Unit: a tile and a lane; a thread.
 //
-// ppr_refine_start_lL: the walk's start: current = correction, 0 in lanes that are not open, and next = 0; of each tile the
-//   largest error of the start. Registers: <= 64. Bytes: 16 N L + 8 N.
 // ppr_refine_measure_lL: the sum of deg |y| of each tile, and the largest |y|. Registers: <= 64. Bytes: 4 N L + 8 N.
 // ppr_refine_end_lL: x^ + solved deg in float64, rounded, to `solved`; lanes that are not open get x^. Of each tile the sum
 //   of what rounding lacks. Registers: <= 64. Bytes: 12 N L + 8 N.
-#define HOPFUSE_REFINE(L)                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) ppr_refine_start_l##L(                                          \
-        HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, const double* slack,                  \
-        const float* correction, float* current, float* next, double* tiles) {                                        \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_MAKE_SCALES;                                                                                          \
-        begin_correction_tile<L>(scales, open[lane] != 0, x, slack[lane], num_nodes, tile, lane, correction, current, \
-                                 next, tiles);                                                                        \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, double* tiles) {              \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_MAKE_SCALES;                                                                                          \
-        measure_tile<L>(scales, solved, num_nodes, tile, lane, tiles);                                                \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_refine_end_l##L(                                            \
-        HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, float* solved, double* tiles) {       \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_MAKE_SCALES;                                                                                          \
-        add_tile<L>(scales, open[lane] != 0, num_nodes, tile, lane, x, solved, tiles);                                \
+#define HOPFUSE_REFINE(L)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256)                                                           \
+        ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, double* tiles) {        \
+        HOPFUSE_TILE_AND_LANE(L);                                                                               \
+        HOPFUSE_MAKE_SCALES;                                                                                    \
+        measure_tile<L>(scales, solved, num_nodes, tile, lane, tiles);                                          \
+    }                                                                                                           \
+    extern "C" __global__ void __launch_bounds__(256) ppr_refine_end_l##L(                                      \
+        HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, float* solved, double* tiles) { \
+        HOPFUSE_TILE_AND_LANE(L);                                                                               \
+        HOPFUSE_MAKE_SCALES;                                                                                    \
+        add_tile<L>(scales, open[lane] != 0, num_nodes, tile, lane, x, solved, tiles);                          \
     }
 
 HOPFUSE_REFINE(4)

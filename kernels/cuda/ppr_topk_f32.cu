@@ -120,7 +120,7 @@ struct DeviceList {
     __device__ bool are_twins(int64_t i) const { return twins.are_twins<L>(row(i - 1), row(i), lane); }
     __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
     __device__ double local(int64_t i) const {
-        return locals == nullptr ? 0.0 : static_cast<double>(locals[row(i) * L + lane]);
+        return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row(i) * L + lane]);
     }
     __device__ double degree(int64_t i) const {
         const int64_t row = this->row(i);
@@ -158,7 +158,7 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
         if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) continue;
         if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) continue;
         const float own = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
-        const float share = fmaf(2.0f, own, per_degree);
+        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), own, per_degree);
         const float bounded = fmaf(c.weight<L>(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
@@ -306,7 +306,7 @@ using namespace hopfuse;
             if (thread == 0) {                                                                                         \
                 own = certificate;                                                                                     \
                 shared.error = refined != 0        ? ppr_refined_error(certificate.per_degree)                         \
-                               : locals != nullptr ? NodeError{certificate.per_degree, 0.0, 0.0}                       \
+                               : locals != nullptr ? ppr_local_error(certificate.per_degree, slack[lane])              \
                                                    : ppr_final_error(certificate.bound, certificate.per_degree);       \
                 shared.found = 0;                                                                                      \
             }                                                                                                          \

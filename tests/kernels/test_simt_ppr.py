@@ -108,7 +108,7 @@ def test_lists_that_need_more_passes_have_the_cpus_bits(runtime: Any, prove: str
         assert_equal(hf.ppr_topk(graph, restart, k, backend="simt", **options), expected, TOPK, f"k={k}")
     kernels = {kernel.rsplit("_l", 1)[0] for kernel, _, _ in runtime.launches}
     assert {"ppr_local_start", "ppr_local_largest"} <= kernels
-    assert prove == "set" or {"ppr_refine_start", "ppr_refine_end"} <= kernels
+    assert prove == "set" or {"ppr_refine_measure", "ppr_refine_end"} <= kernels
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 6])

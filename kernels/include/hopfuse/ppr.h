@@ -83,11 +83,12 @@
 //   and hubs), so that one average over neighbours takes most of the largest away. A list that the certificate leaves
 //   unproven, with errors less than 8 (a set: 64) times too large, is tried again with j = 1, and with errors less than 4 times too
 //   large then, with j = 2; max_iter counts each as a pass.
-//   In float32, as follows: rho_v = fl(r_v / deg_v), raised above |r_v| / deg_v and rounded up (ppr_rho_above); P by a pass
-//   as above with d = 1, no restart and no iterate before, z_v = fl(g_v S_v). All summands are at least 0, so a row's sum is
-//   at least the true one times 1 - k u, k the roundings on its longest chain (ppr_pass_loss), but for products that
-//   underflow: at most half of float32's least number for each entry, times g_v <= the largest 1 / deg. What is above the
-//   true average (ppr_average_above) goes on: max, and for j = 2 the sum at each node, rounded up (ppr_local_above).
+//   In float32, as follows: |rho_v| <= |fl(r_v / deg_v)| PPR_NEAR + rest, the rest by v's own score (ppr_local_error) or, of
+//   others, by the largest (ppr_rest_of_rho). P by a pass as above with d = 1, no restart and no iterate before, z_v =
+//   fl(g_v S_v). All summands are at least 0, so a row's sum is at least the true one times 1 - k u, k the roundings on its
+//   longest chain (ppr_pass_loss), but for products that underflow: at most half of float32's least number for each entry,
+//   times g_v <= the largest 1 / deg. What is above the true average (ppr_average_above) goes on: max, with the rests of
+//   others (ppr_local_bound), and for j = 2 the sum at each node, rounded up (ppr_local_above).
 //   With node weights the state of such a pass is a_v rho_v, from fl(r_v / D_v), and it writes a_v (P rho)_v: what underflows
 //   is divided by a_v and by D_v. A query whose rows have factors that float32 rounds as subnormal numbers has none of this.
 //
@@ -95,14 +96,15 @@
 //   iterative refinement (Wilkinson 1963), unless max_iter forbids its passes. With r the float64 residual of x^:
 //     b_v = fl(r_v / deg_v); y from passes as above over b in every row, y- = 0, y = b
 //     t_v = fma(y_v, deg_v, x^_v) in float64, h_v = fl(t_v)
-//   y is looked at after the passes that ppr_next_look says: by as many powers of ten as the error lacks, 100 at first and
+//   y is looked at after the passes that ppr_next_look says: by as many powers of seven as the error lacks, 49 at first and
 //   10^5 in all. One more pass measures y as STOP says, its z - y: by linearity the residual of x^ + D y is
 //     D^-1 r(x^ + D y) = D^-1 r(x^) + d P y - y = z - y + (rounding of z: k u (P |y|)_v + underflow) + (D^-1 r(x^) - b)
-//   so that max |z - y|, and what those parentheses are at most (ppr_corrected_rho), give the bound per node of x^ + D y, and
+//   so that max |z - y|, and what those parentheses are at most (ppr_corrected_rest), give the bound per node of x^ + D y, and
 //   R, in grains of 2^-50, with the same for the sum (ppr_corrected_residual) ||r||_1. To the one PPR_ROUNDED h_v is added,
 //   to the L1 bound sum |t_v - h_v|; the residual that is told is ||r||_1 + (1 + d) sum |t_v - h_v|, which that of h cannot
-//   exceed. The list is ranked again by h. Proven, or where more passes cannot prove it, h is returned; else y walks on to
-//   the next look.
+//   exceed. The list is ranked again by h. If it is still unproven, a local bound with j = 1 over |z - y| is tried where
+//   LOCAL BOUNDS would: a pass more. Proven, or where more passes cannot prove it, h is returned; else y walks on to the
+//   next look.
 //
 // TIES      top-k: higher score, then lower id; nodes with score 0 are no hits.
 // ALIASING  No output overlaps an input or another output.

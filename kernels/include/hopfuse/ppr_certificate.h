@@ -67,14 +67,10 @@ HOPFUSE_FN bool ppr_may_step(int steps, double shortfall, bool order) {
 // A float32 number is above what it was rounded from after times this, and PPR_LEAST more: four roundings up.
 constexpr float PPR_UP = 1.0f + 2.384185791015625e-7f;
 
-// What is above |rho_v|, from fl(r_v / deg_v), x^_v and 1 / deg_v (0: nothing walks there).
-HOPFUSE_FN float ppr_rho_above(float rho, float x, double scale, double slack) {
-    constexpr double unit = 1.1920928955078125e-7;  // twice float32's
-    const double own =
-        fabs(static_cast<double>(rho)) * (1.0 + unit) + 2.0 * slack * fabs(static_cast<double>(x)) * scale;
-    const float above = static_cast<float>(own + PPR_LEAST) * PPR_UP + static_cast<float>(PPR_LEAST);
-    return scale > 0.0 ? above : 0.0f;
-}
+constexpr double PPR_UNIT32 = 5.9604644775390625e-8;  // float32's unit roundoff
+
+// |rho_v| <= near_v PPR_NEAR + rest, near_v the float32 number that is known of it: a difference, or fl(r_v / deg_v).
+constexpr double PPR_NEAR = 1.0 + 16.0 * PPR_UNIT32;
 
 // What a float32 pass over numbers >= 0 may lose of an average: a share of it, and as much where numbers underflow.
 struct PassLoss {
@@ -104,6 +100,13 @@ HOPFUSE_FN double ppr_average_above(double average, PassLoss loss) {
     return (average * (1.0 + loss.share) + loss.least) * (1.0 + 4.0 * PPR_UNIT);
 }
 
+// That rest where near_v is fl(r_v / deg_v): what float64 rounds is relative to |x^_v| / deg_v, which is at most the largest
+// b_u / (1 - d), for D^-1 x* = sum_t d^t P^t b, and the bound per node. `restart`: the largest b.
+HOPFUSE_FN double ppr_rest_of_rho(float restart, double per_degree, double slack, PassLoss loss, double damping) {
+    const double exact = (static_cast<double>(restart) * PPR_NEAR + loss.least) / (1.0 - damping);
+    return (2.0 * slack * (exact + per_degree) + loss.least) * (1.0 + 1e-6);
+}
+
 // What all that is more than `steps` steps from a node adds to its error, over its degree, from the largest of P^steps |rho|
 // as so many passes give it.
 HOPFUSE_FN double ppr_beyond(double largest, int steps, PassLoss loss, double damping) {
@@ -115,33 +118,34 @@ HOPFUSE_FN double ppr_beyond(double largest, int steps, PassLoss loss, double da
     return damping == 0.0 ? 0.0 : above * factor * (1.0 + 8.0 * PPR_UNIT);
 }
 
-// What is above local + d (P |rho|)_v, what nodes one step away add.
-HOPFUSE_FN float ppr_local_above(float local, float average, PassLoss loss, double damping, double scale) {
+// What others add to each node's error, over its degree: what is beyond `steps`, and the rest of their rho.
+HOPFUSE_FN double ppr_local_bound(double largest, double rest, int steps, PassLoss loss, double damping) {
+    const double beyond = ppr_beyond(largest, steps, loss, damping) * PPR_NEAR;
+    return (rest * (damping / (1.0 - damping)) + beyond) * (1.0 + 8.0 * PPR_UNIT) + loss.least;
+}
+
+// The error of a node of x^ by that bound: near_v, which is known for itself, and what float64 rounds of its own rho.
+HOPFUSE_FN NodeError ppr_local_error(double bound, double slack) {
+    return NodeError{bound, 0.0, 2.0 * slack * (1.0 + 1e-6)};
+}
+
+// What is above local + d (P near)_v, what nodes one step away add.
+HOPFUSE_FN float ppr_local_above(float local, float average, PassLoss loss, double damping) {
     const double near = damping * ppr_average_above(static_cast<double>(average), loss);
     const double own = (static_cast<double>(local) + near) * (1.0 + 4.0 * PPR_UNIT);
-    const float above = static_cast<float>(own) * PPR_UP + static_cast<float>(PPR_LEAST);
-    return scale > 0.0 ? above : local;
+    return static_cast<float>(own) * PPR_UP + static_cast<float>(PPR_LEAST);
 }
 
 // ---- Refinement: hopfuse/ppr.h, REFINEMENT --------------------------------------------------------------------------
 
-constexpr double PPR_UNIT32 = 5.9604644775390625e-8;  // float32's unit roundoff
-
 // Whether a pass over a correction can be measured: its rows are not so long that their roundings say nothing.
 HOPFUSE_FN bool ppr_may_correct(int64_t longest_row) { return is_finite(ppr_pass_loss(longest_row, 0.0).share); }
 
-// How far the float32 number b = fl(r_v / deg_v) may be from r_v / deg_v.
-HOPFUSE_FN double ppr_start_error(float b, float x, double scale, double slack) {
-    const double own = 2.0 * PPR_UNIT32 * fabs(static_cast<double>(b));
-    return scale > 0.0 ? own + 2.0 * slack * fabs(static_cast<double>(x)) * scale + PPR_LEAST : 0.0;
-}
-
-// The largest |r_v| / deg_v of x^ + D y, from the largest |z - y| that a pass over y measured, the largest |y| and the
-// largest error of the start.
-HOPFUSE_FN double ppr_corrected_rho(double measured, double largest, double start_error, PassLoss loss) {
-    const double gap = measured * (1.0 + 8.0 * PPR_UNIT32);
+// What |r_v| / deg_v of x^ + D y may be more than |z_v - y_v| PPR_NEAR, from the largest |y|, and the bound per node of x^ and
+// the rest of its rho, which say how far b may be from r_v / deg_v.
+HOPFUSE_FN double ppr_corrected_rest(double largest, double per_degree, double rest, PassLoss loss) {
     const double walked = (loss.share + 4.0 * PPR_UNIT32) * largest;
-    return (gap + walked + start_error + loss.least) * (1.0 + 16.0 * PPR_UNIT);
+    return (walked + 2.0 * PPR_UNIT32 * per_degree + rest + loss.least) * (1.0 + 16.0 * PPR_UNIT);
 }
 
 // ||r||_1 of x^ + D y but for the slack and what sums miss, from the sum of deg |z - y| that the pass measured, `residual`

@@ -59,14 +59,14 @@ HOPFUSE_FN int64_t ppr_refining_passes(double damping, double gain) {
 }
 
 // The pass of a refinement whose iterate is looked at next, `done` the one before (0: none), of a list whose errors are
-// still `shortfall` times too large. By powers of ten, so that lanes that walk together are looked at together; 0: no
+// still `shortfall` times too large. By powers of seven, so that lanes that walk together are looked at together; 0: no
 // further pass helps.
 HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall) {
-    constexpr double most = 1e5, first = 1e2;
+    constexpr double step = 7.0, first = step * step, most = 1e5;
     const int64_t last = ppr_refining_passes(damping, most);
     if (done >= last || (done > 0 && !(shortfall < most))) return 0;
-    double gain = 10.0;
-    while (gain < shortfall && gain < (done == 0 ? first : most)) gain = gain * 10.0;
+    double gain = step;
+    while (gain < shortfall && gain < (done == 0 ? first : most)) gain = gain * step;
     const int64_t next = done + ppr_refining_passes(damping, gain);
     return next < last ? next : last;
 }

@@ -192,8 +192,8 @@ constexpr double PPR_OUTSIDE_SHORTFALL = 2.0;
 // The pass that a proof which is due at some pass is tried after: lanes that walk together then rank together.
 HOPFUSE_FN int64_t proof_at(int64_t due) { return (due + PPR_TRY_EVERY - 1) / PPR_TRY_EVERY * PPR_TRY_EVERY; }
 
-// The first pass to try a proof after: two fifths of the walk bring the error to the gaps between a query's best hits.
-HOPFUSE_FN int64_t first_proof(int64_t limit) { return proof_at(1 + 2 * limit / 5); }
+// The first pass to try a proof after: half of the walk brings the error to the gaps between a query's best hits.
+HOPFUSE_FN int64_t first_proof(int64_t limit) { return proof_at(1 + limit / 2); }
 
 // The pass to try again after: as many passes as shrink the error by what is lacking, at most 8.
 HOPFUSE_FN int64_t next_proof(int64_t pass, double shortfall, double decay) {

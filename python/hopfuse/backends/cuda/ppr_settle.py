@@ -58,6 +58,7 @@ class Settling:
         self.longest = np.ascontiguousarray(np.broadcast_to(longest, self.block.lanes))
         holds_odd = self.block.runtime.download(self.block.last_pass)[0] % 2
         self.x, self.free = (self.block.odd, self.block.even) if holds_odd else (self.block.even, self.block.odd)
+        self._read_rest()
         looks = lanes_open & self._may_look(0)
         if looks.any():
             self._look_around(lanes_open, looks)
@@ -106,32 +107,53 @@ class Settling:
 
     # ---- Local bounds ----------------------------------------------------------------------------------------------
 
+    def _read_rest(self) -> None:
+        """Know what |rho| of x^ may be more than what the certifier left of it."""
+        block = self.block
+        restart = block.runtime.download(block.restart32).max(axis=0)
+        slack = np.broadcast_to(self.slack, block.lanes)
+        self.scale = self._largest_scale()
+        columns = (restart, self.certificate.per_degree, slack, self.longest, self.scale, block.damping)
+        given = zip(*(column.tolist() for column in columns), strict=True)
+        self.rest = np.array([_native.ppr_rest_of_rho(*own) for own in given])
+
     def _look_around(self, lanes_open: Lanes, looking: Lanes) -> None:
         block, runtime, certifier = self.block, self.block.runtime, self.certifier
         local, average, following = self.free, self.free, self.other
-        scale, longest = self._largest_scale(), runtime.upload(self.longest)
-        start = [*block.scales, block.nodes, certifier.correction, self.x, block.slack, local]
-        block.launch_states("ppr_local_start", start)
+        block.launch_states("ppr_local_start", [block.nodes, certifier.correction, None, local])
         steps = 0
         looking = looking.copy()
         while looking.any():
             if steps > 0:
-                near = [average, longest, runtime.upload(scale), block.d_damping, local]
-                block.launch_states("ppr_local_step", [*block.scales, block.nodes, *near])
-            self._average(average, following)
-            average, following = following, self.spare
+                near = [average, runtime.upload(self.longest), runtime.upload(self.scale), block.d_damping, local]
+                block.launch_states("ppr_local_step", [block.nodes, *near])
             steps += 1
-            block.launch_tile_lanes("ppr_local_largest", [average, block.nodes, certifier.tiles])
-            largest = certifier.columns()[1]
-            columns = (column.tolist() for column in (largest, self.longest, scale, block.damping))
-            beyond = [_native.ppr_beyond(most, steps, *own) for most, *own in zip(*columns, strict=True)]
-            found = Certificate(self.certificate.residual, self.certificate.bound, np.array(beyond))
+            found = self._step(self.certificate, self.rest, steps, average, following)
+            average, following = following, self.spare
             self.passes += looking
             self._write(looking, found, np.ones(block.lanes, np.int64), local=local)
             ends = self.proven | ~self._may_look(steps)
             for lane in np.flatnonzero(looking & ends).tolist():
                 lanes_open[lane] = not self.proven[lane] and self._next_look(lane) > 0
             looking &= ~ends
+
+    def _step(
+        self,
+        certificate: Certificate,
+        rest: NDArray[np.float64],
+        steps: int,
+        average: DeviceArray,
+        following: DeviceArray,
+    ) -> Certificate:
+        """Write P ``average``; return the certificate with what others add to each node's error after so many steps."""
+        block, certifier = self.block, self.certifier
+        self._average(average, following)
+        block.launch_tile_lanes("ppr_local_largest", [following, block.nodes, certifier.tiles])
+        columns = (
+            column.tolist() for column in (certifier.columns()[1], rest, self.longest, self.scale, block.damping)
+        )
+        found = [_native.ppr_local_bound(most, more, steps, *own) for most, more, *own in zip(*columns, strict=True)]
+        return Certificate(certificate.residual, certificate.bound, np.array(found))
 
     def _largest_scale(self) -> NDArray[np.float64]:
         block, certifier = self.block, self.certifier
@@ -156,11 +178,12 @@ class Settling:
     # ---- Refinement ------------------------------------------------------------------------------------------------
 
     def _refine(self, lanes_open: Lanes, counted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Refine and write open lanes up to their looks; those that gain more stay open. Return what is counted."""
+        """Refine and write open lanes up to their looks, then by one step around their nodes; those that gain more stay
+        open. Return what is counted.
+        """
         block = self.block
         is_open = block.runtime.upload(lanes_open.astype(np.int32))
-        scale = self._largest_scale()
-        measured, start_error = self._solve(lanes_open, is_open)
+        measured, gap = self._solve(lanes_open)
         solved = [*block.scales, block.nodes, self.spare, self.certifier.tiles]
         block.launch_tile_lanes("ppr_refine_measure", solved)
         moved, largest = self.certifier.columns()
@@ -169,19 +192,27 @@ class Settling:
         lacking = self.certifier.columns()[0]
         volume = np.broadcast_to(block.runtime.download(block.volume), block.lanes)
         refined = Certificate(*(np.array(column) for column in vars(self.certificate).values()))
+        rest = np.zeros(block.lanes)
         for lane in np.flatnonzero(lanes_open).tolist():
-            d, own = float(block.damping[lane]), (int(self.longest[lane]), float(scale[lane]))
+            d, own = float(block.damping[lane]), (int(self.longest[lane]), float(self.scale[lane]))
             slack, missed = float(self.slack[lane]), float(self.missed[lane])
             known = float(self.certificate.residual[lane]), float(moved[lane]) + missed, float(volume[lane])
             residual = _native.ppr_corrected_residual(float(measured[0, lane]), *known, *own)
-            error = float(start_error[lane])
-            rho = _native.ppr_corrected_rho(float(measured[1, lane]), float(largest[lane]), error, *own)
+            start = float(self.certificate.per_degree[lane]), float(self.rest[lane])
+            rest[lane] = _native.ppr_corrected_rest(float(largest[lane]), *start, *own)
+            rho = float(measured[1, lane]) * _native.PPR_NEAR + float(rest[lane])
             rounding = _native.ppr_rounding(float(lacking[lane]), missed)
             refined.residual[lane] = residual + (1.0 + d) * rounding
             refined.bound[lane] = _native.ppr_bound(residual, slack, missed, d) + rounding
             refined.per_degree[lane] = _native.ppr_node_bound(True, rho, slack, d)
         self.passes += lanes_open
         self._write(lanes_open, refined, counted + 1, refined=self.spare)
+        looking = lanes_open & ~self.proven & self._may_look(0)
+        if looking.any():
+            found = self._step(refined, rest, 1, gap, self.other)
+            found.per_degree += rest
+            self.passes += looking
+            self._write(looking, found, np.ones(block.lanes, np.int64), refined=self.spare, local=gap)
         more = np.zeros(block.lanes, np.int64)
         for lane in np.flatnonzero(lanes_open).tolist():
             following = 0 if self.proven[lane] else self._next_look(lane)
@@ -192,34 +223,31 @@ class Settling:
         self.passes += more
         return more
 
-    def _solve(self, lanes_open: Lanes, is_open: DeviceArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Walk the correction of x^ into the spare state; return what was measured of it (its residual, its largest
-        change), (2, L), and the largest error of its start.
+    def _solve(self, lanes_open: Lanes) -> tuple[NDArray[np.float64], DeviceArray]:
+        """Walk the correction of x^ into the spare state; return what one more pass measured of it (its residual, its
+        largest change), (2, L), and its |z - y|.
         """
         block, runtime, certifier = self.block, self.block.runtime, self.certifier
         walk = self._walk(self.free, self.other)
-        arguments = [*block.scales, is_open, block.nodes, self.x, block.slack]
-        buffers = [certifier.correction, walk.even, walk.odd, certifier.tiles]
-        block.launch_tile_lanes("ppr_refine_start", [*arguments, *buffers])
-        start_error = certifier.columns()[1]
         walk.anchor = runtime.upload(np.full(block.lanes, _native.PPR_ANCHOR))
         words = max(1, -(-block.graph.num_nodes // 64))
         every_row = np.full(words, 2**64 - 1, np.uint64)
         walk.restart_rows = [runtime.upload(every_row), runtime.upload(64 * np.arange(words, dtype=np.int32))]
         # Lanes that are not open restart too; nobody reads what becomes of them.
         walk.restart32 = certifier.correction
+        start = [walk.nodes, *walk.restart_rows, walk.restart32, walk.even, walk.odd]
+        walk.launch_states("ppr_start", start)
         look = np.where(lanes_open, self.look, 0)
-        last = int(look.max()) + 1
+        last = int(look.max())
         damping32, omega = runtime.upload(block.damping.astype(np.float32)), runtime.upload(block.omega(last))
-        measured = np.zeros((2, block.lanes))
         for number in range(1, last + 1):
-            walk.walking = runtime.upload((lanes_open & (look + 1 >= number)).astype(np.int32))
-            stops = lanes_open & (look + 1 == number)
-            tiles = self.tiles if stops.any() else None
-            walk.run_pass(number, damping32, omega[number - 1], self.partial, tiles)
-            if tiles is None:
-                continue
-            measured[:, stops] = np.stack(certifier.columns(tiles))[:, stops]
-            goes_on = runtime.upload((~stops).astype(np.int32))
-            block.launch_states("ppr_keep", [walk.buffers(number)[0], self.spare, goes_on, block.nodes])
-        return measured, start_error
+            walk.walking = runtime.upload((look >= number).astype(np.int32))
+            walk.run_pass(number, damping32, omega[number - 1], self.partial, None)
+            goes_on = runtime.upload((look != number).astype(np.int32))
+            if (look == number).any():
+                block.launch_states("ppr_keep", [walk.buffers(number)[1], self.spare, goes_on, block.nodes])
+        walk.walking = runtime.upload(lanes_open.astype(np.int32))
+        walk.even, walk.odd = self.spare, self.free
+        walk.run_pass(1, damping32, None, self.partial, self.tiles)
+        block.launch_states("ppr_local_start", [block.nodes, self.free, self.spare, self.free])
+        return np.stack(certifier.columns(self.tiles)), self.free
