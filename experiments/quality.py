@@ -153,7 +153,15 @@ def _percent(value: float) -> str:
 
 _HEAD = """# Retrieval quality
 
-WHAT TO USE
+**What to use when.** With vectors and a graph of entities, `GuidedWalk`: it is first on hotpotqa and musique-train.
+Where the graph alone is very strong (2wiki-dev300), the walk itself is ahead by a few points, which these questions do
+not show to be more than chance, of `GuidedWalk`, `PhaseGraph` and `HybridRRF` alike; the latter two take about half of
+the time. `HybridRRF` where there are words besides, or where vectors or the graph are missing: it runs on any of the
+three. Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model beyond the encoder:
+it is within six points of the folder's graph on hotpotqa, and far behind on the other two. `PolicyRAG` where a person
+edits what counts and every step must be explained; its default policy loses to the walk alone where the graph is strong
+([a better one](policy-rag.md#quality)). `TripleHybrid` answers by entities, not by passages. `HybridRRF`'s
+`fusion="convex"` is behind its reciprocal ranks everywhere.
 
 """
 
