@@ -186,7 +186,8 @@ def test_questions_as_text_go_through_encoder_and_matcher(index: hf.Index) -> No
     matcher = Gazetteer(list(index.entity_names), {e: a for e, a in enumerate(index.entity_aliases) if a})
     recipe = hf.recipes.PhaseGraph(index, encoder=encoder, matcher=matcher)
     by_text = recipe.search([question], k=5)
-    by_hand = recipe.search(vectors=encoder.vectors[question][None], entities=[[12, 3, 4]], k=5)
+    by_hand = recipe.search(vectors=encoder.vectors[question][None], entities=matcher.match([question]), k=5)
+    assert sorted(by_text.seeds.nodes[0][by_text.seeds.nodes[0] >= 0] - PASSAGES) == [3, 4, 12]
     np.testing.assert_array_equal(by_text.hits.ids, by_hand.hits.ids)
     np.testing.assert_array_equal(by_text.hits.scores, by_hand.hits.scores)
 

@@ -130,6 +130,11 @@ class BoundRecipe:
         leg = getattr(self.recipe, "lexical", None)
         return f"for {self.name}" if leg is None else f"for {type(leg).__name__}'s list"
 
+    @property
+    def alone(self) -> NDArray[np.bool_] | None:
+        """The passages that make up all that may be known, where a filter isolates them."""
+        return self.allow if self.allow_scope == "isolated" else None
+
     def search(self, texts: list[str] | None, vectors: Any, entities: Any, k: int, *, trace: bool = False) -> Any:
         """Return the recipe's own result."""
         options: dict[str, Any] = {"allow": self.allow, "allow_scope": self.allow_scope, "trace": trace}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from ..ops.dense import dense_topk
 from ..ops.projection import project_topk
 from ..recipes import GuidedWalk, HybridRRF, PhaseGraph, PolicyRAG, TripleHybrid
 from ..types import Hits, Incidence
+
+if TYPE_CHECKING:
+    from ..extract import Match
 
 BASELINE = "dense"
 #: What is compared, by the name of each ranking: single legs, then the recipes.
@@ -63,13 +66,13 @@ class Questions(NamedTuple):
     texts : sequence of str
     vectors : ndarray of float, shape (B, d)
         In the space of the passages' vectors.
-    entities : sequence of sequences of str or int
-        Names as the questions have them, or numbers of the index's entities.
+    entities : sequence of sequences of str, int or Match
+        Names as the questions have them, numbers of the index's entities, or what a matcher found.
     """
 
     texts: Sequence[str]
     vectors: NDArray[Any]
-    entities: Sequence[Sequence[str | int]]
+    entities: Sequence[Sequence[str | int | Match]]
 
     def slice(self, first: int, last: int) -> Questions:
         """Return the questions first .. last - 1."""

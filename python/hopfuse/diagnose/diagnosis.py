@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from ..recipes import PhaseGraph
 from ..types import Graph, Hits
 from .graph import connected_components, hub_nodes, mass_spread, shared_names
 from .legs import error_correlation, overlap, pool_loss
+
+if TYPE_CHECKING:
+    from ..extract import Match
 
 HUBS = 0.01
 REACH = 0.9
@@ -38,7 +41,7 @@ class Legs(NamedTuple):
 
 def search_legs(
     index: Index,
-    batches: Iterable[tuple[Any, Sequence[Sequence[str | int]]]],
+    batches: Iterable[tuple[Any, Sequence[Sequence[str | int | Match]]]],
     *,
     length: int,
     damping: float = 0.5,

@@ -6,6 +6,7 @@ from .endpoint_reader import EndpointReader
 from .extraction import Extraction, Words
 from .facts import Fact, FactConflict
 from .gazetteer import Gazetteer, Match
+from .linker import EntityLinker
 from .memory import Memory, build_memory
 from .openie import read_openie
 from .relations import Predicates
@@ -16,6 +17,7 @@ from .words import Word, WordMatcher, WordReader
 
 __all__ = [
     "EndpointReader",
+    "EntityLinker",
     "Extraction",
     "Fact",
     "FactConflict",

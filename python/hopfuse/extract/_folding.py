@@ -51,6 +51,11 @@ def in_word(folded: str, at: int) -> bool:
     return folded[at].isalnum() or folded[at] == "_"
 
 
+def splits_word(folded: str, cut: int) -> bool:
+    """Return whether a cut before a position parts two characters of one word."""
+    return 0 < cut < len(folded) and in_word(folded, cut - 1) and in_word(folded, cut)
+
+
 def _segments(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for at in range(1, len(text)):

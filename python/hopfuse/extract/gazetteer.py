@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from .._validation import check_whole, checked_texts
 from ..errors import InputError, MissingExtraError
-from ._folding import Folded, fold, fold_with_offsets, in_word
+from ._folding import Folded, fold, fold_with_offsets, splits_word
 
 Kind = Literal["exact", "alias"]
+_IN_WORD = frozenset(string.ascii_letters + string.digits + "_")
 
 
 class Match(NamedTuple):
@@ -26,6 +28,9 @@ class Match(NamedTuple):
         Offsets into the original text, in characters.
     kind : {"exact", "alias"}
         Whether the entity's name matched, or one of its aliases.
+    confidence : float
+        How sure it is that the text means the name and not a word that is written like it, above 0, at most 1:
+        :class:`EntityLinker` says so, to a :class:`Gazetteer` all are sure.
     """
 
     entity: int
@@ -33,6 +38,7 @@ class Match(NamedTuple):
     start: int
     end: int
     kind: Kind
+    confidence: float = 1.0
 
 
 class Gazetteer:
@@ -78,8 +84,8 @@ class Gazetteer:
     >>> gazetteer = Gazetteer(["New York", "York", "New York City"], {2: ["NYC", "Big Apple"]})
     >>> for match in gazetteer.match(["From York to the BIG APPLE"])[0]:
     ...     print(match)
-    Match(entity=1, surface='York', start=5, end=9, kind='exact')
-    Match(entity=2, surface='BIG APPLE', start=17, end=26, kind='alias')
+    Match(entity=1, surface='York', start=5, end=9, kind='exact', confidence=1.0)
+    Match(entity=2, surface='BIG APPLE', start=17, end=26, kind='alias', confidence=1.0)
     """
 
     def __init__(
@@ -142,24 +148,50 @@ class Gazetteer:
         """
         return [self._mentions(text) for text in checked_texts(texts)]
 
-    def _mentions(self, text: str) -> list[Match]:
+    def spans(self, text: str) -> list[tuple[int, int, int]]:
+        """Return every place of a surface in a text, those that overlap too: start, end, and the surface's number.
+
+        Surfaces are numbered in the order of the names and then of the aliases that brought them in, each once.
+
+        Examples
+        --------
+        >>> from hopfuse.extract import Gazetteer
+        >>> Gazetteer(["York", "New York"]).spans("in New York")
+        [(3, 11, 1), (7, 11, 0)]
+        """
         if not text or not self._lengths:
             return []
-        spans = _longest(self._candidates(fold_with_offsets(text, self._case_sensitive)), len(text))
+        return self._candidates(fold_with_offsets(text, self._case_sensitive))
+
+    def _mentions(self, text: str) -> list[Match]:
         return [
             Match(entity, text[start:end], start, end, kind)
-            for start, end, surface in spans
+            for start, end, surface in _longest(self.spans(text), len(text))
             for entity, kind in self._entities[surface]
         ]
 
     def _candidates(self, folded: Folded) -> list[tuple[int, int, int]]:
         """Return (start, end, surface) of every occurrence between word boundaries, in original offsets."""
-        found = []
-        for last, surface in self._automaton.iter(folded.text):
+        text, found = folded.text, []
+        if isinstance(folded.start_at, range):
+            return self._ascii_candidates(text)
+        for last, surface in self._automaton.iter(text):
             first = last - self._lengths[surface] + 1
             start, end = folded.start_at[first], folded.end_at[last]
-            if min(start, end) >= 0 and not (_splits_word(folded.text, first) or _splits_word(folded.text, last + 1)):
+            if min(start, end) >= 0 and not (splits_word(text, first) or splits_word(text, last + 1)):
                 found.append((start, end, surface))
+        return found
+
+    def _ascii_candidates(self, text: str) -> list[tuple[int, int, int]]:
+        """Return the same of an ASCII text, whose offsets are the original's."""
+        lengths, length, found = self._lengths, len(text), []
+        for last, surface in self._automaton.iter(text):
+            end = last + 1
+            if end < length and text[end] in _IN_WORD and text[last] in _IN_WORD:
+                continue
+            first = end - lengths[surface]
+            if first == 0 or text[first - 1] not in _IN_WORD or text[first] not in _IN_WORD:
+                found.append((first, end, surface))
         return found
 
 
@@ -196,12 +228,8 @@ def _automaton(surfaces: Iterable[str]) -> Any:
     return automaton
 
 
-def _splits_word(folded: str, cut: int) -> bool:
-    return 0 < cut < len(folded) and in_word(folded, cut - 1) and in_word(folded, cut)
-
-
 def _longest(spans: list[tuple[int, int, int]], length: int) -> list[tuple[int, int, int]]:
-    """Return spans that do not overlap, by offset: the longest first claim their place, then the leftmost."""
+    """Return spans of a text that do not overlap, by offset: the longest first claim their place, then the leftmost."""
     taken = bytearray(length)
     kept = []
     for start, end, surface in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):

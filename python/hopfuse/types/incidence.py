@@ -147,6 +147,26 @@ class Incidence(KeepsDerived):
         """P."""
         return int(self.indptr.size - 1)
 
+    def transposed(self) -> Incidence:
+        """Return the incidence with its columns as rows: for each node the passages that hold it.
+
+        Returns
+        -------
+        Incidence
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> pairs = hf.Incidence.from_pairs([0, 0, 2], [1, 3, 1], num_rows=3, num_columns=4).transposed()
+        >>> pairs, pairs.indices
+        (Incidence(rows=4, columns=3, entries=3, weighted=False), array([0, 2, 0], dtype=int32))
+        """
+        rows = np.repeat(np.arange(self.num_rows, dtype=np.int32), np.diff(self.indptr))
+        order = np.argsort(self.indices, kind="stable")
+        weights = None if self.weights is None else self.weights[order]
+        indptr = indptr_of(self.indices[order], self.num_columns)
+        return Incidence(indptr, rows[order], weights, num_columns=self.num_rows)
+
     def normalised(self) -> Incidence:
         """Return the incidence with each row's weights divided by their sum: a row's score is then a mean.
 

@@ -14,6 +14,7 @@ from ...diagnose import Rewriting, paraphrase, search_legs, stability_rows, subs
 from ...diagnose import diagnose as diagnose_legs
 from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, join_hits, read_qrels
+from ...extract import Match
 from ...recipes import RECIPES
 from ...report import section_tables
 from ..console import json_text
@@ -106,7 +107,8 @@ def rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict
     mentions = None
     if any(row.entities is not None for row in rows):
         found = inputs.entities(list(rows))
-        mentions = [[_name_of(one, index, row.id) for one in part] for part, row in zip(found, rows, strict=True)]
+        named = ((_name_of(one, index, row.id) for one in part) for part, row in zip(found, rows, strict=True))
+        mentions = [list(dict.fromkeys(row)) for row in named]
     return {"paraphrases": paraphrase(texts, mentions), "other names": substitute_aliases(texts, index, mentions)}
 
 
@@ -126,7 +128,7 @@ def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: i
     return bound
 
 
-def _batches(inputs: QueryInputs, rows: Sequence[Query]) -> Iterator[tuple[Any, list[Sequence[str | int]]]]:
+def _batches(inputs: QueryInputs, rows: Sequence[Query]) -> Iterator[tuple[Any, list[Sequence[str | int | Match]]]]:
     done = 0
     for chunk in chunks(iter(rows), CHUNK):
         yield inputs.vectors(chunk, done), inputs.entities(chunk)
@@ -164,9 +166,11 @@ def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
     return Qrels([row.id for row in rows], [gold.get(row.id, ()) for row in rows])
 
 
-def _name_of(entity: str | int, index: Index, query: str) -> str:
+def _name_of(entity: str | int | Match, index: Index, query: str) -> str:
     if isinstance(entity, str):
         return entity
+    if isinstance(entity, Match):
+        return entity.surface
     if not 0 <= entity < index.num_entities:
         raise InputError(f"query {query!r} has the entity {entity}; the index has 0 .. {index.num_entities - 1}")
     return index.entity_names[entity]

@@ -75,7 +75,7 @@ def score(
     check_names(bound)
     bound.check(k)
     total = count_queries(queries)
-    inputs = QueryInputs(index, vectors, model, total, case_sensitive=case_sensitive)
+    inputs = QueryInputs(index, vectors, model, total, case_sensitive=case_sensitive, alone=bound.alone)
     identity = {
         "hopfuse": __version__,
         "index": {"directory": str(directory.resolve()), **index.info()},

@@ -103,9 +103,9 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     check_given(bound, vectors, options["encoder"] if encoder is None else encoder)
     check_names(bound)
     given = None if vectors is None else read_row(vectors, row or 0)
-    entities = None
+    entities: list[list[Any]] | None = None
     if bound.recipe.needs.entities:
-        finder = NameFinder(index, case_sensitive=options["case_sensitive"])
+        finder = NameFinder(index, case_sensitive=options["case_sensitive"], alone=bound.alone)
         entities = [list(options["entities"]) or finder.find([question])[0]]
     found = bound.search([question], given, entities, options["k"], trace=trace)
     answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]

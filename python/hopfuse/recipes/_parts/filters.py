@@ -46,6 +46,11 @@ class View:
         return self._by_question(self.passages)
 
     @property
+    def alone(self) -> NDArray[np.bool_] | None:
+        """The passages that a question's answer may be made of, as ``allow``. None: all, whatever may be found."""
+        return None if self.frequency is None else self.allow
+
+    @property
     def nodes(self) -> NDArray[np.bool_] | None:
         """Nodes that a walk may hold mass on: the passages and the entities next to them. None: all."""
         if self.frequency is None:
@@ -64,13 +69,6 @@ class View:
         if self.frequency is None:
             return None
         return self._by_question(np.pad(self.frequency, ((0, 0), (self.passages.shape[1], 0))))
-
-    @property
-    def seed_weights(self) -> NDArray[np.float64] | None:
-        """1 / frequency, and 0 for an entity that is not seen, (G, E); None: as in the whole graph."""
-        if self.frequency is None:
-            return None
-        return np.where(self.frequency > 0, 1.0 / np.maximum(self.frequency, 1), 0.0)
 
     def group(self, number: int, batch: int) -> View:
         """Return the view of one group, of so many questions."""

@@ -49,7 +49,7 @@ def lexical_pool(
     search: Any = leg.search
     if allow is None:
         found = search(list(questions), k)
-    elif _has_allow(search):
+    elif has_allow(search):
         found = search(list(questions), k, allow=allow)
     else:
         found = search(list(questions), num_passages)
@@ -64,7 +64,8 @@ def lexical_pool(
     return widened(only(found, allow), k)
 
 
-def _has_allow(search: Any) -> bool:
+def has_allow(search: Any) -> bool:
+    """Return whether a collaborator's method takes the passages that a question may find."""
     try:
         return "allow" in signature(search).parameters
     except (TypeError, ValueError):  # what C code does not tell

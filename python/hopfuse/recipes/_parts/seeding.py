@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +16,12 @@ from ...index import Index
 from ...ops.dense import dense_topk
 from ...types import Corpus
 from .filters import View
+from .likeness import PassageLikeness
 from .mentions import Mention
 
 
 class Seed(NamedTuple):
-    """An entity that a walk starts at: the mention, how it was matched, and the weight, 1 / passage frequency.
+    """An entity that a walk starts at: the mention, how it was matched, how sure that is, and the weight.
 
     A weight of 0 means that the question may not see the entity, and no walk starts there.
     """
@@ -30,6 +31,7 @@ class Seed(NamedTuple):
     match: str
     similarity: float
     weight: float
+    confidence: float = 1.0
 
 
 def fold(name: str) -> str:
@@ -44,13 +46,22 @@ def _cosine_corpus(index: Index) -> Corpus | None:
 
 
 STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
+#: Passages of an entity above which more make no difference to its weight as a seed, unless it is a word of the texts.
+COMMON = 30
+#: A mention below is in doubt: it may not outweigh one that is not.
+SURE = 0.5
+#: What a name of several entities is worth to one of which it is an alias; 1 to one whose own name it is.
+ALIAS = 0.25
 
 
 class EntitySeeder:
     """Find the entities that mentions name: exactly, by alias, else the nearest by embedding.
 
-    Entities of one name are all seeds. A seed weighs 1 / (number of passages the entity is in), so a rare
-    entity counts for more than a hub.
+    Entities of one name are all seeds. A seed weighs 1 / (number of passages the entity is in), but at least
+    1 / ``COMMON`` (a word of the texts may weigh less): a rare entity counts for more than a hub, and not for a hundred
+    times as much. What a matcher finds
+    weighs as much less as it is less sure, and one that is in doubt no more than any that is sure; of several
+    entities of one name, those count more whose passages are like the question and whose own name it is.
     """
 
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
@@ -63,24 +74,34 @@ class EntitySeeder:
                 if entity not in self._aliases[fold(alias)]:
                     self._aliases[fold(alias)].append(entity)
         frequency = index.passage_frequency
-        self._weight = np.zeros(0) if frequency is None else 1.0 / np.maximum(frequency, 1)
+        named = index.num_entities if index.words is None else index.words.first
+        self._most = np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
+        self._weight = np.zeros(0) if frequency is None else self._specificity(frequency)
+        self._likeness = PassageLikeness(index)
         self._corpus = _cosine_corpus(index) if encoder is not None else None
         self._encoder = encoder
         self._threshold = threshold
 
     def seeds(
-        self, mentions: Sequence[Sequence[Any]], threads: int | None, view: View | None = None
+        self,
+        mentions: Sequence[Sequence[Any]],
+        threads: int | None,
+        view: View | None = None,
+        vectors: NDArray[Any] | None = None,
     ) -> list[list[Seed]]:
         """Return the seeds of each query, by its mentions: names, entity numbers, or a matcher's.
+
+        ``vectors`` (B, d) are the questions', in the passages' space; without them entities of one name weigh the same.
 
         An entity seeds a query once, by its strongest match.
 
         Under a view, entities that a query does not see weigh 0, and a mention that names only such goes on to what it
         would find without them: aliases, then the nearest. Frequencies are counted in the passages that are seen.
         """
-        weights = None if view is None else view.seed_weights
-        of = [0] * len(mentions) if view is None or weights is None else view.of.tolist()
-        weights = self._weight[None] if weights is None else weights
+        of, weights = [0] * len(mentions), self._weight[None]
+        if view is not None and view.frequency is not None:
+            of = view.of.tolist()
+            weights = np.where(view.frequency > 0, self._specificity(view.frequency), 0.0)
         named = {
             (group, mention): self._named(mention, weights[group])
             for group, row in zip(of, mentions, strict=True)
@@ -99,14 +120,22 @@ class EntitySeeder:
                 matches = named[group, mention] if is_name else [self._given(query, mention, weights[group])]
                 for seed in matches:
                     known = found.setdefault(seed.entity, seed)
-                    if STRENGTH[seed.match] > STRENGTH[known.match]:
+                    if (seed.confidence, STRENGTH[seed.match]) > (known.confidence, STRENGTH[known.match]):
                         found[seed.entity] = seed
             rows.append(list(found.values()))
-        return rows
+        shared = [(query, names) for query, found in enumerate(rows) for names in _namesakes(found, mentions[query])]
+        likeness: list[dict[int, float]] = [{} for _ in rows]
+        for (query, _), like in zip(shared, self._likeness.of(shared, vectors, threads, view), strict=True):
+            likeness[query] |= like
+        return [_weighed(row, like) for row, like in zip(rows, likeness, strict=True)]
 
     def num_aliased(self, surface: str, seen: NDArray[np.bool_] | None = None) -> int:
         """Return how many entities a text is an alias of; ``seen`` (E,): count these alone."""
         return sum(seen is None or bool(seen[entity]) for entity in self._aliases.get(fold(surface), ()))
+
+    def _specificity(self, frequency: NDArray[Any]) -> NDArray[np.float64]:
+        """Return how much entities say that are in so many passages each, shape (..., E)."""
+        return np.asarray(1.0 / np.minimum(np.maximum(frequency, 1), self._most))
 
     def _named(self, surface: str, weight: NDArray[np.float64]) -> list[Seed]:
         """Return the entities of a name and, where none of them is seen, of that alias too."""
@@ -121,7 +150,7 @@ class EntitySeeder:
         """Return the entity of a number, or of a matcher's mention."""
         if isinstance(mention, Mention):
             seed = self._given(query, mention.entity, weight)
-            return seed._replace(surface=mention.surface, match=mention.kind)
+            return seed._replace(surface=mention.surface, match=mention.kind, confidence=mention.confidence)
         if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
             raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
         if not 0 <= mention < self._weight.size:
@@ -141,6 +170,34 @@ class EntitySeeder:
         hits = dense_topk(vectors, self._corpus, 1, allow=allow, threads=threads)
         best = zip(mentions, hits.ids[:, 0], hits.scores[:, 0], strict=True)
         return {key: (int(e), float(score)) for key, e, score in best if e >= 0 and score >= self._threshold}
+
+
+def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Return the entities that are seen, for each name of several that a matcher found."""
+    if not any(isinstance(mention, Mention) for mention in mentions):
+        return []
+    found = defaultdict[str, list[int]](list)
+    for seed in row:
+        if seed.weight > 0 and seed.match in ("exact", "alias"):
+            found[seed.surface].append(seed.entity)
+    return [tuple(entities) for entities in found.values() if len(entities) > 1]
+
+
+def _weighed(row: list[Seed], likeness: Mapping[int, float]) -> list[Seed]:
+    """Return seeds with their weights times how sure they are and, of one name, how like the question.
+
+    One in doubt weighs at most what the least sure one does.
+    """
+    if not likeness and all(seed.confidence == 1 for seed in row):
+        return row
+    most = min((seed.weight for seed in row if seed.confidence >= SURE and seed.weight > 0), default=np.inf)
+    weighed = []
+    for seed in row:
+        weight = seed.weight if seed.confidence >= SURE else min(seed.weight, most)
+        if seed.entity in likeness:
+            weight *= likeness[seed.entity] * (ALIAS if seed.match == "alias" else 1.0)
+        weighed.append(seed._replace(weight=weight * seed.confidence))
+    return weighed
 
 
 def _seen(seeds: Sequence[Seed]) -> bool:

@@ -236,8 +236,9 @@ class GuidedWalk(FrozenRecipe):
             B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
             the lexical leg.
         vectors : array_like of float (B, d), optional
-        entities : sequence of B sequences of str or int, optional
-            Names as the questions have them, or entity numbers of the index. A question may have none.
+        entities : sequence of B sequences of str, int or Match, optional
+            Names as the questions have them, entity numbers of the index, or what a matcher found. A question may have
+            none.
         k : int
             Hits of each question; there are no more than passages.
         allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
@@ -269,8 +270,8 @@ class GuidedWalk(FrozenRecipe):
             check_queries(queries)
         asked = question_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, len(asked), allow_scope)
-        mentions = question_mentions(self.matcher, queries, entities, len(asked))
-        seeds = self._seeder.seeds(mentions, self.threads, view)
+        mentions = question_mentions(self.matcher, queries, entities, len(asked), view)
+        seeds = self._seeder.seeds(mentions, self.threads, view, asked)
         named = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)

@@ -216,8 +216,8 @@ class HybridRRF(FrozenRecipe):
             B questions; needed by the lexical leg and the exact titles, and where ``vectors`` or ``entities`` are
             absent.
         vectors : array_like of float (B, d), optional
-        entities : sequence of B sequences of str or int, optional
-            Names as the questions have them, or entity numbers of the index.
+        entities : sequence of B sequences of str, int or Match, optional
+            Names as the questions have them, entity numbers of the index, or what a matcher found.
         k : int
             Hits of each question; there are no more than passages.
         allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
@@ -238,10 +238,14 @@ class HybridRRF(FrozenRecipe):
             ``fell_back`` is True, the graph's is the beginning of the dense one.
         """
         k = min(check_k(k), self.index.num_passages)
-        asked, mentions = self._read(queries, vectors, entities)
-        batch = next((len(rows) for rows in (queries, asked, mentions) if rows is not None), 0)
-        view = self._views.read(allow, batch, allow_scope)
-        seeds: list[list[Seed]] = [] if mentions is None else self._seeder.seeds(mentions, self.threads, view)
+        asked = self._read(queries, vectors, entities)
+        batch = next((len(rows) for rows in (queries, asked) if rows is not None), None)
+        given = len(entities) if batch is None and isinstance(entities, Sequence) else 0
+        view = self._views.read(allow, given if batch is None else batch, allow_scope)
+        mentions = None
+        if self.index.graph is not None:
+            mentions = question_mentions(self.matcher, queries, entities, batch, view)
+        seeds: list[list[Seed]] = [] if mentions is None else self._seeder.seeds(mentions, self.threads, view, asked)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
         titles = None if self._titles is None else only(self._titles.search(queries), seen)
@@ -259,8 +263,8 @@ class HybridRRF(FrozenRecipe):
     def _lexical_k(self) -> int:
         return min(self.config.lexical_k, self.index.num_passages)
 
-    def _read(self, queries: Any, vectors: Any, entities: Any) -> tuple[Any, Sequence[Sequence[Any]] | None]:
-        """Return the vectors and the mentions of the questions, where a leg reads them; refuse what none would."""
+    def _read(self, queries: Any, vectors: Any, entities: Any) -> Any:
+        """Return the vectors of the questions, where a leg reads them; refuse what none would."""
         if queries is not None:
             check_queries(queries)
         legs = {"vectors": (vectors, self.index.corpus), "entities": (entities, self.index.graph)}
@@ -270,8 +274,4 @@ class HybridRRF(FrozenRecipe):
                 raise InputError(
                     f"{name}= is given, and the index has no {part}; leave it out, or build it with {part}="
                 )
-        asked = None if self.index.corpus is None else question_vectors(self.encoder, queries, vectors)
-        if self.index.graph is None:
-            return asked, None
-        batch = next((len(rows) for rows in (queries, asked) if rows is not None), None)
-        return asked, question_mentions(self.matcher, queries, entities, batch)
+        return None if self.index.corpus is None else question_vectors(self.encoder, queries, vectors)

@@ -136,7 +136,7 @@ class PhaseGraph(FrozenRecipe):
         ``encode_queries(texts)`` or ``encode_query(texts)``, for questions given as text, and for entity mentions that
         no name or alias matches. It must be the one that the index was built with, where the index knows it.
     matcher : optional
-        ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.Gazetteer`),
+        ``match(texts)``, a list per text of matches with an ``entity`` number (:class:`hopfuse.extract.EntityLinker`),
         for questions given without their entities.
     lexical : optional
         ``search(questions, k)``, Hits over the index's passages (:class:`hopfuse.lexical.BM25`): a third list. The
@@ -248,8 +248,8 @@ class PhaseGraph(FrozenRecipe):
             B questions; read by the encoder where ``vectors`` are absent, by the matcher where ``entities`` are, and by
             the lexical leg.
         vectors : array_like of float (B, d), optional
-        entities : sequence of B sequences of str or int, optional
-            Names as the questions have them, or entity numbers of the index.
+        entities : sequence of B sequences of str, int or Match, optional
+            Names as the questions have them, entity numbers of the index, or what a matcher found.
         k : int
             Hits of each question; there are no more than passages.
         allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
@@ -258,8 +258,8 @@ class PhaseGraph(FrozenRecipe):
             what a name finds and how often an entity occurs (a seed's weight) is read of those entities and passages.
             Entities that a question names and may not see are no seeds; its trace lists them. Three things are of the
             whole index all the same: edges between two entities that it may see, whoever stated them (a type is left
-            out by ``edge_weights`` of 0); the names that a ``matcher`` knows; and a lexical leg's counts of words. A
-            leg whose ``search`` has no ``allow=`` is asked for lists of all P passages.
+            out by ``edge_weights`` of 0); the names that a ``matcher`` without ``allow=`` knows; and a lexical leg's
+            counts of words. A leg whose ``search`` has no ``allow=`` is asked for lists of all P passages.
         allow_scope : {"isolated", "results"}
             ``"results"``: the walk goes over everything with the whole index's seeds, and only what is listed is
             restricted. Each distinct set of passages then is a walk of its own.
@@ -286,8 +286,8 @@ class PhaseGraph(FrozenRecipe):
             check_queries(queries)
         asked = question_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, len(asked), allow_scope)
-        mentions = question_mentions(self.matcher, queries, entities, len(asked))
-        seeds = self._seeder.seeds(mentions, self.threads, view)
+        mentions = question_mentions(self.matcher, queries, entities, len(asked), view)
+        seeds = self._seeder.seeds(mentions, self.threads, view, asked)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)

@@ -77,7 +77,7 @@ class PolicyRAG(FrozenRecipe):
         Of the index's facts, in the encoder's space. Without them a fact's score is its labels' mean Dice coefficient
         with the question.
     matcher : optional
-        ``match(texts)``, for questions given without their entities (:class:`hopfuse.extract.Gazetteer`).
+        ``match(texts)``, for questions given without their entities (:class:`hopfuse.extract.EntityLinker`).
     llm : optional
         ``ask(prompts, schema, check=...)`` (:class:`hopfuse.llm.ChatEndpoint`): for :meth:`answer`, and for a
         policy whose gate is ``"llm"``.
@@ -205,8 +205,8 @@ class PolicyRAG(FrozenRecipe):
             them are no candidates, facts are those that one of them states, the walk goes over these passages and their
             entities, and frequencies, lengths and hubs are counted in them. Two things are of the whole index all the
             same: edges between two entities that the question may see, whoever stated them, and the names that a
-            ``matcher`` knows. ``"results"``: the walk goes over everything, and only the dense list and the pool are
-            restricted.
+            ``matcher`` without ``allow=`` knows. ``"results"``: the walk goes over everything, and only the dense list
+            and the pool are restricted.
         trace : bool
             Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
             for each hit the re-ranking ``terms``, the exact ``attribution`` of its projected score to the seeds (PPR is
@@ -222,9 +222,9 @@ class PolicyRAG(FrozenRecipe):
         batch, k = len(queries), min(self._checked_k(k), index.num_passages)
         own, vectors = self._vectors(queries, vectors)
         by_name = policy.seeds.source != "question"
-        mentions = question_mentions(self.matcher, queries, entities, batch) if by_name else [[]] * batch
-        etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
         view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
+        mentions = question_mentions(self.matcher, queries, entities, batch, view) if by_name else [[]] * batch
+        etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
 
         groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
         for rows, graph, seen in self._groups(view, batch):

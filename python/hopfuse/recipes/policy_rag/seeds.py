@@ -87,7 +87,7 @@ class CandidateFinder:
         else:
             for found in self._seeder.seeds(mentions, self._threads, view):
                 kept = [seed for seed in found if seen is None or seen[seed.entity]]
-                rows.append({seed.entity: (seed.surface, seed.match, seed.similarity) for seed in kept})
+                rows.append({s.entity: (s.surface, s.match, s.similarity * s.confidence) for s in kept})
         if rules.source != "entities" and vectors is not None and self._corpus is not None:
             nearest = dense_topk(vectors, self._corpus, rules.nearest, allow=seen, threads=self._threads)
             for b, row in enumerate(rows):

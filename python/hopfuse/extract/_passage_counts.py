@@ -1,0 +1,52 @@
+"""How many passages have some words in lower case, counted when it is asked."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ._folding import fold, splits_word
+
+
+class PassageCounts:
+    """Texts end to end; a count stops where more would change nothing.
+
+    Parameters
+    ----------
+    texts : sequence of str, P entries
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        parts = [fold(text, True) for text in texts]
+        self._begin = list(accumulate((len(text) + 1 for text in parts), initial=0))
+        self._text = "\n".join(parts)
+
+    def count(self, words: str, most: int, allow: NDArray[Any] | None = None) -> int:
+        """Return how many passages have these words between word boundaries, but at most ``most``.
+
+        Parameters
+        ----------
+        words : str
+            In lower case: what is written with capitals is another thing, such as a part of a longer name.
+        most : int
+        allow : ndarray of bool, shape (P,), optional
+            Count in these passages alone.
+        """
+        text, begin, found = self._text, self._begin, 0
+        at = text.find(words)
+        while at >= 0 and found < most:
+            passage = bisect_right(begin, at) - 1
+            end = at + len(words)
+            if allow is not None and not allow[passage]:
+                at = begin[passage + 1]
+            elif splits_word(text, at) or splits_word(text, end):
+                at += 1
+            else:
+                found += 1
+                at = begin[passage + 1]
+            at = text.find(words, at)
+        return found

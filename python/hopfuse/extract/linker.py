@@ -1,0 +1,280 @@
+"""Link the names in questions to the entities of an index, as a person would read them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.filters import read_filter
+from .._validation import check_whole, checked_texts
+from ..errors import InputError
+from ..index import Index
+from ..types import Incidence
+from ._casing import Casing, casing_of, fits, has_capital
+from ._folding import fold
+from ._passage_counts import PassageCounts
+from .function_words import ENGLISH
+from .gazetteer import Gazetteer, Kind, Match
+
+LEAST_CONFIDENCE = 0.4
+_DROPPED = re.compile(r"['’.]")
+_SIGNS = re.compile(r"[^\w\s]|_")
+_WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
+
+
+class Sense(NamedTuple):
+    """An entity that some words may mean, and how its name is written."""
+
+    entity: int
+    kind: Kind
+    form: str
+
+
+class EntityLinker:
+    """Finds the entities of an index that questions name: a :class:`Gazetteer` that knows names from other words.
+
+    Names are found as by a Gazetteer, whatever their case, and also as they are typed without punctuation marks or
+    accents. Then each counts only as a person would take it:
+
+    - Where the case of a question tells names from other words (some have capitals in it, most do not), a name must be
+      written as in the index: "Reading" is the town, "reading" is not. Where it does not (a question in one case, in
+      Title Case, or the word that begins it), a name is in doubt: its ``confidence`` is the share of the entity's
+      passages among these and the passages that have the words in lower case (link probability), counted in the
+      index's own passages. Those below ``least`` do not count: "time" is no town where a thousand passages have the
+      word and two the town.
+    - Function words ("of", "it", "where is") are no names, unless they are written as one: "the country where Of is".
+    - Of mentions that overlap and count the longest wins, then the leftmost.
+
+    Parameters
+    ----------
+    index : Index
+        Its entities' names and aliases; their passages, for how common a name is.
+    min_length : int, at least 1
+        Names and aliases with fewer characters, once folded, are not looked for.
+    function_words : collection of str
+        In lower case; those of English by default.
+    least : float, above 0, at most 1
+        Confidence below which a name does not count.
+
+    Raises
+    ------
+    InputError
+        min_length below 1, function words that are one str, least outside that.
+    MissingExtraError
+        ``pyahocorasick`` is not installed.
+
+    References
+    ----------
+    Link probability: Mihalcea and Csomai, Wikify!, CIKM 2007; Milne and Witten, Learning to link with Wikipedia, CIKM
+    2008.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.extract import EntityLinker
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "Of is a town of Turkey."}, {"text": "The capital of Turkey is Ankara."}],
+    ...     entities=["Of", "Turkey", "Ankara"],
+    ...     graph=[{"src": p, "dst": e} for p, e in ((0, 2), (0, 3), (1, 3), (1, 4))],
+    ... )
+    >>> linker = EntityLinker(index)
+    >>> for question in ("capital of the country of ankara", "What is the capital of the country where Of is?"):
+    ...     print([match.surface for match in linker.match([question])[0]])
+    ['ankara']
+    ['Of']
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        min_length: int = 2,
+        function_words: Collection[str] = ENGLISH,
+        least: float = LEAST_CONFIDENCE,
+    ) -> None:
+        check_whole(min_length, "min_length")
+        if isinstance(function_words, str):
+            raise InputError(f"function_words is one str; pass a collection of words: [{function_words!r}]")
+        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
+            raise InputError(f"least is {least!r}; it must be a number above 0 and at most 1")
+        self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
+        self._function_words = frozenset(function_words)
+        senses: dict[str, dict[int, Sense]] = {}
+        for sense in _senses(index):
+            for key in _typed(sense.form):
+                if len(key) >= min_length:
+                    senses.setdefault(key, {}).setdefault(sense.entity, sense)
+        self._keys = list(senses)
+        self._senses = [sorted(found.values()) for found in senses.values()]
+        self._functional = [all(word in self._function_words for word in key.split()) for key in senses]
+        self._capital_word = [
+            " " not in key and all(sense.form[0].isupper() for sense in found)
+            for key, found in zip(senses, self._senses, strict=True)
+        ]
+        self._gazetteer = Gazetteer(self._keys, min_length=1)
+        self._counts: PassageCounts | None = None
+        self._passages: Incidence | None = None
+        self._confidence: dict[tuple[int, tuple[int, ...]], float] = {}
+
+    def __len__(self) -> int:
+        """Return the number of different surfaces that are looked for."""
+        return len(self._keys)
+
+    def __repr__(self) -> str:
+        return f"EntityLinker(surfaces={len(self)}, least={self._least})"
+
+    def match(self, texts: Sequence[str], *, allow: Any = None) -> list[list[Match]]:
+        """Return the mentions in each question.
+
+        Parameters
+        ----------
+        texts : sequence of str, B entries
+        allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
+            Passages that a question may see: it names what an index of these passages alone would know, and words are
+            as common as they are there.
+
+        Returns
+        -------
+        list of list of Match
+            One list per question, by offset. Entities that share a surface follow one another in the order of their
+            indices.
+
+        Raises
+        ------
+        InputError
+            A bare string, or an entry that is not one; passages that the index does not have.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> from hopfuse.extract import EntityLinker
+        >>> index = hf.Index.build(
+        ...     passages=[{"text": "Nice is a city."}],
+        ...     entities=["Nice"],
+        ...     aliases={"Nice": ["Nizza"]},
+        ...     graph=[{"src": 0, "dst": 1}],
+        ... )
+        >>> for match in EntityLinker(index).match(["a nice day in Nizza"])[0]:
+        ...     print(match)
+        Match(entity=0, surface='Nizza', start=14, end=19, kind='alias', confidence=1.0)
+        """
+        asked = checked_texts(texts)
+        if allow is None:
+            return [self._link(text, None) for text in asked]
+        rows = read_filter(allow, len(asked), self._index.num_passages, "allow").to_masks(self._index.num_passages)
+        return [self._link(text, rows[0 if len(rows) == 1 else b]) for b, text in enumerate(asked)]
+
+    def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:
+        spans = self._gazetteer.spans(text)
+        if not spans:
+            return []
+        casing, taken, found = casing_of(text, self._function_words), bytearray(len(text)), list[Match]()
+        spans.sort(key=lambda span: (span[0] - span[1], span[0]))
+        for start, end, key in spans:
+            # No span that was taken is shorter, so one that overlaps covers an end of this one.
+            if taken[start] or taken[end - 1] or self._is_plain(text[start], key, casing.tells):
+                continue
+            sure, senses = self._read(text, start, end, key, casing)
+            if allow is not None:
+                senses = [sense for sense in senses if self._frequency(sense.entity, allow)]
+            if not senses:
+                continue
+            confidence = 1.0 if sure else self._link_probability(key, senses, allow)
+            if confidence >= self._least:
+                taken[start:end] = b"\1" * (end - start)
+                surface = text[start:end]
+                found += [Match(entity, surface, start, end, kind, confidence) for entity, kind, _ in senses]
+        return sorted(found, key=lambda match: match.start)
+
+    def _is_plain(self, first: str, key: int, tells: bool) -> bool:
+        """Return whether the first letter alone says that a place is no name: most places end here."""
+        if self._functional[key]:
+            return not (tells and first.isupper())
+        return tells and self._capital_word[key] and first.islower()
+
+    def _read(self, text: str, start: int, end: int, key: int, casing: Casing) -> tuple[bool, list[Sense]]:
+        """Return whether the case of a place says that it is a name, and the senses that it may have."""
+        senses = self._senses[key]
+        if not casing.tells:
+            return False, senses
+        written, opens = text[start:end], start in casing.starts and " " not in self._keys[key]
+        written_so = [s for s in senses if fits(written, s.form, self._function_words)]
+        capitals = [] if opens else [s for s in written_so if has_capital(s.form)]
+        if self._functional[key]:
+            return True, [] if self._is_in_a_title(text, start, end, casing) else capitals
+        return bool(capitals), capitals or written_so
+
+    def _is_in_a_title(self, text: str, start: int, end: int, casing: Casing) -> bool:
+        """Return whether a word with a capital stands beside a place: "Of" in "The Fellowship Of The Ring"."""
+        before, after = _WORDS_BESIDE[0].search(text[:start]), _WORDS_BESIDE[1].search(text[end:])
+        if before is not None and before[1][0].isupper():
+            opens = before.start() in casing.starts  # its capital says nothing, if it is no word of a title
+            if not (opens and before[1].lower() in self._function_words):
+                return True
+        return after is not None and after[1][0].isupper()
+
+    def _link_probability(self, key: int, senses: list[Sense], allow: NDArray[np.bool_] | None) -> float:
+        """Return how often the words mean the entities: of their passages, and of those that have them as plain words.
+
+        A name that no passage has as a plain word is not in doubt; nor is any where there are no counts.
+        """
+        if self._frequencies is None:
+            return 1.0
+        entities = tuple(sense.entity for sense in senses)
+        known = self._confidence.get((key, entities)) if allow is None else None
+        if known is None:
+            about = sum(self._frequency(entity, allow) for entity in entities)
+            if self._counts is None:
+                self._counts = PassageCounts(self._index.texts_to_index())
+            plain = self._counts.count(self._keys[key], 1 + int(max(1, about) / self._least), allow)
+            told_apart = any(has_capital(sense.form) for sense in senses)
+            known = about / (about + plain if told_apart else max(about, plain)) if plain else 1.0
+            if allow is None:
+                self._confidence[key, entities] = known
+        return known
+
+    def _frequency(self, entity: int, allow: NDArray[np.bool_] | None) -> int:
+        """Return how many of the passages an entity is in."""
+        if self._frequencies is None or self._index.graph is None:
+            return self._index.num_passages
+        if allow is None:
+            return int(self._frequencies[entity])
+        if self._passages is None:
+            self._passages = Incidence.from_graph(self._index.graph, self._index.num_passages).transposed()
+        first = self._index.num_passages + entity
+        begin, end = self._passages.indptr[first : first + 2]
+        return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
+
+
+def _senses(index: Index) -> Iterator[Sense]:
+    """Yield every entity that has a name by that, then by its aliases; words of the texts have none."""
+    named = index.num_entities if index.words is None else index.words.first
+    for entity, name in enumerate(islice(index.entity_names, named)):
+        if name.strip():
+            yield Sense(entity, "exact", name.strip())
+    for entity, aliases in enumerate(islice(index.entity_aliases, named)):
+        for alias in aliases:
+            if alias.strip():
+                yield Sense(entity, "alias", alias.strip())
+
+
+def _typed(form: str) -> list[str]:
+    """Return a name folded, and without accents and punctuation marks, as it is typed.
+
+    Examples
+    --------
+    >>> _typed("St. Louis"), _typed("Saint-Denis"), _typed("São Paulo")
+    (['st. louis', 'st louis'], ['saint-denis', 'saint denis'], ['são paulo', 'sao paulo'])
+    """
+    whole = fold(form, False)
+    if whole.isascii() and whole.replace(" ", "").isalnum():
+        return [whole]
+    plain = fold("".join(c for c in unicodedata.normalize("NFKD", whole) if not unicodedata.combining(c)), False)
+    bare = [" ".join(_SIGNS.sub(" ", _DROPPED.sub("", one)).split()) for one in (whole, plain)]
+    return list(dict.fromkeys(one for one in (whole, plain, *(fold(one, False) for one in bare)) if one.strip()))
