@@ -69,7 +69,7 @@ class GuidedWalkConfig:
     second_top: int = option(2, "Passages of an answer that give second seeds.", low=1)
     second_mass: float = option(0.5, "Share of the restart at second seeds.", low=0, high=1)
     depth: int = option(1, "How often seeds are read off an answer.", low=1)
-    tau: float = option(1.0, "Fall of similarity, in its spread, by which a weight falls e-fold.", low=1e-4, high=1e4)
+    tau: float = option(1.4, "Fall of similarity, in its spread, by which a weight falls e-fold.", low=1e-4, high=1e4)
     floor: float = option(0.01, "Least weight of a passage.", low=1e-30, high=1)
     dense_k: int = option(100, "Length of the dense list.", low=1)
     graph_k: int = option(30, "Length of the walks' lists.", low=1)
