@@ -113,7 +113,14 @@ def test_every_form_is_answered_and_measured(folders, kind, capsys, monkeypatch)
     run.main()
     said = capsys.readouterr().out
     rows = re.findall(r"^ +(dense retrieval|graph walk|\w+) +([\d.]+|-) +[\d.]+ ", said, re.MULTILINE)
-    assert [name for name, _ in rows] == ["dense retrieval", "graph walk", "PhaseGraph", "HybridRRF", "PolicyRAG"]
+    assert [name for name, _ in rows] == [
+        "dense retrieval",
+        "graph walk",
+        "GuidedWalk",
+        "PhaseGraph",
+        "HybridRRF",
+        "PolicyRAG",
+    ]
     assert said.rstrip().endswith(said.splitlines()[-2].strip()), "the table is the last thing printed"
     found = {name: float(share) for name, share in rows}
     assert found["graph walk"] == 100 or kind == "metaqa"
