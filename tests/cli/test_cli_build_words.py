@@ -66,6 +66,8 @@ def test_words_beside_names_of_a_file_of_facts(tmp_path):
     assert list(index.entity_names[: index.words.first]) == ["Ada", "Notes", "Engine"]
     assert set(index.info()["graph"]["edge_types"]) == {"context", "creation", "other", "word"}
     assert sorted(found(out, "Who wrote of engines?", "--lexical", "none")) == ["Ada", "Notes"]
+    named = json.loads(hopfuse("trace", out, "Who wrote with Ada?", "--lexical", "none", "--json").stdout)
+    assert [seed["name"] for seed in named["seeds"]] == ["Ada"]
 
 
 def test_other_languages_and_none(chunks, tmp_path):

@@ -56,6 +56,7 @@ def test_words_of_a_graph() -> None:
     assert index.info()["graph"]["edge_types"] == {"word": 9}
     assert index.passage_frequency.tolist() == [1, 1, 1, 2, 1, 1, 1, 1]
     assert index.words == memory.words
+    assert index.facts is None
     assert "words=8" in repr(memory)
 
 

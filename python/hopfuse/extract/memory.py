@@ -165,13 +165,16 @@ class Memory:
             ``vectors``, ``entity_vectors``, ``encoder``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
         """
         stated = ((fact.head, fact.relation, fact.tail, at) for fact in self.facts for at in fact.passages)
+        facts = None  # words alone state none
+        if self.num_names or self.words is None:
+            facts = Facts.from_numbers(stated, len(self.entities), len(self.ids))
         rows = zip(self.ids, self.titles, self.texts, strict=True)
         return Index.build(
             passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],
             entities=list(self.entities),
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
             graph=self.graph() if graph is None else graph,
-            facts=Facts.from_numbers(stated, len(self.entities), len(self.ids)),
+            facts=facts,
             words=self.words,
             **options,
         )

@@ -205,14 +205,19 @@ class NameFinder:
         self._words: WordMatcher | None = None
 
     def find(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
-        """Return the names in each text, in order, and the numbers of its words."""
+        """Return the names in each text, in order; of a text without any, the numbers of its words.
+
+        Words beside names would spread a walk over much that the question does not mean: docs/readers.md.
+        """
         found: list[list[str | int | Match]] = self._names(texts) if self._named else [[] for _ in texts]
         if self._index.words is None:
             return found
         if self._words is None:
             self._words = WordMatcher(self._index)
-        numbers = (list(dict.fromkeys(m.entity for m in row)) for row in self._words.match(texts))
-        return [[*row, *more] for row, more in zip(found, numbers, strict=True)]
+        unnamed = [at for at, row in enumerate(found) if not row]
+        for at, words in zip(unnamed, self._words.match([texts[at] for at in unnamed]), strict=True):
+            found[at] += dict.fromkeys(match.entity for match in words)
+        return found
 
     def _names(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
         """Return the distinct names as they are written there; or, linked to entities, all of them."""

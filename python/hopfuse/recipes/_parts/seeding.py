@@ -67,14 +67,15 @@ class EntitySeeder:
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
         self._names: dict[str, list[int]] = defaultdict(list)
         self._aliases: dict[str, list[int]] = defaultdict(list)
+        self._words: dict[str, list[int]] = defaultdict(list)
+        named = index.num_entities if index.words is None else index.words.first
         for entity, name in enumerate(index.entity_names):
-            self._names[fold(name)].append(entity)
+            (self._names if entity < named else self._words)[fold(name)].append(entity)
         for entity, aliases in enumerate(index.entity_aliases):
             for alias in aliases:
                 if entity not in self._aliases[fold(alias)]:
                     self._aliases[fold(alias)].append(entity)
         frequency = index.passage_frequency
-        named = index.num_entities if index.words is None else index.words.first
         self._most = np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
         self._weight = np.zeros(0) if frequency is None else self._specificity(frequency)
         self._likeness = PassageLikeness(index)
@@ -138,9 +139,9 @@ class EntitySeeder:
         return np.asarray(1.0 / np.minimum(np.maximum(frequency, 1), self._most))
 
     def _named(self, surface: str, weight: NDArray[np.float64]) -> list[Seed]:
-        """Return the entities of a name and, where none of them is seen, of that alias too."""
+        """Return the entities of a name; while none is seen, those of that alias, then of that word, too."""
         key, found = fold(surface), list[Seed]()
-        for match, known in (("exact", self._names), ("alias", self._aliases)):
+        for match, known in (("exact", self._names), ("alias", self._aliases), ("exact", self._words)):
             found += [Seed(e, surface, match, 1.0, float(weight[e])) for e in known.get(key, ())]
             if _seen(found):
                 break
