@@ -20,7 +20,7 @@ class Casing(NamedTuple):
         Its case tells names from other words: it has words in lower case and others with capitals, apart from those
         that begin a sentence, and its function words are in lower case. A text in one case, or in Title Case, does not.
     starts : frozenset of int
-        Offsets of the words that begin a sentence, whose capital says nothing.
+        Offsets of the words that begin a sentence, whose capital says nothing; not read of a text in one case.
     """
 
     tells: bool
@@ -36,6 +36,8 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
     >>> [casing_of(text, ENGLISH).tells for text in ("Where is Of?", "where is of", "WHERE IS OF", "Where Is It In?")]
     [True, False, False, False]
     """
+    if text.islower() or text.isupper():
+        return Casing(False, frozenset())
     starts, after = set[int](), 0
     lower = capital = lower_functions = capital_functions = 0
     for word in _WORD.finditer(text):
