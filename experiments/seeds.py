@@ -1,9 +1,9 @@
-"""Seeds that matchers find in questions, in several manners of typing: precision, recall, and what a walk makes of them.
+"""Seeds that matchers find in questions, in several manners of typing, and what a walk makes of them.
 
 python -m experiments.seeds [--data FOLDER]
 
-Prints the table of docs/extraction.md: 300 questions over the atlas, which name one place each, and the folders, whose own
-mentions (spaCy's, of the questions as written) say which entities are meant.
+Prints the table of docs/extraction.md: 300 questions over the atlas, which name one place each, and the folders, whose
+own mentions (spaCy's, of the questions as written) say which entities are meant.
 """
 
 from __future__ import annotations
