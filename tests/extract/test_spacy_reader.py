@@ -157,7 +157,7 @@ def test_rows_files_and_progress(reader, tmp_path):
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     seen: list[tuple[int, int]] = []
     found = reader.read(file, progress=lambda done, total: seen.append((done, total)))
-    assert [(one.id, one.title, one.text) for one in found] == [(str(r["id"]), r["title"], r["text"]) for r in rows]
+    assert [(one.id, one.title, one.text) for one in found] == [(r["id"], r["title"], r["text"]) for r in rows]
     assert seen == [(1, 2), (2, 2)]
     assert found == reader.read(rows)
     assert reader.read([]) == []
@@ -216,3 +216,20 @@ def test_import_is_light():
     code = "import sys, hopfuse.extract, hopfuse.llm; print({'spacy', 'openai'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
+
+
+def test_edges_without_a_fact_and_places_in_a_document(reader: SpacyReader) -> None:
+    text = "Alien stars Sigourney Weaver. In London, Ridley Scott met Walter Hill."
+    rows = [{"title": "Alien (film)", "text": text, "document": "films", "position": 4}]
+    (found,) = reader.read(rows)
+    named = ("Sigourney Weaver", "London", "Ridley Scott", "Walter Hill")
+    assert found.links == tuple(("title", "Alien", name) for name in named)
+    assert (found.document, found.position) == ("films", 4)
+    (whole,) = SpacyReader(links={"sentence"}).read(rows)
+    assert ("Ridley Scott", "met", "Walter Hill") in whole.triples
+    assert ("sentence", "London", "Walter Hill") in whole.links
+    assert not [pair for _, *pair in whole.links if {"Ridley Scott", "Walter Hill"} == set(pair)]
+    assert SpacyReader(links=()).read(rows)[0].links == ()
+    for wrong in ("title", ["verb"], 3):
+        with pytest.raises(InputError, match="it must be a collection of title, sentence"):
+            SpacyReader(links=wrong)  # type: ignore[arg-type]
