@@ -84,6 +84,7 @@ RATIOS = (
     Bar("PPR, 10⁷ entries", "ppr-1e7", EARLIER, 1, (2.5, 2)),
     Bar("PPR, 10⁸ entries", "ppr-1e8", EARLIER, 1, (2, 1.5)),
     Bar("PPR, 200 nodes", "ppr-200", ("igraph",), 1, _same(1)),
+    *_each("PPR, node weights", "ppr-weighted-hotpotqa", ("plain-walk",), {1: _same(1 / 1.3), 32: _same(1 / 1.5)}),
     Bar("PPR, proven top 10", "ppr-topk-10", ("ppr-out",), 64, _same(1 / 1.05)),
     Bar("PPR, proven set of 100", "ppr-topk-100-set", ("ppr-out",), 64, _same(1 / 1.1)),
     Bar("PPR, proven top 100", "ppr-topk-100", ("ppr-out",), 64, _same(1 / 1.6)),

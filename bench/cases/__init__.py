@@ -17,6 +17,7 @@ from .ppr import Ppr
 from .ppr_dense import DenseRestarts
 from .ppr_passes import PprBatches, PprStored
 from .ppr_topk import PprTopk
+from .ppr_weighted import WeightedPpr
 from .projection import Projection
 from .python_threads import PythonThreads
 from .similarity import Similarity
@@ -33,6 +34,7 @@ SEARCHES_ON_GPU = ("faiss-gpu", "torch-cuda", "cuvs")
 CASES: dict[str, Case] = {
     "ppr-hotpotqa": Case((*WALKS, *EARLIER), Ppr, WALKS_ON_GPU),
     "ppr-hotpotqa-085": Case(FEW_WALKS, partial(Ppr, damping=0.85)),
+    "ppr-weighted-hotpotqa": Case(("plain-walk",), WeightedPpr),
     "ppr-topk-hotpotqa": Case(FEW_WALKS, PprTopk, WALKS_ON_GPU),
     "ppr-topk-10": Case(("ppr-out",), partial(PprTopk, k=10)),
     "ppr-topk-100": Case(("ppr-out",), PprTopk),

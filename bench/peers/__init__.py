@@ -20,6 +20,7 @@ from .numpy_weights import NumpyWeights
 from .one_thread import OneThread
 from .oracle_fusion import OracleFusion
 from .phase_graph import PhaseGraph
+from .plain_walk import PlainWalk
 from .ppr_out import PprOut
 from .python_dice import PythonDice
 from .ranx_fusion import RanxFusion
@@ -52,6 +53,7 @@ PEERS: dict[str, type[Peer]] = {
     "one-thread": OneThread,
     "oracle-fusion": OracleFusion,
     "phase-graph": PhaseGraph,
+    "plain-walk": PlainWalk,
     "ppr-out": PprOut,
     "python-dice": PythonDice,
     "ranx": RanxFusion,

@@ -50,6 +50,7 @@ enum PprSlot {
     slot_every_rank,
     slot_columns,
     slot_attraction,
+    slot_weighted,
     num_ppr_slots,
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
@@ -86,8 +87,10 @@ struct PprBlock {
     bool all_keep;               // nor any of another lane
     const float* mask32 = nullptr;      // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
     const float* attraction = nullptr;  // (N, L) node weights, 0 where a lane may hold no mass; null: all 1
-    bool accelerates[L];                // by Chebyshev's recurrence
-    bool is_faint[L];                   // factors of a row's sum underflow in float32: ppr_is_faint
+    uint64_t* weighted = nullptr;       // a bit per row: node weights of its own; else they are `other`, powers of two
+    float other[L] = {}, other_inverse[L] = {};
+    bool accelerates[L];  // by Chebyshev's recurrence
+    bool is_faint[L];     // factors of a row's sum underflow in float32: ppr_is_faint
 
     const float* eta32 = nullptr;   // (T, L) or null: all 1
     const double* eta64 = nullptr;  // (T, L) or null: all 1
@@ -123,6 +126,7 @@ struct PprBlock {
         return end < graph.num_nodes ? end : graph.num_nodes;
     }
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
+    bool is_weighted(int64_t row) const { return (weighted[row >> 6] >> (row & 63)) & 1u; }
     bool near_is_known() const { return !graph.directed; }  // before pass 1, which else finds it
     bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
     // Whether a row is known to stay 0 in this pass, one of the first two.
@@ -163,10 +167,17 @@ HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
     return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
 }
 
+// A row's node weights, where there are any.
+template <int L>
+HF_INLINE const float* attraction_row(const PprBlock<L>& block, int64_t row) {
+    return block.is_weighted(row) ? block.attraction + row * L : block.other;
+}
+
 // What is at least 0 and was measured of a row, over its node weight: 0 where that is 0.
 template <int L>
 HF_INLINE D<L> over_attraction(const PprBlock<L>& block, int64_t row, D<L> measured) {
     if (block.attraction == nullptr) return measured;
+    if (!block.is_weighted(row)) return D<L>::mul(measured, D<L>::widen(block.other_inverse));
     const D<L> weight = D<L>::widen(block.attraction + row * L);
     return D<L>::div(measured, D<L>::max(weight, D<L>::all(PPR_LEAST_WEIGHT)));
 }
@@ -174,6 +185,7 @@ HF_INLINE D<L> over_attraction(const PprBlock<L>& block, int64_t row, D<L> measu
 template <int L>
 HF_INLINE F<L> over_attraction(const PprBlock<L>& block, int64_t row, F<L> measured) {
     if (block.attraction == nullptr) return measured;
+    if (!block.is_weighted(row)) return F<L>::mul(measured, F<L>::load(block.other_inverse));
     const F<L> weight = F<L>::load(block.attraction + row * L);
     return F<L>::div(measured, F<L>::max(weight, F<L>::all(static_cast<float>(PPR_LEAST_WEIGHT))));
 }

@@ -107,9 +107,7 @@ struct ResidualRows {
         const int64_t end = indptr[row + 1];
         D<L> acc = D<L>::zero();
         for (int64_t e = indptr[row]; e < end; ++e) {
-            const int64_t soon = later[e];  // asked for early, as in a pass
-            for (int line = 0; line < L; line += 16) __builtin_prefetch(x + soon * L + line);
-            if constexpr (L < 16) __builtin_prefetch(scale + soon * scale_stride);
+            look_ahead(later[e]);
             acc = add(e, acc);
         }
         return acc;
@@ -120,8 +118,18 @@ struct ResidualRows {
     HF_MEMBER void sums(int64_t row, D<L>* out) const {
         const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
         HF_UNROLL for (int i = 0; i < together; ++i) out[i] = D<L>::zero();
-        for (int64_t j = 0; j < length; ++j)
-            HF_UNROLL for (int i = 0; i < together; ++i) out[i] = add(begin + i * length + j, out[i]);
+        for (int64_t j = 0; j < length; ++j) HF_UNROLL for (int i = 0; i < together; ++i) {
+                const int64_t e = begin + i * length + j;
+                if (L >= 16 && per_lane) look_ahead(later[e]);
+                out[i] = add(e, out[i]);
+            }
+    }
+
+    // Asks early, as a pass does, for what an entry of source u reads.
+    HF_MEMBER void look_ahead(int64_t u) const {
+        for (int line = 0; line < L; line += 16) __builtin_prefetch(x + u * L + line);
+        if (L >= 16 && !per_lane) return;
+        for (int line = 0; line < (per_lane ? L : 1); line += 8) __builtin_prefetch(scale + u * scale_stride + line);
     }
 };
 
@@ -146,7 +154,7 @@ struct Residual {
         D<L> walked = D<L>::mul(d, sum);
         // Edges into nodes that may not hold mass do not exist.
         if (block.attraction != nullptr) {
-            walked = D<L>::mul(walked, D<L>::widen(block.attraction + row * L));
+            walked = D<L>::mul(walked, D<L>::widen(attraction_row<L>(block, row)));
         } else if (masked_type) {
             walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
         } else if (!block.queries.per_type && block.per_lane) {

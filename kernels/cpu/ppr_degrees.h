@@ -7,6 +7,7 @@
 
 #include "ppr_block.h"
 #include "ppr_rows.h"
+#include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
@@ -26,9 +27,9 @@ void spread_mask(const PprBlock<L>& block, float* mask) {
     });
 }
 
-// Each lane's node weights, (N, L); 1 in unused lanes.
+// Each lane's node weights, (N, L), 1 in unused lanes; with `all` those of other nodes too.
 template <int L>
-void spread_weights(const PprBlock<L>& block, float* weights) {
+void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
     const PprQueries& q = block.queries;
     float others[L];
     const float* columns[L];
@@ -38,12 +39,33 @@ void spread_weights(const PprBlock<L>& block, float* weights) {
         columns[lane] = b < 0 ? nullptr : q.node_weight + b * q.num_weighted;
     }
     const F<L> other = F<L>::load(others);
-    parallel_for(block.graph.num_nodes, q.threads, [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
+    if (all)
+        parallel_for(block.graph.num_nodes, q.threads,
+                     [&](int64_t row, int) { F<L>::store(weights + row * L, other); });
     parallel_for(q.num_weighted, q.threads, [&](int64_t column, int) {
         float* const own = weights + row_of_node(block.graph, q.weighted_node[column]) * L;
-        for (int lane = 0; lane < L; ++lane)
-            if (columns[lane] != nullptr) own[lane] = columns[lane][column];
+        for (int lane = 0; lane < L; ++lane) own[lane] = columns[lane] == nullptr ? 1.0f : columns[lane][column];
     });
+}
+
+// Marks the rows whose nodes have weights of their own; the others' are known without a look at the table, unless lanes
+// exclude nodes.
+template <int L>
+bool mark_weighted(PprBlock<L>& block) {
+    const PprQueries& q = block.queries;
+    block.weighted = block.work.template reserve<uint64_t>(slot_weighted, size_t(block.num_tiles) + 1);
+    if (block.weighted == nullptr) return false;
+    std::memset(block.weighted, block.mask32 == nullptr ? 0 : 0xff, size_t(block.num_tiles) * sizeof(uint64_t));
+    for (int64_t column = 0; column < q.num_weighted; ++column) {
+        const int64_t row = row_of_node(block.graph, q.weighted_node[column]);
+        block.weighted[row >> 6] |= uint64_t{1} << (row & 63);
+    }
+    for (int lane = 0; lane < L; ++lane) {
+        const int64_t b = block.query[lane];
+        block.other[lane] = b < 0 ? 1.0f : q.other_weight[b];
+        block.other_inverse[lane] = block.other[lane] > 0.0f ? 1.0f / block.other[lane] : 0.0f;
+    }
+    return true;
 }
 
 // Whether a lane's node weights exclude a node.
@@ -86,23 +108,43 @@ bool setup_nodes(PprBlock<L>& block) {
     if (q.node_weight != nullptr) {
         weights = block.work.template reserve<float>(slot_attraction, nodes);
         if (weights == nullptr) return false;
-        spread_weights<L>(block, weights);
+        spread_weights<L>(block, weights, L == 1 || excludes || q.per_type);  // where the whole table is read
     }
     if (mask != nullptr && weights != nullptr) join_mask<L>(block, mask, weights);
     block.mask32 = mask, block.attraction = weights;
-    return true;
+    return weights == nullptr || mark_weighted<L>(block);
 }
 
-// Rows of entries out of each node: `share` is what a target counts for, (N, L).
+// What a lane's nodes count for: node weights, or 1, or 0 where it is excluded.
+template <int L>
+struct NodeShares {
+    const float* table;        // (N, L)
+    const uint64_t* weighted;  // or null: all rows are in the table
+    float other[L];            // else these are the others'
+
+    NodeShares(const PprBlock<L>& block, const float* mask)
+        : table(block.attraction == nullptr ? mask : block.attraction),
+          weighted(block.attraction == nullptr ? nullptr : block.weighted) {
+        std::copy_n(block.other, L, other);
+    }
+    HF_MEMBER const float* of(int64_t row) const {
+        const bool is_other = weighted != nullptr && !((weighted[row >> 6] >> (row & 63)) & 1u);
+        return is_other ? other : table + row * L;
+    }
+    HF_MEMBER const float* of_target(int64_t row) const { return L == 1 ? table + row : of(row); }
+};
+
+// Rows of entries out of each node, and what a target counts for.
 template <int L>
 struct OutRows {
     const int64_t* indptr;
     const int32_t* indices;
     const float* weight;
     const uint8_t* edge_type;
-    const float* share;
+    const NodeShares<L> shares;
+    const int32_t* later = nullptr;  // `indices`, some entries on
 
-    OutRows(const PprBlock<L>& block, const float* of_targets) : share(of_targets) {
+    OutRows(const PprBlock<L>& block, const NodeShares<L>& of_targets) : shares(of_targets) {
         const PprGraph& g = block.graph;
         indptr = g.directed ? g.out_indptr : g.indptr;
         indices = g.directed ? g.out_indices : g.indices;
@@ -110,18 +152,34 @@ struct OutRows {
         edge_type = g.directed ? g.out_edge_type : g.edge_type;
     }
 
-    // Adds an entry; one of another type adds 0.
-    HF_MEMBER D<L> add(int64_t e, int type, D<L> acc) const {
-        const bool counts = edge_type == nullptr || edge_type[e] == type;
-        const double w = !counts ? 0.0 : weight == nullptr ? 1.0 : weight[e];
-        return D<L>::fma(D<L>::all(w), D<L>::widen(share + int64_t{indices[e]} * L), acc);
+    // Asks early for what the entries of rows up to `end` read, as a pass does.
+    void look_ahead(int64_t end, int64_t num_stored) {
+        constexpr int64_t ahead = 24;
+        later = indices + (indptr[end] + ahead <= num_stored ? ahead : 0);
     }
 
-    // Summed weight out of a row by one type, in ascending order of the target.
-    HF_MEMBER D<L> degree(int64_t row, int type) const {
-        D<L> sum = D<L>::zero();
-        for (int64_t e = indptr[row]; e < indptr[row + 1]; ++e) sum = add(e, type, sum);
-        return sum;
+    // Adds an entry; one of another type adds 0.
+    template <bool typed>
+    HF_MEMBER D<L> add(int64_t e, int type, D<L> acc) const {
+        if constexpr (L > 1)  // one lane's shares are near
+            for (int line = 0; line < L; line += 16) __builtin_prefetch(shares.of_target(later[e]) + line);
+        const double own = weight == nullptr ? 1.0 : weight[e], w = typed && edge_type[e] != type ? 0.0 : own;
+        return D<L>::fma(D<L>::all(w), D<L>::widen(shares.of_target(indices[e])), acc);
+    }
+
+    // Summed weight out of `together` rows of one length by one type, in ascending order of the target.
+    template <bool typed, int together>
+    HF_MEMBER void sum(int64_t row, int type, D<L>* sums) const {
+        const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
+        HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = D<L>::zero();
+        for (int64_t j = 0; j < length; ++j)
+            HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = add<typed>(begin + i * length + j, type, sums[i]);
+    }
+
+    template <int together>
+    HF_MEMBER void degrees(int64_t row, int type, D<L>* sums) const {
+        if (edge_type == nullptr) return sum<false, together>(row, type, sums);
+        sum<true, together>(row, type, sums);
     }
 
     // How many of a row's entries a lane does not exclude.
@@ -130,15 +188,6 @@ struct OutRows {
         for (int64_t e = indptr[row]; e < indptr[row + 1]; ++e)
             entries = D<L>::add(entries, D<L>::widen(mask + int64_t{indices[e]} * L));
         return entries;
-    }
-
-    // The same of `together` rows of one length.
-    template <int together>
-    HF_MEMBER void degrees(int64_t row, int type, D<L>* sums) const {
-        const int64_t begin = indptr[row], length = indptr[row + 1] - begin;
-        HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = D<L>::zero();
-        for (int64_t j = 0; j < length; ++j)
-            HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = add(begin + i * length + j, type, sums[i]);
     }
 };
 
@@ -161,18 +210,43 @@ void count_entries(const PprBlock<L>& block, int64_t u, D<L> out, LaneSums<L>& s
     sizes.sum = D<L>::add(sizes.sum, D<L>::sub(most, more));
 }
 
-// The tables of degrees that are made, and what a lane's nodes count for: node weights, or 1, or 0 where it is excluded.
+// The tables of degrees that are made.
 struct DegreeTables {
     float *scale32, *unscale32;
     double *scale64, *unscale64;
-    const float* share;
+};
+
+// 1 in lanes above 0, else 0.
+template <int L>
+HF_INLINE D<L> positive_lanes(D<L> values) {
+    double value[L], is_positive[L];
+    D<L>::store(value, values);
+    for (int lane = 0; lane < L; ++lane) is_positive[lane] = value[lane] > 0.0 ? 1.0 : 0.0;
+    return D<L>::load(is_positive);
+}
+
+// The least node weight of a lane's nodes that walk, and the least factor of their rows.
+template <int L>
+struct LeastOfRows {
+    float weight[L], factor[L];
+
+    LeastOfRows() {
+        for (int lane = 0; lane < L; ++lane) weight[lane] = factor[lane] = 1.0f;
+    }
+    void join(const LeastOfRows& other) {
+        for (int lane = 0; lane < L; ++lane) {
+            weight[lane] = other.weight[lane] < weight[lane] ? other.weight[lane] : weight[lane];
+            factor[lane] = other.factor[lane] < factor[lane] ? other.factor[lane] : factor[lane];
+        }
+    }
 };
 
 // Takes the degrees of rows, type by type.
 template <int L>
 class DegreeEnd {
 public:
-    DegreeEnd(const PprBlock<L>& shared, const DegreeTables& tables) : block_(shared), tables_(tables) {}
+    DegreeEnd(const PprBlock<L>& shared, const DegreeTables& tables, const NodeShares<L>& shares)
+        : block_(shared), tables_(tables), shares_(shares) {}
 
     // The degree by one type: added to `joint`, or written for per_type.
     HF_MEMBER void take(int64_t row, int type, D<L> degree, D<L>& joint) const {
@@ -182,59 +256,77 @@ public:
             return;
         }
         const int64_t at = (row * block_.graph.num_types + type) * L;
-        const F<L> inverse = inverse_of(row, degree, tables_.scale64 + at);
-        F<L>::store(tables_.scale32 + at,
-                    block_.eta32 == nullptr ? inverse : F<L>::mul(inverse, F<L>::load(block_.eta32 + type * L)));
+        const D<L> walks = walking(positive_lanes<L>(D<L>::widen(shares_.of(row))), degree);
+        const D<L> inverse = inverse_of(walks, degree);
+        D<L>::store(tables_.scale64 + at, inverse);
+        D<L>::narrow(tables_.scale32 + at, inverse);
+        if (block_.eta32 == nullptr) return;
+        const F<L> eta = F<L>::load(block_.eta32 + type * L);
+        F<L>::store(tables_.scale32 + at, F<L>::mul(F<L>::load(tables_.scale32 + at), eta));
     }
 
-    HF_MEMBER void end(int64_t row, D<L> joint) const {
+    HF_MEMBER void end(int64_t row, D<L> joint) {
         const int64_t at = row * L;
-        const float* const share = tables_.share + at;
-        float* const unscale32 = tables_.unscale32 + at;
-        double* const unscale64 = tables_.unscale64 + at;
+        const D<L> share = D<L>::widen(shares_.of(row)), open = positive_lanes<L>(share);
         if (block_.queries.per_type) {
-            for (int lane = 0; lane < L; ++lane) unscale64[lane] = unscale32[lane] = share[lane] > 0.0f ? 1.0f : 0.0f;
+            D<L>::store(tables_.unscale64 + at, open);
+            D<L>::narrow(tables_.unscale32 + at, open);
             return;
         }
-        double degree[L], factor[L], *const scale64 = tables_.scale64 + at;
-        inverse_of(row, joint, scale64);
-        D<L>::store(degree, joint);
-        D<L>::store(factor, D<L>::mul(D<L>::widen(share), D<L>::load(scale64)));
-        for (int lane = 0; lane < L; ++lane) {
-            const bool walks = scale64[lane] > 0.0;
-            unscale64[lane] = walks ? degree[lane] : (share[lane] > 0.0f ? 1.0 : 0.0);
-            unscale32[lane] = static_cast<float>(unscale64[lane]);
-            tables_.scale32[at + lane] = walks ? static_cast<float>(factor[lane]) : share[lane];
-        }
+        const D<L> walks = walking(open, joint), rests = D<L>::sub(D<L>::all(1.0), walks);
+        const D<L> inverse = inverse_of(walks, joint);
+        const D<L> unscale = D<L>::fma(joint, walks, D<L>::sub(open, walks));  // or 1 where nothing walks
+        const D<L> factor = D<L>::fma(share, rests, D<L>::mul(share, inverse));
+        D<L>::store(tables_.scale64 + at, inverse);
+        D<L>::store(tables_.unscale64 + at, unscale);
+        D<L>::narrow(tables_.unscale32 + at, unscale);
+        D<L>::narrow(tables_.scale32 + at, factor);
+        if (block_.attraction == nullptr) return;
+        float walks32[L];
+        D<L>::narrow(walks32, walks);
+        const F<L> walking32 = F<L>::load(walks32), rests32 = F<L>::sub(F<L>::all(1.0f), walking32);
+        const auto larger = [&](F<L> most, const float* own) {  // of what is negative
+            const F<L> here = F<L>::fma(F<L>::load(own), walking32, rests32);
+            return F<L>::max(most, F<L>::sub(F<L>::zero(), here));
+        };
+        weight_ = larger(weight_, shares_.of(row));
+        factor_ = larger(factor_, tables_.scale32 + at);
+    }
+
+    LeastOfRows<L> least() const {
+        LeastOfRows<L> least;
+        F<L>::store(least.weight, F<L>::sub(F<L>::zero(), weight_));
+        F<L>::store(least.factor, F<L>::sub(F<L>::zero(), factor_));
+        return least;
     }
 
 private:
-    // 1 / degree in float64, 0 where it is 0 or the lane excludes the node; and the same rounded.
-    HF_MEMBER F<L> inverse_of(int64_t row, D<L> degree, double* inverse) const {
-        const float* const share = tables_.share + row * L;
-        double degrees[L], walks[L];
-        D<L>::store(degrees, degree);
-        for (int lane = 0; lane < L; ++lane) walks[lane] = degrees[lane] > 0.0 && share[lane] > 0.0f ? 1.0 : 0.0;
-        D<L>::store(inverse, D<L>::div(D<L>::load(walks), D<L>::max(degree, D<L>::all(least_degree))));
-        float rounded[L];
-        for (int lane = 0; lane < L; ++lane) rounded[lane] = static_cast<float>(inverse[lane]);
-        return F<L>::load(rounded);
+    // 1 in lanes that have a degree, and do not exclude the node.
+    HF_MEMBER D<L> walking(D<L> open, D<L> degree) const { return D<L>::mul(open, positive_lanes<L>(degree)); }
+
+    // 1 / degree where something walks, else 0.
+    HF_MEMBER D<L> inverse_of(D<L> walks, D<L> degree) const {
+        constexpr double least_degree =
+            std::numeric_limits<double>::min();  // products of two float32 numbers are larger
+        return D<L>::div(walks, D<L>::max(degree, D<L>::all(least_degree)));
     }
 
-    static constexpr double least_degree =
-        std::numeric_limits<double>::min();  // below any product of two float32 numbers
     const PprBlock<L> block_;
     const DegreeTables tables_;
+    const NodeShares<L> shares_;
+    F<L> weight_ = F<L>::all(-1.0f), factor_ = F<L>::all(-1.0f);  // the least ones' negatives
 };
 
 // The degrees of a tile's rows, those of one length together.
 template <int L>
-void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& tables, LaneSums<L>& sizes) {
+void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& tables, const NodeShares<L>& shares,
+                  LaneSums<L>& sizes, LeastOfRows<L>& least) {
     constexpr int together = rows_together<L>;
     const int types = block.graph.num_types;
-    const OutRows<L> rows(block, tables.share);
-    const DegreeEnd<L> end_of(block, tables);
+    OutRows<L> rows(block, shares);
+    DegreeEnd<L> end_of(block, tables, shares);
     const bool counts = block.mask32 != nullptr || block.attraction != nullptr;  // else degrees are the graph's own
+    if (counts) rows.look_ahead(block.tile_end(tile), block.graph.num_stored);
     for (int64_t row = block.tile_begin(tile), end = block.tile_end(tile); row < end;) {
         const bool are_alike = counts && row + together <= end && have_one_length(rows.indptr, row, together);
         const int taken = are_alike ? together : 1;
@@ -242,7 +334,8 @@ void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& ta
         for (D<L>& sum : joint) sum = D<L>::zero();
         for (int type = 0; type < types; ++type) {
             if (are_alike) rows.template degrees<together>(row, type, degree);
-            else degree[0] = counts ? rows.degree(row, type) : D<L>::all(block.graph.degree[row * types + type]);
+            else if (counts) rows.template degrees<1>(row, type, degree);
+            else degree[0] = D<L>::all(block.graph.degree[row * types + type]);
             for (int i = 0; i < taken; ++i) end_of.take(row + i, type, degree[i], joint[i]);
         }
         for (int i = 0; i < taken; ++i) {
@@ -252,6 +345,7 @@ void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& ta
         }
         row += taken;
     }
+    least.join(end_of.least());
 }
 
 // From the longest row of each lane's subgraph, and how many nodes of it have entries: what rounding may do.
@@ -270,35 +364,24 @@ void set_rounding(PprBlock<L>& block, D<L> longest_row, D<L> joined_nodes) {
 
 // The sum of each lane's degrees, in node order, as the volume of a whole graph.
 template <int L>
-void set_volume(PprBlock<L>& block, const DegreeTables& tables) {
+void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares) {
+    const PprGraph& g = block.graph;
+    const int64_t* const out = g.directed && g.out_indptr != nullptr ? g.out_indptr : g.indptr;
+    const bool all_walk = block.mask32 == nullptr && block.eta64 == nullptr;  // every lane of a row with entries
     D<L> volume = D<L>::zero();
-    for (int64_t node = 0; node < block.graph.num_nodes && !block.queries.per_type; ++node) {
-        const int64_t at = row_of_node(block.graph, node) * L;
-        double walking[L];
-        for (int lane = 0; lane < L; ++lane)
-            walking[lane] = tables.scale64[at + lane] > 0.0 ? double{tables.share[at + lane]} : 0.0;
-        volume = D<L>::fma(D<L>::load(walking), D<L>::load(tables.unscale64 + at), volume);
+    for (int64_t node = 0; node < g.num_nodes && !block.queries.per_type; ++node) {
+        const int64_t row = row_of_node(g, node), at = row * L;
+        if (all_walk && out[row] == out[row + 1]) continue;
+        D<L> share = D<L>::widen(shares.of(row));
+        if (!all_walk) {
+            double walking[L];
+            D<L>::store(walking, share);
+            for (int lane = 0; lane < L; ++lane) walking[lane] = tables.scale64[at + lane] > 0.0 ? walking[lane] : 0.0;
+            share = D<L>::load(walking);
+        }
+        volume = D<L>::fma(share, D<L>::load(tables.unscale64 + at), volume);
     }
     D<L>::store(block.volume, volume);
-}
-
-// How far node weights spread over the nodes that walk, and the factors of their rows.
-template <int L>
-void set_spread(PprBlock<L>& block, const DegreeTables& tables) {
-    float weight[L], factor[L];
-    for (int lane = 0; lane < L; ++lane) weight[lane] = factor[lane] = 1.0f;
-    for (int64_t row = 0; row < block.graph.num_nodes; ++row)
-        for (int lane = 0; lane < L; ++lane) {
-            const int64_t at = row * L + lane;
-            const bool walks = tables.scale64[at] > 0.0;
-            const float own_weight = walks ? tables.share[at] : 1.0f, own_factor = walks ? tables.scale32[at] : 1.0f;
-            weight[lane] = own_weight < weight[lane] ? own_weight : weight[lane];
-            factor[lane] = own_factor < factor[lane] ? own_factor : factor[lane];
-        }
-    for (int lane = 0; lane < L; ++lane) {
-        block.accelerates[lane] = ppr_accelerates(weight[lane]);
-        block.is_faint[lane] = ppr_is_faint(factor[lane], block.damping[lane]);
-    }
 }
 
 template <int L>
@@ -326,16 +409,22 @@ bool setup_degrees(PprBlock<L>& block) {
     tables.scale64 = block.work.template reserve<double>(slot_scale64, scales);
     tables.unscale64 = block.work.template reserve<double>(slot_unscale64, nodes);
     if (!tables.scale32 || !tables.unscale32 || !tables.scale64 || !tables.unscale64) return false;
-    tables.share = block.attraction != nullptr ? block.attraction : block.mask32;
-    if (tables.share == nullptr) {  // all count, by other weights of edge types
-        spread_mask<L>(block, block.next);
-        tables.share = block.next;
-    }
-    const auto take = [&](int64_t tile, LaneSums<L>& sizes) { tile_degrees<L>(block, tile, tables, sizes); };
-    const LaneSums<L> sizes = sum_tiles(block.num_tiles, 8, q.threads, block.sums, take);
+    if (!masked && block.attraction == nullptr)
+        spread_mask<L>(block, block.next);  // all count, by other weights of edge types
+    const NodeShares<L> shares(block, masked ? block.mask32 : block.next);
+    Vec<LeastOfRows<L>> least(size_t(q.threads), LeastOfRows<L>());
+    for (int thread = 0; thread < q.threads; ++thread) block.sums[thread] = LaneSums<L>();
+    parallel_for(block.num_tiles, 8, q.threads, [&](int64_t tile, int thread) {
+        tile_degrees<L>(block, tile, tables, shares, block.sums[thread], least[size_t(thread)]);
+    });
+    const LaneSums<L> sizes = joined(block.sums, q.threads);
     if (masked) set_rounding<L>(block, sizes.largest, sizes.sum);
-    set_volume<L>(block, tables);
-    if (block.attraction != nullptr && block.chebyshev) set_spread<L>(block, tables);
+    set_volume<L>(block, tables, shares);
+    for (int thread = 1; thread < q.threads; ++thread) least[0].join(least[size_t(thread)]);
+    for (int lane = 0; lane < L && block.attraction != nullptr; ++lane) {
+        block.accelerates[lane] = block.chebyshev && ppr_accelerates(least[0].weight[lane]);
+        block.is_faint[lane] = ppr_is_faint(least[0].factor[lane], block.damping[lane]);
+    }
     block.scale32 = tables.scale32, block.unscale32 = tables.unscale32;
     block.scale64 = tables.scale64, block.unscale64 = tables.unscale64;
     return true;

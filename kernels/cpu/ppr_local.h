@@ -113,7 +113,7 @@ void take_in_neighbours(const PprBlock<L>& block, const LocalBounds<L>& bounds) 
         float* const local = bounds.local + row * L;
         const D<L> average = D<L>::widen(bounds.average + row * L);
         const D<L> own_least =
-            block.attraction == nullptr ? least : D<L>::mul(least, D<L>::widen(block.attraction + row * L));
+            block.attraction == nullptr ? least : D<L>::mul(least, D<L>::widen(attraction_row<L>(block, row)));
         const D<L> near = D<L>::mul(damping, D<L>::mul(D<L>::add(D<L>::mul(average, share), own_least), unit));
         float own[L];
         D<L>::narrow(own, D<L>::mul(D<L>::add(D<L>::widen(local), near), unit));

@@ -143,7 +143,7 @@ double restart_norm(const PprBlock<L>& block, int lane) {
         const int64_t row = row_of_node(block.graph, q.restart_node[i]);
         const double s = block.restart64[block.restart_index(row) * L + lane];
         const double inverse = block.scale64[block.per_lane ? row * L + lane : row];
-        sum.push(s * s * inverse / (block.attraction == nullptr ? 1.0 : block.attraction[row * L + lane]));
+        sum.push(s * s * inverse / (block.attraction == nullptr ? 1.0 : attraction_row<L>(block, row)[lane]));
     }
     return std::sqrt(sum.result());
 }

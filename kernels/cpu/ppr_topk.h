@@ -131,7 +131,7 @@ QueryRows query_rows(const PprBlock<L>& block, int lane) {
 template <int L>
 bool rows_are_twins(const PprBlock<L>& block, int64_t row, int64_t other, int lane) {
     if (block.restarts(row, lane) || block.restarts(other, lane)) return false;
-    if (block.attraction != nullptr && block.attraction[row * L + lane] != block.attraction[other * L + lane])
+    if (block.attraction != nullptr && attraction_row<L>(block, row)[lane] != attraction_row<L>(block, other)[lane])
         return false;
     return have_equal_entries(query_rows<L>(block, lane), row, other);
 }
@@ -193,7 +193,7 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             const F<L> x = ranked_scores<L>(block, ranking, row);
             F<L> share = F<L>::load(per_degree);
             if (block.attraction != nullptr)
-                share = F<L>::fma(share, F<L>::load(block.attraction + row * L), F<L>::all(denorm));
+                share = F<L>::fma(share, F<L>::load(attraction_row<L>(block, row)), F<L>::all(denorm));
             if (local != nullptr)
                 share = F<L>::fma(F<L>::all(static_cast<float>(2.0 * PPR_NEAR)), F<L>::load(local + row * L), share);
             const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), share, x);
@@ -239,7 +239,7 @@ struct RankedList {
     float score(int64_t i) const { return list[i].score; }
     int64_t row(int64_t i) const { return block.graph.row_of[list[i].id]; }
     double weight(int64_t row) const {
-        return block.attraction == nullptr ? 1.0 : static_cast<double>(block.attraction[row * L + lane]);
+        return block.attraction == nullptr ? 1.0 : static_cast<double>(attraction_row<L>(block, row)[lane]);
     }
     double local(int64_t i) const {
         return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row(i) * L + lane]) / weight(row(i));

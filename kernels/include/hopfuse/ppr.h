@@ -73,8 +73,9 @@
 //   of a refined one, then keeps the order.
 //   Without prove_order the set of the hits is proven alone: each of them above all that is left out. They are listed by the
 //   scores that are returned, so that the list of a smaller k is a subset of a larger one's, not a prefix.
-//   Two hits with one score are in proven order where their rows have the same entries that count and neither restarts: their
-//   exact scores are equal, and the lower id comes first. An empty place is known to have the score 0.
+//   Two hits with one score are in proven order where their rows have the same entries that count, their node weights are
+//   equal and neither restarts: their exact scores are equal, and the lower id comes first. An empty place is known to have
+//   the score 0.
 //
 // LOCAL BOUNDS  Let rho = D^-1 r. Since D^-1 P' D = P for the symmetric operator, D^-1 (x* - x^) = sum_t d^t P^t rho. P has no
 //   negative entry, and no row of it sums to more than 1, so P^t |rho| <= max(P^j |rho|) for t >= j, and
@@ -210,7 +211,7 @@ struct PprQueries {
     const float* node_weight;      // (B, num_weighted), column j that of node weighted_node[j]
     const int32_t* weighted_node;  // (num_weighted,) internal nodes, none twice
     int64_t num_weighted;
-    const float* other_weight;  // (B,)
+    const float* other_weight;  // (B,) 0 or a power of two
     double tol;
     int64_t max_iter;  // pass limit a query, or 0: from the convergence theory
     int32_t threads;   // >= 1

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import InputError
 from ..types import Graph
+from .restarts import Restart
 
 LEAST_NODE_WEIGHT = _native.PPR_LEAST_WEIGHT
 """The least weight above 0."""
@@ -29,14 +30,6 @@ class NodeWeights(NamedTuple):
         """Return those of some queries."""
         return self._replace(weight=self.weight[rows], other=self.other[rows])
 
-    def of(self, graph: Graph, row: NDArray[np.int64], node: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the weight of each internal node for the query beside it."""
-        column = _columns(graph, self.node)[node]
-        own = self.other[row]
-        given = column >= 0
-        own[given] = self.weight[row[given], column[given]]
-        return own
-
     def least(self, query: int) -> float:
         """Return a query's least weight above 0."""
         own = self.weight[query]
@@ -48,6 +41,7 @@ def order_weights(
     graph: Graph,
     given: NDArray[np.float32] | NDArray[np.float64],
     node: NDArray[np.int32],
+    rows: Restart,
     allow: NDArray[np.uint8] | None,
 ) -> NodeWeights:
     """Return weights (B, M) of internal nodes as walks read them.
@@ -55,11 +49,14 @@ def order_weights(
     Raises
     ------
     InputError
-        A weight that is not finite and at least 0, or a row without one above 0; the row and the column are named.
+        A weight that is not finite and at least 0, a row without one above 0, or a seed that weighs 0; the row and the
+        column or node are named.
     """
     batch = given.shape[0]
     made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
-    is_weighted = (_columns(graph, node) >= 0).view(np.uint8)
+    column = np.full(graph.num_nodes, -1, np.int32)
+    column[node] = np.arange(node.size, dtype=np.int32)
+    is_weighted = (column >= 0).view(np.uint8)
     is_single = given.dtype == np.float32
     wrong = _native.read_node_weights(
         given.view(np.float32) if is_single else None,
@@ -72,20 +69,27 @@ def order_weights(
         made.other,
     )
     if wrong is None:
+        _check_seeds(graph, made, column, rows)
         return made
-    fault, row, column = wrong
+    fault, row, at = wrong
     if fault == _native.NODE_WEIGHT_ALL_ZERO:
         raise InputError(f"node_weights row {row} is all zero; leave the query out, or give it weights above 0")
+    raise InputError(f"node_weights row {row}, column {at} is {given[row, at]}; weights are finite and at least 0")
+
+
+def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], rows: Restart) -> None:
+    """Refuse seeds that weigh 0; ``column`` is that of each internal node, or -1."""
+    row, own = np.repeat(np.arange(rows.batch), np.diff(rows.indptr)), column[rows.node]
+    weight = weights.other[row]
+    given = own >= 0
+    weight[given] = weights.weight[row[given], own[given]]
+    if weight.all():
+        return
+    at = int(np.argmin(weight))
     raise InputError(
-        f"node_weights row {row}, column {column} is {given[row, column]}; weights are finite and at least 0"
+        f"restart row {row[at]} has seed {graph.node_of[rows.node[at]]}, whose node weight is 0 (below 2^-100 of the "
+        "largest it counts as 0); drop the seed or give the node a weight"
     )
-
-
-def _columns(graph: Graph, node: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the column of each internal node, -1 for none."""
-    column = np.full(graph.num_nodes, -1)
-    column[node] = np.arange(node.size)
-    return column
 
 
 def _has_entries(graph: Graph) -> NDArray[np.uint8]:

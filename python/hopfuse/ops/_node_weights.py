@@ -43,9 +43,7 @@ def read_node_weights(
             f"{columns}"
         )
     weights = weights if weights.dtype == np.float32 else to_float64(weights)
-    made = order_weights(graph, np.ascontiguousarray(weights), nodes, allow)
-    _check_seeds(graph, made, rows)
-    return made
+    return order_weights(graph, np.ascontiguousarray(weights), nodes, rows, allow)
 
 
 def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
@@ -66,14 +64,3 @@ def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
         ids, counts = np.unique(nodes, return_counts=True)
         raise InputError(f"weighted_nodes has id {ids[counts > 1][0]} more than once; give each node one column")
     return np.ascontiguousarray(graph.internal_of[nodes], np.int32)
-
-
-def _check_seeds(graph: Graph, weights: NodeWeights, rows: Restart) -> None:
-    row = np.repeat(np.arange(rows.batch), np.diff(rows.indptr))
-    absent = weights.of(graph, row, rows.node) == 0
-    if absent.any():
-        at = int(np.flatnonzero(absent)[0])
-        raise InputError(
-            f"restart row {row[at]} has seed {graph.node_of[rows.node[at]]}, whose node weight is 0 (below 2^-100 of "
-            "the largest it counts as 0); drop the seed or give the node a weight"
-        )
