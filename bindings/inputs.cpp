@@ -49,12 +49,12 @@ std::optional<nb::tuple> read_node_weights(std::optional<In<float>> single, std:
 }
 
 // The row of the first vector that has no score, and whether it is too small; None where all have one.
-std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length) {
+std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length, int threads) {
     hopfuse::VectorFinding found;
     {
         nb::gil_scoped_release release;
         found = hopfuse::first_unscorable(vectors.data(), static_cast<int64_t>(vectors.shape(0)),
-                                          static_cast<int64_t>(vectors.shape(1)), needs_length);
+                                          static_cast<int64_t>(vectors.shape(1)), needs_length, threads);
     }
     if (found.fault == VectorFault::none) return std::nullopt;
     return nb::make_tuple(found.row, found.fault == VectorFault::too_small);
@@ -75,6 +75,6 @@ void bind_inputs(nb::module_& m) {
           nb::arg("is_weighted"), nb::arg("has_entries"), nb::arg("allow").none(), nb::arg("weight"),
           nb::arg("other_weight"),
           "Bring node weights into the range of walks; the fault, its row and column, or None.");
-    m.def("first_unscorable", &first_unscorable, nb::arg("vectors"), nb::arg("needs_length"),
+    m.def("first_unscorable", &first_unscorable, nb::arg("vectors"), nb::arg("needs_length"), nb::arg("threads"),
           "The first vector without a float32 score, and whether it is too small for one; or None.");
 }

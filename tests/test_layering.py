@@ -20,7 +20,7 @@ KERNELS = ROOT / "kernels"
 # ---- The table ------------------------------------------------------------------------------------------------------
 
 #: What every room may see: the checks and arrays that all share.
-SHARED = {"errors", "_arrays", "_validation"}
+SHARED = {"errors", "_arrays", "_threads", "_validation"}
 #: Rooms whose public names make up the public API.
 API = {"", "types", "ops", "fusion", "encoders", "index", "recipes", "io"} | SHARED
 #: Rooms around the API, each with third-party libraries of its own.
@@ -29,6 +29,7 @@ AROUND = ("extract", "lexical", "llm", "adapters", "evaluate", "diagnose", "repo
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "_validation": {"errors"},
+    "_threads": {"errors", "_validation"},
     "_arrays": {"_native", "errors"},
     "types": SHARED,
     "fusion": SHARED,

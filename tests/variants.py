@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from hopfuse import _native, backends
+from hopfuse._arrays import codes
 from hopfuse.backends import cpu
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.errors import BackendError
@@ -88,11 +89,13 @@ def _compiled_for(isa: str, kernel: str) -> bool:
 @contextmanager
 def every_instruction_set() -> Iterator[None]:
     """Calls on the CPU run on every instruction set and must agree."""
-    cpu._native = EveryInstructionSet(_native)  # type: ignore[assignment]
+    every, native = EveryInstructionSet(_native), codes.native
+    cpu._native = every  # type: ignore[assignment]
+    codes.native = lambda: every
     try:
         yield
     finally:
-        cpu._native = _native
+        cpu._native, codes.native = _native, native
 
 
 @functools.cache

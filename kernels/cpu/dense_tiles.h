@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "dense_blocks.h"
 #include "dense_encode.h"
@@ -75,16 +76,15 @@ HF_INLINE void put_codes(F<16>* scaled, int groups, uint8_t* out, int32_t* squar
 // What a tile's rows are coded with, and what their codes leave out.
 struct TileNorms {
     float scale[DENSE_TILE], inverse[DENSE_TILE];
-    alignas(64) float sums[DENSE_TILE][16];    // of x^2, as of a canonical score
-    alignas(64) float errors[DENSE_TILE][16];  // of (x - s c)^2, likewise
+    float dot[DENSE_TILE];                     // x . x, canonical
+    alignas(64) float errors[DENSE_TILE][16];  // of (x - s c)^2, as the sums of a canonical score
     double squares[DENSE_TILE];                // of c, exactly
 };
 
-// An upper bound of the root of a sum of squares of float32 numbers, from its 16 float32 sums.
-HF_INLINE double root_above(const float* sums, int32_t dim) {
+// An upper bound of the root of a sum of squares of float32 numbers, from their canonical sum.
+HF_INLINE double root_above(float sum, int32_t dim) {
     constexpr double unit = 5.9604644775390625e-8, least = 2.8e-45;  // 2^-24, 2^-148
-    const double sum = double(add_tree(F<16>::load(sums))) + dim * least;
-    return std::sqrt(sum / (1.0 - (step_count(dim) + 6) * unit));
+    return std::sqrt((double(sum) + dim * least) / (1.0 - (step_count(dim) + 6) * unit));
 }
 
 template <class Row>
@@ -108,6 +108,7 @@ public:
             measure(x[r], norms, r);
             if (first + r >= v_.count) norms.scale[r] = norms.inverse[r] = 0.0f;  // codes of zero
         }
+        if (!put_norms(first, norms)) return;
         const int32_t steps = step_count(v_.dim);
         for (int32_t step = 0; step < steps; step += NEAR_STEPS)
             for (int r = 0; r < DENSE_TILE; r += QUAD)
@@ -127,7 +128,7 @@ private:
             sum = F<16>::fma(value, value, sum);
             largest = F<16>::max(largest, F<16>::abs(value));
         }
-        F<16>::store(norms.sums[r], sum);
+        norms.dot[r] = add_tree(sum);
         F<16>::store(norms.errors[r], F<16>::zero());
         float sizes[16];
         F<16>::store(sizes, largest);
@@ -137,6 +138,18 @@ private:
         norms.scale[r] = scale >= 1e-37f ? scale : 0.0f;
         norms.inverse[r] = scale >= 1e-37f ? 1.0f / scale : 0.0f;
         norms.squares[r] = 0.0;
+    }
+
+    // Whether all are finite: else the tile has no codes.
+    bool put_norms(int64_t first, const TileNorms& norms) const {
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        bool are_finite = true;
+        for (int r = 0; r < DENSE_TILE && first + r < v_.count; ++r) {
+            const bool is_finite = norms.dot[r] < infinity;
+            out_.norm[first + r] = is_finite ? std::sqrt(norms.dot[r]) : infinity;
+            are_finite = are_finite && is_finite;
+        }
+        return are_finite;
     }
 
     void encode_quad(const Element* const* x, int32_t begin, int32_t end, uint8_t* codes, TileNorms& norms,
@@ -165,11 +178,10 @@ private:
     }
 
     void finish(int64_t row, const TileNorms& norms, int r) const {
-        out_.norm[row] = std::sqrt(add_tree(F<16>::load(norms.sums[r])));
         const double unit = v_.cosine ? double(out_.norm[row]) : 1.0;
-        const double rounding = canonical_rounding(v_.dim, v_.cosine) * root_above(norms.sums[r], v_.dim);
-        const double error =
-            root_above(norms.errors[r], v_.dim) + rounding + (v_.cosine ? canonical_underflow(v_.dim) : 0.0);
+        const double rounding = canonical_rounding(v_.dim, v_.cosine) * root_above(norms.dot[r], v_.dim);
+        const double error = root_above(add_tree(F<16>::load(norms.errors[r])), v_.dim) + rounding +
+                             (v_.cosine ? canonical_underflow(v_.dim) : 0.0);
         out_.scale[row] = static_cast<float>(double(norms.scale[r]) / unit);
         out_.error[row] = round_up(error / unit);
         out_.norm_code[row] = round_up(double(norms.scale[r]) * std::sqrt(norms.squares[r]) / unit);

@@ -1,11 +1,14 @@
 #include "inputs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "threads.h"
 
 namespace hopfuse {
 
@@ -152,6 +155,50 @@ double squared_norm(const float* vector, int64_t dim) {
     return total;
 }
 
+// The same in float32, roughly. A sum of terms that are not negative is at most twice too large, whatever is rounded, and
+// with fewer than 2^31 of them six times too small.
+float rough_norm(const float* vector, int64_t dim) {
+    constexpr int lanes = 16;
+    float sum[lanes] = {};
+    int64_t i = 0;
+    for (; i + lanes <= dim; i += lanes)
+        for (int lane = 0; lane < lanes; ++lane) sum[lane] += vector[i + lane] * vector[i + lane];
+    float total = 0.0f;
+    for (; i < dim; ++i) total += vector[i] * vector[i];
+    for (float part : sum) total += part;
+    return total;
+}
+
+constexpr double largest_norm = 0.5 * double{std::numeric_limits<float>::max()};
+constexpr double smallest_norm = std::numeric_limits<float>::min();
+// A rough norm between these is within those; 2^31 squares that round to 0 come to 1.5e-36.
+constexpr float surely_small = 2e37f, surely_large = 1e-35f;
+
+// The first vectors with a fault that threads have met.
+struct VectorCheck {
+    const float* vectors;
+    int64_t dim;
+    bool needs_length;
+    mutable std::atomic<int64_t> first_large, first_small;
+
+    void run(int64_t begin, int64_t end) const {
+        for (int64_t row = begin; row < end && row < first_large.load(std::memory_order_relaxed); ++row) {
+            const float* vector = vectors + row * dim;
+            const float rough = rough_norm(vector, dim);
+            if (rough <= surely_small && (rough >= surely_large || !needs_length)) continue;
+            const double norm = squared_norm(vector, dim);
+            if (!(norm <= largest_norm)) lower(first_large, row);
+            else if (norm < smallest_norm) lower(first_small, row);
+        }
+    }
+
+    static void lower(std::atomic<int64_t>& first, int64_t row) {
+        int64_t seen = first.load(std::memory_order_relaxed);
+        while (row < seen && !first.compare_exchange_weak(seen, row, std::memory_order_relaxed)) {
+        }
+    }
+};
+
 }  // namespace
 
 Status read_restarts(const GivenRestarts& given, const RestartRows& rows, RestartFinding& found) {
@@ -176,17 +223,16 @@ Status read_node_weights(const GivenNodeWeights& given, float* weight, float* ot
     return Status::ok;
 }
 
-VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length) {
-    constexpr double largest = 0.5 * double{std::numeric_limits<float>::max()};
-    constexpr double smallest = std::numeric_limits<float>::min();
-    VectorFinding found;
-    for (int64_t row = 0; row < count; ++row) {
-        const double norm = squared_norm(vectors + row * dim, dim);
-        if (!(norm <= largest)) return {VectorFault::too_large, row};
-        const bool is_first = needs_length && norm < smallest && found.fault == VectorFault::none;
-        if (is_first) found = {VectorFault::too_small, row};
-    }
-    return found;
+VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, int threads) {
+    constexpr int64_t values = 1 << 16;  // of a chunk: what another thread is worth
+    VectorCheck check{vectors, dim, needs_length, {count}, {count}};
+    const ChunkBody body = [](const void* context, int64_t begin, int64_t end, int) {
+        static_cast<const VectorCheck*>(context)->run(begin, end);
+    };
+    run_chunks(count, 1 + values / (dim + 1), threads, body, &check);
+    if (check.first_large < count) return {VectorFault::too_large, check.first_large};
+    if (needs_length && check.first_small < count) return {VectorFault::too_small, check.first_small};
+    return {};
 }
 
 }  // namespace hopfuse

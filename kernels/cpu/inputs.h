@@ -83,6 +83,6 @@ struct VectorFinding {
 };
 
 // The first of `count` vectors that is too large; else, where `needs_length`, the first that is too small.
-VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length);
+VectorFinding first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, int threads);
 
 }  // namespace hopfuse

@@ -56,7 +56,7 @@ def read_node_weights(single: Annotated[NDArray[numpy.float32], dict(order='C', 
     Bring node weights into the range of walks; the fault, its row and column, or None.
     """
 
-def first_unscorable(vectors: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], needs_length: bool) -> tuple | None:
+def first_unscorable(vectors: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], needs_length: bool, threads: int) -> tuple | None:
     """
     The first vector without a float32 score, and whether it is too small for one; or None.
     """

@@ -101,7 +101,7 @@ def test_a_wrong_hopfuse_num_threads_is_an_error_that_says_so(monkeypatch: pytes
 def test_without_a_choice_the_processors_of_the_process_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOPFUSE_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("hopfuse.backends.threads.cpu_quota", lambda: None)
+    monkeypatch.setattr("hopfuse._threads.cpu_quota", lambda: None)
     expected = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert hf.backend_info()["backends"]["cpu"]["threads"] == expected
 

@@ -114,6 +114,18 @@ def test_the_borders_of_a_squared_norm() -> None:
         assert (first_unscorable(np.array([[entry]]), needs_length=True) is None) == (float(entry) ** 2 >= smallest)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_find_the_first_of_several_faults(threads: int) -> None:
+    vectors = np.random.default_rng(3).standard_normal((9_000, 33)).astype(np.float32)
+    assert first_unscorable(vectors, True, threads) is None
+    vectors[[8_000, 4_000, 8_999]] = 0.0
+    assert first_unscorable(vectors, True, threads) == (4_000, True)
+    assert first_unscorable(vectors, False, threads) is None
+    vectors[[8_500, 7_000, 7_001, 8_998], [0, 16, 31, 32]] = np.nan, np.inf, 1e30, -np.inf
+    for needs_length in (False, True):
+        assert first_unscorable(vectors, needs_length, threads) == (7_000, False)
+
+
 def test_no_vectors_and_no_rows_are_right() -> None:
     assert first_unscorable(np.zeros((0, 3), np.float32), needs_length=True) is None
     nothing: Any = _native.read_restarts(

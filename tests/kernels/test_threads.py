@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import _native
-from hopfuse.backends.threads import cpu_quota, thread_count
+from hopfuse._threads import cpu_quota, thread_count
 from hopfuse.errors import InputError
 
 CALLS = 400
@@ -247,7 +247,7 @@ def test_half_a_processor_is_one_thread(
     for name in ("HOPFUSE_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     paths = written(tmp_path, groups, files)
-    monkeypatch.setattr("hopfuse.backends.threads.cpu_quota", lambda: cpu_quota.__wrapped__(*paths))
+    monkeypatch.setattr("hopfuse._threads.cpu_quota", lambda: cpu_quota.__wrapped__(*paths))
     assert thread_count(None) == 1
     hf.ppr(hf.Graph.from_edges([0], [1]), [{0: 1.0}])
     assert hf.backend_info()["backends"]["cpu"]["threads"] == 1
@@ -257,7 +257,7 @@ def test_a_part_of_a_processor_counts_as_one(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HOPFUSE_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     for quota, most in ((0.01, 1), (1.0, 1), (1.5, 2)):
-        monkeypatch.setattr("hopfuse.backends.threads.cpu_quota", lambda quota=quota: quota)
+        monkeypatch.setattr("hopfuse._threads.cpu_quota", lambda quota=quota: quota)
         assert thread_count(None) == min(most, len(os.sched_getaffinity(0)))
 
 

@@ -34,6 +34,7 @@
 //   square's addition and those after it, the tree's four. No term is negative, so the true sum is at most the rounded one
 //   over 1 - t u; and each of the d terms may lose 2^-148 in all where float32 is subnormal. Roots of that, in float64, are
 //   rounded up. The sums' order being fixed, codes and bounds have the same bits on every instruction set.
+//   A row whose canonical x . x is not finite has an infinite norm, and its tile no codes: such a corpus is not searched.
 //
 // ROWS THAT ARE SCORED ANYWAY  are scored in register blocks, a matrix product whose sums are the canonical ones: they are
 //   16 chains, in whatever order scores are taken. Candidates are sorted by row, so that one is read once for all queries

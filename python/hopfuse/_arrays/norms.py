@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .native import native
 
 
 class Unscorable(NamedTuple):
@@ -17,7 +17,7 @@ class Unscorable(NamedTuple):
     is_zero: bool
 
 
-def first_unscorable(vectors: NDArray[np.float32], needs_length: bool) -> Unscorable | None:
+def first_unscorable(vectors: NDArray[np.float32], needs_length: bool, threads: int = 1) -> Unscorable | None:
     """Return the first vector whose squared norm leaves float32's range; with ``needs_length`` zero does too.
 
     Examples
@@ -27,13 +27,22 @@ def first_unscorable(vectors: NDArray[np.float32], needs_length: bool) -> Unscor
     >>> first_unscorable(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32), needs_length=True)
     Unscorable(row=1, is_zero=True)
     """
-    found = _kernel()(vectors, needs_length)
+    found = native().first_unscorable(vectors, needs_length, threads)
     return None if found is None else Unscorable(*found)
 
 
-@cache
-def _kernel() -> Callable[..., Any]:
-    """Load the kernels for the first vectors: rooms that only read hits import the types without them."""
-    from .. import _native
+def unsure_norms(norms: NDArray[np.float32], needs_length: bool) -> NDArray[np.intp]:
+    """Return where norms, summed in float32 and in any order, leave open whether a vector is scorable.
 
-    return _native.first_unscorable
+    A sum of squares is at most twice too large, whatever is rounded, and with fewer than 2**31 of them six times too
+    small; so many squares that round to 0 come to 1.5e-36. The limits themselves are in kernels/cpu/inputs.cpp.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse._arrays.norms import unsure_norms
+    >>> unsure_norms(np.array([1.0, 0.0, np.nan], np.float32), needs_length=False)
+    array([2])
+    """
+    least = 1e-17 if needs_length else 0.0
+    return np.flatnonzero(~((norms >= least) & (norms <= 4e18)))

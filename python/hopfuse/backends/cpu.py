@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from .._arrays import codes
+from .._threads import thread_count
 from ..errors import InputError
 from ..types import Corpus, Graph
 from .calls import (
@@ -30,9 +32,7 @@ from .calls import (
 from .cpu_graph import graph_view, threads_used
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
 from .cpu_seeds import add_passage_seeds as add_passage_seeds
-from .threads import thread_count
 
-_DENSE_TYPES = _native.dense_types()
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
 _last: dict[str, dict[str, Any]] = {}
@@ -163,40 +163,6 @@ def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[H
 
 
 _NO_CODES: dict[str, Any] = dict.fromkeys(("codes", "scale", "error", "norm_code", "norm"))
-_CODED_ROWS = _native.DENSE_TILE * _native.DENSE_STEP
-
-
-def _padded(corpus: Corpus, rows: int) -> tuple[int, int]:
-    """Return the rows and columns of the codes of so many rows of a corpus."""
-    width = -(-corpus.dim // _native.DENSE_GROUP) * _native.DENSE_GROUP
-    return -(-rows // _CODED_ROWS) * _CODED_ROWS, width
-
-
-def code_bytes(corpus: Corpus) -> int:
-    """Return the bytes that a corpus's codes take, with the scales and norms that bound what they leave out."""
-    rows, width = _padded(corpus, corpus.num_vectors)
-    return rows * (width + 3 * 4) + 4 * corpus.num_vectors
-
-
-def _corpus_codes(corpus: Corpus, threads: int) -> dict[str, Any]:
-    """Return the 8-bit codes of a corpus (a quarter of float32's bytes), made part by part at its first search."""
-    if "cpu" not in corpus.derived:
-        padded, width = _padded(corpus, corpus.num_vectors)
-        codes: dict[str, Any] = {
-            "codes": np.empty((padded, width), np.uint8),
-            "scale": np.empty(padded, np.float32),
-            "error": np.empty(padded, np.float32),
-            "norm_code": np.empty(padded, np.float32),
-            "norm": np.empty(corpus.num_vectors, np.float32),
-        }
-        vectors, how = _vector_bits(corpus), _how_stored(corpus)
-        for rows in corpus.parts(_CODED_ROWS):
-            end = rows.start + _padded(corpus, rows.stop - rows.start)[0]
-            part = {name: array[rows.start : end] for name, array in codes.items()}
-            _native.dense_encode(vectors[rows], **how, threads=threads, **part)
-        corpus.derived["cpu"] = codes
-    prepared: dict[str, Any] = corpus.derived["cpu"]
-    return prepared
 
 
 def _vector_bits(corpus: Corpus) -> NDArray[Any]:
@@ -204,7 +170,7 @@ def _vector_bits(corpus: Corpus) -> NDArray[Any]:
 
 
 def _how_stored(corpus: Corpus) -> dict[str, Any]:
-    return {"type": _DENSE_TYPES[corpus.precision], "cosine": corpus.metric == "cosine"}
+    return {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
 
 
 def dense_topk(call: DenseCall) -> HitArrays:
@@ -229,7 +195,7 @@ def dense_topk(call: DenseCall) -> HitArrays:
             allow_shared=shared,
             threads=call.threads,
             rescored=rescored,
-            **(_corpus_codes(corpus, call.threads) if call.is_checked else _NO_CODES),
+            **(corpus.codes(call.threads) if call.is_checked else _NO_CODES),
             **hits,
         )
         corpus.give_back()
@@ -250,7 +216,7 @@ def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:
     is_filtered = call.allow.mask is not None or call.allow.indptr is not None
     _native.similarity(
         _vector_bits(corpus),
-        type=_DENSE_TYPES[corpus.precision],
+        type=codes.types()[corpus.precision],
         queries=call.queries,
         allow_mask=call.allow.masks(corpus.num_vectors).view(np.uint8) if is_filtered else None,
         allow_shared=call.allow.shared,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._arrays.codes import code_bytes
 from .._arrays.convert import is_on_device
 from .._arrays.mapped import mapping_of
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
-from . import _backends, automatic, cpu, resolve
+from . import _backends, automatic, resolve
 
 if TYPE_CHECKING:  # loaded where a device is used, so that ``import hopfuse`` stays fast
     from .cuda import DeviceOps, Recordings
@@ -58,8 +59,8 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
     """Return the bytes of a corpus in the host's memory by what takes them."""
     if corpus is None:
         return {"host_vectors": 0, "host_codes": 0}
-    is_mapped = mapping_of(corpus.vectors) is not None
-    return {"host_vectors": 0 if is_mapped else corpus.vectors.nbytes, "host_codes": cpu.code_bytes(corpus)}
+    vectors = 0 if mapping_of(corpus.vectors) is not None else corpus.vectors.nbytes
+    return {"host_vectors": vectors, "host_codes": code_bytes(corpus.num_vectors, corpus.dim)}
 
 
 def release(device: DeviceOps, held: Graph | Corpus | LabelSets | Incidence) -> None:

@@ -156,7 +156,7 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
         return None
     array = _vectors_of(Path(vectors), what) if isinstance(vectors, (str, os.PathLike)) else vectors
     try:
-        corpus = Corpus.from_array(array, metric=metric, storage=storage)
+        corpus = Corpus.unchecked(array, metric=metric, storage=storage).checked()
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
     if corpus.num_vectors != rows:

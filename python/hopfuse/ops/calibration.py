@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import overload
 
 from .._arrays.convert import same_library
+from .._threads import thread_count
 from ..backends import resolve
 from ..backends.calls import CalibrateCall
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._arrays.convert import same_library
+from .._threads import thread_count
 from .._validation import check_k
 from ..backends import resolve
 from ..backends.calls import DenseCall
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..types import Corpus, Hits
 from ._filter import read_filter
 from ._vectors import device_queries, read_queries

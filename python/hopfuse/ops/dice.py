@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
+from .._threads import thread_count
 from ..backends import resolve
 from ..backends.calls import DiceCall
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import LabelSets
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from .. import fusion as methods
 from .._arrays.convert import same_library, to_numpy
+from .._threads import thread_count
 from .._validation import WHOLE, check_k, check_real
 from ..backends import resolve
 from ..backends.calls import FuseCall
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..fusion.base import FLOAT32_MAX, is_finite_float32
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name

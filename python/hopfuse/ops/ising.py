@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays.convert import same_library
+from .._threads import thread_count
 from .._validation import check_k
 from ..backends import resolve
 from ..backends.calls import IsingCall, IsingModel
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..fusion.base import is_finite_float32, is_positive_float32
 from ..types import Graph, Hits

@@ -28,8 +28,8 @@ class MemoryEstimate:
         The originals of the corpus in the host's memory: 0 where they are in a mapped file, whose pages the system
         keeps while it has room.
     host_codes : int
-        The 8-bit codes of the corpus with their bounds, in the host's memory from its first search on the CPU on,
-        whatever its storage.
+        The 8-bit codes of the corpus with their bounds, in the host's memory whatever its storage: from
+        ``Corpus.from_array`` on, or, of an index's, from the first search on the CPU on.
     """
 
     graph: int

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, same_library, to_float64, to_numpy
+from .._threads import thread_count
 from .._validation import check_k, check_real, is_real
 from ..backends import Backend, resolve
 from ..backends.calls import DeviceSeeds, Evidence, NodeRanking, PprQueries
 from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
 from ._captured import refuse_per_query

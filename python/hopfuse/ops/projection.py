@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import same_library, to_numpy
+from .._threads import thread_count
 from .._validation import check_k, check_real
 from ..backends import resolve
 from ..backends.calls import ProjectCall
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Hits, Incidence
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._arrays.convert import same_library
 from .._arrays.norms import first_unscorable
+from .._threads import thread_count
 from .._validation import is_real
 from ..backends import resolve
 from ..backends.calls import SimilarityCall
 from ..backends.placement import device_for
-from ..backends.threads import thread_count
 from ..errors import InputError
 from ..types import Corpus
 from ._filter import read_filter

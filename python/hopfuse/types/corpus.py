@@ -10,18 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
+from .._arrays.codes import Codes, Precision, empty_codes, encode, rows_coded_together
 from .._arrays.convert import to_numpy
 from .._arrays.mapped import give_pages_back
-from .._arrays.norms import first_unscorable
+from .._arrays.norms import Unscorable, first_unscorable, unsure_norms
+from .._threads import thread_count
 from ..errors import InputError
 from .derived import KeepsDerived
 
 Metric = Literal["ip", "cosine"]
 Storage = Literal["float32", "float16", "bfloat16", "int8"]
-Precision = Literal["float32", "float16", "bfloat16"]
 METRICS: tuple[Metric, ...] = ("ip", "cosine")
 STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "int8")
 _PART_BYTES = 1 << 24
+_CODED_BYTES = 1 << 28  # in memory, where nothing is given back: threads meet at the end of a part
 _PRECISIONS: dict[np.dtype[Any], Precision] = {
     np.dtype("float32"): "float32",
     np.dtype("float16"): "float16",
@@ -73,13 +75,13 @@ class Corpus(KeepsDerived):
 
         Notes
         -----
-        The CPU searches by 8-bit codes under every storage (N d bytes, made at the first search), and reads the
-        originals of rows that the codes cannot rule out; so answers under ``"int8"`` are those under the
-        originals' own precision, bit for bit. What ``"int8"`` adds: float16 and bfloat16 files are not widened,
-        nothing is copied, and pages of a mapped file are given back as it is checked and encoded and after each
-        search. The check and the codes read it from end to end, as does a search that scores every row: k of
-        N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU holds the originals, in their own
-        precision, under every storage.
+        The CPU searches by 8-bit codes under every storage (N d bytes), and reads the originals of rows that the
+        codes cannot rule out; so answers under ``"int8"`` are those under the originals' own precision, bit for bit.
+        The codes are made here, in the pass that checks the values, by as many threads as a search takes by default.
+        What ``"int8"`` adds: float16 and bfloat16 files are not widened, nothing is copied, and pages of a mapped
+        file are given back as it is encoded and after each search. This pass reads it from end to end, as does a
+        search that scores every row: k of N / 8 and more. Id lists below N / 8 read the rows that they name. A GPU
+        holds the originals, in their own precision, under every storage.
 
         Examples
         --------
@@ -89,7 +91,9 @@ class Corpus(KeepsDerived):
         >>> hf.Corpus.from_array(np.eye(3, dtype=np.float16), storage="int8").precision
         'float16'
         """
-        return cls.unchecked(X, metric=metric, storage=storage).checked()
+        corpus = cls.unchecked(X, metric=metric, storage=storage)
+        corpus.codes(thread_count(None))
+        return corpus
 
     @classmethod
     def unchecked(cls, X: Any, *, metric: Metric = "ip", storage: Storage = "float32") -> Corpus:
@@ -167,12 +171,12 @@ class Corpus(KeepsDerived):
         rows = self.vectors[start:stop]
         return bfloat16_to_float32(rows) if self.precision == "bfloat16" else rows.astype(np.float32, copy=False)
 
-    def parts(self, step: int = 1) -> Iterator[slice]:
-        """Slices of some MiB that cover the rows in order, each a multiple of ``step`` rows but the last.
+    def parts(self, step: int = 1, part_bytes: int = _PART_BYTES) -> Iterator[slice]:
+        """Slices of about ``part_bytes`` that cover the rows in order, each a multiple of ``step`` rows but the last.
 
         What was read is given back behind the reader: see :meth:`give_back`.
         """
-        size = max(1, _PART_BYTES // (self.vectors.itemsize * self.dim * step)) * step
+        size = max(1, part_bytes // (self.vectors.itemsize * self.dim * step)) * step
         for start in range(0, self.num_vectors, size):
             rows = slice(start, min(start + size, self.num_vectors))
             yield rows
@@ -213,20 +217,60 @@ class Corpus(KeepsDerived):
         >>> hf.Corpus.unchecked([[1.0, 2.0]]).checked()
         Corpus(vectors=1, dim=2, metric='ip', storage='float32')
         """
+        threads = thread_count(None)
         for rows in self.parts():
             with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
                 vectors = self.as_float32(rows.start, rows.stop)
-            wrong = first_unscorable(vectors, self.metric == "cosine")
-            if wrong is None:
-                continue
-            row = rows.start + wrong.row
-            if wrong.is_zero:
-                raise InputError(
-                    f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
-                    "drop it or use metric='ip'"
-                )
-            raise InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
+            wrong = first_unscorable(vectors, self.metric == "cosine", threads)
+            if wrong is not None:
+                raise _refusal(rows.start + wrong.row, wrong)
         return self
+
+    def codes(self, threads: int) -> Codes:
+        """Return the 8-bit codes by which the CPU searches; made at the first call, which checks the values as it goes.
+
+        Raises
+        ------
+        InputError
+            As :meth:`from_array` for values.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> corpus = hf.Corpus.unchecked([[1.0, -2.0]])
+        >>> corpus.codes(threads=1)["codes"][0]
+        array([192,   1, 128, 128], dtype=uint8)
+        """
+        if "cpu" not in self.derived:
+            codes, cosine = empty_codes(self.num_vectors, self.dim), self.metric == "cosine"
+            part_bytes = _PART_BYTES if self.storage == "int8" else _CODED_BYTES
+            for rows in self.parts(rows_coded_together(), part_bytes):
+                encode(self.vectors[rows], rows.start, codes, precision=self.precision, cosine=cosine, threads=threads)
+                self._check_norms(rows, codes["norm"][rows])
+            self.derived["cpu"] = codes
+        made: Codes = self.derived["cpu"]
+        return made
+
+    def _check_norms(self, rows: slice, norms: NDArray[np.float32]) -> None:
+        """Refuse the first row that cannot be scored, by the norms that come with the codes."""
+        cosine = self.metric == "cosine"
+        unsure = unsure_norms(norms, cosine)
+        if not unsure.size:
+            return
+        some = Corpus(self.vectors[rows][unsure], self.metric, self.storage)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+            wrong = first_unscorable(some.as_float32(), cosine)
+        if wrong is not None:
+            raise _refusal(rows.start + int(unsure[wrong.row]), wrong)
+
+
+def _refusal(row: int, wrong: Unscorable) -> InputError:
+    if wrong.is_zero:
+        return InputError(
+            f"row {row} of X is the zero vector (or vanishes in float32), which has no cosine; "
+            "drop it or use metric='ip'"
+        )
+    return InputError(f"row {row} of X has a NaN, an infinite entry, or values too large to score in float32")
 
 
 def _check_options(metric: str, storage: str) -> None:

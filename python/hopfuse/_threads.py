@@ -6,8 +6,8 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from .._validation import MAX_THREADS, check_threads
-from ..errors import InputError
+from ._validation import MAX_THREADS, check_threads
+from .errors import InputError
 
 
 def thread_count(threads: int | None) -> int:
@@ -44,7 +44,7 @@ def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/f
 
     Examples
     --------
-    >>> from hopfuse.backends.threads import cpu_quota
+    >>> from hopfuse._threads import cpu_quota
     >>> cpu_quota() is None or cpu_quota() > 0
     True
     """
