@@ -102,11 +102,11 @@ def test_vectors_are_checked_once_and_the_backend_is_chosen_once(monkeypatch: py
         ask = {"queries": world.questions, "vectors": world.encoder.encode_queries(world.questions)}
     else:
         recipe, ask = make(random_world(1).index()), random_questions(2)
-    for module, name in ((dense, "_read_queries"), (capture, "automatic"), (backends, "automatic")):
+    for module, name in ((dense, "read_queries"), (capture, "automatic"), (backends, "automatic")):
         counted(module, name)
     monkeypatch.setattr(capture.Captured, "__call__", lambda *_: pytest.fail("a core was wrapped on the CPU"))
     recipe.search(**ask)
-    assert calls == {"_read_queries": 1, "automatic": 1}
+    assert calls == {"read_queries": 1, "automatic": 1}
 
 
 def test_what_a_search_was_given_is_not_kept() -> None:
