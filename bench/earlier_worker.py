@@ -35,7 +35,7 @@ def fuse(task: dict[str, Any]) -> Call:
 
 
 def phase_graph(task: dict[str, Any]) -> Call:
-    """Return a function that searches for a turn's questions."""
+    """Return a function that searches for a turn's questions, with the settings that the paper has."""
     src, dst, weight = task["edges"]
     index = hf.Index.build(
         passages=[{"text": ""} for _ in task["vectors"]],
@@ -43,7 +43,9 @@ def phase_graph(task: dict[str, Any]) -> Call:
         graph=hf.Graph.from_edges(src, dst, weight, num_nodes=task["num_nodes"]),
         entities=task["names"],
     )
-    recipe = hf.recipes.PhaseGraph(index, threads=task["threads"])
+    paper = getattr(hf.recipes.PhaseGraph, "paper", None)  # commits without it have its settings by default
+    config = () if paper is None else (paper(),)
+    recipe = hf.recipes.PhaseGraph(index, *config, threads=task["threads"])
 
     def search(batch: int, turn: int) -> Any:
         rows = [(turn * batch + b) % len(task["mentions"]) for b in range(batch)]

@@ -9,14 +9,13 @@ import hopfuse as hf
 import numpy as np
 
 from .design import Arm, K, Options
-from .legs import Legs
+from .legs import DAMPING, Legs
 
 LEGS = ("dense", "graph", "lexical")
-#: How much of each list is fused, unless a question is about that: PhaseGraph's defaults.
+#: How much of each list is fused, unless a question is about that: as the paper of PhaseGraph has it.
 POOLS = {"dense": 100, "graph": 30, "lexical": 100}
 #: The least score of each leg: cosine, walk, BM25. What TM2C2 scales from.
 LOWER = {"dense": -1.0, "graph": 0.0, "lexical": 0.0}
-DAMPING = 0.5
 
 
 def fused(
@@ -26,7 +25,7 @@ def fused(
     grid: Sequence[Options] = ({},),
     **options: Any,
 ) -> Arm:
-    """``hf.fuse`` of some legs with PhaseGraph's pools, unless the options or the grid say otherwise."""
+    """``hf.fuse`` of some legs with pools of those lengths, unless the options or the grid say otherwise."""
     fixed = {"pool": tuple(POOLS[leg] for leg in legs), **options}
 
     def run(found: Legs, chosen: Options) -> hf.Hits:

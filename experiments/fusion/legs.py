@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..folders import load_index, read_tsv
 
 DEPTH = 1000  # of every list
+DAMPING = 0.5  # of every walk
 STRICT = 0.9  # similarity from which a synonym edge is kept apart from the weaker ones
 EDGE_TYPES = ("context", "relation", "synonym", "close synonym", "same name")
 
@@ -75,6 +76,7 @@ def open_legs(folder: Path, encoder: Encoder) -> Legs:
         lexical=BM25(index.lexical),
         dense_k=DEPTH,
         graph_k=DEPTH,
+        damping=DAMPING,
         lexical_k=DEPTH,
         dense_fallback=False,
     )

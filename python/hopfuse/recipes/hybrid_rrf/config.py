@@ -80,8 +80,6 @@ class HybridRRFConfig:
     def adr(cls) -> HybridRRFConfig:
         """Return the settings that the recipe was published with: weights 1, 1 and 0.35, k = 60.
 
-        They were the defaults of releases before the defaults were chosen on several sets of questions.
-
         Examples
         --------
         >>> from hopfuse.recipes import HybridRRFConfig

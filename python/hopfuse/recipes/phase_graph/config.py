@@ -105,8 +105,6 @@ class PhaseGraphConfig:
     def paper(cls) -> PhaseGraphConfig:
         """Return the paper's settings, with pools of 100 and 30: Boltzmann over percentile ranks, weights 0.7 and 0.3.
 
-        They were the defaults of releases before the defaults were chosen on several sets of questions.
-
         Examples
         --------
         >>> from hopfuse.recipes import PhaseGraphConfig
