@@ -265,9 +265,9 @@ _HEAD = f"""## How the defaults were chosen
 Written by `python -m experiments.tuned`. A setting that is best on one set of questions loses on another, so options
 are chosen on {", ".join(FOLDERS)} together: on each folder's tune half (by the MD5 of the question's id) a trial's loss
 is how far its {CHOSEN_BY} is below the best trial's there, the legs by themselves among them, and chosen is the trial
-whose largest loss is least. The test halves are read by the finalists alone (those of PhaseGraph were read twice: the first grid
-had lists of ten, which leave questions without a walk ten passages); differences with paired bootstrap
-95 % intervals. *folder's best* is what was best on that folder's own tune half. The defaults of PhaseGraph
+whose largest loss is least. The test halves are read by the finalists alone (those of PhaseGraph were
+read twice: the first grid had lists of ten, which leave questions without a walk ten passages); differences with paired
+bootstrap 95 % intervals. *folder's best* is what was best on that folder's own tune half. The defaults of PhaseGraph
 and HybridRRF are what was selected; the policy selected for PolicyRAG is in [policy-rag.md](policy-rag.md#quality), and
 its default stays.
 """
