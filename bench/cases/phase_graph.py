@@ -20,6 +20,8 @@ DENSE_TOLERANCE = 2e-6
 #: Passages that are symmetric in the graph tie exactly; their float32 scores order them within the walk's own tol.
 GRAPH_TIE = 1e-6
 FUSED_TOLERANCE = 1e-6
+#: Passages of a name up to which all commits weigh it alike as a seed.
+RARE = 30
 
 
 class PhaseGraphWhole(Workload):
@@ -30,9 +32,10 @@ class PhaseGraphWhole(Workload):
     def __init__(self, settings: Settings, batches: tuple[int, ...] = (1, 32)) -> None:
         self.knowledge = knowledge = self.load(settings.quick)
         self.batches = (1, 8) if settings.quick else batches
-        self.data, self.mentions, self.threads = knowledge.source, knowledge.mentions, settings.threads
+        self.data, self.threads = knowledge.source, settings.threads
         self.vectors = np.ascontiguousarray(knowledge.query_vectors, np.float32)
         self.index = _index(knowledge)
+        self.mentions = _rare(self.index, knowledge.mentions)
         self.recipe = self.make(settings.threads)
         self.sizes = {
             "passages": knowledge.num_passages,
@@ -118,6 +121,14 @@ def _index(knowledge: KnowledgeGraph) -> hf.Index:
         graph=knowledge.graph,
         entities=knowledge.names,
     )
+
+
+def _rare(index: hf.Index, mentions: list[list[str]]) -> list[list[str]]:
+    """Leave out names that earlier commits weigh otherwise: of many passages, or of several entities."""
+    passages: dict[str, int] = {}
+    for name, count in zip(index.entity_names, index.passage_frequency.tolist(), strict=True):
+        passages[name] = RARE + 1 if name in passages else count
+    return [[name for name in row if passages.get(name, 0) <= RARE] for row in mentions]
 
 
 def _recipe(index: hf.Index, threads: int) -> hf.recipes.PhaseGraph:
