@@ -174,7 +174,7 @@ def _order(graph: hf.Graph, order: str) -> NDArray[np.int64]:
 
 
 def _interleaved(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What stands where if slices of rows of one length have entry 0 of each row first, then entry 1 of each."""
+    """Return the entries' places if slices of rows of one length have entry 0 of each row first, then entry 1."""
     length = np.diff(indptr)
     stands = np.arange(indptr[-1])
     for row in range(0, length.size - SLICE + 1, SLICE):

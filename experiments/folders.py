@@ -20,6 +20,12 @@ def read_tsv(path: Path) -> Iterator[list[str]]:
         yield from csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file, one a line."""
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
 def load_index(folder: Path, encoder: Encoder) -> hf.Index:
     """An index of one folder; entity names embedded for mentions that match no name."""
     kinds, names = zip(*((row[1], row[2]) for row in read_tsv(folder / "graph" / "nodes.tsv")), strict=True)
@@ -45,12 +51,10 @@ def load_index(folder: Path, encoder: Encoder) -> hf.Index:
 
 def asked(folder: Path) -> dict[str, Any]:
     """Vectors and mentions of a folder's questions."""
-    with (folder / "query_entities.jsonl").open(encoding="utf-8") as lines:
-        mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
+    mentions = [[name for name, _ in row["entities"]] for row in read_lines(folder / "query_entities.jsonl")]
     return {"vectors": np.load(folder / "query_emb.f16.npy"), "entities": mentions}
 
 
 def questions_of(folder: Path) -> list[str]:
     """A folder's questions."""
-    with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
-        return [json.loads(line)["question"] for line in lines]
+    return [row["question"] for row in read_lines(folder / "queries.jsonl")]

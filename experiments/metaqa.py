@@ -151,7 +151,7 @@ def evaluation(collection: Collection, runs: dict[str, tuple[str, dict[str, Any]
 
 
 def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> str:
-    """What docs/quality.md says of MetaQA."""
+    """Return the section of docs/quality.md about MetaQA."""
     result = evaluation(Collection.read(folder, encoder, most), RUNS)
     parts = [_HEAD.format(most=most)]
     for group in result.groups[1:]:
@@ -189,7 +189,7 @@ def speed(collection: Collection) -> dict[str, Any]:
 
 
 def speed_section() -> str:
-    """What docs/quality.md says of the recorded times."""
+    """Return the paragraph of docs/quality.md about the recorded times."""
     numbers = json.loads(SPEED.read_text(encoding="utf-8"))
     host = numbers["machine"]
     return (

@@ -1,4 +1,4 @@
-"""What each reader's edges are worth: the same questions over graphs of names, words and both; writes docs/readers.md.
+"""Measure each reader's edges: the same questions over graphs of names, words and both; writes docs/readers.md.
 
 python -m experiments.readers [--data FOLDER] [--cache FOLDER] [--only ARM] [--page-only]
 
@@ -28,7 +28,7 @@ from scipy import sparse
 
 from bench.markdown import table
 
-from .folders import read_tsv
+from .folders import read_lines, read_tsv
 from .walks import guided_walk, potentials
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,11 +87,11 @@ class Questions:
 
     def __post_init__(self) -> None:
         self.qrels = Qrels.read_jsonl(self.folder / "queries.jsonl")
-        rows = list(json_lines(self.folder / "queries.jsonl"))
+        rows = list(read_lines(self.folder / "queries.jsonl"))
         self.texts = [row["question"] for row in rows]
         self.gold = [row["gold"] for row in rows]
         self.last_hop = [row["last_hop"] for row in rows]
-        self.names = [[name for name, _ in row["entities"]] for row in json_lines(self.folder / "query_entities.jsonl")]
+        self.names = [[name for name, _ in row["entities"]] for row in read_lines(self.folder / "query_entities.jsonl")]
         self.test = in_test_half(self.qrels.ids)
 
     @cached_property
@@ -101,11 +101,6 @@ class Questions:
             np.load(self.folder / f"{what}_emb.f16.npy").astype(np.float32) for what in ("passage", "query")
         )
         return passages @ asked.T
-
-
-def json_lines(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 # ---- Graphs ----------------------------------------------------------------------------------------------------------
@@ -329,10 +324,10 @@ def arms(cache: Path | None) -> list[Arm]:
 
 
 def cached(folder: Path | None, name: str, read: Callable[[], list[Extraction]]) -> list[Extraction]:
-    """What was read before, if it was kept; else what is read now, which is kept where there is a folder for it."""
+    """Return the extractions that were kept; else read them now, and keep them where there is a folder."""
     path = None if folder is None else folder / f"{name}.jsonl"
     if path is not None and path.is_file():
-        return [extraction_of(row) for row in json_lines(path)]
+        return [extraction_of(row) for row in read_lines(path)]
     found = read()
     if path is not None:
         path.write_text("".join(json.dumps(asdict(one)) + "\n" for one in found), encoding="utf-8")

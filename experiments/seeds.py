@@ -9,7 +9,6 @@ own mentions (spaCy's, of the questions as written) say which entities are meant
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from examples.atlas import build_atlas
 from examples.atlas.data import atlas_data
 
 from . import side_by_side
+from .folders import asked, read_lines, read_tsv
 from .seed_questions import MANNERS, seed_questions
 
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
@@ -66,27 +66,23 @@ def atlas_rows() -> list[list[str]]:
 
 def folder_rows(folder: Path) -> list[list[str]]:
     """A folder as written and in lower case; its vectors are of an encoder that knows no case."""
-    nodes = [line.split("\t") for line in (folder / "graph" / "nodes.tsv").read_text("utf-8").splitlines()]
     index = hf.Index.build(
         passages=folder / "passages.jsonl",
         vectors=folder / "passage_emb.f16.npy",
-        entities=[name for _, kind, name in nodes if kind == "entity"],
+        entities=[name for _, kind, name in read_tsv(folder / "graph" / "nodes.tsv") if kind == "entity"],
         graph=folder / "graph" / "edges.tsv",
         storage="float16",
     )
-    questions = [json.loads(line) for line in (folder / "queries.jsonl").read_text("utf-8").splitlines()]
-    lines = (folder / "query_entities.jsonl").read_text("utf-8").splitlines()
-    mentions = [[name for name, _ in json.loads(line)["entities"]] for line in lines]
-    vectors = np.load(folder / "query_emb.f16.npy")
-    given = hf.recipes.PhaseGraph(index).search(vectors=vectors, entities=mentions, k=1).seeds.nodes
-    meant = [{node - index.num_passages for node in row if node >= 0} for row in given.tolist()]
+    questions, given = list(read_lines(folder / "queries.jsonl")), asked(folder)
+    seeds = hf.recipes.PhaseGraph(index).search(**given, k=1).seeds.nodes
+    meant = [{node - index.num_passages for node in row if node >= 0} for row in seeds.tolist()]
     last = [question["last_hop"] for question in questions]
     manners: dict[str, Callable[[str], str]] = {name: MANNERS[name] for name in ("as written", "lower case")}
     rows = []
     for manner, typed in manners.items():
         texts = [typed(question["question"]) for question in questions]
         rows += [
-            [folder.name, manner, which, *measured(index, matcher, texts, vectors, meant, last)]
+            [folder.name, manner, which, *measured(index, matcher, texts, given["vectors"], meant, last)]
             for which, matcher in matchers_of(index)
         ]
     return rows

@@ -142,7 +142,7 @@ def to_best_leg(values: Mapping[str, Mapping[str, NDArray[np.float64]]], run: st
 
 
 def section(results: Path = RESULTS) -> str:
-    """What opens docs/quality.md: the recorded comparisons; the same file gives the same text."""
+    """Return the opening of docs/quality.md: the recorded comparisons; the same file gives the same text."""
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [(name, graph, recorded[name][graph]) for name in recorded for graph in recorded[name]]
     machine = parts[0][2]["machine"]

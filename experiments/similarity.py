@@ -22,12 +22,13 @@ from scipy.sparse import csr_array
 
 from bench.markdown import table
 
-from .folders import read_tsv
+from .folders import read_lines, read_tsv
+from .walks import guided_walk, potentials
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "similarity.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
-DAMPING, PASSES, FLOOR, K = 0.5, 12, 1e-4, 5
+DAMPING, PASSES, K = 0.5, 12, 5
 #: Temperatures, thirds of an octave apart: a unit's own is at most a sixth away.
 TEMPERATURES = 0.01 * 2.0 ** (np.arange(22) / 3)
 STEPS = 6  # of tau, to an octave
@@ -88,7 +89,7 @@ def read_walks(folder: Path) -> Walks:
     for node, kind, name in nodes:
         if kind == "entity":
             named.setdefault(" ".join(name.casefold().split()), []).append(int(node))
-    questions, mentions = (read_lines(folder / name) for name in ("queries.jsonl", "query_entities.jsonl"))
+    questions, mentions = (list(read_lines(folder / name)) for name in ("queries.jsonl", "query_entities.jsonl"))
     columns, last_hops, rows = [], [], []
     for row, (question, mention) in enumerate(zip(questions, mentions, strict=True)):
         seeds = {v for name, _ in mention["entities"] for v in named.get(" ".join(name.casefold().split()), ())}
@@ -102,11 +103,6 @@ def read_walks(folder: Path) -> Walks:
         rows.append(row)
     is_test = in_test_half([questions[row]["id"] for row in rows])
     return Walks(matrix, np.ascontiguousarray(np.array(columns).T), last_hops, np.array(rows), is_test)
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file, one a line."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def vectors_of(folder: Path, encoder: WordLlamaEncoder) -> dict[str, tuple[Floats, Floats]]:
@@ -136,15 +132,9 @@ def recalls(walks: Walks, cosines: Floats) -> NDArray[np.float64]:
 
 def walked(walks: Walks, cosines: Floats, temperature: float) -> NDArray[np.float64]:
     """The share of each question's last hop among the first five passages of its guided walk."""
-    passages = cosines.shape[1]
-    z = np.ones(walks.restarts.shape, np.float32)
-    z[:passages] = np.maximum(np.exp((cosines - cosines.max(axis=1, keepdims=True)) / temperature), FLOOR).T
-    degree = walks.weights @ z
-    inverse = np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0)
-    x = walks.restarts
-    for _ in range(PASSES):
-        x = (1 - DAMPING) * walks.restarts + DAMPING * (z * (walks.weights @ (x * inverse)))
-    best = np.argsort(-x[:passages], axis=0, kind="stable")[:K].T
+    z = potentials(cosines.T, len(walks.restarts), temperature)
+    x = guided_walk(walks.weights, walks.restarts, z, DAMPING, PASSES)
+    best = np.argsort(-x[: cosines.shape[1]], axis=0, kind="stable")[:K].T
     return np.array([np.isin(hop, row).mean() for hop, row in zip(walks.last_hops, best, strict=True)])
 
 
@@ -165,7 +155,7 @@ Places = Callable[[Measured], NDArray[np.int64]]
 
 
 class Encoder(NamedTuple):
-    """What one encoder has on all folders, each of which counts the same."""
+    """One encoder's measurements on all folders, each of which counts the same."""
 
     folders: Mapping[str, Measured]
 
@@ -212,7 +202,7 @@ def study(encoders: Mapping[str, Encoder]) -> dict[str, Any]:
 
 
 def tried(unit_name: str, tau: float, encoders: Mapping[str, Encoder], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What each encoder loses on average over the folders, against its own best temperature."""
+    """Return each encoder's average loss over the folders, against its own best temperature."""
     found = {name: encoder.reached(in_units(unit_name, tau)) for name, encoder in encoders.items()}
     losses = {
         half: {name: float(np.mean(own[name][half]) - np.mean(found[name][half])) for name in encoders}

@@ -39,7 +39,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """What the legs found for a folder's questions: up to DEPTH passages each, the walk's by damping.
+    """The lists of each leg for a folder's questions: up to DEPTH passages each, the walk's by damping.
 
     A question whose walk reaches nothing has the dense list as its graph list.
     """
@@ -226,7 +226,7 @@ def swept(data: Path, recipes: tuple[str, ...]) -> dict[str, SetsSweep]:
 
 
 def section(results: Path = RESULTS) -> str:
-    """What docs/quality.md says of the recorded choices."""
+    """Return the section of docs/quality.md about the recorded choices."""
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [_HEAD]
     for recipe, found in recorded.items():

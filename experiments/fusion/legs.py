@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import hopfuse as hf
 import numpy as np
@@ -17,7 +15,7 @@ from hopfuse.evaluate import Qrels, split_rows
 from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
-from ..folders import load_index, read_tsv
+from ..folders import load_index, read_lines, read_tsv
 
 DEPTH = 1000  # of every list
 DAMPING = 0.5  # of every walk
@@ -80,8 +78,8 @@ def open_legs(folder: Path, encoder: Encoder) -> Legs:
         lexical_k=DEPTH,
         dense_fallback=False,
     )
-    questions = tuple(row["question"] for row in _read_jsonl(folder / "queries.jsonl"))
-    mentions = [[name for name, _ in row["entities"]] for row in _read_jsonl(folder / "query_entities.jsonl")]
+    questions = tuple(row["question"] for row in read_lines(folder / "queries.jsonl"))
+    mentions = [[name for name, _ in row["entities"]] for row in read_lines(folder / "query_entities.jsonl")]
     found = recipe.search(questions, vectors=np.load(folder / "query_emb.f16.npy"), entities=mentions, k=1)
     return Legs(
         Qrels.read_jsonl(folder / "queries.jsonl"),
@@ -112,8 +110,3 @@ def linked_graph(folder: Path) -> hf.Graph:
 
 def _type(kind: str, weight: float) -> int:
     return EDGE_TYPES.index("close synonym" if kind == "synonym" and weight >= STRICT else kind)
-
-
-def _read_jsonl(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]

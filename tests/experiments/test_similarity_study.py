@@ -10,7 +10,7 @@ from cases import random_graph
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from experiments import similarity
+from experiments import similarity, walks
 from experiments.similarity import TEMPERATURES, UNITS, Encoder, Measured, Walks, study, walked
 
 PAGE = Path(__file__).parents[2] / "docs" / "quality.md"
@@ -24,11 +24,11 @@ def test_its_walk_is_the_librarys_with_node_weights() -> None:
     restarts = np.zeros((batch, nodes), np.float32)
     restarts[np.arange(batch), 100] = 1
     cosines = rng.uniform(-0.2, 0.9, (batch, passages)).astype(np.float32)
-    z = np.maximum(np.exp((cosines - cosines.max(axis=1, keepdims=True)) / 0.1), similarity.FLOOR)
+    z = np.maximum(np.exp((cosines - cosines.max(axis=1, keepdims=True)) / 0.1), walks.FLOOR)
     scores = hf.ppr(graph, restarts, damping=0.5, node_weights=z, weighted_nodes=np.arange(passages)).scores
     best = np.argsort(-scores[:, :passages], axis=1)[:, : similarity.K]
-    walks = Walks(matrix, restarts.T.copy(), [row.tolist() for row in best], np.arange(batch), np.zeros(batch, bool))
-    assert (walked(walks, cosines, 0.1) == 1).all()
+    given = Walks(matrix, restarts.T.copy(), [row.tolist() for row in best], np.arange(batch), np.zeros(batch, bool))
+    assert (walked(given, cosines, 0.1) == 1).all()
 
 
 def dense_matrix(graph: hf.Graph) -> object:

@@ -65,7 +65,7 @@ class SetsTrial:
 
 @dataclass(frozen=True)
 class SetResult:
-    """What a sweep's finalists are worth on the test half of one set.
+    """The values of a sweep's finalists on the test half of one set.
 
     Attributes
     ----------

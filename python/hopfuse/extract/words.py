@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .._validation import check_whole, checked_texts
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ..index import Index, WordInfo
-from ..lexical import listed_stopwords
+from ..lexical import listed_stopwords, snowball_stemmer
 from ._folding import Folded, fold, fold_with_offsets
 from ._spacy_model import check_lengths, loaded_model
 from ._tokens import tokens
@@ -104,7 +103,7 @@ class WordReader:
         self._stopwords = frozenset(info.stopwords)
         self._model = None
         if info.tagger is None:
-            _stem_of(info.stemmer)  # refused now, not at the first text
+            snowball_stemmer(info.stemmer)  # refused now, not at the first text
         else:
             needed = ("tagger", "lemmatizer")
             self._model = loaded_model(info.tagger, "WordReader", needed, exclude=("parser", "ner", "senter"))
@@ -185,16 +184,21 @@ class WordReader:
         folded = (fold_with_offsets(text, False) for text in listed)
         return [[_placed(word, one) for word in row] for row, one in zip(found, folded, strict=True)]
 
-    def key(self, name: str) -> str:
-        """Return what a word's forms share, from the name that an index has for it."""
-        return name if self._model is not None else _stem_of(self._info.stemmer)(name)
+    def keys(self, names: Sequence[str]) -> list[str]:
+        """Return what the forms of each word share, from the names that an index has for them."""
+        return list(names) if self._model is not None else list(map(self._stem(), names))
 
     def _read(self, texts: Sequence[str]) -> Iterator[Iterator[Word]]:
         """Yield the words of each text: stems with their places in the folded text, lemmas in the text itself."""
         if self._model is not None:
             return map(self._lemmas, self._model.pipe(texts, batch_size=self._batch_size))
-        stem = _stem_of(self._info.stemmer)
+        stem = self._stem()
         return (self._stems(fold(text, False), stem) for text in texts)
+
+    def _stem(self) -> Callable[[str], str]:
+        """Return the function that stems a word; a new one, because threads may not share a stemmer."""
+        stemmer = snowball_stemmer(self._info.stemmer)
+        return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
 
     def _stems(self, folded: str, stem: Callable[[str], str]) -> Iterator[Word]:
         for start, end in tokens(folded):
@@ -241,7 +245,7 @@ class WordMatcher:
         self._reader = WordReader.like(index.words)
         self._first = index.words.first
         self._names = list(index.entity_names[self._first :])
-        self._number = {self._reader.key(name): at for at, name in enumerate(self._names)}
+        self._number = {key: at for at, key in enumerate(self._reader.keys(self._names))}
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
         """Return the index's words in each text, in order; ``"alias"`` where the form is not the entity's name.
@@ -268,17 +272,3 @@ def _placed(word: Word, folded: Folded) -> Word:
     while folded.end_at[last] < 0:
         last += 1
     return word._replace(start=folded.start_at[first], end=folded.end_at[last])
-
-
-def _stem_of(name: str | None) -> Callable[[str], str]:
-    """Return a stemmer; one for each call, because threads may not share one."""
-    if name is None:
-        return str
-    try:
-        package = import_module("Stemmer")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("PyStemmer", "lexical", f"WordReader with language={name!r}") from error
-    if name not in package.algorithms():
-        raise InputError(f"language is {name!r}; allowed: None, {', '.join(package.algorithms())}")
-    stem: Callable[[str], str] = package.Stemmer(name).stemWord
-    return stem

@@ -59,24 +59,44 @@ class Tokenizer:
     def __init__(self, stopwords: Sequence[str], stemmer: str | None) -> None:
         self._stopwords = list(stopwords)
         self._stemmer = stemmer
-        _snowball(stemmer)  # refused now, not at the first search
+        snowball_stemmer(stemmer)  # refused now, not at the first search
 
     def terms_of(self, texts: list[str]) -> list[list[str]]:
         """Return the terms of each text, in its order."""
-        stemmer = _snowball(self._stemmer)  # one a call: threads may not share one
+        stemmer = snowball_stemmer(self._stemmer)  # one a call: threads may not share one
         terms: list[list[str]] = bm25s().tokenize(
             texts, stopwords=self._stopwords, stemmer=stemmer, return_ids=False, show_progress=False
         )
         return terms
 
 
-def _snowball(name: str | None) -> Any:
+def snowball_stemmer(name: str | None) -> Any:
+    """Return a new stemmer of PyStemmer, which threads may not share; None for none.
+
+    Parameters
+    ----------
+    name : str or None
+        A Snowball algorithm.
+
+    Raises
+    ------
+    InputError
+        Another algorithm.
+    MissingExtraError
+        ``PyStemmer`` is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.lexical import snowball_stemmer
+    >>> snowball_stemmer("english").stemWord("kings"), snowball_stemmer(None)
+    ('king', None)
+    """
     if name is None:
         return None
     try:
         package = import_module("Stemmer")
     except ModuleNotFoundError as error:
-        raise MissingExtraError("PyStemmer", "lexical", f"BM25 with stemmer={name!r}") from error
+        raise MissingExtraError("PyStemmer", "lexical", f"stemming by {name!r}") from error
     if not isinstance(name, str) or name not in package.algorithms():
         raise InputError(f"stemmer is {name!r}; allowed: None, {', '.join(package.algorithms())}")
     return package.Stemmer(name)

@@ -95,11 +95,7 @@ _SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "shar
 def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return seeds, each leg's list and the fused hits of a query, at most ``show`` lines of each."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
-    seeds = tree.add("Seeds: entities that the question names")
-    for seed in trace["seeds"]:
-        seeds.add(seed_line(seed))
-    if not trace["seeds"]:
-        seeds.add("none: the graph list is empty")
+    _named_seeds(tree, trace["seeds"], absent="none: the graph list is empty")
     legs = trace.get("temperatures", {leg: None for leg in LEGS if leg in trace})
     for leg, temperature in legs.items():
         _leg(tree, leg, trace[leg], temperature, show)
@@ -108,6 +104,13 @@ def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         said = _ranks(hit) if "prior" in hit else _parts(hit)
         hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{said}")
     return tree
+
+
+def _named_seeds(tree: Tree, seeds: Sequence[Mapping[str, Any]], *, absent: str) -> None:
+    """Add a branch of the entities that a walk starts from; ``absent`` stands there where it has none."""
+    branch = tree.add("Seeds: entities that the question names")
+    for line in map(seed_line, seeds) if seeds else [absent]:
+        branch.add(line)
 
 
 def _ranks(hit: Mapping[str, Any]) -> str:
@@ -144,11 +147,7 @@ def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: f
 def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return seeds, second seeds, each list and the hits with their weights, seeds and paths."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
-    seeds = tree.add("Seeds: entities that the question names")
-    for seed in trace["seeds"]:
-        seeds.add(seed_line(seed))
-    if not trace["seeds"]:
-        seeds.add("none")
+    _named_seeds(tree, trace["seeds"], absent="none")
     second = tree.add(f"Second seeds: entities of the first answer, {len(trace['second_seeds'])} of them")
     for one in trace["second_seeds"][:show]:
         of = ", ".join(_safe(passage["title"] or passage["id"]) for passage in one["passages"])

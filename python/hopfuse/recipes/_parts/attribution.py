@@ -1,4 +1,4 @@
-"""What each seed gives to the scores of a walk."""
+"""The share of each seed in the scores of a walk."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .filters import View
 SPREAD = 0.05
 """A cosine so much below the best is worth 1 / e of it."""
 FLOOR = 0.01
-"""What the least alike entity is worth, and one without passages."""
+"""The factor of the least alike entity, and of one without passages."""
 
 Namesakes = tuple[int, tuple[int, ...]]
 """The number of a question, and several entities that a name in it may mean."""

@@ -31,7 +31,7 @@ from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.filters import View, Views
 from .._parts.frozen import FrozenRecipe
-from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
+from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import check_queries, index_encoder, padded, question_vectors
 from .._parts.seeding import EntitySeeder
@@ -187,11 +187,13 @@ class GuidedWalk(FrozenRecipe):
         self.index, self.config = index, make_config(GuidedWalkConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)
-        given = [name for name in ("lexical_weight", "lexical_k") if getattr(self.config, name) is not None]
-        if lexical is None and given:
-            raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+        self._lexical_k = lexical_length(
+            lexical,
+            lexical_weight=self.config.lexical_weight,
+            lexical_k=self.config.lexical_k,
+            num_passages=index.num_passages,
+        )
         check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
-        self._lexical_k = min(self.config.lexical_k or 100, index.num_passages)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._views = Views(index)
         self._fixed: dict[str, Any] = {
