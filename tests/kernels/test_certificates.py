@@ -2,7 +2,8 @@
 
 48,000 queries, 10^6 with ``HOPFUSE_TESTS=full``, on the instruction set in use: the others give the same bits
 (test_one_answer.py). Among them are weights that differ in their last bits, hubs, ties, dangling nodes and dampings
-near 1.
+near 1. Then 48,000 walks with node weights, 240,000 more in the full tier: absent nodes, equal weights, and up to 30
+decades of them.
 """
 
 from __future__ import annotations
@@ -41,22 +42,35 @@ def draw_restarts(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
     return restart
 
 
-def solve(graph: hf.Graph, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
-    """x (I - d P) = (1 - d) s, and what dangling nodes lose given back in proportion."""
-    n = graph.num_nodes
+def adjacency(graph: hf.Graph) -> NDArray[np.float64]:
     src, dst, weight, _ = graph.edges()
-    walks = np.zeros((n, n))
+    walks = np.zeros((graph.num_nodes, graph.num_nodes))
     np.add.at(walks, (src, dst), weight)
     apart = (src != dst) & (not graph.directed)
     np.add.at(walks, (dst[apart], src[apart]), weight[apart])
-    degree = walks.sum(axis=1, keepdims=True)
-    walks = np.divide(walks, degree, out=np.zeros_like(walks), where=degree > 0)
-    x: NDArray[np.float64] = np.linalg.solve(np.eye(n) - damping * walks.T, restart.T).T
-    return x / x.sum(axis=1, keepdims=True)
+    return walks
 
 
-def false_certificates(hits: Any, exact: NDArray[np.float64], prove: str = "order") -> tuple[int, int]:
-    """Proven queries that have another set or order than the exact scores, and scores that leave their bounds."""
+def solve_walks(walks: NDArray[np.float64], restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
+    """x (I - d P) = (1 - d) s, (..., B, n), and what dangling nodes lose given back in proportion."""
+    degree = walks.sum(axis=-1, keepdims=True)
+    p = np.divide(walks, degree, out=np.zeros_like(walks), where=degree > 0)
+    unknown = np.eye(walks.shape[-1]) - damping * np.swapaxes(p, -1, -2)
+    x: NDArray[np.float64] = np.swapaxes(np.linalg.solve(unknown, np.swapaxes(restart, -1, -2)), -1, -2)
+    return x / x.sum(axis=-1, keepdims=True)
+
+
+def solve(graph: hf.Graph, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
+    return solve_walks(adjacency(graph), restart, damping)
+
+
+def false_certificates(
+    hits: Any, exact: NDArray[np.float64], prove: str = "order", tie: float = 1.0
+) -> tuple[int, int]:
+    """Proven queries that have another set or order than the exact scores, and scores that leave their bounds.
+
+    Exact scores are equal that differ by no more than a solve leaves, and by no more than ``tie`` times the larger.
+    """
     k = hits.ids.shape[1]
     best = -np.sort(-exact, axis=1)[:, :k]
     is_hit = np.arange(k) < hits.counts[:, None]
@@ -64,7 +78,8 @@ def false_certificates(hits: Any, exact: NDArray[np.float64], prove: str = "orde
     found = np.take_along_axis(exact, np.where(is_hit, hits.ids, 0), axis=1)
     placed = found if prove == "order" else -np.sort(-np.where(is_hit, found, -np.inf), axis=1)
     misplaced = is_hit & (np.abs(placed - best) > SOLVED)
-    tied = is_hit[:, 1:] & (np.abs(found[:, 1:] - found[:, :-1]) <= SOLVED)
+    apart = np.abs(found[:, 1:] - found[:, :-1])
+    tied = is_hit[:, 1:] & (apart <= SOLVED) & (apart <= tie * found[:, :-1])
     out_of_order = tied & (hits.ids[:, 1:] < hits.ids[:, :-1])
     out_of_order &= prove == "order"
     wrong = hits.proven & (missing | misplaced.any(axis=1) | out_of_order.any(axis=1))
@@ -108,6 +123,87 @@ def test_no_bound_of_all_scores_is_false() -> None:
         assert (result.converged == (result.bound <= tol)).all()
         converged += int(result.converged.sum())
     assert converged > 0.1 * QUERIES
+
+
+#: So many queries in turn have the same node weights.
+ALIKE = 25
+#: Between scores of light nodes, which a solve gives to so many digits, however small they are.
+TIE = 1e-9
+
+
+def draw_node_weights(
+    rng: np.random.Generator, turn: int, restart: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Weights of each query, in turn over 0, 1, 8 and 30 decades, of few steps (ties), with absent nodes among them.
+
+    And the restarts without those. The largest weight is 1, so that float32 numbers are what a walk reads.
+    """
+    groups, n = BATCH // ALIKE, restart.shape[1]
+    steps = rng.integers(0, 4, (groups, n)) / 3 if turn % 3 == 1 else rng.random((groups, n))
+    z = np.float32(10.0) ** np.float32(-steps * (0.0, 1.0, 8.0, 30.0)[turn % 4])
+    z[rng.random((groups, n)) < (0.0, 0.3, 0.0)[turn % 3]] = 0.0
+    z[np.arange(groups), rng.integers(0, n, groups)] = 1.0
+    weights = np.repeat(z, ALIKE, axis=0).astype(np.float32)
+    kept = np.where(weights > 0, restart, 0.0)
+    kept[np.arange(BATCH), weights.argmax(axis=1)] += 0.1 * (kept.sum(axis=1) == 0)
+    return weights, kept
+
+
+def solve_weighted(
+    graph: hf.Graph, restart: NDArray[np.float64], damping: float, weights: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """The same where every edge into a node counts by the node's weight; absent nodes have no edges."""
+    z = weights[::ALIKE].astype(np.float64)
+    walks = adjacency(graph) * z[:, None, :] * (z > 0)[:, :, None]
+    grouped = restart.reshape(len(z), ALIKE, -1)
+    return solve_walks(walks, grouped, damping).reshape(restart.shape)
+
+
+def draw_weighted_walk(
+    rng: np.random.Generator, turn: int
+) -> tuple[hf.Graph, NDArray[np.float64], NDArray[np.float64], dict[str, Any]]:
+    """A graph, restarts, their exact scores by node weights, and the options of these walks."""
+    graph = draw_graph(rng, turn)
+    weights, restart = draw_node_weights(rng, turn, draw_restarts(rng, graph.num_nodes))
+    damping, tol = (0.5, 0.1, 0.98, 0.85)[turn % 4], (1e-3, 1e-5, 1e-7)[turn // 4 % 3]
+    options: dict[str, Any] = {"damping": damping, "tol": tol, "node_weights": weights}
+    return graph, restart, solve_weighted(graph, restart, damping, weights), options
+
+
+#: Turns of tests with node weights: 60,000 walks each in the full tier.
+WEIGHTED_TURNS = pytest.mark.parametrize(
+    "turns", [range(12), pytest.param(range(12, 72), marks=pytest.mark.full)], ids=["few", "many"]
+)
+
+
+@WEIGHTED_TURNS
+@pytest.mark.parametrize(("stop", "prove"), [("proven", "order"), ("proven", "set"), ("tol", "order")])
+def test_no_certificate_of_weighted_walks_is_false(stop: str, prove: str, turns: range) -> None:
+    rng = np.random.default_rng([11, turns.start])
+    proven = refined = 0
+    for turn in turns:
+        graph, restart, exact, options = draw_weighted_walk(rng, turn)
+        k = min(graph.num_nodes, (3, 10, 1)[turn // 2 % 3])
+        options |= {"stop": stop, "prove": prove}
+        hits = hf.ppr_topk(graph, restart, k, **options)
+        assert false_certificates(hits, exact, prove, TIE) == (0, 0), f"turn {turn}"
+        proven += int(hits.proven.sum())
+        refined += int((hits.score_bounds[:, 0] < 1e-7).sum())
+    assert proven > 0.3 * BATCH * len(turns)
+    assert refined > 0.05 * BATCH * len(turns)
+
+
+@WEIGHTED_TURNS
+def test_no_bound_of_all_weighted_scores_is_false(turns: range) -> None:
+    rng = np.random.default_rng([12, turns.start])
+    converged = 0
+    for turn in turns:
+        graph, restart, exact, options = draw_weighted_walk(rng, turn)
+        result = hf.ppr(graph, restart, **options)
+        error = np.abs(result.scores - exact).sum(axis=1)
+        assert (error <= result.bound + SOLVED).all(), f"turn {turn}"
+        converged += int(result.converged.sum())
+    assert converged > 0.1 * BATCH * len(turns)
 
 
 def test_a_false_certificate_is_counted() -> None:
