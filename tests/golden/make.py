@@ -61,6 +61,7 @@ def terms() -> TermMatrix:
         b=0.75,
         stopwords=["a", "the"],
         stemmer="english",
+        counts=np.array([1, 2, 1, 3], np.int32),
     )
 
 

@@ -116,7 +116,7 @@ def assert_same_terms(a: TermMatrix | None, b: TermMatrix | None) -> None:
     if a is None or b is None:
         assert a is b
         return
-    for name in ("indptr", "passages", "scores"):
+    for name in ("indptr", "passages", "scores", "counts"):
         assert_equal_arrays(getattr(a, name), getattr(b, name), name)
     for name in ("terms", "num_passages", "method", "k1", "b", "stopwords", "stemmer"):
         assert getattr(a, name) == getattr(b, name), name

@@ -62,6 +62,35 @@ def test_scores_are_the_formulas(method: str, k1: float, b: float) -> None:
         assert_hits_close(bm25.search(QUESTIONS, k), exact, atol=0.0, rtol=ROUNDING)
 
 
+@pytest.mark.parametrize("method", ["lucene", "robertson", "atire"])
+def test_scores_of_counts_are_those_of_bm25s_bit_for_bit(method: str) -> None:
+    import bm25s
+
+    rng = np.random.default_rng(5)
+    share = 1 / np.arange(1, 201)
+    rows = [rng.choice(200, size, p=share / share.sum()).tolist() for size in rng.integers(0, 50, 300)]
+    theirs = bm25s.BM25(method=method, k1=1.3, b=0.6, backend="numpy").build_index_from_ids(
+        list(range(200)), rows, show_progress=False
+    )
+    table = np.zeros((200, 300), np.int32)
+    for passage, terms in enumerate(rows):
+        np.add.at(table[:, passage], terms, 1)
+    terms, passages = np.nonzero(table)
+    ours = TermMatrix.from_counts(
+        terms=[f"{t:03}" for t in range(200)],
+        indptr=np.cumsum([0, *np.bincount(terms, minlength=200)], dtype=np.int64),
+        passages=passages.astype(np.int32),
+        counts=table[terms, passages],
+        num_passages=300,
+        method=method,
+        k1=1.3,
+        b=0.6,
+    )
+    assert (ours.scores == 0).any() == (method == "robertson")
+    for mine, key in ((ours.scores, "data"), (ours.passages, "indices"), (ours.indptr, "indptr")):
+        assert mine.tobytes() == theirs[key].astype(mine.dtype).tobytes()
+
+
 def test_terms_are_words_without_stop_words_stemmed() -> None:
     english = BM25.build(TEXTS)
     assert set(english.matrix.terms) == {s for t in TEXTS for s in terms_of(t, english.matrix.stopwords, stem)}
@@ -256,6 +285,9 @@ GOOD: dict[str, Any] = {
         ({"terms": ["ant", "ant"]}, "terms do not ascend"),
         ({"terms": ["ant", 2]}, "not all strings"),
         ({"terms": ["ant"]}, "do not fit together"),
+        ({"counts": np.array([1, 1], np.int32)}, "do not fit together"),
+        ({"counts": np.array([1, 0, 1], np.int32)}, "at least once"),
+        ({"counts": np.array([1.0, 1, 1])}, "array of int32"),
         ({"stopwords": ["z", "a"]}, "stopwords do not ascend"),
         ({"indptr": np.array([0, 2, 4])}, "indptr does not ascend"),
         ({"indptr": np.array([1, 2, 3])}, "indptr does not ascend"),

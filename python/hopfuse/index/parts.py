@@ -146,6 +146,7 @@ def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
         "lexical.indptr": matrix.indptr,
         "lexical.passage": matrix.passages,
         "lexical.score": matrix.scores,
+        **({} if matrix.counts is None else {"lexical.count": matrix.counts}),
     }
 
 
@@ -168,6 +169,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
             b=b,
             stopwords=list(string_column(sections, "lexical.stopword")),
             stemmer=stemmer or None,
+            counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
         )
     except InputError as error:
         raise FormatError(f"{sections['lexical.indptr'].label}: {error}") from None

@@ -65,6 +65,7 @@ RULES: dict[str, Rule] = {
     "lexical.indptr": Rule("int64", (("V", 1),), LEXICAL),
     "lexical.passage": Rule("int32", (("Z", 0),), LEXICAL),
     "lexical.score": Rule("float32", (("Z", 0),), LEXICAL),
+    "lexical.count": Rule("int32", (("Z", 0),), "lexical.count"),
     **_strings("fact.relation", "R", FACTS),
     "fact.row": Rule("int32", (("F", 0), ("C", 0)), FACTS),
     "fact.indptr": Rule("int64", (("F", 1),), FACTS),
@@ -117,6 +118,8 @@ def _check_names(sections: Mapping[str, Any]) -> None:
     groups = {RULES[name].group for name in sections} | {"core"}
     if {"graph.weight", "graph.edge_type"} & groups:
         groups.add("graph")
+    if "lexical.count" in groups:
+        groups.add(LEXICAL)
     if groups.issuperset(_ID_GROUPS):
         raise FormatError("the passages' ids are there twice, as strings and as integers")
     if groups.isdisjoint(_ID_GROUPS):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.filters import read_filter
+from .._arrays.rows import indptr_of
 from .._validation import check_k, checked_texts
 from ..errors import InputError
 from ..types import Hits, TermMatrix
@@ -127,13 +128,13 @@ class BM25:
         words = listed_stopwords(stopwords)
         rows = Tokenizer(words, stemmer).terms_of(checked_texts(texts))
         terms = sorted({term for row in rows for term in row})
-        indptr, passages, scores = _postings(rows, terms, k1=k1, b=b, method=method)
+        indptr, passages, counts = _postings(rows, terms)
         return cls(
-            TermMatrix(
+            TermMatrix.from_counts(
                 terms=terms,
                 indptr=indptr,
                 passages=passages,
-                scores=scores,
+                counts=counts,
                 num_passages=len(rows),
                 method=method,
                 k1=float(k1),
@@ -205,21 +206,12 @@ class BM25:
 
 
 def _postings(
-    rows: list[list[str]], terms: list[str], **options: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the columns of the matrix, without entries that are 0, as ``robertson`` has for common words."""
-    if not terms:
-        return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    rows: list[list[str]], terms: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the columns of counts: where each term begins, passages, and how often each passage has the term."""
     number = {term: t for t, term in enumerate(terms)}
-    made = (
-        bm25s()
-        .BM25(**options, backend="numpy")
-        .build_index_from_ids(
-            unique_token_ids=list(range(len(terms))),
-            corpus_token_ids=[[number[term] for term in row] for row in rows],
-            show_progress=False,
-        )
-    )
-    some = made["data"] > 0
-    before = np.concatenate([[0], np.cumsum(some, dtype=np.int64)])
-    return before[made["indptr"]], made["indices"][some], made["data"][some]
+    term = np.array([number[term] for row in rows for term in row], np.int64)
+    passage = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))
+    entries, counts = np.unique(term * max(len(rows), 1) + passage, return_counts=True)
+    columns, passages = np.divmod(entries, max(len(rows), 1))
+    return indptr_of(columns, len(terms)), passages.astype(np.int32), counts.astype(np.int32)

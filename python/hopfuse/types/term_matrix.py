@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.bm25 import bm25_scores
 from .._arrays.rows import ascends, check_array, check_indptr
 from ..errors import InputError
 
@@ -33,7 +34,8 @@ class TermMatrix:
     passages : ndarray of int32, shape (Z,)
         Ascending within a term, 0 .. num_passages - 1.
     scores : ndarray of float32, shape (Z,)
-        Finite, above 0. Arrays are referenced, not copied (they may be memory-mapped): do not change them.
+        Finite, above 0 (with ``counts`` at least 0). Arrays are referenced, not copied (they may be memory-mapped): do
+        not change them.
     num_passages : int
     method : {"lucene", "robertson", "atire"}
     k1, b : float
@@ -42,6 +44,9 @@ class TermMatrix:
         Words that are no terms, lower case, distinct, ascending.
     stemmer : str, optional
         The Snowball algorithm that turns words into terms; words as they are where absent.
+    counts : ndarray of int32, shape (Z,), optional
+        How often each entry's term is in its passage, at least 1. With them the scores follow the passages that come
+        and go (:meth:`from_counts`), and an entry may have the score 0: ``"robertson"`` gives common words nothing.
 
     Raises
     ------
@@ -79,6 +84,7 @@ class TermMatrix:
     b: float
     stopwords: Sequence[str] = ()
     stemmer: str | None = None
+    counts: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         check_options(self.method, self.k1, self.b)
@@ -87,6 +93,47 @@ class TermMatrix:
             check_words(words, name)
             object.__setattr__(self, name, words)
         _check_entries(self)
+
+    @classmethod
+    def from_counts(
+        cls,
+        *,
+        indptr: NDArray[np.int64],
+        passages: NDArray[np.int32],
+        counts: NDArray[np.int32],
+        num_passages: int,
+        method: str,
+        k1: float,
+        b: float,
+        **rest: Any,
+    ) -> TermMatrix:
+        """Return the matrix whose scores BM25 gives for these counts; a passage's length is the sum of its counts.
+
+        Parameters
+        ----------
+        indptr, passages, counts, num_passages, method, k1, b
+            As above.
+        **rest
+            ``terms``, ``stopwords`` and ``stemmer``, as above.
+
+        Raises
+        ------
+        InputError
+            As above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hopfuse.types import TermMatrix
+        >>> some = dict(indptr=np.array([0, 1]), passages=np.array([1], np.int32), counts=np.array([2], np.int32))
+        >>> TermMatrix.from_counts(terms=["sea"], num_passages=2, method="lucene", k1=1.5, b=0.75, **some).scores
+        array([0.29973933], dtype=float32)
+        """
+        check_options(method, k1, b)
+        _check_columns(indptr, passages, counts, "counts", np.int32, num_passages)
+        scores = bm25_scores(indptr, passages, counts, num_passages, method=method, k1=k1, b=b)
+        options: dict[str, Any] = {"num_passages": num_passages, "method": method, "k1": k1, "b": b}
+        return cls(indptr=indptr, passages=passages, scores=scores, counts=counts, **options, **rest)
 
     def __repr__(self) -> str:
         return (
@@ -115,18 +162,28 @@ def check_words(words: tuple[Any, ...], name: str) -> None:
 
 
 def _check_entries(matrix: TermMatrix) -> None:
-    for name, dtype in (("indptr", np.int64), ("passages", np.int32), ("scores", np.float32)):
-        check_array(getattr(matrix, name), name, dtype)
     indptr, passages, scores = matrix.indptr, matrix.passages, matrix.scores
-    if indptr.size != len(matrix.terms) + 1 or passages.size != scores.size:
-        raise InputError(
-            f"{len(matrix.terms)} terms, {indptr.size} offsets, {passages.size} passages and {scores.size} scores "
-            "do not fit together"
-        )
-    check_indptr(indptr, passages.size)
-    if passages.size and (passages.min() < 0 or passages.max() >= matrix.num_passages):
-        raise InputError(f"passages holds a row outside 0 .. {matrix.num_passages - 1}")
+    _check_columns(indptr, passages, scores, "scores", np.float32, matrix.num_passages)
+    if indptr.size != len(matrix.terms) + 1:
+        raise InputError(f"{len(matrix.terms)} terms and {indptr.size} offsets do not fit together")
     if not ascends(passages, indptr):
         raise InputError("passages do not ascend within a term")
-    if not (np.isfinite(scores) & (scores > 0)).all():
-        raise InputError("scores has one that is not a finite number above 0")
+    least = "above 0" if matrix.counts is None else "of at least 0"
+    if not (np.isfinite(scores) & (scores >= 0)).all() or (matrix.counts is None and not scores.all()):
+        raise InputError(f"scores has one that is not a finite number {least}")
+    if matrix.counts is not None:
+        _check_columns(indptr, passages, matrix.counts, "counts", np.int32, matrix.num_passages)
+
+
+def _check_columns(
+    indptr: NDArray[Any], passages: NDArray[Any], values: NDArray[Any], name: str, dtype: Any, num_passages: int
+) -> None:
+    for what, array, kind in (("indptr", indptr, np.int64), ("passages", passages, np.int32), (name, values, dtype)):
+        check_array(array, what, kind)
+    if passages.size != values.size:
+        raise InputError(f"{passages.size} passages and {values.size} {name} do not fit together")
+    check_indptr(indptr, passages.size)
+    if passages.size and (passages.min() < 0 or passages.max() >= num_passages):
+        raise InputError(f"passages holds a row outside 0 .. {num_passages - 1}")
+    if name == "counts" and values.size and values.min() < 1:
+        raise InputError(f"counts has {values.min()}; an entry's term is in its passage at least once")

@@ -1,0 +1,57 @@
+"""What BM25 gives a term in a passage, from counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def bm25_scores(
+    indptr: NDArray[np.int64],
+    passages: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    num_passages: int,
+    *,
+    method: str,
+    k1: float,
+    b: float,
+) -> NDArray[np.float32]:
+    """Return the score of each entry of a term matrix.
+
+    In float64, rounded to float32 once; idf, and atire's tf · (k1 + 1), are rounded before.
+
+    bm25s computes the same bits, passage by passage.
+
+    Parameters
+    ----------
+    indptr : shape (V + 1,)
+        Term t has the entries ``indptr[t]`` .. ``indptr[t + 1] - 1``.
+    passages, counts : shape (Z,)
+        Passage of each entry, and how often the term is in it; a passage's length is the sum of its counts.
+    """
+    if not passages.size:
+        return np.zeros(0, np.float32)
+    lengths = np.bincount(passages, weights=counts, minlength=num_passages)
+    frequency, place = np.unique(np.diff(indptr), return_inverse=True)
+    idf = np.array([_idf(int(df), num_passages, method) for df in frequency], np.float32)[place]
+    # The counts sum to a whole number below 2^53, so the mean is rounded once.
+    share = b * lengths[passages] / (float(counts.sum(dtype=np.int64)) / num_passages)
+    tf = counts.astype(np.float32)
+    gain: NDArray[Any]
+    if method == "atire":
+        gain = (tf * np.float32(k1 + 1)) / (tf + k1 * (1 - b + share))
+    else:
+        gain = tf / (k1 * ((1 - b) + share) + tf)
+    return (np.repeat(idf, np.diff(indptr)) * gain).astype(np.float32)
+
+
+def _idf(df: int, passages: int, method: str) -> float:
+    if df == 0:
+        return 0.0
+    if method == "atire":
+        return math.log(passages / df)
+    odds = (passages - df + 0.5) / (df + 0.5)
+    return math.log(1 + odds) if method == "lucene" else math.log(max(odds, 1))
