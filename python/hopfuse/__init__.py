@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         types,
     )
     from .backends import backend_info
-    from .index import Index
+    from .index import Index, Where, where
     from .ops.calibration import calibrate
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
@@ -55,6 +55,7 @@ __all__ = [
     "PprResult",
     "Seeds",
     "SelfTest",
+    "Where",
     "adapters",
     "add_entity_seeds",
     "add_passage_seeds",
@@ -84,6 +85,7 @@ __all__ = [
     "selftest",
     "similarity_weights",
     "types",
+    "where",
 ]
 
 #: Where each public name lives: a module of the package, or None for a room, which is a module itself.
@@ -114,7 +116,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
     **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
-    "Index": "index",
+    **dict.fromkeys(("Index", "Where", "where"), "index"),
     "calibrate": "ops.calibration",
     "dense_topk": "ops.dense",
     "dice_scores": "ops.dice",

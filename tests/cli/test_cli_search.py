@@ -12,6 +12,7 @@ from cli.recipe_files import ASKED, QUESTION, explaining, scoring
 from hopfuse.lexical import FTS5
 from hopfuse.recipes import HybridRRF, PhaseGraph
 
+NOON = "2024-05-01T12:00:00Z"
 CHUNKS = [
     {"id": 7, "title": "Thames", "text": "The Thames flows through London to the \x1b]0;owned\x07\x1b[31msea."},
     {"id": 8, "title": "Ada", "text": "Ada wrote notes on the Engine."},
@@ -80,6 +81,41 @@ def test_only_allowed_passages_are_found(memory, said, tmp_path, scope) -> None:
         assert [row["hits"] for row in read_jsonl(out)] == rows
     trace = json.loads(said(*explaining(memory, "phase-graph", "--allow", "a,c", "--allow-scope", scope, "--json")))
     assert {hit["id"] for hit in trace["hits"]} <= {"a", "c"}
+
+
+def test_metadata_is_built_shown_and_filtered_by(said, refused_here, tmp_path) -> None:
+    rows = [{**CHUNKS[0], "metadata": {"depth": 3, "tags": ["a", "b"]}}, {**CHUNKS[1], "metadata": {"day": NOON}}]
+    built = ("build", write_jsonl(tmp_path / "chunks.jsonl", rows), "--metadata-type", "day=timestamp")
+    said(*built, "--metadata-type", "depth=float64", "--out", tmp_path / "index")
+    said(*built, "--reader", "words", "--out", tmp_path / "words")
+    asked = ("London notes", "--lexical", "fts5", "--json")
+    for index, depth in (("index", 3.0), ("words", 3)):
+        shown = json.loads(said("search", tmp_path / index, *asked, "--recipe", "hybrid-rrf"))["hits"]
+        by_id = {hit["id"]: hit["metadata"] for hit in shown}
+        assert by_id == {7: {"depth": depth, "tags": ["a", "b"]}, 8: {"day": "2024-05-01T12:00:00+00:00"}}
+    for conditions, ids in (
+        (["depth__ge=2"], [7]),
+        (["tags__any=b,z"], [7]),
+        (["tags__none="], [7]),
+        (["day__lt=2025-01-01T00:00:00Z"], [8]),
+        (["depth__exists=false", "day__exists=TRUE"], [8]),
+        (["depth__ge=2", "day__exists=true"], []),
+    ):
+        options = [part for one in conditions for part in ("--where", one)]
+        shown = json.loads(said("search", tmp_path / "index", *asked, *options))["hits"]
+        assert [hit["id"] for hit in shown] == ids, conditions
+    for option, message in (
+        ("depth", "--where is 'depth'; give column=value"),
+        ("deep=1", "there is no column 'deep'; the columns are day (timestamp), depth (float64), tags (strings)"),
+        ("depth=x", "'x' must be a number"),
+        ("depth__exists=1", "'1' must be true or false"),
+        ("day=2024", "the filter has '2024'; give a time with its zone"),
+    ):
+        assert message in refused_here("search", tmp_path / "index", *asked, "--where", option)
+    assert "--metadata-type is 'day'; give column=type" in refused_here(
+        "build", built[1], "--metadata-type", "day", "--out", tmp_path / "no"
+    )
+    assert "metadata: depth" in said("info", tmp_path / "index")
 
 
 def test_a_stranger_is_refused(memory, refused_here, tmp_path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ PASSAGES = [
 ENTITIES = ["Ada Lovelace", "Charles Babbage", "東京", ""]
 ALIASES = {0: ["Ada", "Countess"], "東京": ["Tokyo", "Tōkyō"]}
 NUMBERS = [70, -7, 2**40]
+DAY = datetime(1843, 9, 5, 12, 30, tzinfo=UTC)
+METADATA: list[dict[str, Any] | None] = [
+    {"year": 1843, "draft": False, "rank": 0.5, "tags": ["engine", "notes"], "東": "東京", "day": DAY},
+    None,
+    {"year": -7, "tags": [], "東": "", "draft": True},
+]
 
 
 def vectors(rows: int, dim: int) -> np.ndarray:
@@ -79,11 +86,12 @@ def facts() -> hf.Facts:
 def indexes() -> dict[str, hf.Index]:
     """The golden indexes by the names of their files: between them every section, storage and kind of id."""
     texts = [{"id": id, "title": title, "text": text} for id, title, text in PASSAGES]
+    described = [{**row, "metadata": values} for row, values in zip(texts, METADATA, strict=True)]
     numbered = [{**row, "id": number} for row, number in zip(texts, NUMBERS, strict=True)]
     whole: dict[str, Any] = {"entities": ENTITIES, "aliases": ALIASES, "vectors": vectors(3, 5)}
     whole["entity_vectors"] = vectors(4, 2)
     strings = hf.Index.build(
-        passages=texts,
+        passages=described,
         graph=graph(directed=False, weighted=True),
         encoder=EncoderInfo("golden", 5, False),
         words=WordInfo(3, "english", None, ("a", "the")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ PASSAGES = [
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
     {"id": "empty", "title": "", "text": ""},
     {"id": "东京", "title": "Tōkyō 🗼", "text": "東京 は\u3000日本 の 首都\tです\n🗾"},
+]
+METADATA: list[dict[str, Any] | None] = [
+    {"year": 1843, "draft": False, "rank": 0.5, "tags": ["engine", "notes"], "東": "東京"},
+    None,
+    {"year": 2024, "tags": ["notes"], "day": datetime(2024, 5, 1, tzinfo=UTC)},
 ]
 ENTITIES = ["Ada Lovelace", "Charles Babbage", "東京", ""]
 ALIASES = {0: ["Ada", "Countess"], "東京": ["Tokyo", "Tōkyō"]}
@@ -73,7 +79,7 @@ def stated(**changes: Any) -> Facts:
 def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any) -> Index:
     """An index with every section that the format has, of the lexical part and the facts those that are named."""
     arguments: dict[str, Any] = {
-        "passages": PASSAGES,
+        "passages": [{**row, "metadata": values} for row, values in zip(PASSAGES, METADATA, strict=True)],
         "vectors": vectors(3),
         "graph": typed_graph(),
         "entities": ENTITIES,
@@ -101,6 +107,9 @@ def assert_same(a: Index, b: Index) -> None:
     assert {k: v for k, v in a.info().items() if k != "generation"} == {
         k: v for k, v in b.info().items() if k != "generation"
     }
+    assert a.metadata.types == b.metadata.types
+    for name in a.metadata:
+        assert list(a.metadata[name]) == list(b.metadata[name]), name
     assert_same_terms(a.lexical, b.lexical)
     assert_same_facts(a.facts, b.facts)
     assert (a.graph is None) == (b.graph is None)

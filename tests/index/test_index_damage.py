@@ -165,7 +165,7 @@ def _header(field: int, value: object) -> Callable[[Forge], None]:
         (_header(3, 2**63), "torn"),
         (_header(4, 7), "renamed"),
         (_header(5, 0), "0 sections"),
-        (_header(5, 65), "65 sections"),
+        (_header(5, 129), "129 sections"),
         (_header(5, 2**32 - 1), "sections"),
         (_header(6, 2**32 - 1), "checksums need"),
         (_header(6, 0), r"checksum"),

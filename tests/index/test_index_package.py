@@ -23,7 +23,7 @@ def test_importing_the_room_loads_nothing_large() -> None:
 
 
 def test_public_names_and_codes() -> None:
-    assert hopfuse.index.__all__ == ["EncoderInfo", "Index", "WordInfo"]
+    assert hopfuse.index.__all__ == ["EncoderInfo", "Index", "Metadata", "MetadataColumn", "Where", "WordInfo", "where"]
     assert hopfuse.index.Index is Index
     assert set(format.METRICS) == set(corpus.METRICS)
     assert set(format.STORAGES) == set(corpus.STORAGES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -25,8 +26,13 @@ def json_text(value: Any) -> str:
       "title": "\u009b31m"
     }
     """
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=list)
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(value: Any) -> Any:
+    """Return a time as ISO 8601 writes it, and what else JSON does not know as a list."""
+    return value.isoformat() if isinstance(value, datetime) else list(value)
 
 
 def note(text: str) -> None:

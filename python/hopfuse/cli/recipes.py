@@ -20,6 +20,7 @@ from ..lexical import BM25, FTS5
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
 from .config_options import differing, option_files, read_config
+from .filters import read_filter
 from .options import ENDPOINT_OPTIONS, FILE, endpoint_options, make_endpoint
 from .run.policy import read_policy
 
@@ -84,10 +85,17 @@ def recipe_options(command: F) -> F:
             "--allow", metavar="IDS|FILE", help="Only these passages: ids with commas, or a file of an id a line."
         ),
         click.option(
+            "--where",
+            metavar="COLUMN__OPERATOR=VALUE",
+            multiple=True,
+            help="Only passages whose metadata meets this: tenant=a, year__ge=2020, tags__any=x,y, day__exists=false. "
+            "May be given several times: all must hold, and --allow.",
+        ),
+        click.option(
             "--allow-scope",
             type=click.Choice(("isolated", "results")),
-            help="With --allow: answer as an index of these passages alone, or restrict the results.  [default: "
-            "isolated]",
+            help="With --allow or --where: answer as an index of these passages alone, or restrict the results.  "
+            "[default: isolated]",
         ),
         click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors."),
     )
@@ -195,9 +203,9 @@ def bind(
                 "score, search or trace with --model"
             )
     recipe = kind(index, config, **given)
-    allow = None if options.get("allow") is None else read_allow(options["allow"], index)
+    allow = read_filter(options, index)
     if allow is None and options.get("allow_scope") is not None:
-        raise InputError("--allow-scope is given without --allow, which it is about")
+        raise InputError("--allow-scope is given without --allow or --where, which it is about")
     return BoundRecipe(name, recipe, hit_ids(index, options), allow, options.get("allow_scope") or "isolated")
 
 
@@ -229,6 +237,8 @@ def identity_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells two runs of a recipe apart: fields that differ from the defaults, and the filter."""
     kind: Any = RECIPES[name].Config
     kept = {key: options.get(key) for key in ("lexical", "allow", "allow_scope")}
+    if options.get("where"):
+        kept["where"] = list(options["where"])
     return {"recipe": name, **kept, "config": differing(config_of(name, options), kind())}
 
 
@@ -314,27 +324,6 @@ def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
             if kind == "bm25":
                 raise
     return FTS5.build(texts)
-
-
-# ---- Filters ---------------------------------------------------------------------------------------------------------
-
-
-def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
-    """Return which passages ``--allow`` names, a mask of shape (P,)."""
-    path = Path(given)
-    try:
-        ids = path.read_text(encoding="utf-8").splitlines() if path.is_file() else given.split(",")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--allow: {path} cannot be read as UTF-8 text: {error}") from None
-    wanted = {id.strip() for id in ids} - {""}
-    known = [str(id) for id in index.passage_ids]
-    strangers = sorted(wanted.difference(known))
-    if strangers:
-        raise InputError(
-            f"--allow names {len(strangers)} passages that the index does not have, {strangers[0]!r} among them; give "
-            "ids with commas between them, or a file with an id on each line"
-        )
-    return np.array([id in wanted for id in known], bool)
 
 
 # ---- Where questions' vectors come from, and which options a recipe reads --------------------------------------------

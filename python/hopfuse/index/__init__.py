@@ -4,7 +4,9 @@ The file format is specified byte by byte in ``FORMAT.md`` beside this module.
 """
 
 from .encoder import EncoderInfo
+from .filters import Where, where
 from .index import Index
+from .metadata import Metadata, MetadataColumn
 from .words import WordInfo
 
-__all__ = ["EncoderInfo", "Index", "WordInfo"]
+__all__ = ["EncoderInfo", "Index", "Metadata", "MetadataColumn", "Where", "WordInfo", "where"]

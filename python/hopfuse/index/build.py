@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from .columns import string_arrays
 from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .graph_check import check_graph, check_symmetry
+from .metadata_build import check_types, metadata_arrays
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays, word_arrays
 
 STATEMENTS = Spec(
@@ -29,7 +30,8 @@ STATEMENTS = Spec(
 )
 #: What heads and tails of a table of facts are.
 FACT_ENDS = ("name", "node")
-PASSAGES = Spec("passages", ("text",), ("title", "id"), ("id", "text", "title"), others=True)
+PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True)
+METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True)
 ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)
 EDGES = Spec("graph", ("src", "dst"), ("type", "weight"), ("src", "dst", "type", "weight"), others=False)
 
@@ -47,6 +49,7 @@ class Parts(NamedTuple):
 def build_parts(
     *,
     passages: Any,
+    metadata_types: Any,
     vectors: Any,
     graph: Any,
     entities: Any,
@@ -61,8 +64,9 @@ def build_parts(
 ) -> Parts:
     """Check and convert the arguments of :meth:`hopfuse.Index.build`."""
     _check_options(metric, storage, fact_ends)
+    check_types(metadata_types)
     info = None if encoder is None else EncoderInfo.of(encoder)
-    arrays = _passage_arrays(passages)
+    arrays = _passage_arrays(passages, metadata_types)
     num_passages = arrays["passage.length"].size
     corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
     names = _entity_names(entities)
@@ -128,8 +132,8 @@ def _check_options(metric: str, storage: str, fact_ends: str) -> None:
         raise InputError(f"storage is {storage!r}; allowed: {', '.join(STORAGES)}")
 
 
-def _passage_arrays(passages: Any) -> Arrays:
-    """Return the sections ``passage.*`` but for vectors."""
+def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
+    """Return the sections ``passage.*`` but for vectors, and ``metadata.*``."""
     table = read_table(passages, PASSAGES)
     texts, ids = tables.texts(table, "text"), tables.row_ids(table)
     are_strings = bool(ids) and isinstance(ids[0], str)
@@ -138,7 +142,28 @@ def _passage_arrays(passages: Any) -> Arrays:
         **string_arrays("passage.title", tables.texts(table, "title", default="")),
         **string_arrays("passage.text", texts),
         "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        **metadata_arrays(tables.objects(table, "metadata"), metadata_types, table.where),
     }
+
+
+def metadata_of(
+    given: Any, types: Any, num_passages: int, rows_of: Callable[[Iterable[Any]], NDArray[np.int64]]
+) -> Arrays:
+    """Return the sections ``metadata.*`` of a table of rows, by ids or in the order of the passages."""
+    table = read_table(given, METADATA)
+    values = tables.objects(table, "metadata")
+    if "id" not in table.columns:
+        if table.num_rows != num_passages:
+            raise InputError(
+                f"metadata has {table.num_rows} rows for {num_passages} passages; give one for each, or ids"
+            )
+        return metadata_arrays(values, types, table.where)
+    rows = rows_of(tables.row_ids(table)).tolist()
+    placed: list[Mapping[str, Any] | None] = [None] * num_passages
+    place = dict(zip(rows, range(len(rows)), strict=True))
+    for row, value in zip(rows, values, strict=True):
+        placed[row] = value
+    return metadata_arrays(placed, types, lambda row: table.where(place[row]))
 
 
 def _entity_names(entities: Any) -> list[str] | None:

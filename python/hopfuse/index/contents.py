@@ -16,7 +16,9 @@ from ..types import Corpus, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
 from .columns import RaggedStrings, StringColumn, id_column, string_column
 from .encoder import EncoderInfo
+from .filters import Where
 from .format import VERSION, Settings, name_of
+from .metadata import Metadata
 from .parts import (
     facts_info,
     graph_info,
@@ -62,7 +64,8 @@ class Contents:
             type, an undirected one once), ``words`` (None, or how many ``words``, their ``stemmer`` or ``tagger``, and
             how many ``stopwords``), ``lexical`` (None, or a dict with ``method``, ``k1``, ``b``, ``stemmer``,
             ``stopwords``, ``terms`` and ``entries``, the last three counted), ``facts`` (None, or how many ``facts``,
-            ``relations`` and ``statements``: passages of facts), ``bytes`` (of all sections) and ``sections`` (dtype,
+            ``relations`` and ``statements``: passages of facts), ``metadata`` (None, or the type of each column),
+            ``bytes`` (of all sections) and ``sections`` (dtype,
             shape and bytes of each).
 
         Examples
@@ -87,6 +90,7 @@ class Contents:
             "words": words_info(self._sections),
             "lexical": lexical_info(self._sections),
             "facts": facts_info(self._sections),
+            "metadata": dict(self.metadata.types) or None,
             "bytes": sum(s.nbytes for s in self._sections.values()),
             "sections": {
                 name: {"dtype": name_of(s.dtype), "shape": s.shape, "bytes": s.nbytes}
@@ -254,6 +258,30 @@ class Contents:
     def facts(self) -> Facts | None:
         """Triples of the entities and the passages that state each, verified once; None where there are none."""
         return self._once("facts", lambda: load_facts(self._sections, self.num_passages, self.num_entities))
+
+    @property
+    def metadata(self) -> Metadata:
+        """The passages' metadata by column, each verified once; empty where there is none."""
+        return self._once("metadata", lambda: Metadata(self._sections, self.num_passages))
+
+    def mask(self, allow: Where) -> NDArray[np.bool_]:
+        """Return the passages that a filter by metadata allows: bool, shape (P,), read-only; the last ones are kept.
+
+        Raises
+        ------
+        InputError
+            A column that the index does not have, an operator or a value that its type does not have.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> rows = [{"text": "one", "metadata": {"tenant": "a"}}, {"text": "two", "metadata": {"tenant": "b"}}]
+        >>> hf.Index.build(passages=rows).mask(hf.where(tenant="b"))
+        array([False,  True])
+        """
+        if not isinstance(allow, Where):
+            raise InputError(f"allow is a {type(allow).__name__}; give a filter by metadata: hf.where(tenant='a')")
+        return allow.mask(self.metadata)
 
     def entity_node(self, entity: int) -> int:
         """Return the graph node of entity 0 .. E-1: P + entity.

@@ -20,7 +20,7 @@ VERSION = 1
 ENDIAN_MARK = 0x01020304
 ALIGNMENT = 64
 BLOCK = 1 << 20
-MAX_SECTIONS = 64
+MAX_SECTIONS = 128
 MAX_SIZE = 1 << 48  # of a dimension
 
 DTYPES = ("uint8", "int32", "int64", "float16", "float32", "float64", "bfloat16")

@@ -55,6 +55,7 @@ class Index(Contents):
         cls,
         *,
         passages: Any,
+        metadata_types: Mapping[str, str] | None = None,
         vectors: Any = None,
         graph: Any = None,
         entities: Any = None,
@@ -72,11 +73,17 @@ class Index(Contents):
         Parameters
         ----------
         passages : path, Arrow table, or iterable of mappings
-            P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty) and ``id`` (distinct; all
-            str or all int, kept as they are; by default the row number). Other columns are not kept. A path is
+            P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty), ``id`` (distinct; all
+            str or all int, kept as they are; by default the row number) and ``metadata`` (a mapping of columns to
+            values, in a file a JSON object or a Parquet struct: bool, int, float, str, a datetime with its zone or a
+            list of str; absent or None is missing). Other columns are not kept. A path is
             ``.jsonl``, ``.tsv`` (no quoting; a first line that holds a column's name is a header,
             without one the columns are id, text, title; ids are str) or ``.parquet``; that and an Arrow table
             need the extra ``arrow``. May be empty.
+        metadata_types : mapping of str to str, optional
+            Types of columns of the metadata: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
+            ``"strings"`` (a list of strings). They come first, in this order; the type of any other column is its
+            first value's. Every value must have its column's type.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array of the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, float32
             and float16 files are, and are saved as they are.
@@ -134,6 +141,7 @@ class Index(Contents):
 
         parts = build_parts(
             passages=passages,
+            metadata_types=metadata_types,
             vectors=vectors,
             graph=graph,
             entities=entities,
@@ -155,6 +163,7 @@ class Index(Contents):
         *,
         ids: Iterable[PassageId] | None = None,
         titles: Iterable[str] | None = None,
+        metadata_types: Mapping[str, str] | None = None,
         encoder: Any = None,
         metric: Metric = "cosine",
         storage: Storage = "float32",
@@ -163,10 +172,12 @@ class Index(Contents):
 
         Parameters
         ----------
-        texts : iterable of str, or of mappings with ``text`` and optionally ``title`` and ``id``
+        texts : iterable of str, or of mappings with ``text`` and optionally ``title``, ``id`` and ``metadata``
         ids : iterable of str or of int, optional
             Distinct, one for each text; by default the row number.
         titles : iterable of str, optional
+        metadata_types : mapping of str to str, optional
+            As in :meth:`build`.
         encoder : Encoder, optional
             Encodes :meth:`texts_to_index`: an object with ``encode_passages``, or sentence-transformers'
             ``encode_document``. It is kept as :attr:`encoder`. Without one there are no vectors.
@@ -187,7 +198,8 @@ class Index(Contents):
         """
         from .build import rows_of_texts
 
-        index = cls.build(passages=rows_of_texts(texts, ids, titles), metric=metric, storage=storage)
+        rows = rows_of_texts(texts, ids, titles)
+        index = cls.build(passages=rows, metadata_types=metadata_types, metric=metric, storage=storage)
         if encoder is None:
             return index
         from ..encoders import as_encoder
@@ -370,6 +382,39 @@ class Index(Contents):
         new = {} if facts is None else fact_arrays(facts, self.num_passages, self.num_entities)
         return self._with(("fact.",), new, {"facts": facts})
 
+    def with_metadata(self, metadata: Any, *, metadata_types: Mapping[str, str] | None = None) -> Index:
+        """Return the same index with other metadata of its passages, or with none; nothing large is copied.
+
+        Parameters
+        ----------
+        metadata : path, Arrow table, iterable of mappings, or None
+            Rows with ``metadata`` as in :meth:`build`, and ``id``, the passage's own: a passage without a row has no
+            values. Without ids there are P rows, in the passages' order.
+        metadata_types : mapping of str to str, optional
+            As in :meth:`build`.
+
+        Returns
+        -------
+        Index
+            Of no generation yet; :meth:`save` keeps the metadata in the index's own file.
+
+        Raises
+        ------
+        InputError
+            Something else, an id that no passage has or that two rows have, another number of rows without ids.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> index = Index.build(passages=[{"id": "a", "text": "one"}, {"id": "b", "text": "two"}])
+        >>> list(index.with_metadata([{"id": "b", "metadata": {"year": 2024}}]).metadata["year"])
+        [None, 2024]
+        """
+        from .build import metadata_of
+
+        new = {} if metadata is None else metadata_of(metadata, metadata_types, self.num_passages, self.rows_of)
+        return self._with(("metadata.",), new, {}, dropped="metadata")
+
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
             return _reopened, (str(self._directory.absolute()), self._generation)
@@ -397,13 +442,20 @@ class Index(Contents):
         check_schema(sections, settings)
         return cls(sections, settings, _made=dict(made or {}))
 
-    def _with(self, groups: tuple[str, ...], new: Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> Index:
-        """With these sections in the place of the groups', and what they are made of."""
+    def _with(
+        self,
+        groups: tuple[str, ...],
+        new: Mapping[str, NDArray[Any]],
+        made: Mapping[str, Any],
+        dropped: str | None = None,
+    ) -> Index:
+        """With these sections in the place of the groups', and what they are made of; ``dropped`` is made anew."""
         kept = {name: section for name, section in self._sections.items() if not name.startswith(groups)}
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
-            return type(self)(sections, self._settings, _made={**self._made, **made})
+            kept_parts = {key: part for key, part in self._made.items() if key != dropped}
+            return type(self)(sections, self._settings, _made={**kept_parts, **made})
 
 
 def _reopened(directory: str, generation: int) -> Index:

@@ -12,7 +12,7 @@ from .format import Settings, name_of
 T = TypeVar("T")
 
 VECTOR = "storage"  # a dtype that holds what the header's storage names
-LEXICAL, FACTS, ENCODER, WORDS = "lexical", "fact", "encoder", "word"
+LEXICAL, FACTS, ENCODER, WORDS, METADATA = "lexical", "fact", "encoder", "word", "metadata"
 _ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
@@ -70,6 +70,16 @@ RULES: dict[str, Rule] = {
     "fact.row": Rule("int32", (("F", 0), ("C", 0)), FACTS),
     "fact.indptr": Rule("int64", (("F", 1),), FACTS),
     "fact.passage": Rule("int32", (("Q", 0),), FACTS),
+    **_strings("metadata.name", "X", METADATA),
+    "metadata.type": Rule("uint8", (("X", 0),), METADATA),
+    "metadata.present": Rule("uint8", ((None, 0),), METADATA),
+    "metadata.flag": Rule("uint8", ((None, 0),), METADATA),
+    "metadata.number": Rule("int64", ((None, 0),), METADATA),
+    "metadata.real": Rule("float64", ((None, 0),), METADATA),
+    "metadata.code": Rule("int32", ((None, 0),), METADATA),
+    "metadata.list": Rule("int64", ((None, 0),), METADATA),
+    "metadata.item": Rule("int32", ((None, 0),), METADATA),
+    **_strings("metadata.value", "Y", METADATA),
 }
 
 GRAPH_ARRAYS = tuple(

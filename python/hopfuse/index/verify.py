@@ -12,6 +12,7 @@ from ..errors import FormatError
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
 from .graph_check import check_symmetry
+from .metadata import check_metadata
 from .parts import graph_arrays, load_corpus, load_encoder, load_facts, load_graph, load_lexical, load_words
 from .schema import RULES
 from .sections import Section
@@ -49,6 +50,7 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
         "words": load_words(sections, num_entities),
         "lexical": load_lexical(sections, num_passages),
         "facts": load_facts(sections, num_passages, num_entities),
+        "metadata": check_metadata(sections, num_passages),
     }
 
 

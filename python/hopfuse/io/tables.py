@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .json_lines import parse_json
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -209,6 +210,22 @@ def integers_or_none(table: Table, name: str) -> list[int | None]:
         if number is None and not absent:
             _refuse(table, name, i, value, "an integer")
         out.append(number)
+    return out
+
+
+def objects(table: Table, name: str) -> list[Mapping[str, Any] | None]:
+    """Return a column of mappings, with None where a row has none; in text, and in strings, JSON objects."""
+    out: list[Mapping[str, Any] | None] = []
+    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+        found = value
+        if isinstance(value, str):
+            try:
+                found = parse_json(value) if value.strip() else None
+            except (ValueError, RecursionError):
+                _refuse(table, name, i, value, "a JSON object")
+        if found is not None and not isinstance(found, Mapping):
+            _refuse(table, name, i, value, "an object of names and values")
+        out.append(found)
     return out
 
 

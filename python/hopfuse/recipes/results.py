@@ -26,6 +26,8 @@ class Hit:
     score : float
     title, text : str
         Empty where the index has none.
+    metadata : dict
+        The values that the passage has, by column; not compared.
     """
 
     id: str | int
@@ -33,6 +35,7 @@ class Hit:
     score: float
     title: str
     text: str
+    metadata: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,4 +76,4 @@ class SearchResult:
 
     def _hit(self, row: int, score: float) -> Hit:
         index = self.index
-        return Hit(index.passage_ids[row], row, score, index.titles[row], index.texts[row])
+        return Hit(index.passage_ids[row], row, score, index.titles[row], index.texts[row], index.metadata.row(row))

@@ -61,11 +61,11 @@ def index_table(found: Mapping[str, Any]) -> Table:
     """Return what an index holds, a line each."""
     table = _lines("Index")
     for key, value in found.items():
-        if key not in ("encoder", "graph", "words", "lexical", "facts", "sections", "bytes"):
+        if key not in ("encoder", "graph", "words", "lexical", "facts", "metadata", "sections", "bytes"):
             table.add_row(
                 key.replace("_", " ").removeprefix("num "), _listed(value if type(value) is int else str(value))
             )
-    for part in ("encoder", "graph", "words", "lexical", "facts"):
+    for part in ("encoder", "graph", "words", "lexical", "facts", "metadata"):
         for key, value in (found[part] or {}).items():
             table.add_row(f"{part}: {key.replace('_', ' ')}", _listed(value))
     table.add_row("size", f"{found['bytes'] / 1e6:,.1f} MB")

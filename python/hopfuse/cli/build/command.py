@@ -17,6 +17,7 @@ from ...lexical import BM25
 from ...types.corpus import METRICS, STORAGES
 from ..about.info import index_table
 from ..console import note
+from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
 from .memory import index_of_memory, read_bounds, read_memory
@@ -57,6 +58,14 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
     type=click.Choice(("name", "node")),
     help="Heads and tails of --facts are names of entities, or nodes P .. N-1.  [default: name]",
 )
+@click.option(
+    "--metadata-type",
+    "metadata_types",
+    metavar="COLUMN=TYPE",
+    multiple=True,
+    help="Type of a column of the passages' metadata: bool, int64, float64, string, timestamp or strings. May be given "
+    "several times.  [default: that of the first value]",
+)
 @click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True)
 @click.option("--storage", type=click.Choice(STORAGES), default="float32", show_default=True)
 @click.option(
@@ -81,9 +90,10 @@ def build(
 ) -> None:
     """Build an index from files.
 
-    PASSAGES has rows of id, title and text: .jsonl, .tsv or .parquet. An encoder reads title and text together, as BM25
-    and --reader words do. Plain chunks, and no more, become a graph that can be searched by --reader words. With
-    --reader, rows may have document and position, too: passages that follow each other in a document are joined.
+    PASSAGES has rows of id, title, text and metadata (an object): .jsonl, .tsv or .parquet. An encoder reads title and
+    text together, as BM25 and --reader words do. Plain chunks, and no more, become a graph that can be searched by
+    --reader words. With --reader, rows may have document and position, too: passages that follow each other in a
+    document are joined.
 
     Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from or --reader,
     entities, edges, aliases and facts are made from what was extracted.
@@ -100,9 +110,11 @@ def build(
     check_directory(out)
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
+    given["metadata_types"] = read_types(given["metadata_types"])
     if extracted:
         memory = read_memory(source, passages, bounds, given, options, encodes=model is not None)
         index = index_of_memory(memory, model, bounds, **options)
+        index = _with_metadata(index, passages, given["metadata_types"])
     else:
         assert passages is not None
         memory, index = None, _index_of_tables(passages, model, given, options)
@@ -114,6 +126,19 @@ def build(
         generation = save_with_conflicts(conflicts, memory, lambda: index.save(out))
     note(f"Saved generation {generation} in {out}")
     Console().print(index_table(index.info() | {"generation": generation}))
+
+
+def _with_metadata(index: Index, passages: Path | None, types: dict[str, str]) -> Index:
+    """Return the index of a memory with the metadata that its passages have in their file."""
+    if passages is None:
+        if types:
+            raise InputError("--metadata-type is given without PASSAGES, whose metadata it is about")
+        return index
+    plain = Index.build(passages=passages, metadata_types=types)
+    if not plain.metadata:
+        return index
+    rows = [{"id": id, "metadata": plain.metadata.row(row)} for row, id in enumerate(plain.passage_ids)]
+    return index.with_metadata(rows, metadata_types=plain.metadata.types)
 
 
 def _index_of_tables(
@@ -130,6 +155,7 @@ def _index_of_tables(
             vectors["entity_vectors"] = encoder.encode_passages(list(plain.entity_names))
     index = Index.build(
         passages=passages,
+        metadata_types=given["metadata_types"],
         graph=given["edges"],
         entities=entities,
         aliases=None if given["aliases"] is None else read_aliases(given["aliases"]),

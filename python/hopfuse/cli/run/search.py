@@ -88,7 +88,8 @@ def search(as_json: bool, **options: Any) -> None:
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
-    return {name: getattr(hit, name) for name in ("id", "row", "score", "title", "text")}
+    fields = {name: getattr(hit, name) for name in ("id", "row", "score", "title", "text")}
+    return fields | ({"metadata": hit.metadata} if hit.metadata else {})
 
 
 def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:

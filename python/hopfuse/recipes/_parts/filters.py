@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._arrays.filters import is_per_query, read_filter
 from ..._arrays.rows import entries_of
 from ...errors import InputError
-from ...index import Index
+from ...index import Index, Where
 from ...types import Hits, Incidence
 from ...types.hits import PAD_ID
 from ..protocol import AllowScope
@@ -104,13 +104,14 @@ class Views:
 
         Parameters
         ----------
-        allow : bool (P,) or (B, P), rows, passages' ids, or a sequence of B lists of them, optional
+        allow : bool (P,) or (B, P), rows, passages' ids, a Where, or a sequence of B of them, optional
         batch : int
         scope : {"isolated", "results"}
         """
         check_choice(scope, "allow_scope", ("isolated", "results"))
         if allow is None:
             return None
+        allow = self._without_where(allow)
         if is_per_query(allow):
             allow = [self._rows(row, f"allow[{b}]") for b, row in enumerate(allow)]
         else:
@@ -133,6 +134,14 @@ class Views:
         seen = (entries_of(rows.indptr, rows.indices, np.flatnonzero(row))[0] for row in passages)
         counted = [np.bincount(nodes, minlength=columns)[first:] for nodes in seen]
         return np.array(counted, np.int64).reshape(len(passages), columns - first)
+
+    def _without_where(self, given: Any) -> Any:
+        """Return masks in the place of filters by metadata, one for all or one for a question."""
+        if isinstance(given, Where):
+            return self._index.mask(given)
+        if isinstance(given, Sequence) and not isinstance(given, str):
+            return [self._index.mask(one) if isinstance(one, Where) else one for one in given]
+        return given
 
     def _rows(self, given: Any, name: str) -> Any:
         """Return rows in place of passages' ids; masks and rows as they are."""

@@ -1,0 +1,91 @@
+"""``--allow`` and ``--where``: the passages that a command's questions may find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import Index, Where, where
+from ..errors import InputError
+from ..index.filters import LISTS, split_condition
+
+_BOOLS = {"true": True, "false": False}
+
+
+def read_filter(options: Mapping[str, Any], index: Index) -> NDArray[np.bool_] | None:
+    """Return which passages ``--allow`` and ``--where`` leave, a mask of shape (P,); None where neither is given."""
+    ids, conditions = options.get("allow"), options.get("where", ())
+    masks = [] if ids is None else [read_allow(ids, index)]
+    masks += [index.mask(read_condition(one, index)) for one in conditions]
+    return np.logical_and.reduce(masks) if masks else None
+
+
+def read_allow(given: str, index: Index) -> NDArray[np.bool_]:
+    """Return which passages ``--allow`` names, a mask of shape (P,)."""
+    path = Path(given)
+    try:
+        ids = path.read_text(encoding="utf-8").splitlines() if path.is_file() else given.split(",")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--allow: {path} cannot be read as UTF-8 text: {error}") from None
+    wanted = {id.strip() for id in ids} - {""}
+    known = [str(id) for id in index.passage_ids]
+    strangers = sorted(wanted.difference(known))
+    if strangers:
+        raise InputError(
+            f"--allow names {len(strangers)} passages that the index does not have, {strangers[0]!r} among them; give "
+            "ids with commas between them, or a file with an id on each line"
+        )
+    return np.array([id in wanted for id in known], bool)
+
+
+def read_condition(given: str, index: Index) -> Where:
+    """Return the filter of one ``--where``: ``column=value`` or ``column__operator=value``, as :func:`where` has them.
+
+    The column's type says how the value is read; a list has commas between its items.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> rows = [{"text": "one", "metadata": {"year": 2019, "tags": ["a", "b"]}}]
+    >>> index = hf.Index.build(passages=rows)
+    >>> read_condition("year__ge=2018", index), read_condition("tags__any=b,c", index)
+    (where(year__ge=2018), where(tags__any=('b', 'c')))
+    """
+    name, equals, text = given.partition("=")
+    if not equals or not name:
+        raise InputError(f"--where is {given!r}; give column=value or column__operator=value, such as year__ge=2020")
+    column, operator = split_condition(name)
+    if column not in index.metadata:
+        raise InputError(f"--where {given}: there is no column {column!r}; {index.metadata.described()}")
+    kind = "bool" if operator == "exists" else index.metadata.types[column]
+    if operator in ("in", *LISTS):
+        return where(**{name: [_value(part, kind, given) for part in text.split(",")] if text else []})
+    return where(**{name: _value(text, kind, given)})
+
+
+def _value(text: str, kind: str, given: str) -> Any:
+    """Return text as a value of a column's type; a time stays text, as filters take it."""
+    try:
+        if kind == "bool":
+            return _BOOLS[text.lower()]
+        if kind in ("int64", "float64"):
+            return int(text) if kind == "int64" else float(text)
+    except (KeyError, ValueError):
+        allowed = {"bool": "true or false", "int64": "an integer", "float64": "a number"}[kind]
+        raise InputError(f"--where {given}: {text!r} must be {allowed}") from None
+    return text
+
+
+def read_types(given: Sequence[str]) -> dict[str, str]:
+    """Return the types of ``--metadata-type``, column=type each."""
+    types = {}
+    for one in given:
+        name, equals, kind = one.partition("=")
+        if not equals:
+            raise InputError(f"--metadata-type is {one!r}; give column=type, such as year=int64")
+        types[name] = kind
+    return types

@@ -1,0 +1,263 @@
+"""Filters by metadata: conditions on columns, compiled to a mask of the passages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .metadata import Metadata, MetadataColumn
+from .metadata_build import as_type
+
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+LISTS = ("any", "all", "none")
+#: Values of a list up to which comparing with each is faster than sorting.
+FEW = 16
+OPERATORS = (*COMPARISONS, "in", *LISTS, "exists")
+_ORDERED = (*COMPARISONS, "in", "exists")
+#: The operators of each type of column.
+ALLOWED = {
+    "bool": ("eq", "ne", "in", "exists"),
+    **dict.fromkeys(("int64", "float64", "string", "timestamp"), _ORDERED),
+    "strings": (*LISTS, "exists"),
+}
+
+Mask = NDArray[np.bool_]
+
+
+class Where:
+    """A filter of passages by their metadata; make one with :func:`where`, join several with ``&``, ``|`` and ``~``.
+
+    Two filters are equal if they say the same in the same words.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.where(tenant="a", year__ge=2020) | ~hf.where(tags__any=["draft"])
+    ((where(tenant='a') & where(year__ge=2020)) | ~where(tags__any=('draft',)))
+    """
+
+    __slots__ = ("_node", "_text")
+
+    def __init__(self, node: tuple[Any, ...], text: str) -> None:
+        self._node, self._text = node, text
+
+    def __and__(self, other: Any) -> Where:
+        return self._joined(other, "&")
+
+    def __or__(self, other: Any) -> Where:
+        return self._joined(other, "|")
+
+    def __invert__(self) -> Where:
+        return Where(("~", self), f"~{self._text}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Where) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __bool__(self) -> NoReturn:
+        raise InputError("a filter is neither true nor false; join filters with & | ~, not with and, or, not")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise InputError(f"{self} is a filter by metadata, which an index knows; give its mask: index.mask({self})")
+
+    def mask(self, metadata: Metadata) -> Mask:
+        """Return the passages that the filter allows, bool (P,), read-only; kept with the metadata.
+
+        Raises
+        ------
+        InputError
+            A column that is not there, an operator or a value that its type does not have.
+        """
+        return metadata.cached_mask(self._text, lambda: self._compiled(metadata))
+
+    def _compiled(self, metadata: Metadata) -> Mask:
+        kind, *parts = self._node
+        if kind == "~":
+            inner: Mask = parts[0]._compiled(metadata)
+            return ~inner
+        if kind in ("&", "|"):
+            join = np.logical_and if kind == "&" else np.logical_or
+            made: Mask = parts[0]._compiled(metadata)
+            join(made, parts[1]._compiled(metadata), out=made)
+            return made
+        return _test(metadata, *parts)
+
+    def _joined(self, other: Any, sign: str) -> Where:
+        if not isinstance(other, Where):
+            raise InputError(f"{other!r:.80} is no filter; join filters: where(a=1) {sign} where(b=2)")
+        return Where((sign, self, other), f"({self} {sign} {other})")
+
+
+def where(**conditions: Any) -> Where:
+    """Return a filter of passages by their metadata; of several conditions all must hold.
+
+    A condition is ``column=value`` or ``column__operator=value``:
+
+    ========================== =====================================================================================
+    ``eq ne lt le gt ge``      a value against one other; strings are compared by code points
+    ``in``                     a value that is one of a list
+    ``any``, ``all``, ``none`` a list of strings that has any, all or none of a list
+    ``exists``                 True: a value is there; False: it is missing
+    ========================== =====================================================================================
+
+    A missing value meets no condition but ``exists=False``. ``~`` turns a whole filter round: ``~where(year=2020)``
+    allows passages without a year, ``where(year__ne=2020)`` does not.
+
+    Parameters
+    ----------
+    **conditions
+        Values of the column's type: bool, int, float (an int will do for a float64 column), str, for a timestamp a
+        datetime with its zone, a np.datetime64 in UTC or a string such as ``"2024-05-01T12:00:00Z"``.
+
+    Returns
+    -------
+    Where
+        Give it to ``allow=`` of a recipe's search, or to :meth:`hopfuse.Index.mask`.
+
+    Raises
+    ------
+    InputError
+        No condition, an operator's list that is none. Columns and types are checked when an index is asked.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> rows = [{"text": "one", "metadata": {"year": 2019, "tags": ["a"]}}, {"text": "two", "metadata": {"year": 2024}}]
+    >>> index = hf.Index.build(passages=rows)
+    >>> index.mask(hf.where(year__ge=2020) | hf.where(tags__any=["a", "b"]))
+    array([ True,  True])
+    >>> index.mask(~hf.where(tags__exists=True))
+    array([False,  True])
+    """
+    if not conditions:
+        raise InputError("where() has no condition; give one: where(year__ge=2020)")
+    made = [_condition(name, value) for name, value in conditions.items()]
+    found = made[0]
+    for one in made[1:]:
+        found = found & one
+    return found
+
+
+def split_condition(name: str) -> tuple[str, str]:
+    """Return the column and the operator of a condition's name."""
+    column, separator, operator = name.rpartition("__")
+    return (column, operator) if separator and column and operator in OPERATORS else (name, "eq")
+
+
+def _condition(name: str, value: Any) -> Where:
+    column, operator = split_condition(name)
+    if operator in ("in", *LISTS):
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InputError(f"{name} is {value!r:.80}; {operator} takes a list: {name}=[...]")
+        value = tuple(_plain(one) for one in value)
+    elif operator == "exists":
+        if not isinstance(value, bool):
+            raise InputError(f"{name} is {value!r:.80}; it must be True (a value is there) or False (it is missing)")
+    elif value is None:
+        raise InputError(f"{name} is None; passages without a value are found by {column}__exists=False")
+    value = _plain(value)
+    label = f"{column}={value!r}" if operator == "eq" else f"{column}__{operator}={value!r}"
+    return Where(("test", column, operator, value), f"where({label})")
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own, so that equal filters have equal words; a datetime64 stays."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
+    if name not in metadata:
+        raise InputError(f"there is no column {name!r} to filter by; {metadata.described()}")
+    column = metadata[name]
+    if operator not in ALLOWED[column.type]:
+        listed = ", ".join(f"{name}__{one}" for one in ALLOWED[column.type])
+        raise InputError(f"the column {name!r} is {column.type}, which {operator} does not compare; allowed: {listed}")
+    if operator == "exists":
+        return column.present.copy() if value else np.logical_not(column.present)
+    if column.type == "strings":
+        return _lists(column, operator, [_place(column, _value(column, "string", one)) for one in value])
+    if operator == "in":
+        return _is_in(column, [_value(column, column.type, one) for one in value])
+    return _compared(column, operator, _value(column, column.type, value))
+
+
+def _value(column: MetadataColumn, kind: str, value: Any) -> Any:
+    try:
+        return as_type(value, kind)
+    except ValueError as error:
+        raise InputError(
+            f"the column {column.name!r} is {column.type}, and the filter has {value!r:.80}; give {error}"
+        ) from None
+
+
+def _place(column: MetadataColumn, text: str) -> int:
+    """Return the place of a string among all; -2, which none has, where it is not there."""
+    at = bisect_left(column.strings, text)
+    return at if at < len(column.strings) and column.strings[at] == text else -2
+
+
+def _compared(column: MetadataColumn, operator: str, value: Any) -> Mask:
+    data = column.data
+    if column.type == "string":
+        if operator in ("eq", "ne"):
+            value = _place(column, value)
+        else:  # the strings ascend, so that a comparison of them is one of their places
+            cut = (bisect_left if operator in ("lt", "ge") else bisect_right)(column.strings, value)
+            operator, value = {"lt": "lt", "le": "lt", "gt": "ge", "ge": "ge"}[operator], cut
+    made = _COMPARE[operator](data, value)
+    return np.logical_and(made, column.present, out=made)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Mask]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+
+def _is_in(column: MetadataColumn, values: list[Any]) -> Mask:
+    if column.type == "string":
+        wanted = np.zeros(len(column.strings) + 1, np.bool_)  # the last is that of a missing value, -1
+        wanted[[place for place in (_place(column, one) for one in values) if place >= 0]] = True
+        held: Mask = wanted[column.data]
+        return held
+    if len(values) <= FEW:
+        made = np.zeros(len(column), np.bool_)
+        for one in values:
+            made |= column.data == one
+    else:
+        made = np.isin(column.data, np.array(values, column.data.dtype))
+    return np.logical_and(made, column.present, out=made)
+
+
+def _lists(column: MetadataColumn, operator: str, codes: list[int]) -> Mask:
+    if operator == "all":
+        made = column.present.copy()
+        for code in codes:
+            made &= _holders(column, [code])
+        return made
+    found = _holders(column, codes)
+    return found if operator == "any" else np.logical_and(column.present, ~found, out=found)
+
+
+def _holders(column: MetadataColumn, codes: list[int]) -> Mask:
+    """Return the passages whose list has one of some strings."""
+    found = np.zeros(column.items.size, np.bool_)
+    for code in codes:
+        found |= column.items == code
+    made = np.zeros(len(column), np.bool_)
+    made[column.row_of.take(np.flatnonzero(found))] = True
+    return made

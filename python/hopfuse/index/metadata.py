@@ -1,0 +1,268 @@
+"""Metadata of passages: typed columns, each value there or missing."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+from .columns import StringColumn, row_number, string_column
+from .sections import Section
+
+#: The types of columns; a file has their places in this order.
+TYPES = ("bool", "int64", "float64", "string", "timestamp", "strings")
+#: The section that holds the values of each type.
+STORES = {
+    "bool": "flag",
+    "int64": "number",
+    "float64": "real",
+    "string": "code",
+    "timestamp": "number",
+    "strings": "list",
+}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Timestamps that a datetime can hold: the years 1 to 9999.
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+#: Masks of filters that an index keeps, the last ones used.
+MASKS = 64
+
+Sections = Mapping[str, Section]
+
+
+class MetadataColumn(Sequence[Any]):
+    """One column of the passages' metadata: a value for each passage, or None where it is missing.
+
+    An integer gives a value, a slice a list of them: bool, int, float, str, a datetime in UTC, or a tuple of str.
+
+    Attributes
+    ----------
+    name : str
+    type : {"bool", "int64", "float64", "string", "timestamp", "strings"}
+    present : ndarray of bool, shape (P,)
+        Passages that have a value.
+    data : ndarray, shape (P,), or (P + 1,) for "strings"
+        bool, int64 (a timestamp: microseconds since 1970 in UTC), float64 (0 where missing), or int32, the place of a
+        string among ``strings`` (-1 where missing). For "strings": int64, where the items of each passage begin.
+    items : ndarray of int32
+        For "strings", the places of all items among ``strings``, passage by passage; else empty.
+    strings : sequence of str
+        Every string of the metadata once, ascending by code points.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> rows = [{"text": "one", "metadata": {"year": 2019}}, {"text": "two"}]
+    >>> column = hf.Index.build(passages=rows).metadata["year"]
+    >>> column.type, list(column), column.present
+    ('int64', [2019, None], array([ True, False]))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        type: str,
+        present: NDArray[np.bool_],
+        data: NDArray[Any],
+        items: NDArray[np.int32],
+        strings: StringColumn,
+    ) -> None:
+        self.name, self.type, self.present, self.data = name, type, present, data
+        self.items, self.strings = items, strings
+        self._row_of: NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return int(self.present.size)
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, slice):
+            return [self._value(i) for i in range(*item.indices(len(self)))]
+        return self._value(row_number(item, len(self)))
+
+    @property
+    def row_of(self) -> NDArray[np.int32]:
+        """The passage of each item; made once."""
+        if self._row_of is None:
+            self._row_of = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.data))
+        return self._row_of
+
+    def _value(self, row: int) -> Any:
+        if not self.present[row]:
+            return None
+        if self.type == "strings":
+            return tuple(self.strings[int(code)] for code in self.items[self.data[row] : self.data[row + 1]])
+        value = self.data[row].item()
+        if self.type == "string":
+            return self.strings[value]
+        return EPOCH + timedelta(microseconds=value) if self.type == "timestamp" else value
+
+    def __repr__(self) -> str:
+        return f"MetadataColumn({self.name!r}, {self.type}, {int(self.present.sum())} of {len(self)} passages)"
+
+
+class Metadata(Mapping[str, MetadataColumn]):
+    """The metadata of an index: its columns by name.
+
+    Those of ``metadata_types`` come first, the others as passages first had them. A column is read,
+    and verified, when it is first asked for.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> rows = [{"text": "one", "metadata": {"year": 2019, "tags": ["a", "b"]}}, {"text": "two"}]
+    >>> metadata = hf.Index.build(passages=rows).metadata
+    >>> metadata.types, metadata.row(0), metadata.row(1)
+    ({'year': 'int64', 'tags': 'strings'}, {'year': 2019, 'tags': ('a', 'b')}, {})
+    """
+
+    def __init__(self, sections: Sections, num_passages: int) -> None:
+        self._sections, self._passages = sections, num_passages
+        self._columns: dict[str, MetadataColumn] = {}
+        self._masks: OrderedDict[Any, NDArray[np.bool_]] = OrderedDict()
+        self._lock = threading.RLock()
+        self.types: dict[str, str] = {}
+        if "metadata.type" in sections:
+            self.types = _types(sections)
+            _check_sizes(sections, list(self.types.values()), num_passages)
+
+    def __getitem__(self, name: str) -> MetadataColumn:
+        if name not in self.types:
+            raise KeyError(f"there is no column {name!r}; {self.described()}")
+        with self._lock:
+            if name not in self._columns:
+                self._columns[name] = self._read(name)
+            return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.types
+
+    def described(self) -> str:
+        """Return the names and types of the columns, in words."""
+        listed = ", ".join(f"{name} ({kind})" for name, kind in self.types.items())
+        return f"the columns are {listed}" if listed else "the index has no metadata: build it with metadata"
+
+    def row(self, passage: int) -> dict[str, Any]:
+        """Return the values that a passage has, by column."""
+        values = {name: self[name][passage] for name in self.types}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def cached_mask(self, key: Any, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Return the mask of a key, made where it is not among the last ones used."""
+        with self._lock:
+            if key not in self._masks:
+                mask = make()
+                mask.flags.writeable = False
+                self._masks[key] = mask
+                if len(self._masks) > MASKS:
+                    self._masks.popitem(last=False)
+            self._masks.move_to_end(key)
+            return self._masks[key]
+
+    def __repr__(self) -> str:
+        return f"Metadata({self.types})"
+
+    def _read(self, name: str) -> MetadataColumn:
+        """Return a column, after a check of everything that a filter relies on."""
+        names, kind, size = list(self.types), self.types[name], self._passages
+        at = names.index(name)
+        store = STORES[kind]
+        place = sum(STORES[self.types[before]] == store for before in names[:at])
+        present = self._sections["metadata.present"].part(at * size, (at + 1) * size)
+        length = size + (kind == "strings")
+        data = self._sections[f"metadata.{store}"].part(place * length, (place + 1) * length)
+        strings = string_column(self._sections, "metadata.value")
+        items = np.zeros(0, np.int32)
+        if kind == "strings":
+            item = self._sections["metadata.item"]
+            if data[0] < 0 or data[-1] > item.shape[0] or (data[1:] < data[:-1]).any():
+                raise FormatError(f"{item.label}: the lists of {name!r} do not ascend within 0 .. {item.shape[0]}")
+            items = item.part(int(data[0]), int(data[-1]))
+            data = data - data[0]
+        _check_values(self._sections["metadata.present"].label, name, kind, present, data, items, len(strings))
+        held = present.view(np.bool_)
+        return MetadataColumn(name, kind, held, data.view(np.bool_) if kind == "bool" else data, items, strings)
+
+
+def check_metadata(sections: Sections, num_passages: int) -> Metadata:
+    """Return the metadata with every column of it read and verified."""
+    metadata = Metadata(sections, num_passages)
+    if metadata:
+        values = list(string_column(sections, "metadata.value"))
+        if any(a >= b for a, b in pairwise(values)):
+            raise FormatError(f"{sections['metadata.value.bytes'].label}: the strings do not ascend")
+        if "strings" in metadata.types.values():
+            _check_lists(sections, num_passages)
+        for name in metadata:
+            metadata[name]
+    return metadata
+
+
+def _types(sections: Sections) -> dict[str, str]:
+    codes, label = sections["metadata.type"].whole(), sections["metadata.type"].label
+    names = list(string_column(sections, "metadata.name"))
+    if codes.size and codes.max() >= len(TYPES):
+        raise FormatError(f"{label}: a column has type {codes.max()}; 0 to {len(TYPES) - 1} are known")
+    if len(set(names)) != len(names) or not all(names):
+        raise FormatError(f"{label}: the columns' names {names} are not distinct and not empty")
+    return {name: TYPES[code] for name, code in zip(names, codes.tolist(), strict=True)}
+
+
+def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> None:
+    counts = {store: sum(STORES[kind] == store for kind in types) for store in STORES.values()}
+    sizes = {f"metadata.{store}": count * (passages + (store == "list")) for store, count in counts.items()}
+    for name, size in ({"metadata.present": len(types) * passages} | sizes).items():
+        if sections[name].shape[0] != size:
+            raise FormatError(
+                f"{sections[name].label} has {sections[name].shape[0]} entries; columns of {types} have {size}"
+            )
+
+
+def _check_lists(sections: Sections, passages: int) -> None:
+    """Check that the lists of all columns follow one another in the items."""
+    rows, items = sections["metadata.list"].whole().reshape(-1, passages + 1), sections["metadata.item"]
+    if rows[0, 0] != 0 or rows[-1, -1] != items.shape[0] or (rows[1:, 0] != rows[:-1, -1]).any():
+        raise FormatError(f"{items.label}: the columns' lists do not follow one another from 0 to {items.shape[0]}")
+
+
+def _check_values(
+    label: str,
+    name: str,
+    kind: str,
+    present: NDArray[np.uint8],
+    data: NDArray[Any],
+    items: NDArray[np.int32],
+    num_strings: int,
+) -> None:
+    missing = present == 0
+    wrong = "whether a value is there is not 0 or 1" if present.size and present.max() > 1 else ""
+    if kind == "bool" and data.size and data.max() > 1:
+        wrong = "a bool is not 0 or 1"
+    if kind == "float64" and np.isnan(data).any():
+        wrong = "a number is NaN"
+    if kind == "string":
+        inside = (data >= 0) & (data < num_strings)
+        if not np.where(missing, data == -1, inside).all():
+            wrong = f"a string's place is outside 0 .. {num_strings - 1}, or not -1 where it is missing"
+    elif kind == "strings":
+        if items.size and not 0 <= items.min() <= items.max() < num_strings:
+            wrong = f"an item's place is outside 0 .. {num_strings - 1}"
+        elif (np.diff(data)[missing] != 0).any():
+            wrong = "a missing list has items"
+    elif kind == "timestamp" and data.size and not FIRST <= data.min() <= data.max() <= LAST:
+        wrong = "a time is outside the years 1 to 9999"
+    elif (data[missing] != 0).any():
+        wrong = "a missing value is not 0"
+    if wrong:
+        raise FormatError(f"{label}: in the column {name!r} {wrong}")

@@ -1,0 +1,285 @@
+"""The sections of metadata, from the rows that passages have of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .columns import string_arrays
+from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, Metadata
+
+_INT64 = np.iinfo(np.int64)
+#: Integers up to here are float64 numbers.
+_EXACT = 2**53
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class _Values(NamedTuple):
+    """A column: its type, the rows that have a value, and those values."""
+
+    type: str
+    rows: list[int]
+    values: list[Any]
+
+
+def metadata_arrays(
+    rows: Sequence[Mapping[str, Any] | None],
+    types: Mapping[str, str] | None,
+    where: Callable[[int], str],
+) -> Arrays:
+    """Return the sections ``metadata.*``; none where there is no column.
+
+    Parameters
+    ----------
+    rows : sequence of mapping or None, P entries
+        A value of None is missing.
+    types : mapping of str to str, optional
+        Types of some columns; those of the others are their first values'.
+    where : callable
+        Where a row came from, for error messages.
+
+    Raises
+    ------
+    InputError
+        A value of another type than its column's, a name or a value that a column cannot have.
+    """
+    columns = [(name, _converted(name, column, where)) for name, column in _columns(rows, types, where).items()]
+    if not columns:
+        return {}
+    return _arrays(dict(columns), len(rows))
+
+
+def check_types(types: Any) -> dict[str, str]:
+    """Return the types of columns that a caller gives."""
+    if types is None:
+        return {}
+    if not isinstance(types, Mapping):
+        raise InputError(f"metadata_types is a {type(types).__name__}; it must map a column's name to its type")
+    for name, kind in types.items():
+        if not isinstance(name, str) or not name:
+            raise InputError(f"metadata_types has the column {name!r}; a name is a string that is not empty")
+        if kind not in TYPES:
+            raise InputError(f"metadata_types has {name!r}: {kind!r}; allowed: {', '.join(TYPES)}")
+    return dict(types)
+
+
+def type_of(value: Any) -> str | None:
+    """Return the type of a value as a column has it; None where no column may have it."""
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    for kinds, name in (
+        ((int, np.integer), "int64"),
+        ((float, np.floating), "float64"),
+        (str, "string"),
+        ((datetime, np.datetime64), "timestamp"),
+    ):
+        if isinstance(value, kinds):
+            return name
+    listed = isinstance(value, list | tuple | np.ndarray) and all(isinstance(item, str) for item in value)
+    return "strings" if listed else None
+
+
+def as_type(value: Any, kind: str) -> Any:
+    """Return a value as a column of a type keeps it: bool, int, float, str or tuple of str.
+
+    Raises
+    ------
+    ValueError
+        It is no value of that type; the message says what is.
+    """
+    found = type_of(value)
+    if kind == "timestamp":
+        return _microseconds(value)
+    if kind == "float64" and found == "int64" and abs(int(value)) <= _EXACT:
+        return float(value)
+    if found != kind:
+        raise ValueError(_ALLOWED[kind])
+    if kind == "int64" and not _INT64.min <= int(value) <= _INT64.max:
+        raise ValueError("an integer of 64 bits")
+    if kind == "float64" and np.isnan(value):
+        raise ValueError("a number; leave out what is NaN: it is missing")
+    return tuple(value) if kind == "strings" else _PYTHON[kind](value)
+
+
+_PYTHON: dict[str, Callable[[Any], Any]] = {"bool": bool, "int64": int, "float64": float, "string": str}
+_ALLOWED = {
+    "bool": "True or False",
+    "int64": "an integer",
+    "float64": "a number (an integer only up to 2**53)",
+    "string": "a string",
+    "strings": "a list of strings",
+}
+_TIME = (
+    "a time with its zone: a datetime with tzinfo, a np.datetime64 (UTC) of whole microseconds, or a string such as "
+    "'2024-05-01T12:00:00Z'"
+)
+
+
+def _microseconds(value: Any) -> int:
+    """Return a time as microseconds since 1970 in UTC."""
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        whole = value.astype("datetime64[us]")
+        if whole == value and FIRST <= int(whole.astype(np.int64)) <= LAST:
+            return int(whole.astype(np.int64))
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(_TIME) from None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError(_TIME)
+    passed = value - EPOCH
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
+
+
+def _columns(
+    rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str] | None, where: Callable[[int], str]
+) -> dict[str, _Values]:
+    """Return the values of each column, and its type."""
+    given = check_types(types)
+    found: dict[str, _Values] = {name: _Values(kind, [], []) for name, kind in given.items()}
+    absent: dict[str, int] = {}
+    for i, row in enumerate(rows):
+        if row is None:
+            continue
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where(i)} has the metadata {row!r:.80}; it must be an object of columns and values")
+        for name, value in row.items():
+            if value is None:
+                absent.setdefault(name, i)
+                continue
+            column = found.get(name)
+            if column is None:
+                column = found[_checked_name(name, where(i))] = _Values(_first_type(name, value, where(i)), [], [])
+            column.rows.append(i)
+            column.values.append(value)
+    for name, i in absent.items():
+        if _checked_name(name, where(i)) not in found:
+            raise InputError(
+                f"{where(i)} has the metadata {name!r} without a value, as all rows have: its type is not known; give "
+                f"metadata_types={{{name!r}: 'string'}}, or leave it out"
+            )
+    return found
+
+
+def _checked_name(name: Any, where: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{where} has the metadata {name!r}; a column's name is a string that is not empty")
+    return name
+
+
+def _first_type(name: str, value: Any, where: str) -> str:
+    kind = type_of(value)
+    if kind is None:
+        raise InputError(
+            f"{where} has metadata[{name!r}] = {value!r:.80}, a {type(value).__name__}; allowed are values of the "
+            f"types {', '.join(TYPES)} (a list of strings): convert it, or leave it out"
+        )
+    return kind
+
+
+def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Values:
+    kind, values = column.type, []
+    for i, value in zip(column.rows, column.values, strict=True):
+        try:
+            values.append(as_type(value, kind))
+        except ValueError as error:
+            _refuse(name, kind, value, where(i), str(error))
+    return _Values(kind, column.rows, values)
+
+
+def _refuse(name: str, kind: str, value: Any, where: str, allowed: str) -> NoReturn:
+    found = type_of(value)
+    other = f", or give the column another type: metadata_types={{{name!r}: {found!r}}}" if found else ""
+    if found == "float64" and kind == "int64":
+        other = f", or let the column have any numbers: metadata_types={{{name!r}: 'float64'}}"
+    elif found == kind:
+        other = ""
+    raise InputError(
+        f"{where} has metadata[{name!r}] = {value!r:.80}, and the column is {kind}; it must be {allowed}: "
+        f"convert it{other}"
+    )
+
+
+def _arrays(columns: Mapping[str, _Values], passages: int) -> Arrays:
+    texts = {text for column in columns.values() if column.type == "string" for text in column.values}
+    texts.update(
+        item for column in columns.values() if column.type == "strings" for row in column.values for item in row
+    )
+    place = {text: at for at, text in enumerate(sorted(texts))}
+    stores: dict[str, list[NDArray[Any]]] = {name: [] for name in (*dict.fromkeys(STORES.values()), "item", "present")}
+    begin = 0
+    for column in columns.values():
+        present = np.zeros(passages, np.uint8)
+        present[column.rows] = 1
+        stores["present"].append(present)
+        if column.type == "strings":
+            counts = np.zeros(passages + 1, np.int64)
+            counts[np.array(column.rows, np.int64) + 1] = [len(row) for row in column.values]
+            stores["list"].append(begin + np.cumsum(counts))
+            begin += int(counts.sum())
+            stores["item"].append(np.array([place[item] for row in column.values for item in row], np.int32))
+            continue
+        values = [place[text] for text in column.values] if column.type == "string" else column.values
+        data = np.full(passages, -1 if column.type == "string" else 0, _DTYPES[STORES[column.type]])
+        data[column.rows] = values
+        stores[STORES[column.type]].append(data)
+    return {
+        **string_arrays("metadata.name", columns),
+        "metadata.type": np.array([TYPES.index(column.type) for column in columns.values()], np.uint8),
+        **{f"metadata.{name}": np.concatenate([np.zeros(0, _DTYPES[name]), *parts]) for name, parts in stores.items()},
+        **string_arrays("metadata.value", place),
+    }
+
+
+_DTYPES: dict[str, Any] = {
+    "present": np.uint8,
+    "flag": np.uint8,
+    "number": np.int64,
+    "real": np.float64,
+    "code": np.int32,
+    "list": np.int64,
+    "item": np.int32,
+}
+
+
+def metadata_rows(metadata: Metadata, passages: NDArray[np.int64]) -> Arrays:
+    """Return the sections of the metadata of some passages alone, without strings that none of them has."""
+    columns, dtypes = list(metadata.values()), _DTYPES
+    if not columns:
+        return {}
+    stores: dict[str, list[NDArray[Any]]] = {name: [] for name in dtypes}
+    used = [np.zeros(0, np.int32)]
+    begin = 0
+    for column in columns:
+        stores["present"].append(column.present[passages].view(np.uint8))
+        if column.type != "strings":
+            stores[STORES[column.type]].append(column.data[passages])
+            continue
+        counts = np.diff(column.data)
+        kept = np.zeros(len(column), np.bool_)
+        kept[passages] = True
+        stores["item"].append(column.items[np.repeat(kept, counts)])
+        stores["list"].append(begin + np.concatenate([[0], np.cumsum(counts[passages])]))
+        begin += int(counts[passages].sum())
+    used += stores["code"] + stores["item"]
+    codes = np.unique(np.concatenate(used))
+    codes = codes[codes >= 0]
+    for name in ("code", "item"):
+        stores[name] = [np.where(part < 0, -1, np.searchsorted(codes, part)) for part in stores[name]]
+    strings = columns[0].strings
+    return {
+        **string_arrays("metadata.name", metadata),
+        "metadata.type": np.array([TYPES.index(column.type) for column in columns], np.uint8),
+        **{
+            f"metadata.{name}": np.concatenate([np.zeros(0, dtypes[name]), *parts]).astype(dtypes[name])
+            for name, parts in stores.items()
+        },
+        **string_arrays("metadata.value", (strings[int(code)] for code in codes)),
+    }
