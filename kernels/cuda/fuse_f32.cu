@@ -1,9 +1,9 @@
 // calibrate_f32 and fuse_f32 on a device. Contracts: hopfuse/calibrate.h, hopfuse/fuse.h, whose arithmetic this is.
 //
-// fuse_shared and fuse_global take a block to a query. Its warps make the list values, a list each; then it sorts the
-// entries by document and list, the thread at a document's first entry scores it, and the documents are sorted by rank.
-// Both sorts are bitonic networks over `size` entries of 16 bytes, a power of two that holds the widths of all lists.
-// Which of the two kernels runs changes no bit.
+// fuse_f32 takes a block to a query. Its warps make the list values, a list each; then it sorts the entries by document and
+// list, the thread at a document's first entry scores it, and the documents are sorted by rank. Both sorts are bitonic
+// networks over `size` entries of 16 bytes, a power of two that holds the widths of all lists. Shared and global memory give
+// the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/fuse.h"
 #include "warp.h"
@@ -94,21 +94,19 @@ HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues
 
 // All entries of query b, each list's at the place that the widths give it, and padding elsewhere. Returns how many
 // entries there are.
-template <class Index>
-HOPFUSE_DEVICE Index fill_entries(const FlatLists& in, int64_t b, const int64_t* ids, const float* values, Index size,
-                                  Entry* entries) {
-    Index used = 0;
+HOPFUSE_DEVICE int64_t fill_entries(const FlatLists& in, int64_t b, const int64_t* ids, const float* values,
+                                    int64_t size, Entry* entries) {
+    int64_t used = 0;
     HOPFUSE_ROLLED
     for (int32_t l = 0; l < in.lists; ++l) {
-        const Index start = static_cast<Index>(in.starts[l]), width = static_cast<Index>(in.width(l));
-        const Index count = static_cast<Index>(in.count(l, b));
+        const int64_t start = in.starts[l], width = in.width(l);
+        const int64_t count = in.count(l, b);
         const int64_t row = in.row(l, b);
-        for (Index i = threadIdx.x; i < width; i += blockDim.x)
+        for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
             entries[start + i] = i < count ? Entry{ids[row + i], l, values[row + i]} : padding();
         used += count;
     }
-    for (Index i = static_cast<Index>(in.starts[in.lists]) + threadIdx.x; i < size; i += blockDim.x)
-        entries[i] = padding();
+    for (int64_t i = in.starts[in.lists] + threadIdx.x; i < size; i += blockDim.x) entries[i] = padding();
     return used;
 }
 
@@ -122,17 +120,17 @@ HOPFUSE_DEVICE void put_in_order(Entry& a, Entry& b, bool ascending, Before befo
 
 // A bitonic network, by the whole block. A pair's warp is the same in every step, and up to distance 32 its pairs lie
 // in a range of 64 entries that no other warp touches, so that those steps wait for the warp alone.
-template <class Index, class Before>
-HOPFUSE_DEVICE void sort(Entry* entries, Index size, Before before) {
+template <class Before>
+HOPFUSE_DEVICE void sort(Entry* entries, int64_t size, Before before) {
     bool crossed = true;  // entries may come from another warp
-    for (Index run = 2; run <= size; run *= 2) {
-        for (Index distance = run / 2; distance > 0; distance /= 2) {
+    for (int64_t run = 2; run <= size; run *= 2) {
+        for (int64_t distance = run / 2; distance > 0; distance /= 2) {
             if (crossed || distance > 32) __syncthreads();
             else __syncwarp();
             crossed = distance > 32;
             HOPFUSE_ROLLED
-            for (Index pair = threadIdx.x; pair < size / 2; pair += blockDim.x) {
-                const Index low = 2 * pair - (pair & (distance - 1));
+            for (int64_t pair = threadIdx.x; pair < size / 2; pair += blockDim.x) {
+                const int64_t low = 2 * pair - (pair & (distance - 1));
                 put_in_order(entries[low], entries[low + distance], (low & run) == 0, before);
             }
         }
@@ -140,8 +138,7 @@ HOPFUSE_DEVICE void sort(Entry* entries, Index size, Before before) {
     __syncthreads();
 }
 
-template <class Index>
-HOPFUSE_DEVICE int entries_of(const Entry* entry, Index left) {
+HOPFUSE_DEVICE int entries_of(const Entry* entry, int64_t left) {
     int held = 1;
     while (held < left && entry[held].id == entry->id) ++held;
     return held;
@@ -149,8 +146,7 @@ HOPFUSE_DEVICE int entries_of(const Entry* entry, Index left) {
 
 // Scores the document whose first entry this is. One thread has all entries of a document, but for their ids, which
 // others read and nobody changes.
-template <class Index>
-HOPFUSE_DEVICE void score_document(const Ranking& by, const Union& of, Index left, Entry* entry) {
+HOPFUSE_DEVICE void score_document(const Ranking& by, const Union& of, int64_t left, Entry* entry) {
     const int held = entries_of(entry, left);
     float score = 0.0f;
     switch (by.method) {
@@ -163,8 +159,7 @@ HOPFUSE_DEVICE void score_document(const Ranking& by, const Union& of, Index lef
     entry->list = DOCUMENT;
 }
 
-template <class Index>
-HOPFUSE_DEVICE bool begins_document(const Entry* entries, Index used, Index i) {
+HOPFUSE_DEVICE bool begins_document(const Entry* entries, int64_t used, int64_t i) {
     return i < used && (i == 0 || entries[i - 1].id != entries[i].id);
 }
 
@@ -174,16 +169,15 @@ HOPFUSE_DEVICE void add(int64_t* total, int64_t mine) {
 
 // What gumbel.h asks of all documents: whole numbers, whose order of adding changes nothing. They are added up where
 // the query's hits will stand.
-template <class Index>
-HOPFUSE_DEVICE Concordance concordance(const Entry* entries, Index used, const Ranking& by) {
+HOPFUSE_DEVICE Concordance concordance(const Entry* entries, int64_t used, const Ranking& by) {
     if (threadIdx.x == 0) *by.ids = *by.count = 0;
     __syncthreads();
     Concordance mine{0, 0};
-    for (Index i = threadIdx.x; i < used; i += blockDim.x) {
-        if (!begins_document<Index>(entries, used, i)) continue;
-        const int held = entries_of<Index>(entries + i, used - i);
-        for (Index j = i + held; held >= 2 && j < used;) {
-            const int other = entries_of<Index>(entries + j, used - j);
+    for (int64_t i = threadIdx.x; i < used; i += blockDim.x) {
+        if (!begins_document(entries, used, i)) continue;
+        const int held = entries_of(entries + i, used - i);
+        for (int64_t j = i + held; held >= 2 && j < used;) {
+            const int other = entries_of(entries + j, used - j);
             if (other >= 2) add_concordance(entries + i, held, entries + j, other, mine);
             j += other;
         }
@@ -204,12 +198,11 @@ HOPFUSE_DEVICE float& room(const FlatLists& in, int64_t b, float* values, int64_
 }
 
 // What condorcet.h asks for, of the document at entry i.
-template <class Index>
-HOPFUSE_DEVICE float majorities(const Entry* entries, Index used, Index i, const float* weights) {
-    const int held = entries_of<Index>(entries + i, used - i);
+HOPFUSE_DEVICE float majorities(const Entry* entries, int64_t used, int64_t i, const float* weights) {
+    const int held = entries_of(entries + i, used - i);
     int halves = 0;
-    for (Index j = 0; j < used;) {
-        const int other = entries_of<Index>(entries + j, used - j);
+    for (int64_t j = 0; j < used;) {
+        const int other = entries_of(entries + j, used - j);
         if (j != i) halves += 1 + majority(entries + i, held, entries + j, other, weights);
         j += other;
     }
@@ -218,33 +211,30 @@ HOPFUSE_DEVICE float majorities(const Entry* entries, Index used, Index i, const
 
 // All documents' majorities to their first entries: by way of the room of the list values, for all entries are read
 // until the last is known.
-template <class Index>
-HOPFUSE_DEVICE void count_majorities(const FlatLists& in, int64_t b, const float* weights, Index used, float* values,
+HOPFUSE_DEVICE void count_majorities(const FlatLists& in, int64_t b, const float* weights, int64_t used, float* values,
                                      Entry* entries) {
-    for (Index i = threadIdx.x; i < used; i += blockDim.x)
-        if (begins_document<Index>(entries, used, i))
-            room(in, b, values, i) = majorities<Index>(entries, used, i, weights);
+    for (int64_t i = threadIdx.x; i < used; i += blockDim.x)
+        if (begins_document(entries, used, i)) room(in, b, values, i) = majorities(entries, used, i, weights);
     __syncthreads();
-    for (Index i = threadIdx.x; i < used; i += blockDim.x)
-        if (begins_document<Index>(entries, used, i)) entries[i].value = room(in, b, values, i);
+    for (int64_t i = threadIdx.x; i < used; i += blockDim.x)
+        if (begins_document(entries, used, i)) entries[i].value = room(in, b, values, i);
 }
 
 // Scores every document among `used` entries in the order of documents; returns how many there are. Of `values` the
 // room is used.
-template <class Index>
-HOPFUSE_DEVICE Index score_documents(const FlatLists& in, int64_t b, const Ranking& by, Index used, float* values,
-                                     Entry* entries) {
-    Index documents = 0;
-    for (Index base = 0; base < used; base += blockDim.x)
-        documents += __syncthreads_count(begins_document<Index>(entries, used, base + threadIdx.x));
+HOPFUSE_DEVICE int64_t score_documents(const FlatLists& in, int64_t b, const Ranking& by, int64_t used, float* values,
+                                       Entry* entries) {
+    int64_t documents = 0;
+    for (int64_t base = 0; base < used; base += blockDim.x)
+        documents += __syncthreads_count(begins_document(entries, used, base + threadIdx.x));
     Concordance total{0, 0};
-    if (asks_concordance(by.method, by.option)) total = concordance<Index>(entries, used, by);
-    if (by.method == FusionMethod::condorcet) count_majorities<Index>(in, b, by.weights, used, values, entries);
+    if (asks_concordance(by.method, by.option)) total = concordance(entries, used, by);
+    if (by.method == FusionMethod::condorcet) count_majorities(in, b, by.weights, used, values, entries);
     const float theta = copula_theta(by.method, total, by.option);
     const Union of{in.lists, documents, in.counts + b, in.batch, in.pools, by.weights, by.option, theta};
     HOPFUSE_ROLLED
-    for (Index i = threadIdx.x; i < used; i += blockDim.x)
-        if (begins_document<Index>(entries, used, i)) score_document<Index>(by, of, used - i, entries + i);
+    for (int64_t i = threadIdx.x; i < used; i += blockDim.x)
+        if (begins_document(entries, used, i)) score_document(by, of, used - i, entries + i);
     return documents;
 }
 
@@ -258,13 +248,12 @@ HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t cou
 }
 
 // One query, in room for `size` entries.
-template <class Index>
 HOPFUSE_DEVICE void fuse_query(const FlatLists& in, int64_t b, const int64_t* ids, const ListValues& of,
-                               const Ranking& by, Index size, Entry* entries) {
+                               const Ranking& by, int64_t size, Entry* entries) {
     make_values(in, b, of, by);
-    const Index used = fill_entries(in, b, ids, of.values, size, entries);
+    const int64_t used = fill_entries(in, b, ids, of.values, size, entries);
     sort(entries, size, ByDocument{});
-    const Index documents = score_documents(in, b, by, used, of.values, entries);
+    const int64_t documents = score_documents(in, b, by, used, of.values, entries);
     sort(entries, size, ByRank{});
     write_hits(by, entries, documents < by.k ? documents : by.k);
 }
@@ -310,23 +299,16 @@ extern "C" __global__ void __launch_bounds__(128, 8)
                                          out_counts + b},                                           \
                         size, entries)
 
-// fuse_shared_f32: the best k documents of each query, in shared memory: 16 size bytes, size at most 2048.
-// Unit: a query; a block. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy 50 %). At size 256 (lists of
-// 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k written; list values as
-// calibrate_f32, and boltzmann goes over them three times more. gumbel, for its theta, and condorcet compare every two
-// documents.
-extern "C" __global__ void __launch_bounds__(256, 4) fuse_shared_f32(HOPFUSE_FUSE_PARAMETERS, int size) {
-    HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, entries);
-    const int64_t b = blockIdx.x;
-    HOPFUSE_FUSE_QUERY(b, size, entries);
-}
-
-// fuse_global_f32: the same with room in global memory, `size` entries to a block, and so for any lists.
-// Unit: a query; a block, which goes on with another. Block: 256. Registers: <= 64 (occupancy 50 %). Bytes: each of the
-// log2(size) (log2(size) + 1) steps of the sorts reads 16 size and writes as much of it as it changes.
-extern "C" __global__ void __launch_bounds__(256, 4)
-    fuse_global_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {
-    hopfuse::Entry* const entries = static_cast<hopfuse::Entry*>(room) + blockIdx.x * size;
+// fuse_f32: the best k documents of each query. Its entries are sorted in shared memory, 16 size bytes with size at most
+// 2048, or where `room` is given in global memory, `size` entries to a block, and so for any lists.
+// Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 32 KiB. Registers: <= 64 (occupancy
+// 50 %). At size 256 (lists of 100 and 30) 4 KiB and 128 threads. Bytes: 12 of every entry and 8 of every list read, 12 k
+// written; list values as calibrate_f32, and boltzmann goes over them three times more; in global memory each of the
+// log2(size) (log2(size) + 1) / 2 steps of the two sorts reads 16 size and writes as much of it as it changes. gumbel, for
+// its theta, and condorcet compare every two documents.
+extern "C" __global__ void __launch_bounds__(256, 4) fuse_f32(HOPFUSE_FUSE_PARAMETERS, int64_t size, void* room) {
+    HOPFUSE_DYNAMIC_SHARED(hopfuse::Entry, shared);
+    hopfuse::Entry* const entries = room == nullptr ? shared : static_cast<hopfuse::Entry*>(room) + blockIdx.x * size;
     for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
         HOPFUSE_FUSE_QUERY(b, size, entries);
         __syncthreads();

@@ -50,7 +50,7 @@ struct Warp {
     }
 
 private:
-    static constexpr int LEVELS = 4;  // 2^50 values
+    static constexpr int LEVELS = 3;  // 2^40 values
 
     // j with j + 16, 8, 4, 2, 1. Every lane adds a pair in one order or the other, and so has the same total.
     template <class T>

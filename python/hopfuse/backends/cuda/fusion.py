@@ -77,11 +77,12 @@ def _launch_queries(runtime: Runtime, batch: int, entries: int, arguments: list[
     size = 1 << (entries - 1).bit_length()
     threads = min(_MAX_THREADS, max(_WARP, size // 2))
     if size <= SHARED_ENTRIES:
-        runtime.launch("fuse_shared_f32", batch, threads, [*arguments, np.int32(size)], shared=_ENTRY_BYTES * size)
+        runtime.launch("fuse_f32", batch, threads, [*arguments, np.int64(size), None], shared=_ENTRY_BYTES * size)
         return
     at_once = min(batch, max(1, WORKSPACE_BYTES // (_ENTRY_BYTES * size)))
     room = runtime.empty(at_once * _ENTRY_BYTES * size, np.uint8)
-    runtime.launch("fuse_global_f32", at_once, threads, [*arguments, np.int64(size), room])
+    unused = _ENTRY_BYTES  # the kernel has shared memory either way
+    runtime.launch("fuse_f32", at_once, threads, [*arguments, np.int64(size), room], shared=unused)
 
 
 def _flat(runtime: Runtime, arrays: list[DeviceArray]) -> DeviceArray:
