@@ -32,14 +32,17 @@ struct Candidates {
     }
 };
 
-// A lane's candidates as keys, below those of an earlier round. A node without score is no hit.
+// A lane's candidates as keys, below those of an earlier round, or `parts`: the best keys of each split of them. A node
+// without score is no hit.
 template <int L>
 struct CandidateKeys {
     const Candidates& candidates;
     int lane;
     uint64_t ceiling;
+    const uint64_t* parts;
 
     __device__ uint64_t key(int j) const {
+        if (parts != nullptr) return parts[j];
         const int64_t row = candidates.row(j);
         const float x = candidates.score<L>(row, lane);
         const uint64_t key = x > 0.0f ? make_topk_key(x, candidates.node_of[row]) : 0;
@@ -47,28 +50,71 @@ struct CandidateKeys {
     }
 };
 
+// A lane's candidates, by a whole block: take(row, score) of each. A thread's scores are read some turns ahead, so that
+// they travel together.
+template <int L>
+struct Scores {
+    const Candidates& c;
+    int lane;
+
+    template <class Take>
+    __device__ void each(const Take& take) const {
+        const int64_t threads = blockDim.x;
+        float ahead[KEYS_PER_THREAD];
+#pragma unroll
+        for (int turn = 0; turn < KEYS_PER_THREAD; ++turn) ahead[turn] = at(threadIdx.x + turn * threads);
+        HOPFUSE_ROLLED
+        for (int64_t i = threadIdx.x; i < c.count; i += threads) {
+            const float score = ahead[0];
+#pragma unroll
+            for (int turn = 1; turn < KEYS_PER_THREAD; ++turn) ahead[turn - 1] = ahead[turn];
+            ahead[KEYS_PER_THREAD - 1] = at(i + KEYS_PER_THREAD * threads);
+            take(c.row(i), score);
+        }
+    }
+
+private:
+    __device__ float at(int64_t i) const { return i < c.count ? c.score<L>(c.row(i), lane) : 0.0f; }
+};
+
 constexpr int SELECT_THREADS = 128;
-constexpr int SELECT_KEPT = 512;  // hits that a round of selection finds
+constexpr int SELECT_KEPT = 512;  // hits that a round of selection finds at most
 constexpr int SELECT_ROOM = SELECT_KEPT + KEYS_PER_THREAD * SELECT_THREADS;
 
-// A lane's best candidates, best first, in rounds of SELECT_KEPT: `keys` has room for whole rounds. Returns how many of
-// the first `want` there are.
+// Where a lane's best keys go, and how many a round finds: few where few are asked for, so that the keys which wait have
+// room and are seldom sorted. `parts`: the best of each of so many splits of the candidates, (L, splits, kept), or null
+// where a lane's block reads the candidates themselves.
+struct Rounds {
+    uint64_t* keys;  // of this lane, whole rounds
+    int kept;
+    const uint64_t* parts;  // of this lane
+    int splits;
+};
+
 template <int L>
-HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, uint64_t* keys, uint64_t* buffer,
+HOPFUSE_DEVICE void find_best(const CandidateKeys<L>& source, int begin, int end, uint64_t* list, int kept,
+                              uint64_t* buffer, int* num_waiting) {
+    for (int i = static_cast<int>(threadIdx.x); i < kept; i += static_cast<int>(blockDim.x)) list[i] = 0;
+    keep_best(source, begin, end, list, kept, SELECT_ROOM, buffer, num_waiting);
+}
+
+// A lane's best candidates, best first. Returns how many of the first `want` there are.
+template <int L>
+HOPFUSE_DEVICE int64_t select(const Candidates& c, int lane, int64_t want, const Rounds& rounds, uint64_t* buffer,
                               int* num_waiting) {
+    const int kept = rounds.kept, keys = rounds.parts == nullptr ? static_cast<int>(c.count) : rounds.splits * kept;
     uint64_t ceiling = ~static_cast<uint64_t>(0);
     int64_t done = 0;
     while (done < want && ceiling != 0) {
-        uint64_t* const list = keys + done;
-        for (int i = static_cast<int>(threadIdx.x); i < SELECT_KEPT; i += static_cast<int>(blockDim.x)) list[i] = 0;
-        const CandidateKeys<L> source = {c, lane, ceiling};
-        keep_best(source, 0, static_cast<int>(c.count), list, SELECT_KEPT, SELECT_ROOM, buffer, num_waiting);
+        uint64_t* const list = rounds.keys + done;
+        const CandidateKeys<L> source = {c, lane, ceiling, rounds.parts};  // one round is enough for parts
+        find_best(source, 0, keys, list, kept, buffer, num_waiting);
         __syncthreads();
-        ceiling = list[SELECT_KEPT - 1];
-        done += SELECT_KEPT;
+        ceiling = list[kept - 1];
+        done += kept;
     }
     int64_t found = done < want ? done : want;
-    while (found > 0 && keys[found - 1] == 0) --found;
+    while (found > 0 && rounds.keys[found - 1] == 0) --found;
     return found;
 }
 
@@ -132,10 +178,10 @@ struct DeviceList {
 template <int L>
 HOPFUSE_DEVICE bool are_all_hits(const Candidates& c, const DeviceList<L>& list) {
     int other = 0;
-    for (int64_t i = threadIdx.x; i < c.count; i += blockDim.x) {
-        const int64_t row = c.row(i);
-        if (!(c.score<L>(row, list.lane) > 0.0f) && list.twins.template may_hold_mass<L>(row, list.lane)) other = 1;
-    }
+    const Scores<L> scores = {c, list.lane};
+    scores.each([&](int64_t row, float x) {
+        if (!(x > 0.0f) && list.twins.template may_hold_mass<L>(row, list.lane)) other = 1;
+    });
     return __syncthreads_or(other) == 0;
 }
 
@@ -151,18 +197,17 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const float per_degree = round_above(2.0 * error.per_degree), flat = round_above(2.0 * error.flat);
     float mine = -infinite32();
-    for (int64_t i = thread; i < c.count; i += threads) {
-        const int64_t row = c.row(i);
-        const float x = c.score<L>(row, lane);
+    const Scores<L> scores = {c, lane};
+    scores.each([&](int64_t row, float x) {
         const bool shares = tied && x == cut && c.node_of[row] > last_id;
-        if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) continue;
-        if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) continue;
+        if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) return;
+        if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) return;
         const float own = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
         const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), own, per_degree);
         const float bounded = fmaf(c.weight<L>(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
-    }
+    });
     best[thread] = mine;
     for (int half = threads / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -185,8 +230,8 @@ struct Shared {
 // gets how far the list is from proof: below 1 is proven.
 template <int L>
 HOPFUSE_DEVICE double rank_and_prove(const Candidates& c, const DeviceList<L>& list, int64_t k, bool order,
-                                     uint64_t* keys, Shared* shared) {
-    const int64_t found = select<L>(c, list.lane, k + 1, keys, shared->buffer, &shared->num_waiting);
+                                     const Rounds& rounds, Shared* shared) {
+    const int64_t found = select<L>(c, list.lane, k + 1, rounds, shared->buffer, &shared->num_waiting);
     const bool is_all = found < k && are_all_hits<L>(c, list);
     const NodeError error = error_to_outlast(shared->error);
     ListProof proof = {0.0, 0.0, false, false};
@@ -241,14 +286,21 @@ using namespace hopfuse;
     const float *state, int final, const float *degree, int per_lane, const int32_t *node_of, const int32_t *among, \
         int64_t count
 #define HOPFUSE_MAKE_CANDIDATES const Candidates candidates = {state, final, degree, per_lane, node_of, among, count}
-#define HOPFUSE_LIST                                                                                                   \
-    uint64_t *keys, int64_t stride, const int32_t *internal_of, const double *unscale, const float *locals, int64_t k, \
-        int order, const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type,       \
-        const float *mask, const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
+#define HOPFUSE_LIST                                                                                         \
+    uint64_t *keys, int64_t stride, int kept, const uint64_t *parts, int splits, const int32_t *internal_of, \
+        const double *unscale, const float *locals, int64_t k, int order, const int64_t *indptr,             \
+        const int32_t *indices, const float *weight, const uint8_t *edge_type, const float *mask,            \
+        const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
 #define HOPFUSE_MAKE_LIST(L)                                                                                     \
     const TwinTables twins = {indptr, indices, weight, edge_type, mask, {restart_words, restart_rank}, restart}; \
-    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, locals, per_lane, lane, twins}
+    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, locals, per_lane, lane, twins};      \
+    const Rounds rounds = {keys + lane * stride, kept,                                                           \
+                           parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept, splits}
 
+// ppr_select_lL: where candidates are many, the best `kept` of each of their splits, for ppr_try (of lanes whose turn it
+//   is) or ppr_finish, which then read these.
+//   Unit: a lane and a split; a block. Block: 128. Shared memory: 8448 bytes. Registers: <= 64 (occupancy 25 %).
+//   Bytes: 12 candidates, 8 kept a split.
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
@@ -259,6 +311,21 @@ using namespace hopfuse;
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS) ppr_select_l##L(                                      \
+        const float* even, const float* odd, const int64_t* last_pass, int final, const float* degree, int per_lane,   \
+        const int32_t* node_of, const int32_t* among, int64_t count, const int32_t* walking, const int64_t* next_try,  \
+        int64_t pass, int kept, int splits, uint64_t* parts) {                                                         \
+        __shared__ uint64_t buffer[SELECT_ROOM];                                                                       \
+        __shared__ int num_waiting;                                                                                    \
+        const int lane = static_cast<int>(blockIdx.x % L);                                                             \
+        const int64_t split = blockIdx.x / L;                                                                          \
+        if (walking != nullptr && (walking[lane] == 0 || pass < next_try[lane])) return;                               \
+        const float* const state = last_pass == nullptr || *last_pass % 2 == 0 ? even : odd;                           \
+        HOPFUSE_MAKE_CANDIDATES;                                                                                       \
+        const CandidateKeys<L> source = {candidates, lane, ~static_cast<uint64_t>(0), nullptr};                        \
+        find_best(source, static_cast<int>(split * count / splits), static_cast<int>((split + 1) * count / splits),    \
+                  parts + (lane * splits + split) * kept, kept, buffer, &num_waiting);                                 \
+    }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(                                      \
         HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* tiles, int64_t num_tiles, int64_t pass, const double* damping, \
         int32_t* walking, int64_t* passes, int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {  \
@@ -272,7 +339,7 @@ using namespace hopfuse;
             if (thread == 0) shared.error = forecast_error(static_cast<float>(largest), damping[lane]);                \
         }                                                                                                              \
         __syncthreads();                                                                                               \
-        const double shortfall = rank_and_prove<L>(candidates, list, k, order != 0, keys + lane * stride, &shared);    \
+        const double shortfall = rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared);                  \
         if (thread != 0) return;                                                                                       \
         if (!(shortfall < 1.0)) {                                                                                      \
             next_try[lane] = next_proof(pass, shortfall, ppr_error_decay(true, damping[lane]));                        \
@@ -312,8 +379,7 @@ using namespace hopfuse;
             }                                                                                                          \
         }                                                                                                              \
         __syncthreads();                                                                                               \
-        const double shortfall =                                                                                       \
-            k > 0 ? rank_and_prove<L>(candidates, list, k, order != 0, keys + lane * stride, &shared) : 0.0;           \
+        const double shortfall = k > 0 ? rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared) : 0.0;    \
         const Answers out = {width,      ids,          scores,    score_bounds, counts, proven,                        \
                              iterations, out_residual, out_bound, converged,    status, out_shortfall};                \
         __syncthreads();                                                                                               \

@@ -13,6 +13,7 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
+from hopfuse.backends.cuda import ppr_topk
 from variants import SANITIZERS, missing, registered, simt_runtime
 
 pytestmark = [
@@ -95,6 +96,25 @@ def test_more_hits_than_a_round_selects_have_the_cpus_bits(runtime: Any, stop: s
         assert_equal(result, expected, TOPK, f"k={k}")
 
 
+@pytest.mark.parametrize("stop", ["proven", "tol"])
+@pytest.mark.parametrize("order", ["forward", "shuffle"])
+def test_candidates_that_blocks_share_have_the_cpus_bits(
+    runtime: Any, monkeypatch: pytest.MonkeyPatch, stop: str, order: str
+) -> None:
+    """Splits with fewer hits than a list holds, equal scores across splits, candidates in no order, and k by rounds."""
+    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 40)
+    runtime.order = order
+    rng = np.random.default_rng(11)
+    graph = random_graph(rng, 700, 1500, hub=3)
+    restart = random_restart(rng, 700, 5)
+    for k, among in ((1, None), (31, None), (32, rng.permutation(700)[:300]), (600, None)):
+        expected = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="cpu")
+        result = hf.ppr_topk(graph, restart, k, candidates=among, stop=stop, backend="simt")
+        assert_equal(result, expected, TOPK, f"k={k}")
+    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_select_l8"}
+    assert shares == {8 * 17, 8 * 7}
+
+
 @pytest.mark.parametrize("prove", ["order", "set"])
 def test_lists_that_need_more_passes_have_the_cpus_bits(runtime: Any, prove: str) -> None:
     """Local bounds, one step and two, and refinements that are looked at once or twice."""
@@ -142,8 +162,9 @@ def test_a_pass_takes_at_most_three_launches(runtime: Any) -> None:
 
 
 @pytest.mark.parametrize("build", SANITIZERS)
-def test_the_sanitizers_find_nothing(build: str) -> None:
+def test_the_sanitizers_find_nothing(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kernel once, on the fewest threads: ThreadSanitizer takes a millisecond for each."""
+    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 50)
     with registered(build, build, order="shuffle", seed=1) as checked:
         rng = np.random.default_rng(7)
         graph = random_graph(rng, 100, 200, types=2, hub=3)
@@ -165,7 +186,9 @@ def test_the_sanitizers_find_nothing(build: str) -> None:
             hf.ppr_topk(graph, restart, 5, backend="cpu", **options),
             TOPK, build,
         )  # fmt: skip
-    assert {"ppr_try_l4", "ppr_finish_l4", "ppr_degrees_l4"} <= {kernel for kernel, _, _ in checked.launches}
+    assert {"ppr_select_l4", "ppr_try_l4", "ppr_finish_l4", "ppr_degrees_l4"} <= {
+        kernel for kernel, _, _ in checked.launches
+    }
 
 
 def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:

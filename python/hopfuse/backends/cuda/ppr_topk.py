@@ -13,7 +13,10 @@ from .ppr_certificate import Certificate, Certifier
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime
 
-SELECT_THREADS, SELECT_KEPT = 128, 512  # of ppr_try and ppr_finish, which find hits in whole rounds
+SELECT_THREADS, SELECT_KEPT = 128, 512  # of ppr_try and ppr_finish, which find at most so many hits in a round
+#: Many candidates are shared among so many blocks at most, a split of so many candidates at least.
+SPLIT_BLOCKS, SPLIT_CANDIDATES = 264, 1 << 13
+_WARP = 32
 
 
 class Answers:
@@ -57,7 +60,9 @@ class TopkSearch:
         self.runtime, self.graph, self.k, self.prove_order = runtime, graph, k, prove_order
         self.candidates = None if candidates is None else runtime.upload(candidates)
         self.count = np.int64(graph.num_nodes if candidates is None else candidates.size)
-        self.stride = -(-(k + 1) // SELECT_KEPT) * SELECT_KEPT
+        wanted = k + 1  # the first that is left out shows a tie
+        self.kept = min(SELECT_KEPT, -(-wanted // _WARP) * _WARP)
+        self.stride = -(-wanted // self.kept) * self.kept
         self._keys: DeviceArray = None
 
     def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
@@ -65,7 +70,9 @@ class TopkSearch:
         current, following = block.buffers(number)
         passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping]
         state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
-        self._launch(block, "ppr_try", [current, np.int32(0), *self._ranked(block), *passes, *state])
+        turn = [block.walking, block.next_try, np.int64(number)]
+        parts = self._split(block, [current, None, None, np.int32(0)], turn)
+        self._launch(block, "ppr_try", [current, np.int32(0), *self._ranked(block, parts), *passes, *state])
         block.launch_states("ppr_keep", [current, following, block.unproven, block.nodes])
 
     def finish(
@@ -98,15 +105,36 @@ class TopkSearch:
         known.append(np.int32(refined is not None))
         state = [block.walking, block.limit, passes, block.last_pass, block.status, np.float64(block.queries.tol)]
         ranked = [block.even, block.odd] if refined is None else [refined, refined]
-        arguments = [*ranked, *self._ranked(block, local), *certifier.certified, *known, *state, upload(row_of)]
+        whole = [*ranked, block.last_pass, np.int32(1)]
+        parts = self._split(block, whole, [None, None, np.int64(0)]) if self.k else self._no_parts
+        arguments = [*ranked, *self._ranked(block, parts, local), *certifier.certified, *known, *state, upload(row_of)]
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
 
-    def _ranked(self, block: PprBlock, local: DeviceArray | None = None) -> list[Any]:
+    def _among(self, block: PprBlock) -> list[Any]:
+        """Return the kernels' candidates, after the state itself."""
+        return [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.candidates, self.count]
+
+    @property
+    def _no_parts(self) -> list[Any]:
+        return [np.int32(self.kept), None, np.int32(1)]
+
+    def _split(self, block: PprBlock, state: list[Any], turn: list[Any]) -> list[Any]:
+        """Find the best of each split of many candidates; return what the kernels are told of them."""
+        splits = min(SPLIT_BLOCKS // block.lanes, int(self.count) // SPLIT_CANDIDATES)
+        if splits < 2 or self.stride > self.kept:  # rounds read the candidates themselves
+            return self._no_parts
+        parts = self.runtime.empty((block.lanes, splits, self.kept), np.uint64)
+        arguments = [*state, *self._among(block), *turn, np.int32(self.kept), np.int32(splits), parts]
+        items = block.lanes * splits * SELECT_THREADS
+        block.launch("ppr_select", items, arguments, block=SELECT_THREADS)
+        return [np.int32(self.kept), parts, np.int32(splits)]
+
+    def _ranked(self, block: PprBlock, parts: list[Any], local: DeviceArray | None = None) -> list[Any]:
         """Return what the kernels rank, after the state itself, and their HOPFUSE_LIST."""
         if self._keys is None or self._keys.shape[0] < block.lanes:
             self._keys = self.runtime.empty((block.lanes, self.stride), np.uint64)
-        candidates = [block.unscale32, np.int32(block.per_lane), self.graph.node_of, self.candidates, self.count]
-        found = [self._keys, np.int64(self.stride), self.graph.internal_of, block.unscale64, local]
+        candidates = self._among(block)
+        found = [self._keys, np.int64(self.stride), *parts, self.graph.internal_of, block.unscale64, local]
         proves = [np.int64(self.k), np.int32(self.prove_order)]
         graph = self.graph
         rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, block.mask]
