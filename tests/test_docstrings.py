@@ -36,6 +36,7 @@ PUBLIC = [
     "hopfuse.recipes",
     "hopfuse.reference",
     "hopfuse.report",
+    "hopfuse.serve",
     "hopfuse.types",
 ]
 

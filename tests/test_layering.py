@@ -41,14 +41,18 @@ ROOMS: dict[str, set[str]] = {
     "index": {"encoders", "io", "types"} | SHARED,
     "recipes": {"encoders", "ops", "fusion", "index", "types"} | SHARED,
     **dict.fromkeys(AROUND, API | set(AROUND)),
-    **dict.fromkeys(["cli", "server", "offline"], API | set(AROUND)),
+    **dict.fromkeys(["serve", "offline"], API | set(AROUND)),
+    "cli": API | set(AROUND) | {"serve"},
     "": API | set(AROUND) | {"backends", "reference"},
     "__main__": {"cli"},
 }
 #: Third-party modules that a room may import at its top, beside numpy.
-EAGER: dict[str, set[str]] = {"cli": {"click", "rich"}}
+EAGER: dict[str, set[str]] = {
+    "cli": {"click", "rich"},
+    "serve": {"msgspec", "prometheus_client", "starlette", "uvicorn"},
+}
 #: Rooms that may import other third-party modules inside functions.
-LAZY = {"encoders", "index", "io", "cli", "server", "offline", *AROUND}
+LAZY = {"encoders", "index", "io", "cli", "serve", "offline", *AROUND}
 #: Modules that no room may import: they run what they read.
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 #: A recipe sees no files and no network.

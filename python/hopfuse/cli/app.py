@@ -21,6 +21,7 @@ from .judge.sweep import sweep_command
 from .run.policy import policy
 from .run.score import score
 from .run.search import search
+from .run.serve import serve
 from .run.trace import trace
 
 
@@ -42,7 +43,7 @@ def app() -> None:
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
-    "Run": (search, trace, score, policy),
+    "Run": (search, trace, score, serve, policy),
     "Judge": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),
     "About": (info, selftest, bench),

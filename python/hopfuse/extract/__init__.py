@@ -9,6 +9,7 @@ from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
 from .memory import Memory, build_memory
 from .openie import read_openie
+from .question_matcher import QuestionMatcher
 from .relations import Predicates
 from .spacy_reader import SpacyReader
 from .synonyms import similar_pairs
@@ -25,6 +26,7 @@ __all__ = [
     "Match",
     "Memory",
     "Predicates",
+    "QuestionMatcher",
     "SpacyReader",
     "Word",
     "WordMatcher",

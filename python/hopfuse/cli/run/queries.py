@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ... import Index
 from ...encoders import Encoder
 from ...errors import InputError, MissingExtraError
-from ...extract import EntityLinker, Gazetteer, Match, WordMatcher
+from ...extract import Match, QuestionMatcher
 from ...io.json_lines import parse_json
 from ...io.npy import read_npy
 
@@ -142,7 +142,7 @@ class QueryInputs:
     ) -> None:
         self.encoder = encoder
         self._vectors = None if vectors is None else _read_vectors(vectors, total)
-        self._names = NameFinder(index, case_sensitive=case_sensitive, alone=alone)
+        self._matcher, self._alone = QuestionMatcher(index, case_sensitive=case_sensitive), alone
 
     def vectors(self, queries: list[Query], first: int) -> NDArray[Any]:
         """Return rows for the queries ``first``, ``first + 1``, ... of the file."""
@@ -154,7 +154,7 @@ class QueryInputs:
     def entities(self, queries: list[Query]) -> list[Sequence[str | int | Match]]:
         """Return names or numbers of entities for each query, or those that are found in its text."""
         without = [text_of(q, "to find names in", _INSTEAD) for q in queries if q.entities is None]
-        names = iter(self._names.find(without) if without else [])
+        names = iter(self._matcher.match(without, allow=self._alone) if without else [])
         return [next(names) if q.entities is None else q.entities for q in queries]
 
 
@@ -182,59 +182,3 @@ def _read_vectors(path: Path, rows: int) -> NDArray[Any]:
     if vectors.ndim != 2 or len(vectors) != rows:
         raise InputError(f"--vectors has shape {vectors.shape}; there are {rows} queries, one vector each")
     return vectors
-
-
-class NameFinder:
-    """Finds an index's names and words in texts; what it needs for that is built when it is first needed.
-
-    Parameters
-    ----------
-    index : Index
-    case_sensitive : bool
-        Find every name that is written as in the index, and no other.
-    alone : ndarray of bool, shape (P,), optional
-        Passages that make up all that may be known.
-    """
-
-    def __init__(self, index: Index, *, case_sensitive: bool, alone: NDArray[np.bool_] | None = None) -> None:
-        self._index, self._case_sensitive, self._alone = index, case_sensitive, alone
-        words = index.words
-        self._named = index.num_entities if words is None else words.first  # entities that are names, not words
-        self._linker: EntityLinker | None = None
-        self._gazetteer: Gazetteer | None = None
-        self._words: WordMatcher | None = None
-
-    def find(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
-        """Return the names in each text, in order; of a text without any, the numbers of its words.
-
-        Words beside names would spread a walk over much that the question does not mean: docs/readers.md.
-        """
-        found: list[list[str | int | Match]] = self._names(texts) if self._named else [[] for _ in texts]
-        if self._index.words is None:
-            return found
-        if self._words is None:
-            self._words = WordMatcher(self._index)
-        unnamed = [at for at, row in enumerate(found) if not row]
-        for at, words in zip(unnamed, self._words.match([texts[at] for at in unnamed]), strict=True):
-            found[at] += dict.fromkeys(match.entity for match in words)
-        return found
-
-    def _names(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
-        """Return the distinct names as they are written there; or, linked to entities, all of them."""
-        if not self._case_sensitive:
-            if self._linker is None:
-                self._linker = EntityLinker(self._index)
-            return [list(found) for found in self._linker.match(texts, allow=self._alone)]
-        if self._gazetteer is None:
-            self._gazetteer = self._build()
-        return [list(dict.fromkeys(m.surface for m in found)) for found in self._gazetteer.match(texts)]
-
-    def _build(self) -> Gazetteer:
-        named = {e: name for e, name in enumerate(islice(self._index.entity_names, self._named)) if name.strip()}
-        aliases = {e: [a for a in row if a.strip()] for e, row in enumerate(self._index.entity_aliases)}
-        row_of = {e: row for row, e in enumerate(named)}
-        return Gazetteer(
-            list(named.values()),
-            {row_of[e]: row for e, row in aliases.items() if e in row_of},
-            case_sensitive=True,
-        )

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ... import Index
 from ...errors import InputError
+from ...extract import QuestionMatcher
 from ...io.npy import read_npy
 from ...recipes import Hit
 from ...report import printable
@@ -29,7 +30,6 @@ from ..recipes import (
     language_model,
     recipe_options,
 )
-from .queries import NameFinder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,8 +106,8 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     given = None if vectors is None else read_row(vectors, row or 0)
     entities: list[list[Any]] | None = None
     if bound.recipe.needs.entities:
-        finder = NameFinder(index, case_sensitive=options["case_sensitive"], alone=bound.alone)
-        entities = [list(options["entities"]) or finder.find([question])[0]]
+        matcher = QuestionMatcher(index, case_sensitive=options["case_sensitive"])
+        entities = [list(options["entities"]) or matcher.match([question], allow=bound.alone)[0]]
     found = bound.search([question], given, entities, options["k"], trace=trace)
     answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]
     return Answer(bound, found, answer)

@@ -1,0 +1,104 @@
+"""``hopfuse serve``: indexes over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ... import Index
+from ...errors import InputError, MissingExtraError
+from ...extract import QuestionMatcher
+from ...recipes import RECIPES
+from ..console import note
+from ..options import FILE, encoder_for, encoder_option
+from ..recipes import LEGS, words_of
+
+if TYPE_CHECKING:
+    from ...serve import Collaborators, IndexConfig
+
+
+@click.command()
+@click.argument("indexes", metavar="[INDEX | NAME=INDEX]...", nargs=-1)
+@click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/serving.md.")
+@click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Of requests that name none.")
+@encoder_option
+@click.option("--lexical", type=click.Choice(LEGS), help="A list by words, as hopfuse search has it.")
+@click.option("--host", help="Where to listen.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="0: any free one.  [default: 8080]")
+@click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+@click.option("--public", is_flag=True, help="With public = true in the file: listen beyond this machine without keys.")
+def serve(
+    indexes: Sequence[str], file: Path | None, public: bool, recipe: str | None, encoder: str | None, **options: Any
+) -> None:
+    """Answer searches of INDEX over HTTP, many callers' queries at a time; see docs/serving.md.
+
+    Several indexes are told apart by their names, by default those of their folders; a request that names none is for
+    the first.
+    """
+    from ...serve import ServeConfig, run  # of the extra serve
+
+    lexical = options.pop("lexical")
+    about = {"recipe": recipe, "encoder": encoder, "lexical": lexical}
+    changes: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    named = _named(indexes)
+    if named:
+        given = {key: value for key, value in about.items() if value is not None}
+        changes["indexes"] = {name: {"path": path, **given} for name, path in named.items()}
+    elif any(value is not None for value in about.values()):
+        key = next(key for key, value in about.items() if value is not None)
+        raise InputError(f"--{key} is given without INDEX; write it into the file of --config")
+    if file is not None:
+        config = ServeConfig.load(file, changes)
+    elif named:
+        config = ServeConfig.read("", changes)
+    else:
+        raise InputError("there is nothing to serve: give INDEX, or --config with a file that names indexes")
+    config.check_public(public)
+    run(config, collaborators)
+
+
+def _named(given: Sequence[str]) -> dict[str, str]:
+    """Return directories by the indexes' names."""
+    named: dict[str, str] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        if not equals:
+            name, path = Path(one).resolve().name, one
+        if name in named:
+            raise InputError(f"two indexes are called {name!r}; give NAME=INDEX")
+        named[name] = str(Path(path).resolve())
+    return named
+
+
+def collaborators(index: Index, config: IndexConfig) -> Collaborators:
+    """Return what reads questions for an index; what is not installed is said, and requests must do without it."""
+    from ...serve import Collaborators
+
+    encoder = None
+    if config.encoder is not None or index.encoder is not None:
+        try:
+            encoder = encoder_for(index, config.encoder, None)
+        except (InputError, MissingExtraError) as error:
+            if config.encoder is not None:
+                raise
+            note(f"no encoder: requests must give vectors. {error}")
+    matcher: QuestionMatcher | None = None
+    if index.graph is not None and index.num_entities:
+        matcher = QuestionMatcher(index)
+        try:
+            matcher.match(["which"])  # made now, not by the first request
+        except MissingExtraError as error:
+            matcher = None
+            note(f"no names are found in texts: requests must give entities. {error}")
+    return Collaborators(encoder, matcher, _words(index, config))
+
+
+def _words(index: Index, config: IndexConfig) -> Any:
+    """Return the lexical leg: as the configuration says, else where the index has one or nothing else ranks."""
+    if config.lexical == "none":
+        return None
+    needed = index.lexical is not None or bool(RECIPES["guided-walk"].missing(index))
+    return words_of(index, config.lexical) if config.lexical is not None or needed else None

@@ -1,0 +1,92 @@
+"""Find the names of an index in questions; in a question without any, its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from ..index import Index
+from .gazetteer import Gazetteer, Match
+from .linker import EntityLinker
+from .words import WordMatcher
+
+
+class QuestionMatcher:
+    """Finds names by :class:`EntityLinker`; in a question without a name, words by :class:`WordMatcher`.
+
+    Words beside names would spread a walk over much that the question does not mean: docs/readers.md. What it needs is
+    built when it is first needed.
+
+    Parameters
+    ----------
+    index : Index
+    case_sensitive : bool
+        Find every name that is written as in the index, and no other.
+
+    Raises
+    ------
+    MissingExtraError
+        By :meth:`match`: the index has names and ``pyahocorasick`` is not installed, or words and what stems them is
+        not.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "The capital of Turkey is Ankara."}],
+    ...     entities=["Turkey", "Ankara"],
+    ...     graph=[{"src": 0, "dst": 1}, {"src": 0, "dst": 2}],
+    ... )
+    >>> matcher = hf.extract.QuestionMatcher(index)
+    >>> [match.surface for match in matcher.match(["What is the capital of Turkey?"])[0]]
+    ['Turkey']
+    """
+
+    def __init__(self, index: Index, *, case_sensitive: bool = False) -> None:
+        self._index, self._case_sensitive = index, case_sensitive
+        words = index.words
+        self._named = index.num_entities if words is None else words.first  # entities that are names, not words
+
+    def match(self, texts: Sequence[str], *, allow: Any = None) -> list[list[str | int | Match]]:
+        """Return the names in each text, in order; of a text without any, the numbers of its words.
+
+        Parameters
+        ----------
+        texts : sequence of str, B entries
+        allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
+            Passages that a question may see: see :meth:`EntityLinker.match`. Names as they are written, and words, are
+            the whole index's.
+        """
+        found: list[list[str | int | Match]] = self._names(texts, allow) if self._named else [[] for _ in texts]
+        if self._index.words is not None:
+            unnamed = [at for at, row in enumerate(found) if not row]
+            for at, words in zip(unnamed, self._words.match([texts[at] for at in unnamed]), strict=True):
+                found[at] += dict.fromkeys(match.entity for match in words)
+        return found
+
+    def _names(self, texts: Sequence[str], allow: Any) -> list[list[str | int | Match]]:
+        """Return the distinct names as they are written there; or, linked to entities, all of them."""
+        if self._case_sensitive:
+            return [list(dict.fromkeys(m.surface for m in found)) for found in self._gazetteer.match(texts)]
+        return [list(found) for found in self._linker.match(texts, allow=allow)]
+
+    @cached_property
+    def _linker(self) -> EntityLinker:
+        return EntityLinker(self._index)
+
+    @cached_property
+    def _words(self) -> WordMatcher:
+        return WordMatcher(self._index)
+
+    @cached_property
+    def _gazetteer(self) -> Gazetteer:
+        named = {e: name for e, name in enumerate(islice(self._index.entity_names, self._named)) if name.strip()}
+        aliases = {e: [a for a in row if a.strip()] for e, row in enumerate(self._index.entity_aliases)}
+        row_of = {e: row for row, e in enumerate(named)}
+        return Gazetteer(
+            list(named.values()),
+            {row_of[e]: row for e, row in aliases.items() if e in row_of},
+            case_sensitive=True,
+        )

@@ -1,0 +1,51 @@
+"""Serve indexes over HTTP: queries of many callers are searched together, and answered as the library answers them.
+
+It needs the extra ``serve``. ``hopfuse serve INDEX`` runs it; docs/serving.md says how.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from .app import make_app
+    from .config import IndexConfig, Limits, ServeConfig
+    from .server import make_server, run
+    from .service import Service
+    from .snapshots import Collaborators
+
+__all__ = [
+    "Collaborators",
+    "IndexConfig",
+    "Limits",
+    "ServeConfig",
+    "Service",
+    "make_app",
+    "make_server",
+    "run",
+]
+
+_HOMES = {
+    **dict.fromkeys(("IndexConfig", "Limits", "ServeConfig"), "config"),
+    **dict.fromkeys(("make_server", "run"), "server"),
+    "Collaborators": "snapshots",
+    "Service": "service",
+    "make_app": "app",
+}
+_NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")
+
+
+def __getattr__(name: str) -> Any:
+    """Names load when they are first used, so that what is missing is named with its extra."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in _NEEDED:
+            raise
+        raise MissingExtraError(package, "serve", "hopfuse serve") from error

@@ -1,0 +1,209 @@
+"""The HTTP interface: Starlette's routes over a :class:`Service`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..recipes import RECIPES
+from .decoding import read_search
+from .errors import RefusalError
+from .http import check_content_type, json_response, read_body, refused
+from .openapi import WITH_BODY, Endpoint, document
+from .schema import Health, IndexesResponse, IndexOut, SearchRequest, SearchResponse, Timings
+from .service import Service
+from .snapshots import Snapshot
+
+log = logging.getLogger("hopfuse.serve")
+
+
+def make_app(service: Service) -> Starlette:
+    """Return the ASGI application, for any ASGI server; it starts and stops the service.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Collaborators, ServeConfig, Service, make_app
+    >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
+    >>> app = make_app(Service(config, lambda index, config: Collaborators()))
+    >>> [route.path for route in app.routes][:2]
+    ['/v1/search', '/v1/indexes']
+    """
+    routes = Routes(service)
+    endpoints = routes.endpoints()
+    routes.document = document(endpoints, keys=False)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        starting = asyncio.create_task(_start(service))  # /health answers meanwhile
+        try:
+            yield
+        finally:
+            starting.cancel()
+            await service.stop()
+
+    return Starlette(
+        routes=[Route(one.path, _guarded(service, one), methods=[one.method]) for one in endpoints],
+        lifespan=lifespan,
+        exception_handlers={404: _no_route, 405: _no_method},
+    )
+
+
+async def _start(service: Service) -> None:
+    try:
+        await service.start()
+    except Exception:
+        service.status = "failed"
+        log.exception("the server cannot serve")
+
+
+class Routes:
+    """The handlers of the server's own routes."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.document: dict[str, Any] = {}
+
+    def endpoints(self) -> list[Endpoint]:
+        """Return every route."""
+        return [
+            Endpoint(
+                method="POST",
+                path="/v1/search",
+                summary="Rank the passages for a batch of questions.",
+                handler=self.search,
+                request=SearchRequest,
+                response=SearchResponse,
+                errors=WITH_BODY,
+                right="read",
+            ),
+            Endpoint(
+                method="GET",
+                path="/v1/indexes",
+                summary="List what is served.",
+                handler=self.indexes,
+                response=IndexesResponse,
+                errors=(503,),
+                right="read",
+            ),
+            Endpoint(
+                method="GET",
+                path="/health/live",
+                summary="Answered while the process runs.",
+                handler=self.live,
+                response=Health,
+            ),
+            Endpoint(
+                method="GET",
+                path="/health/ready",
+                summary="Answered 200 while searches are answered.",
+                handler=self.ready,
+                response=Health,
+                errors=(503,),
+            ),
+            Endpoint(
+                method="GET",
+                path="/metrics",
+                summary="Counters for Prometheus.",
+                handler=self.metrics,
+                media="text/plain",
+            ),
+            Endpoint(
+                method="GET",
+                path="/openapi.json",
+                summary="This description.",
+                handler=self.openapi,
+                response=dict[str, Any],
+            ),
+        ]
+
+    async def search(self, request: Request) -> Response:
+        service, arrived = self._service, time.perf_counter()
+        check_content_type(request)
+        body = await read_body(request, service.config.limits)
+        search = read_search(service, body, owner="")
+        stages = service.metrics.stages
+        stages["read"].observe(time.perf_counter() - arrived)
+        answer = await service.search(search, watch=request.receive)
+        timings = Timings(round(1000 * answer.queued, 3), answer.batch, round(1000 * answer.took, 3))
+        response = json_response(SearchResponse(answer.results, answer.snapshot.seq, timings))
+        stages["total"].observe(time.perf_counter() - arrived)
+        return response
+
+    async def indexes(self, request: Request) -> Response:
+        service = self._service
+        service.snapshot(None)
+        return json_response(IndexesResponse([about(one) for one in service.snapshots.values()]))
+
+    async def live(self, request: Request) -> Response:
+        return json_response(Health("ok"))
+
+    async def ready(self, request: Request) -> Response:
+        self._service.snapshot(None)
+        return json_response(Health("ok"))
+
+    async def metrics(self, request: Request) -> Response:
+        metrics = self._service.metrics
+        return Response(metrics.text(), headers={"content-type": metrics.content_type})
+
+    async def openapi(self, request: Request) -> Response:
+        return json_response(self.document)
+
+
+def about(snapshot: Snapshot) -> IndexOut:
+    """Return what ``/v1/indexes`` says of an index."""
+    index, needs = snapshot.index, snapshot.recipe.needs
+    encoder = snapshot.encoder
+    return IndexOut(
+        name=snapshot.name,
+        passages=index.num_passages,
+        entities=index.num_entities,
+        dim=snapshot.dim_for(snapshot.recipe),
+        recipe=snapshot.default_recipe,
+        recipes=[name for name, kind in RECIPES.items() if not kind.missing(index)],
+        encoder=None if encoder is None else encoder.name,
+        reads_texts=(encoder is not None or not needs.vectors) and (snapshot.matcher is not None or not needs.entities),
+        seq=snapshot.seq,
+    )
+
+
+def _guarded(service: Service, endpoint: Endpoint) -> Any:
+    """Return a handler that answers refusals, counts, and lets no error out but as a plain 500."""
+    route, handler, metrics = endpoint.path, endpoint.handler, service.metrics
+
+    async def guarded(request: Request) -> Response:
+        code = None
+        try:
+            response: Response = await handler(request)
+        except RefusalError as refusal:
+            response, code = refused(refusal), refusal.code
+        except Exception:
+            log.exception("a request to %s failed", route)
+            code = "failed"
+            response = refused(
+                RefusalError(500, code, "the request failed; the server's operator finds more in the log")
+            )
+        metrics.answered(route, response.status_code, code)
+        return response
+
+    return guarded
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    return refused(RefusalError(404, "unknown", "there is no such route; /openapi.json lists them"))
+
+
+async def _no_method(request: Request, error: Exception) -> Response:
+    response = refused(
+        RefusalError(405, "method", f"{request.method} is not a method of this route; see /openapi.json")
+    )
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response

@@ -1,0 +1,219 @@
+"""What ``hopfuse serve`` is told: a TOML file, read into frozen and checked values."""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ..errors import InputError
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of requests, of the queue and of connections.
+
+    Attributes
+    ----------
+    body_bytes : int
+        Of one request.
+    queries : int
+        Of one request.
+    k : int
+        Hits of a query; at least 10, the default of a request.
+    text_chars : int
+        Of a query's text, and of a name in it.
+    entities, allow : int
+        Names, and passages, that one query gives.
+    batch : int
+        Queries that are searched together.
+    option_sets : int
+        Different recipes and options that are held at a time, over all indexes.
+    queue_requests, queue_bytes : int
+        Requests that wait, and the bytes of their bodies.
+    timeout_ms, max_timeout_ms : int
+        Of a request that gives no ``timeout_ms``, and the largest that it may give.
+    body_seconds, header_seconds, idle_seconds : float
+        For a body, and for the headers, to arrive whole; for a connection to be kept without a request.
+    drain_seconds : float
+        For requests to be answered when the server is stopped.
+    connections : int
+        At a time; others are answered 503.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Limits
+    >>> Limits(batch=16).batch
+    16
+    """
+
+    body_bytes: Count = 8 * 2**20
+    queries: Count = 256
+    k: Annotated[int, msgspec.Meta(ge=10, le=2**31 - 1)] = 1000
+    text_chars: Count = 8192
+    entities: Count = 256
+    allow: Count = 100_000
+    batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
+    option_sets: Count = 16
+    queue_requests: Count = 1024
+    queue_bytes: Count = 128 * 2**20
+    timeout_ms: Count = 5000
+    max_timeout_ms: Count = 60_000
+    body_seconds: Seconds = 10.0
+    header_seconds: Seconds = 10.0
+    idle_seconds: Seconds = 30.0
+    drain_seconds: Seconds = 10.0
+    connections: Count = 1024
+
+    def __post_init__(self) -> None:
+        if self.timeout_ms > self.max_timeout_ms:
+            raise ValueError(f"timeout_ms is {self.timeout_ms}, above max_timeout_ms, {self.max_timeout_ms}")
+
+
+class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An index and what searches it.
+
+    Attributes
+    ----------
+    path : str
+        The directory that ``Index.save`` wrote.
+    recipe : str, optional
+        By default what the index can run.
+    options : mapping
+        Fields of the recipe's config, in the place of its defaults.
+    encoder : str, optional
+        As ``hopfuse search --encoder`` names it; by default the index's own, if it is known and installed.
+    lexical : str, optional
+        As ``--lexical``: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import IndexConfig
+    >>> IndexConfig(path="wiki-index", recipe="phase-graph", options={"alpha": 0.4}).recipe
+    'phase-graph'
+    """
+
+    path: str
+    recipe: str | None = None
+    options: dict[str, Any] = {}
+    encoder: str | None = None
+    lexical: str | None = None
+
+
+class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole configuration.
+
+    Parameters
+    ----------
+    indexes : mapping of str to IndexConfig
+        At least one; a request without ``index`` is for the first.
+    host : str
+        An address or a name to listen on.
+    port : int
+        0: any free port.
+    public : bool
+        Allow a host beyond loopback without keys; the command line must say ``--public``, too.
+    threads : int, optional
+        Of the kernels; by default all processors.
+    request_options : bool
+        Whether a request may choose the recipe and its options.
+    limits : Limits
+
+    Raises
+    ------
+    InputError
+        By :meth:`read` and :meth:`check`; the message names the key of the file.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import ServeConfig
+    >>> config = ServeConfig.read('port = 8000\\n[indexes.wiki]\\npath = "wiki-index"\\n[limits]\\nbatch = 16\\n')
+    >>> config.port, config.indexes["wiki"].path, config.limits.batch
+    (8000, 'wiki-index', 16)
+    """
+
+    indexes: dict[Name, IndexConfig]
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
+    public: bool = False
+    threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
+    request_options: bool = True
+    limits: Limits = Limits()
+
+    @classmethod
+    def read(cls, text: str, changes: Mapping[str, Any] | None = None) -> ServeConfig:
+        """Return the configuration of a TOML text; ``changes`` are keys that stand in the place of the text's."""
+        try:
+            found = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"the configuration is not TOML: {error}") from None
+        try:
+            config = msgspec.convert({**found, **(changes or {})}, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"the configuration has {_lowered(str(error))}") from None
+        return config.check()
+
+    @classmethod
+    def load(cls, path: Path, changes: Mapping[str, Any] | None = None) -> ServeConfig:
+        """Return the configuration of a file; paths in it are relative to its folder."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read as UTF-8 text: {error}") from None
+        try:
+            config = cls.read(text, changes)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        return msgspec.structs.replace(
+            config,
+            indexes={
+                name: msgspec.structs.replace(one, path=str(path.parent / one.path))
+                for name, one in config.indexes.items()
+            },
+        )
+
+    def check(self) -> ServeConfig:
+        """Return the configuration itself; refuse what its values do not allow together."""
+        if not self.indexes:
+            raise InputError("the configuration has no index; add [indexes.NAME] with path, the directory of an index")
+        if not is_loopback(self.host) and not self.public:
+            raise InputError(
+                f"host is {self.host!r}, which others can reach, and there are no keys: keep 127.0.0.1, or say "
+                "public = true in the configuration and --public on the command line"
+            )
+        return self
+
+    def check_public(self, said: bool) -> None:
+        """Refuse to listen beyond this machine without keys, unless the command line says so, too."""
+        if not is_loopback(self.host) and not said:
+            raise InputError(
+                f"host is {self.host!r}, which others can reach, and there are no keys: add --public to say so again"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine alone.
+
+    Examples
+    --------
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _lowered(text: str) -> str:
+    """Return msgspec's message with its path as TOML has it: ``limits.k`` for ``$.limits.k``."""
+    return (text[:1].lower() + text[1:]).replace("`$.", "`").replace("`$`", "its top level")

@@ -1,0 +1,127 @@
+"""Read requests into searches: vectors, entities and filters checked by field."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import Limits
+from .errors import RefusalError, invalid
+from .schema import QueryIn, SearchRequest
+from .service import Search, Service
+from .snapshots import Query, Snapshot
+
+_DECODER = msgspec.json.Decoder(SearchRequest)
+
+
+def read_search(service: Service, body: bytes, owner: str) -> Search:
+    """Return the search that a JSON body asks for.
+
+    Raises
+    ------
+    RefusalError
+        400, with the field; 404 for an index that there is not.
+    """
+    asked = decode(_DECODER, body)
+    snapshot, limits = service.snapshot(asked.index), service.config.limits
+    if len(asked.queries) > limits.queries:
+        raise invalid("queries", f"has {len(asked.queries)} entries; a request has at most {limits.queries}")
+    return Search(
+        snapshot=snapshot,
+        queries=[read_query(snapshot, one, f"queries[{at}]", limits) for at, one in enumerate(asked.queries)],
+        k=asked.k,
+        recipe=asked.recipe,
+        options=asked.options,
+        timeout_ms=asked.timeout_ms,
+        trace=asked.trace,
+        fields=frozenset(asked.fields),
+        owner=owner,
+        nbytes=len(body),
+    )
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """Return a JSON body as its type; the refusal names the field."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `$")
+        field = where.rstrip("`").lstrip(".") or None
+        shown = f"{field}: " if field else "the body: "
+        raise RefusalError(400, "invalid", f"{shown}{message[:1].lower()}{message[1:]}", field=field) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RefusalError(400, "invalid", f"the body is not JSON: {error}; send one JSON object in UTF-8") from None
+
+
+def read_query(snapshot: Snapshot, given: str | QueryIn, field: str, limits: Limits) -> Query:
+    """Return one question, checked by itself."""
+    if isinstance(given, str):
+        _check_text(given, f"{field}.text", limits)
+        return Query(given)
+    if given.text is not None:
+        _check_text(given.text, f"{field}.text", limits)
+    return Query(
+        given.text,
+        _vector(given, field),
+        _entities(given.entities, f"{field}.entities", snapshot.index.num_entities, limits),
+        None if given.allow is None else _allow(snapshot, given.allow, f"{field}.allow", limits),
+    )
+
+
+def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
+    """Return a vector as float32, finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.ascontiguousarray(vector, np.float32)
+    if not np.isfinite(values).all():
+        at = int(np.argmin(np.isfinite(values)))
+        raise invalid(f"{field}[{at}]", "is NaN, infinite or outside float32's range; give finite numbers")
+    return values
+
+
+def _check_text(text: str, field: str, limits: Limits) -> None:
+    if len(text) > limits.text_chars:
+        raise invalid(field, f"has {len(text)} characters; at most {limits.text_chars} are allowed")
+    if not text.strip():
+        raise invalid(field, "is blank; give a question")
+
+
+def _vector(given: QueryIn, field: str) -> NDArray[np.float32] | None:
+    if given.vector is not None and given.vector_base64 is not None:
+        raise invalid(f"{field}.vector_base64", "is given beside vector; give one of them")
+    if given.vector is not None:
+        return check_vector(np.array(given.vector, np.float64), f"{field}.vector")
+    if given.vector_base64 is None:
+        return None
+    name = f"{field}.vector_base64"
+    try:
+        data = base64.b64decode(given.vector_base64, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid(name, f"is not base64: {error}") from None
+    if len(data) % 4:
+        raise invalid(name, f"holds {len(data)} bytes; little-endian float32 values have 4 each")
+    return check_vector(np.frombuffer(data, "<f4"), name)
+
+
+def _entities(given: list[str | int] | None, field: str, known: int, limits: Limits) -> list[str | int] | None:
+    if given is None:
+        return None
+    if len(given) > limits.entities:
+        raise invalid(field, f"has {len(given)} entries; at most {limits.entities} are allowed")
+    for at, one in enumerate(given):
+        if isinstance(one, str):
+            if len(one) > limits.text_chars:
+                raise invalid(f"{field}[{at}]", f"has {len(one)} characters; at most {limits.text_chars} are allowed")
+        elif not 0 <= one < known:
+            raise invalid(f"{field}[{at}]", f"is {one}; numbers of entities are 0 .. {known - 1}")
+    return given
+
+
+def _allow(snapshot: Snapshot, given: list[str | int], field: str, limits: Limits) -> NDArray[np.int64]:
+    if len(given) > limits.allow:
+        raise invalid(field, f"has {len(given)} ids; at most {limits.allow} are allowed")
+    return snapshot.rows(given, field)

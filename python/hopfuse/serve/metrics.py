@@ -1,0 +1,68 @@
+"""What ``/metrics`` shows, in Prometheus' format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+if TYPE_CHECKING:
+    from .batcher import Batcher
+
+SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+#: Stages of a request: until its body is read, in the queue, in its batch, and all of it.
+STAGES = ("read", "queued", "search", "total")
+#: Stages of a batch: encoding and matching, the recipe, and the passages of its hits.
+PARTS = ("prepare", "recipe", "passages")
+
+
+class Metrics:
+    """The counters of one server, in a registry of their own."""
+
+    content_type = "text/plain; version=1.0.0; charset=utf-8"
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        named: Any = {"registry": self.registry}
+        self._requests = Counter("hopfuse_requests", "Requests.", ("route", "status"), **named)
+        self._refusals = Counter("hopfuse_refusals", "Requests that were refused.", ("code",), **named)
+        self.queries = Counter("hopfuse_queries", "Queries that were searched.", ("index",), **named)
+        self.batch_queries = Histogram("hopfuse_batch_queries", "Queries in a batch.", buckets=SIZES, **named)
+        parts = Histogram("hopfuse_batch_seconds", "Seconds of a batch, by part.", ("part",), buckets=SECONDS, **named)
+        self.parts = {part: parts.labels(part) for part in PARTS}
+        stages = Histogram(
+            "hopfuse_request_seconds", "Seconds of a search request, by stage.", ("stage",), buckets=SECONDS, **named
+        )
+        self.stages = {stage: stages.labels(stage) for stage in STAGES}
+        self._queue = {
+            of: Gauge(f"hopfuse_queue_{of}", f"{of.capitalize()} that wait.", **named)
+            for of in ("requests", "queries", "bytes")
+        }
+        self.seq = Gauge("hopfuse_index_seq", "State of the index that is searched.", ("index",), **named)
+
+    def watch(self, batcher: Batcher) -> None:
+        """Show a batcher's queue."""
+        self._queue["requests"].set_function(lambda: batcher.requests)
+        self._queue["queries"].set_function(lambda: batcher.queries)
+        self._queue["bytes"].set_function(lambda: batcher.nbytes)
+
+    def answered(self, route: str, status: int, code: str | None = None) -> None:
+        """Count an answer; ``code`` of a refusal."""
+        self._requests.labels(route, str(status)).inc()
+        if code is not None:
+            self._refusals.labels(code).inc()
+
+    def text(self) -> bytes:
+        """Return the page."""
+        return generate_latest(self.registry)

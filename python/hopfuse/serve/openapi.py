@@ -1,0 +1,112 @@
+"""``/openapi.json``, made from the routes and the types of their bodies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from .. import __version__
+from .schema import ErrorResponse
+
+REF = "#/components/schemas/{name}"
+STATUSES = {
+    200: "Answered.",
+    400: "A field is not as it must be; the message names it, and the fix.",
+    401: "No key, or none that is known.",
+    403: "The key, or the server, does not allow this.",
+    404: "There is nothing of this name.",
+    408: "The body did not arrive in time.",
+    409: "Another process writes to the index.",
+    413: "The body is too large.",
+    415: "The body's type is not one of those listed.",
+    429: "The deadline cannot be met, or the queue is full; try again after Retry-After.",
+    503: "The server is starting or stopping.",
+    504: "The deadline passed.",
+}
+#: What any request with a body may be answered.
+WITH_BODY = (400, 404, 408, 413, 415, 429, 503, 504)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A route, as Starlette and OpenAPI need to know it.
+
+    Attributes
+    ----------
+    method, path, summary : str
+    handler
+        ``async handler(request) -> Response``.
+    request, response : type, optional
+        Of JSON bodies; None: none, or of another type.
+    media : str
+        Of a response that is not JSON.
+    also : sequence of str
+        Further types of a body, in and out.
+    errors : sequence of int
+        Statuses beside 200.
+    right : str, optional
+        Which right a key needs.
+    """
+
+    method: str
+    path: str
+    summary: str
+    handler: Any
+    request: Any = None
+    response: Any = None
+    media: str = "application/json"
+    also: Sequence[str] = ()
+    errors: Sequence[int] = ()
+    right: str | None = None
+
+
+def document(endpoints: Sequence[Endpoint], *, keys: bool) -> dict[str, Any]:
+    """Return the document, of OpenAPI 3.1."""
+    types = [kind for one in endpoints for kind in (one.request, one.response) if kind is not None]
+    listed = list(dict.fromkeys([*types, ErrorResponse]))
+    schemas, components = msgspec.json.schema_components(listed, ref_template=REF)
+    shown = dict(zip(listed, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for one in endpoints:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, shown)
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "hopfuse", "version": __version__, "summary": "Graph and vector retrieval."},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+    if keys:
+        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"key": []}]
+    return found
+
+
+def _operation(one: Endpoint, shown: dict[Any, Any]) -> dict[str, Any]:
+    binary = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in one.also}
+    content = {one.media: {"schema": shown[one.response] if one.response else {"type": "string"}}}
+    responses = {"200": {"description": STATUSES[200], "content": {**content, **binary}}}
+    for status in one.errors:
+        body = {"application/json": {"schema": shown[ErrorResponse]}}
+        responses[str(status)] = {"description": STATUSES[status], "content": body}
+    operation: dict[str, Any] = {
+        "summary": one.summary,
+        "operationId": re.sub(r"\W+", "_", f"{one.method.lower()}{one.path}").strip("_"),
+        "responses": responses,
+    }
+    names = re.findall(r"\{(\w+)\}", one.path)
+    if names:
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+    if one.request is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": shown[one.request]}, **binary},
+        }
+    if one.right is None:
+        operation["security"] = []
+    return operation

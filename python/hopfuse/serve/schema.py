@@ -1,0 +1,118 @@
+"""The types of requests and answers: what is decoded, encoded, and described by ``/openapi.json``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Field = Literal["title", "text", "metadata"]
+
+
+class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
+    """One question.
+
+    A vector or a text is needed by recipes that compare vectors; entities or a text by those that walk a graph.
+    """
+
+    text: Annotated[str | None, msgspec.Meta(description="The question.")] = None
+    vector: Annotated[list[float] | None, msgspec.Meta(description="Its vector; by default the encoder's.")] = None
+    vector_base64: Annotated[
+        str | None, msgspec.Meta(description="The same as the base64 of little-endian float32 values.")
+    ] = None
+    entities: Annotated[
+        list[str | int] | None,
+        msgspec.Meta(description="Names in it, or numbers of entities; by default those that are found in the text."),
+    ] = None
+    allow: Annotated[
+        list[str | int] | None,
+        msgspec.Meta(description="Ids of the passages that it may find; the others change no answer."),
+    ] = None
+
+
+class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A batch of questions."""
+
+    queries: Annotated[list[str | QueryIn], msgspec.Meta(min_length=1)]
+    k: Annotated[int, msgspec.Meta(ge=1, description="Hits of each question.")] = 10
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+    recipe: Annotated[str | None, msgspec.Meta(description="By default the index's.")] = None
+    options: Annotated[dict[str, Any], msgspec.Meta(description="Fields of the recipe's config.")] = {}
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    trace: Annotated[bool, msgspec.Meta(description="Say how each hit was found.")] = False
+    fields: Annotated[list[Field], msgspec.Meta(description="What of a passage is sent beside its id and score.")] = (
+        msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
+    )
+
+
+class HitOut(msgspec.Struct, omit_defaults=True):
+    """A passage, or an entity by triple-hybrid."""
+
+    id: str | int
+    score: float
+    title: str | None = None
+    text: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ResultOut(msgspec.Struct, omit_defaults=True):
+    """The ranking of one question, best first."""
+
+    hits: list[HitOut]
+    trace: dict[str, Any] | None = None
+
+
+class Timings(msgspec.Struct):
+    """Where the time went: in the queue, and in the batch that the request was searched in."""
+
+    queued_ms: float
+    batch: int
+    search_ms: float
+
+
+class SearchResponse(msgspec.Struct):
+    """Answers in the order of the questions, of one state of the index."""
+
+    results: list[ResultOut]
+    seq: int | None
+    timings: Timings
+
+
+class IndexOut(msgspec.Struct):
+    """An index that is served."""
+
+    name: str
+    passages: int
+    entities: int
+    dim: int | None
+    recipe: str
+    recipes: list[str]
+    encoder: str | None
+    reads_texts: bool
+    seq: int | None
+
+
+class IndexesResponse(msgspec.Struct):
+    """Every index, the one for requests without a name first."""
+
+    indexes: list[IndexOut]
+
+
+class Health(msgspec.Struct):
+    """Whether the server runs, and whether it answers searches."""
+
+    status: Literal["ok"]
+
+
+class ErrorBody(msgspec.Struct, omit_defaults=True):
+    """A code for programs, and what was given, what is allowed, the fix."""
+
+    code: str
+    message: str
+    field: str | None = None
+
+
+class ErrorResponse(msgspec.Struct):
+    """Every answer that is not 200."""
+
+    error: ErrorBody

@@ -1,0 +1,120 @@
+"""Run the application: uvicorn, with limits of its own for slow and idle connections."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .app import make_app
+from .config import ServeConfig
+from .service import Service
+from .snapshots import Load
+
+#: Seconds for which a Python thread may hold the interpreter while another waits: the event loop's answers would else
+#: wait for the worker's five milliseconds, several times each.
+SWITCH_SECONDS = 0.0005
+
+
+def make_server(config: ServeConfig, load: Load) -> uvicorn.Server:
+    """Return uvicorn's server; its ``run()`` serves until a signal.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Collaborators, ServeConfig, make_server
+    >>> config = ServeConfig.read("", {"port": 8001, "indexes": {"wiki": {"path": "wiki-index"}}})
+    >>> make_server(config, lambda index, config: Collaborators()).config.port
+    8001
+    """
+    return _server(Service(config, load))
+
+
+def _server(service: Service) -> uvicorn.Server:
+    config, limits = service.config, service.config.limits
+    return uvicorn.Server(
+        uvicorn.Config(
+            make_app(service),
+            host=config.host,
+            port=config.port,
+            http=_timed(limits.header_seconds),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=max(1, round(limits.idle_seconds)),
+            timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
+        )
+    )
+
+
+def run(config: ServeConfig, load: Load) -> None:
+    """Serve until SIGINT or SIGTERM; then answer what has begun, and leave.
+
+    Parameters
+    ----------
+    config : ServeConfig
+    load : callable
+        ``load(index, config)``, the :class:`Collaborators` of an index.
+
+    Raises
+    ------
+    HopfuseError
+        An index, a recipe or an encoder that cannot be used.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Collaborators, ServeConfig, run
+    >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
+    >>> run(config, lambda index, config: Collaborators())  # doctest: +SKIP
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        service = Service(config, load)
+        service.open_all()
+        _server(service).run()
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _timed(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, which closes a connection whose headers do not arrive whole in time."""
+
+    class Timed(HttpToolsProtocol):
+        _headers: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._headers = self.loop.call_later(seconds, self._too_slow)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self._headers is None:
+                self._headers = self.loop.call_later(seconds, self._too_slow)
+
+        def on_headers_complete(self) -> None:
+            self._unset()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._unset()
+            super().connection_lost(exc)
+
+        def _unset(self) -> None:
+            if self._headers is not None:
+                self._headers.cancel()
+                self._headers = None
+
+        def _too_slow(self) -> None:
+            self._headers = None
+            self.transport.abort()
+
+    return Timed

@@ -1,0 +1,396 @@
+"""Searching for many callers: the indexes, the batcher before the kernels, and what a request goes through.
+
+Every way in (JSON, Arrow, the dialects, MCP) makes a :class:`Search` and calls :meth:`Service.search`, so limits, turns
+and deadlines are the same for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from .. import Index
+from ..errors import FormatError, HopfuseError
+from ..recipes import Recipe
+from .batcher import Batcher, Work, late
+from .config import ServeConfig
+from .errors import RefusalError, invalid
+from .metrics import Metrics
+from .schema import HitOut, ResultOut
+from .snapshots import Load, Query, Snapshot, check_query
+
+log = logging.getLogger("hopfuse.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a batch is searched; work of the same plan shares one."""
+
+    snapshot: Snapshot
+    recipe: Recipe
+    k: int
+    trace: bool
+    restricted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one request gives a batch: its questions, and what of the passages it wants to see."""
+
+    queries: Sequence[Query]
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Search:
+    """A request to search, checked.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+    queries : list of Query
+    k : int
+    recipe : str, optional
+    options : mapping
+    timeout_ms : int, optional
+    trace : bool
+    fields : frozenset of str
+        ``"title"``, ``"text"``, ``"metadata"``.
+    owner : str
+        Whose turn it takes.
+    nbytes : int
+        Of the body.
+    """
+
+    snapshot: Snapshot
+    queries: Sequence[Query]
+    k: int = 10
+    recipe: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    timeout_ms: int | None = None
+    trace: bool = False
+    fields: frozenset[str] = frozenset(("title", "text", "metadata"))
+    owner: str = ""
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rankings of a request's questions, and where the time went."""
+
+    results: list[ResultOut]
+    snapshot: Snapshot
+    queued: float
+    batch: int
+    took: float
+
+
+def gone_away() -> RefusalError:
+    """Return the refusal that nobody reads."""
+    return RefusalError(499, "gone", "the client has left")
+
+
+class Service:
+    """Everything of a server but HTTP.
+
+    Parameters
+    ----------
+    config : ServeConfig
+    load : callable
+        ``load(index, config)``, the :class:`Collaborators` of an index.
+
+    Examples
+    --------
+    >>> import asyncio, tempfile
+    >>> import hopfuse as hf
+    >>> from hopfuse.serve import Collaborators, ServeConfig, Service
+    >>> from hopfuse.serve.service import Search
+    >>> from hopfuse.serve.snapshots import Query
+    >>> def load(index, config):
+    ...     return Collaborators(lexical=hf.lexical.FTS5.build(index.texts_to_index()))
+    >>> async def ask(folder, text):
+    ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder}}}), load)
+    ...     await service.start()
+    ...     answer = await service.search(Search(snapshot=service.snapshot("waters"), queries=[Query(text)]))
+    ...     await service.stop()
+    ...     return answer.results[0].hits[0].text
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     generation = hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}]).save(folder)
+    ...     asyncio.run(ask(folder, "Where is the sea?"))
+    'The sea.'
+    """
+
+    def __init__(self, config: ServeConfig, load: Load) -> None:
+        self.config, self.metrics = config, Metrics()
+        self._load = load
+        limits = config.limits
+        self.batcher = Batcher(
+            self._run,
+            limit=limits.batch,
+            max_requests=limits.queue_requests,
+            max_bytes=limits.queue_bytes,
+            observe=self._observe,
+        )
+        self.metrics.watch(self.batcher)
+        self.snapshots: dict[str, Snapshot] = {}
+        self._opened: list[Snapshot] = []
+        self._recipes: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Task[Recipe]] = OrderedDict()
+        self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
+        self.status = "starting"
+
+    # ---- Life -------------------------------------------------------------------------------------------------------
+
+    def open_all(self) -> None:
+        """Open every index; what cannot be served is refused before anything listens.
+
+        Raises
+        ------
+        HopfuseError
+            An index, a recipe or an encoder that cannot be used.
+        """
+        self._opened = [self.open(name) for name in self.config.indexes]
+
+    async def start(self) -> None:
+        """Open the indexes where that is not done, search each, and be ready."""
+        self.batcher.start()
+        if not self._opened:
+            await self._in_maker(self.open_all)
+        for snapshot in self._opened:
+            await self.warm_up(snapshot)
+            self.serve(snapshot)
+        self.status = "ok"
+
+    async def stop(self) -> None:
+        """Refuse what still waits, and end the threads."""
+        self.status = "stopping"
+        self.batcher.close()
+        self._maker.shutdown(wait=True)
+
+    def open(self, name: str) -> Snapshot:
+        """Open the current state of an index, and make what searches it."""
+        config = self.config.indexes[name]
+        index = Index.open(config.path)
+        return Snapshot(name, index, config, self._load(index, config), self.config.threads)
+
+    def serve(self, snapshot: Snapshot) -> None:
+        """Search this state of an index from now on; requests that have begun keep theirs."""
+        self.snapshots[snapshot.name] = snapshot
+        self.metrics.seq.labels(snapshot.name).set(snapshot.seq or 0)
+
+    async def warm_up(self, snapshot: Snapshot) -> None:
+        """Search for one question and for a full batch: pages are read, and the times of both are known."""
+        if snapshot.index.num_passages == 0:
+            return
+        first = await self._in_maker(snapshot.sample)
+        plan = Plan(snapshot, snapshot.recipe, min(10, self.config.limits.k), False, False)
+        for size in (1, 1, self.config.limits.batch):  # the first reads the pages
+            asked = Asked([first] * size, frozenset(("title", "text")))
+            work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=time.monotonic() + 3600.0)
+            await work.future
+        await self._in_maker(snapshot.index.row_of, snapshot.index.passage_ids[0])  # reads all ids
+
+    # ---- A request --------------------------------------------------------------------------------------------------
+
+    def snapshot(self, name: str | None) -> Snapshot:
+        """Return the state of an index by its name; None: the first."""
+        if self.status != "ok":
+            raise RefusalError(503, self.status, f"the server is {self.status}; send the request again", retry_after=1)
+        wanted = next(iter(self.snapshots)) if name is None else name
+        if wanted not in self.snapshots:
+            known = ", ".join(self.snapshots)
+            raise RefusalError(404, "unknown", f"index is {name!r}; there are: {known}", field="index")
+        return self.snapshots[wanted]
+
+    async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
+        """Answer a request, or raise its refusal.
+
+        Parameters
+        ----------
+        search : Search
+        watch : callable, optional
+            Returns when the client has left; the request then leaves the queue.
+
+        Raises
+        ------
+        RefusalError
+        """
+        limits = self.config.limits
+        timeout_ms = self._timeout(search.timeout_ms)
+        if not 1 <= search.k <= limits.k:
+            raise invalid("k", f"is {search.k}; it must be from 1 to {limits.k}")
+        if not 1 <= len(search.queries) <= limits.queries:
+            raise invalid("queries", f"has {len(search.queries)} entries; a request has from 1 to {limits.queries}")
+        deadline = time.monotonic() + timeout_ms / 1000
+        recipe = await self._recipe(search)
+        self._check(search, recipe)
+        places = self._places(search.queries)
+        works = self._submit(search, recipe, places, deadline)
+        timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
+        watching = None if watch is None else asyncio.ensure_future(self._leave(watch, works))
+        try:
+            parts = [await work.future for work in works]
+        finally:
+            self._end(works, gone_away())
+            timer.cancel()
+            if watching is not None:
+                watching.cancel()
+        for work in works:
+            self.metrics.stages["queued"].observe(work.started - work.queued)
+            self.metrics.stages["search"].observe(work.took)
+        results = parts[0]
+        if len(parts) > 1:
+            placed = dict(zip(chain(*places), chain(*parts), strict=True))
+            results = [placed[at] for at in range(len(search.queries))]
+        return Answer(
+            results,
+            search.snapshot,
+            queued=max(work.started - work.queued for work in works),
+            batch=max(work.batch for work in works),
+            took=sum(work.took for work in works),
+        )
+
+    def _timeout(self, given: int | None) -> int:
+        limits = self.config.limits
+        if given is not None and not 1 <= given <= limits.max_timeout_ms:
+            raise invalid("timeout_ms", f"is {given}; it must be from 1 to {limits.max_timeout_ms}")
+        return limits.timeout_ms if given is None else given
+
+    def _check(self, search: Search, recipe: Recipe) -> None:
+        snapshot = search.snapshot
+        dim = snapshot.dim_for(recipe)
+        for at, query in enumerate(search.queries):
+            if query.vector is not None and dim is not None and len(query.vector) != dim:
+                raise invalid(
+                    f"queries[{at}].vector", f"has {len(query.vector)} values; {snapshot.name} has {dim} dimensions"
+                )
+            check_query(snapshot, recipe, query, f"queries[{at}]")
+
+    def _places(self, queries: Sequence[Query]) -> list[list[int]]:
+        """Return the places of queries that can share a batch: all have a filter, or none, and they fit."""
+        limit, found = self.batcher.limit, []
+        for restricted in (False, True):
+            places = [at for at, query in enumerate(queries) if (query.allow is not None) == restricted]
+            found += [places[at : at + limit] for at in range(0, len(places), limit)]
+        return found
+
+    def _submit(self, search: Search, recipe: Recipe, places: list[list[int]], deadline: float) -> list[Work]:
+        """Queue a request's parts, all or none."""
+        works: list[Work] = []
+        queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
+        try:
+            for part in places:
+                restricted = queries[part[0]].allow is not None
+                plan = Plan(search.snapshot, recipe, k, search.trace, restricted)
+                asked, nbytes = Asked([queries[at] for at in part], search.fields), search.nbytes // len(places)
+                who: dict[str, Any] = {"owner": search.owner, "deadline": deadline}
+                works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
+        except RefusalError as refusal:
+            self._end(works, refusal)
+            raise
+        return works
+
+    def _end(self, works: Sequence[Work], refusal: RefusalError) -> None:
+        """Take what is not answered out of the queue; whoever waits for it gets the refusal."""
+        for work in works:
+            self.batcher.withdraw(work, refusal)
+            if not work.future.cancelled():
+                work.future.exception()  # seen: a request waits for its parts one after another
+
+    async def _leave(self, watch: Callable[[], Awaitable[Any]], works: list[Work]) -> None:
+        await watch()
+        self._end(works, gone_away())
+
+    # ---- Recipes ----------------------------------------------------------------------------------------------------
+
+    async def _recipe(self, search: Search) -> Recipe:
+        """Return the recipe of a request; one that was not asked for lately is made, aside."""
+        snapshot = search.snapshot
+        if search.recipe in (None, snapshot.default_recipe) and not search.options:
+            return snapshot.recipe
+        if not self.config.request_options:
+            field = "recipe" if not search.options else "options"
+            raise RefusalError(
+                403, "forbidden", f"{field} is given, and this server has one recipe; leave it out", field=field
+            )
+        name = search.recipe or snapshot.default_recipe
+        key = (snapshot, name, msgspec.json.encode(search.options, order="deterministic"))
+        made = self._recipes.get(key)
+        if made is None:
+            made = asyncio.ensure_future(self._in_maker(snapshot.make, name, search.options))
+            self._recipes[key] = made
+            while len(self._recipes) > self.config.limits.option_sets:
+                self._recipes.popitem(last=False)
+        self._recipes.move_to_end(key)
+        try:
+            return await asyncio.shield(made)
+        except HopfuseError as error:
+            self._recipes.pop(key, None)
+            field = "options" if search.options else "recipe"
+            raise RefusalError(400, "invalid", f"{field}: {error}", field=field) from None
+
+    async def _in_maker(self, make: Callable[..., Any], *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)
+
+    # ---- On the worker thread ---------------------------------------------------------------------------------------
+
+    def _run(self, plan: Plan, payloads: list[Asked]) -> list[Any]:
+        """Search a batch; where it is refused, each part alone, so that only the one with the fault is."""
+        try:
+            return self._batch(plan, payloads)
+        except FormatError:
+            log.exception("the files of index %s are damaged", plan.snapshot.name)
+            return [RefusalError(500, "damaged", "the index is damaged; its operator finds more in the log")] * len(
+                payloads
+            )
+        except HopfuseError as error:
+            if len(payloads) == 1:
+                return [RefusalError(400, "invalid", str(error))]
+            return [one for payload in payloads for one in self._run(plan, [payload])]
+        except Exception:
+            log.exception("a search failed")
+            return [
+                RefusalError(500, "failed", "the search failed; the server's operator finds more in the log")
+            ] * len(payloads)
+
+    def _batch(self, plan: Plan, payloads: list[Asked]) -> list[list[ResultOut]]:
+        queries = [query for asked in payloads for query in asked.queries]
+        began = time.perf_counter()
+        arguments = plan.snapshot.arguments(plan.recipe, queries)
+        prepared = time.perf_counter()
+        found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
+        searched = time.perf_counter()
+        results, at = [], 0
+        for asked in payloads:
+            results.append([_result(found, b, asked.fields) for b in range(at, at + len(asked.queries))])
+            at += len(asked.queries)
+        parts = self.metrics.parts
+        parts["prepare"].observe(prepared - began)
+        parts["recipe"].observe(searched - prepared)
+        parts["passages"].observe(time.perf_counter() - searched)
+        self.metrics.queries.labels(plan.snapshot.name).inc(len(queries))
+        return results
+
+    def _observe(self, works: list[Work], seconds: float) -> None:
+        self.metrics.batch_queries.observe(works[0].batch)
+
+
+def _result(found: Any, query: int, fields: frozenset[str]) -> ResultOut:
+    """Return a question's ranking as it is sent."""
+    hits = []
+    for hit in found[query]:
+        metadata = (hit.metadata or None) if "metadata" in fields else None
+        title, text = hit.title if "title" in fields else None, hit.text if "text" in fields else None
+        hits.append(HitOut(hit.id, hit.score, title, text, metadata))
+    if found.traces is None:
+        return ResultOut(hits)
+    # Its number in the batch is nothing that the caller knows.
+    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key != "query"})

@@ -1,0 +1,237 @@
+"""An index as it is searched now: its recipes, and what reads questions for them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import Index
+from ..errors import HopfuseError, InputError
+from ..fusion import resolve
+from ..recipes import RECIPES, Recipe
+from .config import IndexConfig
+from .errors import RefusalError, invalid
+
+
+class Collaborators(NamedTuple):
+    """What reads questions beside an index; each may be None.
+
+    Attributes
+    ----------
+    encoder, matcher, lexical
+        As recipes take them.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Collaborators
+    >>> Collaborators(encoder=None).matcher is None
+    True
+    """
+
+    encoder: Any = None
+    matcher: Any = None
+    lexical: Any = None
+
+
+#: Makes the collaborators of an index: ``load(index, config)``.
+Load = Callable[[Index, IndexConfig], Collaborators]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One question, checked.
+
+    Attributes
+    ----------
+    text : str or None
+    vector : ndarray of float32, shape (d,), or None
+    entities : list of str or int, or None
+        None: found in the text.
+    allow : ndarray of int64, or None
+        Ascending rows of the passages that it may find; None: all.
+    """
+
+    text: str | None = None
+    vector: NDArray[np.float32] | None = None
+    entities: list[str | int] | None = None
+    allow: NDArray[np.int64] | None = None
+
+
+class Snapshot:
+    """One state of an index, with everything that searches it.
+
+    Parameters
+    ----------
+    name : str
+        As requests name it.
+    index : Index
+    config : IndexConfig
+    collaborators : Collaborators
+    threads : int, optional
+    """
+
+    def __init__(
+        self, name: str, index: Index, config: IndexConfig, collaborators: Collaborators, threads: int | None = None
+    ) -> None:
+        self.name, self.index, self.config = name, index, config
+        self.encoder, self.matcher, self.lexical = collaborators
+        self.seq: int | None = getattr(index, "seq", index.info()["generation"])
+        self._threads = threads
+        self._fact_vectors: Any = None
+        self.default_recipe = config.recipe or default_recipe(index, self.lexical is not None)
+        self.recipe = self.make(self.default_recipe, {})
+
+    def make(self, name: str, options: Mapping[str, Any]) -> Recipe:
+        """Return a recipe over the index; it is the default one where neither is given.
+
+        Raises
+        ------
+        InputError
+            No such recipe or option, a value that it refuses, an index that it cannot run on.
+        """
+        kind: Any = RECIPES.get(name)
+        if kind is None:
+            raise InputError(f"recipe is {name!r}; allowed: {', '.join(RECIPES)}")
+        given = {**self.config.options, **options} if name == self.default_recipe else options
+        plain = kind.Config()
+        config = _changed(plain, given, name)
+        lacks = kind.missing(self.index, config)
+        if lacks:
+            raise InputError(lacks)
+        takes = inspect.signature(kind).parameters
+        parts = {"encoder": self.encoder, "matcher": self.matcher, "lexical": self._leg(name), "threads": self._threads}
+        if "fact_vectors" in takes:
+            parts["fact_vectors"] = self._vectors_of_facts()
+        recipe: Recipe = kind(self.index, config, **{key: part for key, part in parts.items() if key in takes})
+        return recipe
+
+    def _leg(self, recipe: str) -> Any:
+        """Return the lexical leg over passages: of hybrid-rrf, and of others where the configuration names one."""
+        wanted = recipe == "hybrid-rrf" or self.config.lexical is not None
+        return self.lexical if wanted and recipe != "triple-hybrid" else None
+
+    def _vectors_of_facts(self) -> Any:
+        """Return the encoder's vectors of all facts, made once."""
+        if self._fact_vectors is None and self.encoder is not None and self.index.facts is not None:
+            self._fact_vectors = self.encoder.encode_passages(self.index.facts.texts(self.index.entity_names))
+        return self._fact_vectors
+
+    def sample(self) -> Query:
+        """Return a query to try the recipe with, for which nothing is encoded or matched."""
+        index, needs = self.index, self.recipe.needs
+        vector = None
+        if needs.vectors:
+            dim = self.dim_for(self.recipe) or 1
+            vector = np.full(dim, 1 / dim, np.float32)
+        names: list[str | int] = [0] if index.num_entities else []
+        return Query(index.texts[0][:200] or "text", vector, names)
+
+    def rows(self, ids: Sequence[Any], field: str) -> NDArray[np.int64]:
+        """Return the ascending rows of passages by their ids."""
+        try:
+            return np.unique(self.index.rows_of(ids)) if len(ids) else np.zeros(0, np.int64)
+        except InputError as error:
+            raise invalid(field, f"is not understood: {error}") from None
+
+    def dim_for(self, recipe: Recipe) -> int | None:
+        """Return the dimension of a question's vector, None where the recipe reads none."""
+        if not recipe.needs.vectors:
+            return None
+        corpus = self.index.entity_corpus if recipe.name == "triple-hybrid" else self.index.corpus
+        return None if corpus is None else corpus.dim
+
+    def arguments(self, recipe: Recipe, queries: Sequence[Query]) -> dict[str, Any]:
+        """Return the arguments of ``recipe.search`` for a batch; what questions lack is encoded and matched here."""
+        needs = recipe.needs
+        allow = _allowed(queries)
+        texts = [query.text for query in queries] if needs.texts else None
+        return {
+            "queries": texts,
+            "vectors": self._vectors(queries) if needs.vectors else None,
+            "entities": self._entities(queries, allow) if needs.entities else None,
+            "allow": allow,
+        }
+
+    def _vectors(self, queries: Sequence[Query]) -> NDArray[np.float32]:
+        without = [query.text or "" for query in queries if query.vector is None]
+        made = iter(self.encoder.encode_queries(without) if without else ())
+        return np.stack([next(made) if query.vector is None else query.vector for query in queries])
+
+    def _entities(self, queries: Sequence[Query], allow: Any) -> list[Sequence[Any]]:
+        unread = [at for at, query in enumerate(queries) if query.entities is None]
+        found: list[Any] = [query.entities for query in queries]
+        if unread:
+            texts = [queries[at].text or "" for at in unread]
+            seen = allow if not isinstance(allow, list) else [allow[at] for at in unread]
+            matched = self.matcher.match(texts) if seen is None else self.matcher.match(texts, allow=seen)
+            for at, names in zip(unread, matched, strict=True):
+                found[at] = names
+        return found
+
+
+def default_recipe(index: Index, lexical: bool) -> str:
+    """Return the name of the best recipe that an index can run, as :func:`hopfuse.recipes.default` has it."""
+    if not RECIPES["guided-walk"].missing(index):
+        return "guided-walk"
+    if index.corpus is None and index.graph is None and not lexical:
+        raise InputError("the index has texts alone; give lexical, so that questions are answered by words")
+    return "hybrid-rrf"
+
+
+def _allowed(queries: Sequence[Query]) -> Any:
+    """Return the filter of a batch: one for all where it is the same object, else one for each; groups do not mix."""
+    first = queries[0].allow
+    if all(query.allow is first for query in queries):
+        return first
+    return [query.allow for query in queries]
+
+
+def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
+    """Return a config with the options' values; a mapping changes fields of a config inside it."""
+    names = [f.name for f in fields(config) if f.init]
+    values = {}
+    for name, value in options.items():
+        if name not in names:
+            raise InputError(f"{where} has no option {name!r}; allowed: {', '.join(names)}")
+        now = getattr(config, name)
+        if is_dataclass(now) and not isinstance(now, type) and isinstance(value, Mapping):
+            value = _changed(now, value, f"{where}.{name}")
+        elif name == "method" and isinstance(value, Mapping):
+            value = resolve(value.get("name", "boltzmann"), {key: one for key, one in value.items() if key != "name"})
+        elif isinstance(value, list):
+            value = tuple(value)
+        values[name] = value
+    try:
+        return replace(config, **values) if values else config
+    except HopfuseError:
+        raise
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise InputError(f"the options of {where} are not understood: {error}") from None
+
+
+def check_query(snapshot: Snapshot, recipe: Recipe, query: Query, field: str) -> None:
+    """Refuse a query that lacks what the recipe reads and nothing here can make.
+
+    Raises
+    ------
+    RefusalError
+    """
+    needs = recipe.needs
+    if query.text is None:
+        if needs.texts:
+            raise RefusalError(
+                400, "invalid", f"{field}.text is missing, and {recipe.name} reads it; give it", field=field
+            )
+        if needs.vectors and query.vector is None:
+            raise invalid(f"{field}", f"has neither text nor vector, and {recipe.name} reads a vector; give one")
+        if needs.entities and query.entities is None:
+            raise invalid(f"{field}", f"has neither text nor entities, and {recipe.name} walks from them; give one")
+    if needs.vectors and query.vector is None and snapshot.encoder is None:
+        raise invalid(f"{field}.vector", f"is missing, and the server has no encoder for {snapshot.name}; give it")
+    if needs.entities and query.entities is None and snapshot.matcher is None:
+        raise invalid(f"{field}.entities", "is missing, and the server finds no names in texts; give it, [] for none")

@@ -1,0 +1,98 @@
+"""A small index, and a real server over it: uvicorn on a free port of loopback, in a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.extract import QuestionMatcher
+
+DIM = 8
+CITIES = ["Ankara", "Bergen", "Cusco", "Dakar", "Erfurt", "Fes", "Graz", "Hanoi", "Izmir", "Jaipur", "Kyoto", "Lima"]
+TEXTS = [
+    f"{a} lies far from {b}, says passage {at}."
+    for at, (a, b) in enumerate(zip(CITIES, CITIES[5:] + CITIES[:5], strict=True))
+]
+
+
+class Letters:
+    """An encoder that any machine has: how often letters occur, each text by itself."""
+
+    name, dim, normalize = "letters", DIM, False
+
+    def encode_queries(self, texts: list[str]) -> np.ndarray:
+        return np.array([[1 + text.lower().count(one) for one in "aeiounrs"] for text in texts], np.float32)
+
+    encode_passages = encode_queries
+
+
+def small_index(ids: str = "p", extra: int = 0) -> hf.Index:
+    """Twelve passages that name two cities each; ``extra`` passages more, of the first city alone."""
+    texts = [*TEXTS, *(f"{CITIES[0]} again, {at} times." for at in range(extra))]
+    count = len(texts)
+    edges = [(at, count + CITIES.index(city)) for at, text in enumerate(texts) for city in CITIES if city in text]
+    return hf.Index.build(
+        passages=[{"id": f"{ids}{at}", "title": f"No. {at}", "text": text} for at, text in enumerate(texts)],
+        vectors=Letters().encode_passages(texts),
+        entities=CITIES,
+        graph=[{"src": a, "dst": b, "type": "context"} for a, b in edges],
+        encoder=Letters(),
+        metric="cosine",
+    )
+
+
+def load(index: hf.Index, config: Any) -> Any:
+    from hopfuse.serve import Collaborators
+
+    return Collaborators(Letters(), QuestionMatcher(index), None)
+
+
+def save(folder: Path, **options: Any) -> str:
+    small_index(**options).save(folder)
+    return str(folder)
+
+
+def configured(path: str, text: str = "", **changes: Any) -> Any:
+    from hopfuse.serve import ServeConfig
+
+    return ServeConfig.read(text, {"port": 0, "threads": 1, "indexes": {"cities": {"path": path}}, **changes})
+
+
+def urllib_status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+@contextlib.contextmanager
+def running(config: Any, load: Any = load) -> Iterator[str]:
+    """The server's address, while it runs."""
+    from hopfuse.serve import make_server
+
+    server = make_server(config, load)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise RuntimeError("the server did not start")
+            time.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        while urllib_status(f"{url}/health/ready") != 200:
+            time.sleep(0.005)
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,240 @@
+"""The queue before the kernels: batches, turns, deadlines and bounds; the worker is held where order matters."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hopfuse.serve.batcher import Batcher, BatchTimes
+from hopfuse.serve.errors import RefusalError
+from hypothesis import given
+from hypothesis import strategies as st
+
+FAR = 3600.0
+
+
+class Held:
+    """A worker that waits in its first batch until it is let go, and keeps what it ran."""
+
+    def __init__(self, **options: Any) -> None:
+        self.go, self.begun, self.ran = threading.Event(), threading.Event(), list[tuple[Any, list[Any]]]()
+        self.batcher = Batcher(self._run, **{"limit": 4, "max_requests": 100, "max_bytes": 10**6, **options})
+
+    def _run(self, group: Any, payloads: list[Any]) -> list[Any]:
+        self.ran.append((group, payloads))
+        self.begun.set()
+        self.go.wait()
+        return [("done", payload) for payload in payloads]
+
+    def add(
+        self, payload: Any, group: str = "g", size: int = 1, owner: str = "a", within: float = FAR, nbytes: int = 1
+    ):
+        deadline = time.monotonic() + within
+        return self.batcher.submit(group, payload, size=size, nbytes=nbytes, owner=owner, deadline=deadline)
+
+
+def held(test: Callable[[Held], Awaitable[None]], **options: Any) -> Held:
+    """Run a test while the worker is busy with one first batch."""
+
+    async def run() -> Held:
+        one = Held(**options)
+        one.batcher.start()
+        first = one.add("first", group="first")
+        await asyncio.to_thread(one.begun.wait)
+        try:
+            await test(one)
+        finally:
+            one.go.set()
+            await first.future
+            await asyncio.to_thread(one.batcher.close)
+        return one
+
+    return asyncio.run(run())
+
+
+def test_what_waits_is_one_batch_up_to_the_limit():
+    async def test(one: Held) -> None:
+        works = [one.add(at) for at in range(6)]
+        one.go.set()
+        assert [await work.future for work in works] == [("done", at) for at in range(6)]
+        assert [work.batch for work in works] == [4, 4, 4, 4, 2, 2]
+        assert one.batcher.requests == one.batcher.queries == one.batcher.nbytes == 0
+
+    assert held(test).ran == [("first", ["first"]), ("g", [0, 1, 2, 3]), ("g", [4, 5])]
+
+
+def test_groups_do_not_mix_and_the_oldest_goes_first():
+    async def test(one: Held) -> None:
+        works = [one.add(at, group="xyx"[at % 3]) for at in range(5)]
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+
+    assert held(test).ran[1:] == [("x", [0, 2, 3]), ("y", [1, 4])]
+
+
+def test_a_request_that_does_not_fit_waits_for_the_next_batch():
+    async def test(one: Held) -> None:
+        works = [one.add(size, size=size) for size in (3, 2, 1)]
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+        assert [work.batch for work in works] == [3, 3, 3]
+
+    assert held(test).ran[1:] == [("g", [3]), ("g", [2, 1])]
+
+
+def test_owners_take_turns_by_queries():
+    async def test(one: Held) -> None:
+        works = [one.add(f"a{at}", owner="a") for at in range(9)] + [one.add(f"b{at}", owner="b") for at in range(2)]
+        works += [one.add("c", owner="c", size=2)]
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works))
+
+    ran = [payload for _, payloads in held(test).ran[1:] for payload in payloads]
+    assert ran[:4] == ["a0", "b0", "c", "a1"] or ran[:3] == ["a0", "b0", "c"]
+    assert ran.index("b1") < 6
+    assert [one for one in ran if one[0] == "a"] == [f"a{at}" for at in range(9)]
+
+
+def test_one_whose_deadline_passes_in_the_queue_is_never_run():
+    async def test(one: Held) -> None:
+        late, fine = one.add("late", within=0.02), one.add("fine")
+        await asyncio.sleep(0.03)
+        one.go.set()
+        assert await fine.future == ("done", "fine")
+        with pytest.raises(RefusalError) as refused:
+            await late.future
+        assert (refused.value.status, refused.value.code) == (504, "timeout")
+
+    assert all("late" not in payloads for _, payloads in held(test).ran)
+
+
+def test_a_deadline_that_cannot_be_met_is_refused_at_the_door():
+    async def test(one: Held) -> None:
+        one.batcher.times.add(4, 10.0)
+        for _ in range(4):
+            one.add("waits", size=1)
+        with pytest.raises(RefusalError) as refused:
+            one.add("hopeless", within=5.0)
+        assert refused.value.status == 429
+        assert refused.value.retry_after > 1
+        with pytest.raises(RefusalError) as passed:
+            one.add("passed", within=-1.0)
+        assert passed.value.status == 504
+        assert one.add("patient", within=60.0).waits
+
+    held(test)
+
+
+def test_others_who_wait_do_not_make_a_request_hopeless():
+    async def test(one: Held) -> None:
+        one.batcher.times.add(4, 1.0)
+        for _ in range(40):
+            one.add("many", owner="greedy")
+        assert one.batcher.wait_of("greedy", 1) >= 10
+        assert one.batcher.wait_of("modest", 1) < 3
+
+    held(test)
+
+
+@pytest.mark.parametrize(("options", "nbytes"), [({"max_requests": 3}, 1), ({"max_bytes": 30}, 10)])
+def test_the_queue_is_bounded(options, nbytes):
+    async def test(one: Held) -> None:
+        for _ in range(3):
+            one.add("waits", nbytes=nbytes)
+        with pytest.raises(RefusalError) as refused:
+            one.add("more", nbytes=nbytes)
+        assert (refused.value.status, refused.value.code) == (429, "overloaded")
+
+    held(test, **options)
+
+
+def test_withdrawn_work_leaves_the_queue():
+    async def test(one: Held) -> None:
+        gone, stays = one.add("gone", nbytes=7), one.add("stays")
+        one.batcher.withdraw(gone, RefusalError(499, "gone", "gone"))
+        assert (one.batcher.requests, one.batcher.nbytes) == (1, 1)
+        one.go.set()
+        await stays.future
+        with pytest.raises(RefusalError):
+            await gone.future
+        one.batcher.withdraw(stays, RefusalError(499, "gone", "gone"))
+        assert stays.future.result() == ("done", "stays")
+
+    assert held(test).ran[1:] == [("g", ["stays"])]
+
+
+def test_an_error_of_a_batch_reaches_its_callers_and_the_worker_goes_on():
+    def run(group: str, payloads: list[int]) -> list[int]:
+        return [10 // one for one in payloads]
+
+    async def test() -> None:
+        batcher = Batcher(run, limit=4, max_requests=9, max_bytes=9)
+        batcher.start()
+        given = {"size": 1, "nbytes": 1, "owner": "a", "deadline": time.monotonic() + FAR}
+        with pytest.raises(ZeroDivisionError):
+            await batcher.submit("g", 0, **given).future
+        assert await batcher.submit("g", 5, **given).future == 2
+        batcher.close()
+
+    asyncio.run(test())
+
+
+def test_what_waits_when_it_is_closed_is_refused():
+    async def test() -> None:
+        one = Held()
+        one.batcher.start()
+        first = one.add("first")
+        await asyncio.to_thread(one.begun.wait)
+        waits = one.add("waits", group="other")
+        closing = threading.Thread(target=one.go.set)
+        closing.start()
+        one.batcher.close()
+        closing.join()
+        assert await first.future == ("done", "first")
+        if not waits.future.done() or waits.future.exception() is not None:
+            with pytest.raises(RefusalError) as refused:
+                await waits.future
+            assert refused.value.status == 503
+        with pytest.raises(RefusalError) as closed:
+            one.add("after")
+        assert closed.value.status == 503
+
+    asyncio.run(test())
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), st.integers(1, 4), st.booleans()), max_size=25)
+)
+def test_all_that_is_queued_runs_once_in_whole_batches(drawn):
+    async def test(one: Held) -> None:
+        works = [one.add(at, owner=o, group=g, size=size) for at, (o, g, size, _) in enumerate(drawn)]
+        for work, (*_, leaves) in zip(works, drawn, strict=True):
+            if leaves:
+                one.batcher.withdraw(work, RefusalError(499, "gone", "gone"))
+        one.go.set()
+        await asyncio.gather(*(work.future for work in works), return_exceptions=True)
+        kept = [at for at, (*_, leaves) in enumerate(drawn) if not leaves]
+        ran = one.ran[1:]
+        assert sorted(at for _, payloads in ran for at in payloads) == kept
+        for group, payloads in ran:
+            assert {drawn[at][1] for at in payloads} == {group}
+            assert sum(drawn[at][2] for at in payloads) <= 4
+        assert not one.batcher._queues
+        assert not one.batcher._turns
+        assert one.batcher.queries == 0
+
+    held(test)
+
+
+def test_times_of_sizes_that_were_never_seen():
+    times = BatchTimes(32)
+    assert times.of(5) == 0
+    times.add(1, 0.001)
+    assert times.of(8) == pytest.approx(0.008)
+    times.add(32, 0.01)
+    assert times.of(8) == times.of(32) == pytest.approx(0.01)
+    assert times.of(70) == pytest.approx(0.03)

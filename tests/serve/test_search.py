@@ -1,0 +1,210 @@
+"""``POST /v1/search`` on a real server: answers are the recipe's own, whoever else asks; bad input is refused."""
+
+from __future__ import annotations
+
+import base64
+from concurrent.futures import ThreadPoolExecutor
+
+import hopfuse as hf
+import httpx
+import numpy as np
+import pytest
+from hopfuse.extract import QuestionMatcher
+from hopfuse.recipes import RECIPES
+from serve.served import CITIES, DIM, Letters
+
+QUESTIONS = [f"What is far from {a}, and from {b}?" for a, b in zip(CITIES, CITIES[1:] + CITIES[:1], strict=True)]
+
+
+@pytest.fixture(scope="module")
+def own(path):
+    """The recipes themselves."""
+    index = hf.Index.open(path)
+    matcher = QuestionMatcher(index)
+    return {
+        name: RECIPES[name](index, encoder=Letters(), matcher=matcher)
+        for name in ("guided-walk", "phase-graph", "hybrid-rrf")
+    }
+
+
+def hits_of(found, b=0):
+    return [{"id": hit.id, "score": hit.score, "title": hit.title, "text": hit.text} for hit in found[b]]
+
+
+def test_answers_are_the_recipes_own(client, own):
+    answer = client.post("/v1/search", json={"queries": QUESTIONS, "k": 5}).raise_for_status().json()
+    found = own["guided-walk"].search(QUESTIONS, k=5)
+    assert [one["hits"] for one in answer["results"]] == [hits_of(found, b) for b in range(len(QUESTIONS))]
+    assert answer["seq"] == 1
+    assert answer["timings"]["batch"] == 8  # 12 queries in two parts
+    assert set(answer["timings"]) == {"queued_ms", "batch", "search_ms"}
+
+
+def test_many_callers_get_what_each_would_get_alone(url, own):
+    cases = []
+    for at, question in enumerate(QUESTIONS * 4):
+        recipe = ("guided-walk", "phase-graph", "hybrid-rrf")[at % 3]
+        k = (3, 7)[at % 2]
+        query = {"text": question}
+        if at % 5 == 0:
+            query["entities"] = [CITIES[at % 12]]
+        if at % 7 == 0:
+            query["allow"] = [f"p{(at + step) % 12}" for step in range(4)]
+        if at % 4 == 0:
+            query["vector"] = [float(x) for x in np.linspace(0.1, 1, DIM) * (at + 1)]
+        cases.append((recipe, k, query))
+
+    def ask(case):
+        recipe, k, query = case
+        with httpx.Client(base_url=url, timeout=60) as client:
+            body = {"queries": [query], "k": k, "recipe": recipe}
+            return client.post("/v1/search", json=body).raise_for_status().json()["results"][0]["hits"]
+
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(ask, cases))
+    for (recipe, k, query), hits in zip(cases, answers, strict=True):
+        alone = own[recipe].search(
+            [query["text"]],
+            vectors=None if "vector" not in query else [query["vector"]],
+            entities=None if "entities" not in query else [query["entities"]],
+            allow=query.get("allow"),
+            k=k,
+        )
+        assert hits == hits_of(alone)
+
+
+def test_vectors_as_base64_and_numbers_of_entities(client, own):
+    vector = np.linspace(1, 2, DIM, dtype=np.float32)
+    given = base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    body = {"queries": [{"vector_base64": given, "entities": [3]}], "recipe": "phase-graph", "k": 4}
+    answer = client.post("/v1/search", json=body).raise_for_status().json()
+    found = own["phase-graph"].search(vectors=vector[None], entities=[[3]], k=4)
+    assert answer["results"][0]["hits"] == hits_of(found)
+
+
+def test_options_trace_and_fields(client, own, path):
+    body = {
+        "queries": [QUESTIONS[0], {"text": QUESTIONS[1], "allow": []}, QUESTIONS[2]],
+        "recipe": "phase-graph",
+        "k": 2,
+    }
+    body |= {
+        "options": {"alpha": 0.6, "method": {"name": "rrf", "rank_constant": 3}},
+        "trace": True,
+        "fields": ["title"],
+    }
+    answer = client.post("/v1/search", json=body).raise_for_status().json()["results"]
+    changed = RECIPES["phase-graph"](
+        hf.Index.open(path),
+        alpha=0.6,
+        method=hf.fusion.RRF(rank_constant=3),
+        encoder=Letters(),
+        matcher=own["phase-graph"].matcher,
+    )
+    found = changed.search(QUESTIONS[:3], k=2, trace=True)
+    for b in (0, 2):
+        expected = [{"id": hit.id, "score": hit.score, "title": hit.title} for hit in found[b]]
+        assert answer[b]["hits"] == expected
+        assert answer[b]["trace"]["seeds"] == found.traces[b]["seeds"]
+        assert "query" not in answer[b]["trace"]
+    assert answer[1]["hits"] == []
+
+
+def test_no_more_hits_than_passages(client):
+    answer = client.post("/v1/search", json={"queries": [QUESTIONS[0]], "k": 50}).raise_for_status().json()
+    assert len(answer["results"][0]["hits"]) == 12
+
+
+REFUSED = [
+    (b"", "body", "not JSON"),
+    (b"{", "body", "not JSON"),
+    (b'{"queries": ["\xff"]}', "", "not JSON"),
+    (b'{"queries": [NaN]}', "", "not JSON"),
+    (b"[]", "body", "expected `object`"),
+    (b'{"options": {"a": ' + b"[" * 90_000, "", "not JSON"),
+    ({}, "", "required field `queries`"),
+    ({"queries": []}, "queries", "length >= 1"),
+    ({"queries": "x"}, "queries", "expected `array`"),
+    ({"queries": [1]}, "queries[0]", "got `int`"),
+    ({"queries": ["x"] * 41}, "queries", "at most 40"),
+    ({"queries": [" "]}, "queries[0].text", "is blank"),
+    ({"queries": ["x" * 201]}, "queries[0].text", "at most 200"),
+    ({"queries": ["x", {"txt": "y"}]}, "queries[1]", "unknown field `txt`"),
+    ({"queries": [{}]}, "queries[0]", "neither text nor vector"),
+    ({"queries": [{"vector": [1.0] * DIM}]}, "queries[0]", "neither text nor entities"),
+    ({"queries": [{"text": "x", "vector": [1.0]}]}, "queries[0].vector", "8 dimensions"),
+    ({"queries": [{"text": "x", "vector": []}]}, "queries[0].vector", "8 dimensions"),
+    ({"queries": [{"text": "x", "vector": [1e39] * DIM}]}, "queries[0].vector[0]", "float32's range"),
+    ({"queries": [{"text": "x", "vector": [0.0] * DIM}]}, None, "zero"),
+    (
+        {"queries": [{"text": "x", "vector": [1.0] * DIM, "vector_base64": "AA=="}]},
+        "queries[0].vector_base64",
+        "one of",
+    ),
+    ({"queries": [{"text": "x", "vector_base64": "*"}]}, "queries[0].vector_base64", "not base64"),
+    ({"queries": [{"text": "x", "vector_base64": "AAA="}]}, "queries[0].vector_base64", "4 each"),
+    ({"queries": [{"text": "x", "vector_base64": "AADAfw=="}]}, "queries[0].vector_base64[0]", "NaN"),
+    ({"queries": [{"text": "x", "entities": ["y"] * 5}]}, "queries[0].entities", "at most 4"),
+    ({"queries": [{"text": "x", "entities": [12]}]}, "queries[0].entities[0]", "0 .. 11"),
+    ({"queries": [{"text": "x", "entities": [-1]}]}, "queries[0].entities[0]", "0 .. 11"),
+    ({"queries": [{"text": "x", "entities": [True]}]}, "queries[0].entities[0]", "got `bool`"),
+    ({"queries": [{"text": "x", "allow": ["p0"] * 21}]}, "queries[0].allow", "at most 20"),
+    ({"queries": [{"text": "x", "allow": ["zz"]}]}, "queries[0].allow", "'zz'"),
+    ({"queries": [{"text": "x", "allow": [0]}]}, "queries[0].allow", "of type str"),
+    ({"queries": ["x"], "k": 0}, "k", ">= 1"),
+    ({"queries": ["x"], "k": 51}, "k", "from 1 to 50"),
+    ({"queries": ["x"], "k": 10**30}, "k", ""),
+    ({"queries": ["x"], "k": 2.5}, "k", "expected `int`"),
+    ({"queries": ["x"], "timeout_ms": 0}, "timeout_ms", ">= 1"),
+    ({"queries": ["x"], "timeout_ms": 10**9}, "timeout_ms", "60000"),
+    ({"queries": ["x"], "recipe": "nope"}, "recipe", "phase-graph"),
+    ({"queries": ["x"], "recipe": "triple-hybrid"}, "recipe", "vectors of its entities"),
+    ({"queries": ["x"], "options": {"nope": 1}}, "options", "no option 'nope'"),
+    ({"queries": ["x"], "options": {"damping": "a"}}, "options", "damping is 'a'"),
+    ({"queries": ["x"], "options": {"damping": [1, {"a": None}]}}, "options", "damping"),
+    ({"queries": ["x"], "options": {"edge_weights": {"nope": 1}}}, "options", "nope"),
+    ({"queries": ["x"], "fields": ["body"]}, "fields[0]", "body"),
+    ({"queries": ["x"], "more": 1}, "", "unknown field `more`"),
+]
+
+
+@pytest.mark.parametrize(("body", "field", "says"), REFUSED, ids=range(len(REFUSED)))
+def test_bad_input_is_refused_by_field_with_the_fix(client, body, field, says):
+    sent = {"content": body} if isinstance(body, bytes) else {"json": body}
+    answer = client.post("/v1/search", headers={"content-type": "application/json"}, **sent)
+    error = answer.json()["error"]
+    assert answer.status_code == 400
+    assert error["code"] == "invalid"
+    assert says in error["message"]
+    if field and field != "body":
+        assert error["field"] == field
+        assert error["message"].startswith(field.partition("[")[0])
+    assert "/" not in error["message"].replace("0 .. ", "")  # no path of the machine
+
+
+def test_other_refusals(client):
+    answer = client.post("/v1/search", json={"queries": ["x"], "index": "nope"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (404, "index")
+    answer = client.post("/v1/search", json={"queries": ["x" * 100] * 2000})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    answer = client.post("/v1/search", content=iter([b"x" * 60_000] * 2))
+    assert answer.status_code == 413
+    answer = client.post("/v1/search", content=b"{}", headers={"content-type": "text/xml"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported")
+    assert client.get("/v1/search").status_code == 405
+    assert client.get("/nope").json()["error"]["code"] == "unknown"
+
+
+def test_one_bad_query_is_refused_alone(url, own):
+    good = {"text": QUESTIONS[0], "vector": [1.0] * DIM}
+    bad = {"text": QUESTIONS[0], "vector": [0.0] * DIM}
+
+    def ask(query):
+        with httpx.Client(base_url=url, timeout=60) as client:
+            return client.post("/v1/search", json={"queries": [query], "k": 3})
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, [good, bad] * 12))
+    expected = hits_of(own["guided-walk"].search([QUESTIONS[0]], vectors=[[1.0] * DIM], k=3))
+    assert [answer.status_code for answer in answers] == [200, 400] * 12
+    assert all(answer.json()["results"][0]["hits"] == expected for answer in answers[::2])

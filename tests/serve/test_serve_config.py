@@ -1,0 +1,47 @@
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.serve import ServeConfig
+
+ONE = '[indexes.wiki]\npath = "there"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("port = ", "not TOML"),
+        ("", "missing required field `indexes`"),
+        ("[indexes]\n", "no index"),
+        (ONE + "paths = 1\n", "unknown field `paths`"),
+        ("port = 70000\n" + ONE, "`port`"),
+        ("port = true\n" + ONE, "`port`"),
+        (ONE + "[limits]\nk = 0\n", "`limits.k`"),
+        (ONE + "[limits]\nbatch = 5000\n", "`limits.batch`"),
+        (ONE + "[limits]\ntimeout_ms = 70000\n", "above max_timeout_ms"),
+        (ONE + "[limits]\nspeed = 1\n", "unknown field `speed`"),
+        ('[indexes."a b"]\npath = "x"\n', "matching regex"),
+        ('host = "0.0.0.0"\n' + ONE, "others can reach"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_by_key(text, says):
+    with pytest.raises(InputError, match=r"configuration|host") as refused:
+        ServeConfig.read(text)
+    assert says in str(refused.value)
+
+
+def test_a_file_is_read_relative_to_its_folder(tmp_path):
+    (tmp_path / "serve.toml").write_text(ONE)
+    config = ServeConfig.load(tmp_path / "serve.toml", {"port": 1234})
+    assert config.indexes["wiki"].path == str(tmp_path / "there")
+    assert config.port == 1234
+    with pytest.raises(InputError, match=r"none\.toml cannot be read"):
+        ServeConfig.load(tmp_path / "none.toml")
+    (tmp_path / "serve.toml").write_text("port = 0")
+    with pytest.raises(InputError, match=r"serve\.toml: the configuration has"):
+        ServeConfig.load(tmp_path / "serve.toml")
+
+
+def test_a_public_host_without_keys_is_to_be_said_twice():
+    config = ServeConfig.read('host = "0.0.0.0"\npublic = true\n' + ONE)
+    config.check_public(True)
+    with pytest.raises(InputError, match="--public"):
+        config.check_public(False)

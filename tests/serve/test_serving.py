@@ -1,0 +1,196 @@
+"""A server from its start to its end: what it says of itself, overload, deadlines, slow clients, the command."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from serve.served import Letters, configured, load, running, small_index
+
+SEARCH = {"queries": ["What is far from Ankara?"]}
+
+
+class Waiting(Letters):
+    """An encoder that waits until it is let go, after the searches of the start."""
+
+    def __init__(self) -> None:
+        self.go, self.begun = threading.Event(), threading.Event()
+
+    def encode_queries(self, texts):
+        self.begun.set()
+        assert self.go.wait(60)
+        return super().encode_queries(texts)
+
+
+@pytest.fixture
+def held(path):
+    """A server whose encoder waits: its address, the encoder, and a pool of callers."""
+    encoder = Waiting()
+
+    def waiting(index, config):
+        return load(index, config)._replace(encoder=encoder)
+
+    text = "[limits]\nqueue_requests = 2\nconnections = 50\n"
+    with running(configured(path, text), waiting) as url, ThreadPoolExecutor(8) as pool:
+        try:
+            yield url, encoder, pool
+        finally:
+            encoder.go.set()
+
+
+def post(url, **more):
+    return httpx.post(f"{url}/v1/search", json=SEARCH | more, timeout=60)
+
+
+def metric(url, name):
+    found = re.findall(rf"^{re.escape(name)} (.*)$", httpx.get(f"{url}/metrics").text, flags=re.MULTILINE)
+    return float(found[0]) if found else 0.0
+
+
+def until(condition):
+    while not condition():
+        threading.Event().wait(0.005)
+
+
+def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):
+    url, encoder, pool = held
+    running_one = pool.submit(post, url, timeout_ms=150)
+    encoder.begun.wait()
+    queued = post(url, timeout_ms=100)
+    assert (queued.status_code, queued.json()["error"]["code"]) == (504, "timeout")
+    assert running_one.result().status_code == 504
+    assert metric(url, "hopfuse_queue_requests") == 0
+    before = metric(url, 'hopfuse_queries_total{index="cities"}')
+    encoder.go.set()
+    assert post(url).status_code == 200
+    assert metric(url, 'hopfuse_queries_total{index="cities"}') == before + 2  # the first, and this one
+
+
+def test_a_full_queue_is_429_with_retry_after_and_health_answers(held):
+    url, encoder, pool = held
+    waiting = [pool.submit(post, url, timeout_ms=60_000)]
+    encoder.begun.wait()
+    waiting += [pool.submit(post, url, timeout_ms=60_000) for _ in range(2)]
+    until(lambda: metric(url, "hopfuse_queue_requests") == 2)
+    refused = post(url)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "overloaded")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert httpx.get(f"{url}/health/live").json() == {"status": "ok"}
+    encoder.go.set()
+    assert [one.result().status_code for one in waiting] == [200] * 3
+    assert metric(url, 'hopfuse_refusals_total{code="overloaded"}') == 1
+
+
+def test_a_client_that_leaves_leaves_the_queue(held):
+    url, encoder, pool = held
+    first = pool.submit(post, url, timeout_ms=60_000)
+    encoder.begun.wait()
+    with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=httpx.Timeout(60, read=0.05)) as client:
+        client.post(f"{url}/v1/search", json=SEARCH | {"timeout_ms": 60_000})
+    until(lambda: metric(url, "hopfuse_queue_requests") == 0)
+    encoder.go.set()
+    assert first.result().status_code == 200
+
+
+def test_what_has_begun_is_answered_when_the_server_stops(path):
+    encoder = Waiting()
+    with ThreadPoolExecutor(1) as pool:
+        with running(configured(path), lambda *given: load(*given)._replace(encoder=encoder)) as url:
+            asked = pool.submit(post, url, timeout_ms=60_000)
+            encoder.begun.wait()
+            threading.Timer(0.05, encoder.go.set).start()
+        assert asked.result().status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/health/live")
+
+
+def test_slow_headers_and_slow_bodies_are_cut_off(path):
+    text = "[limits]\nheader_seconds = 0.2\nbody_seconds = 0.2\n"
+    with running(configured(path, text)) as url:
+        host, port = re.findall(r"//(.*):(\d+)", url)[0]
+        with socket.create_connection((host, int(port)), timeout=60) as slow:
+            slow.sendall(b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+            assert slow.recv(100) == b""
+        with socket.create_connection((host, int(port)), timeout=60) as slow:
+            slow.sendall(b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            assert b" 408 " in slow.recv(1000).partition(b"\r\n")[0]
+        assert post(url).status_code == 200
+
+
+def test_several_indexes_and_what_the_server_says_of_them(tmp_path):
+    for name, extra in (("a", 0), ("b", 3)):
+        small_index(ids=name, extra=extra).save(tmp_path / name)
+    indexes = {name: {"path": str(tmp_path / name)} for name in "ab"}
+    indexes["b"]["recipe"] = "phase-graph"
+    with running(configured("", indexes=indexes, request_options=False)) as url:
+        listed = httpx.get(f"{url}/v1/indexes").json()["indexes"]
+        assert [(one["name"], one["passages"], one["recipe"], one["seq"]) for one in listed] == [
+            ("a", 12, "guided-walk", 1),
+            ("b", 15, "phase-graph", 1),
+        ]
+        assert post(url).json()["results"][0]["hits"][0]["id"].startswith("a")
+        assert post(url, index="b", k=15).json()["results"][0]["hits"][0]["id"].startswith("b")
+        refused = post(url, options={"damping": 0.3})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (403, "options")
+        assert post(url, recipe="guided-walk").status_code == 200
+        assert metric(url, 'hopfuse_index_seq{index="b"}') == 1
+        assert metric(url, "hopfuse_batch_queries_count") >= 2
+
+
+def test_the_description_is_openapi(url):
+    validate = pytest.importorskip("openapi_spec_validator", reason="it validates /openapi.json").validate
+    described = httpx.get(f"{url}/openapi.json").json()
+    validate(described)
+    assert {"/v1/search", "/v1/indexes", "/health/live", "/health/ready", "/metrics"} <= set(described["paths"])
+    search = described["paths"]["/v1/search"]["post"]
+    assert {"200", "400", "429", "504"} <= set(search["responses"])
+    query = described["components"]["schemas"]["QueryIn"]
+    assert set(query["properties"]) == {"text", "vector", "vector_base64", "entities", "allow"}
+
+
+def test_the_command_serves_until_it_is_told_to_stop(path, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = tmp_path / "serve.toml"
+    config.write_text(f"port = {port}\n[limits]\nk = 12\n")
+    args = [f"cities={path}", "--config", config, "--threads", "1"]
+    command = [sys.executable, "-m", "hopfuse", "serve", *map(str, args)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            lines = iter(process.stderr)
+            assert any(f"http://127.0.0.1:{port}" in line for line in lines)
+            url = f"http://127.0.0.1:{port}"
+            until(lambda: httpx.get(f"{url}/health/ready").status_code == 200)
+            vector = [1.0] * 8
+            body = {"queries": [{"text": "What of Lima?", "vector": vector}], "k": 3}
+            assert httpx.post(f"{url}/v1/search", json=body).json()["results"][0]["hits"]
+            refused = httpx.post(f"{url}/v1/search", json={"queries": ["What of Lima?"]}).json()["error"]
+            assert "no encoder" in refused["message"]  # "letters" is known to the tests alone
+            assert httpx.post(f"{url}/v1/search", json=body | {"k": 13}).status_code == 400
+        finally:
+            process.send_signal(signal.SIGTERM)
+            rest = process.stderr.read()
+        assert process.wait() in (0, -signal.SIGTERM), rest
+    assert os.path.isdir(path)
+
+
+def test_what_cannot_be_served_is_one_line_and_nothing_listens(path, tmp_path):
+    for args, says in (
+        ((tmp_path / "none",), "is not a directory"),
+        ((), "nothing to serve"),
+        ((path, "--encoder", "nope"), "--encoder is 'nope'"),
+        ((path, path), "two indexes are called"),
+        ((path, "--host", "0.0.0.0"), "others can reach"),
+    ):
+        command = [sys.executable, "-m", "hopfuse", "serve", *map(str, args)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert says in done.stderr
