@@ -30,7 +30,7 @@ from .folders import asked, load_index
 
 FOLDERS = ("hotpotqa", "musique-openie")
 CANDIDATES = (10, 20)  # facts that the gate sees
-WHOLE, DENSE = "policy rag", "dense"
+WHOLE, PAPER, DENSE = "policy rag", "policy rag, paper", "dense"
 METRICS = (
     "recall@5",
     "last_hop@10",
@@ -57,12 +57,14 @@ class Questions:
 
 
 def policies() -> dict[str, hf.recipes.Policy]:
-    """The default policy, without each of its switches, from other seeds, and with more facts to choose from."""
+    """The default policy, without each of its parts, from other seeds, with more facts to choose from; the paper's."""
     whole = hf.recipes.Policy()
-    without = {f"without {one.name}": whole.without(one.name) for one in fields(whole.switches)}
+    idle = set() if any(whole.term_weights.values()) else {"reranking"}  # whose terms have no weight
+    switches = [one.name for one in fields(whole.switches) if one.name not in idle]
+    without = {f"without {name}": whole.without(name) for name in switches}
     others = {f"seeds: {s}": replace(whole, seeds=replace(whole.seeds, source=s)) for s in ("question", "both")}
     facts = {f"facts: {n}": replace(whole, facts=replace(whole.facts, candidates=n)) for n in CANDIDATES}
-    return {WHOLE: whole, **without, **others, **facts}
+    return {WHOLE: whole, **without, **others, **facts, PAPER: hf.recipes.Policy.paper()}
 
 
 def section(data: Path, encoder: WordLlamaEncoder) -> str:
@@ -172,13 +174,14 @@ def _percent(mean: float) -> str:
 
 _HEAD = """## PolicyRAG, taken apart
 
-Written by `python -m experiments.ablations`: the default policy whole, without each of its switches, and with seeds by
-the question's vector (`seeds: question`) or by both instead of the question's names, and with 10 or 20 facts for the
-gate to choose from (`facts: 10`) instead of 5; `dense` and `phasegraph` beside it.
+Written by `python -m experiments.ablations`: the default policy whole, without each of its parts (its re-ranking has
+no weight), with seeds by the question's vector (`seeds: question`) or by both instead of the question's names, and with
+10 or 20 facts for the gate to choose from (`facts: 10`) instead of 5; beside it `policy rag, paper`
+(`Policy.paper()`), `dense` and `phasegraph`, by its defaults.
 Facts by vectors of WordLlama. *won*, *lost* and *p* are questions against the whole policy by ndcg@10 (paired
 randomisation test, after Holm's correction over the table's runs). `distractor_suppression@5` counts the distractors
-of `dense`, whose own is 0. The defaults were chosen on the tune halves of hotpotqa and musique-train; musique-openie
-had no part in it. [evaluation.md](evaluation.md) defines the diagnostics.
+of `dense`, whose own is 0. The defaults were chosen on the tune halves of hotpotqa, musique-train and 2wiki-dev300;
+musique-openie had no part in it. [evaluation.md](evaluation.md) defines the diagnostics.
 
 The second table is rank stability: each question called by another name of one of its entities (an alias, an
 abbreviation, or the end of a synonym edge of at least 0.95), and paraphrased by rule; the list of ten is compared with

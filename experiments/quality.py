@@ -159,8 +159,7 @@ not show to be more than chance, of `GuidedWalk`, `PhaseGraph` and `HybridRRF` a
 the time. `HybridRRF` where there are words besides, or where vectors or the graph are missing: it runs on any of the
 three. Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model beyond the encoder:
 it is within six points of the folder's graph on hotpotqa, and far behind on the other two. `PolicyRAG` where a person
-edits what counts and every step must be explained; its default policy loses to the walk alone where the graph is strong
-([a better one](policy-rag.md#quality)). `TripleHybrid` answers by entities, not by passages. `HybridRRF`'s
+edits what counts and every step must be explained. `TripleHybrid` answers by entities, not by passages. `HybridRRF`'s
 `fusion="convex"` is behind its reciprocal ranks everywhere.
 
 """

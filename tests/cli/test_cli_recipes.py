@@ -39,7 +39,7 @@ def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
     assert "Ridley Scott — directed → Alien" in shown
     assert trace["facts"][0]["reason"] in shown
     assert "from: Alien" in shown
-    assert "—in→ this" in shown
+    assert "—in→ passage “Alien”" in shown
     assert "←directed—" in shown or "—directed→" in shown
     assert "Alien and Ridley Scott by creation" in shown
     assert "Ridley Scott —directed→ Alien, fact 0, stated in Alien" in shown
@@ -72,9 +72,9 @@ def test_a_page_is_written(memory, said, tmp_path) -> None:
 
 
 def test_a_policy_is_read(memory, said, tmp_path) -> None:
-    (tmp_path / "p.toml").write_text('version = 1\n[switches]\nreranking = false\n[seeds]\nsource = "entities"\n')
+    (tmp_path / "p.toml").write_text('version = 1\n[switches]\nnormalisation = false\n[seeds]\nsource = "entities"\n')
     said(*scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml"))
-    found, _ = by_hand(memory, "policy-rag", Policy().without("reranking"))
+    found, _ = by_hand(memory, "policy-rag", Policy().without("normalisation"))
     rows = read_jsonl(tmp_path / "out.jsonl")
     assert [[hit["score"] for hit in row["hits"]] for row in rows] == [
         [score for _, score in found.hits.row(b)] for b in range(3)
@@ -157,6 +157,7 @@ def test_the_default_policy_is_printed_and_written(said, refused_here, tmp_path)
     text = said("policy")
     assert text == Policy().to_toml()
     assert tomllib.loads(text)["version"] == 1
+    assert said("policy", "--paper") == Policy.paper().to_toml()
     said("policy", "--out", tmp_path / "policy.toml")
     assert (tmp_path / "policy.toml").read_text() == text
     assert "exists; choose another name" in refused_here("policy", "--out", tmp_path / "policy.toml")
@@ -169,7 +170,7 @@ def test_an_edited_policy_is_checked(said, refused_here, tmp_path) -> None:
     path.write_text("version = 1\n[walk]\ndamping = 0.75\n[switches]\ngate = false\n[families]\nkinship = 2\n")
     lines = said("policy", "--check", path).splitlines()
     assert lines[:3] == [
-        "walk.damping = 0.75, by default 0.5",
+        "walk.damping = 0.75, by default 0.85",
         "switches.gate = False, by default True",
         "families.kinship = 2, by default 1.0",
     ]
@@ -177,3 +178,4 @@ def test_an_edited_policy_is_checked(said, refused_here, tmp_path) -> None:
     path.write_text("version = 1\n[walk]\nspeed = 1\n")
     assert "policy.toml: [walk] has the key 'speed'; allowed: damping" in refused_here("policy", "--check", path)
     assert "both given" in refused_here("policy", "--check", path, "--out", tmp_path / "o.toml")
+    assert "--paper and --check are both given" in refused_here("policy", "--check", path, "--paper")

@@ -16,7 +16,10 @@ from hopfuse.report.paths import arrow, fact_words
 from hypothesis import given
 from hypothesis import strategies as st
 
-WALK = "[walk]\ndamping = 0.5\nrelation = 0.6\nsynonym = 0.2\ncontext = 0.2\n"
+WALK = (
+    "[walk]\ndamping = 0.5\nrelation = 0.6\nsynonym = 0.2\ncontext = 0.2\nedge_type_norm = 'per_type'\n"
+    "[projection]\nsource = 'entities'\n"
+)
 ALONE = "[seeds]\npassages = 0\n[switches]\ndense_fallback = false\ngate = false\n"
 DIRECTED = ("Ridley Scott", "directed", "Alien")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.recipes import Policy
+from hopfuse.recipes import Policy, PolicyRAG
 from hopfuse.recipes.policy_rag.config import SECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,9 +81,10 @@ def test_any_policy_survives_a_round_trip(damping, keep, gate, text, families) -
         ("version = 1\n[switches]\ngate = 1", "switches.gate is 1; it must be True or False"),
         ("version = 1\n[answers]\nnot_found = ' '", "answers.not_found is ' '; it must be a text, not blank"),
         ("version = 1\n[answers]\nprompt = '{question}'", "answers.prompt has no {passages}"),
-        ("version = 1\n[walk]\nrelation = 0.9", "relation, synonym and context sum to 1.3"),
+        ("version = 1\n[walk]\nedge_type_norm = 'per_type'", "relation, synonym and context sum to 3; under per_type"),
         ("version = 1\n[walk]\nrelation = 0\nsynonym = 0\ncontext = 0", "all 0; a walk needs edges"),
         ("version = 1\n[walk]\ncontext = 0", "seeds.passages is above 0 and walk.context is 0"),
+        ("version = 1\n[walk]\ncontext = 0\n[seeds]\npassages = 0", 'projection.source is "passages" and walk.context'),
         ("version = 1\n[seeds]\nlexical = 0\nembedding = 0", "no entity could be a seed"),
     ],
 )
@@ -94,8 +95,17 @@ def test_refusals_say_what_was_given_and_what_is_allowed(text: str, said: str) -
 
 
 def test_weights_of_a_joint_walk_may_exceed_one() -> None:
-    text = "version = 1\n[walk]\nrelation = 1\nsynonym = 1\ncontext = 1\nedge_type_norm = 'joint'"
-    assert Policy.from_toml(text).walk.relation == 1.0
+    assert Policy.from_toml("version = 1\n[walk]\nrelation = 1\nsynonym = 1\ncontext = 1").walk.relation == 1.0
+
+
+def test_the_papers_policy_reads_entities_and_reranks_by_all_but_hubs() -> None:
+    policy = Policy.paper()
+    assert Policy.from_toml(policy.to_toml()) == policy == PolicyRAG.paper()
+    assert policy.edge_type_weights == (0.6, 0.2, 0.2)
+    assert policy.walk.edge_type_norm == "per_type"
+    assert not policy.reads_passages
+    assert {name for name, weight in policy.term_weights.items() if weight} == {"title", "coverage", "path"}
+    assert not any(Policy().term_weights.values())
 
 
 def test_switches_by_name() -> None:

@@ -36,13 +36,15 @@ SWITCHES = [
     "dense_fallback",
 ]
 POLICIES = {
-    "entities alone": "version = 1\n[walk]\ncontext = 0\nrelation = 0.7\nsynonym = 0.3\n[seeds]\npassages = 0",
+    "entities alone": "version = 1\n[walk]\ncontext = 0\nrelation = 0.7\nsynonym = 0.3\n[seeds]\npassages = 0"
+    "\n[projection]\nsource = 'entities'",
     "by the question": "version = 1\n[seeds]\nsource = 'question'\nnearest = 3\nmost = 2",
     "both": "version = 1\n[seeds]\nsource = 'both'\nlexical = 0.3\nembedding = 2.0\n[facts]\ncandidates = 12\nkeep = 2",
     "joint": "version = 1\n[walk]\nedge_type_norm = 'joint'\ndamping = 0.85\n[families]\nbirth = 3.0\ncreation = 0.0",
-    "rows": "version = 1\n[projection]\nrow_normalised = true\nbeta = 1.0\ngamma = 1.0"
+    "rows": "version = 1\n[projection]\nsource = 'entities'\nrow_normalised = true\nbeta = 1.0\ngamma = 1.0"
     "\n[reranking]\nhub_share = 0.1\nhub = 0.5",
     "all facts": "version = 1\n[facts]\nscope = 'all'\n[seeds]\npassages = 1.0\npassage_list = 4",
+    "paper": Policy.paper().to_toml(),
 }
 
 
@@ -178,6 +180,8 @@ class Oracle:
         u = np.zeros(self.p)
         for p, held in enumerate(self.held):
             nodes = [self.p + e for e in held] + ([p] if policy.walk.context > 0 and on.passage_nodes else [])
+            if policy.projection.source == "passages" and on.passage_nodes:
+                nodes = [p]
             u[p] = sum(v[node] for node in nodes) / (len(nodes) if policy.projection.row_normalised else 1)
         if not on.normalisation:
             return u
@@ -230,12 +234,13 @@ def test_so_is_every_policy(name: str) -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_so_is_every_ablation(switch: str) -> None:
-    assert_is_the_oracles(PolicyWorld(5), Policy().without(switch), True)
+    for policy in (Policy(), Policy.paper()):
+        assert_is_the_oracles(world_of(5), policy.without(switch), True)
 
 
 def test_every_switch_changes_something() -> None:
     world = PolicyWorld(5)
-    policy = replace(Policy(), facts=replace(Policy().facts, candidates=12))
+    policy = replace(Policy.paper(), facts=replace(Policy().facts, candidates=12))
     whole = world.ask(recipe_of(world, policy), k=12)
     for switch in SWITCHES:
         other = world.ask(recipe_of(world, policy.without(switch)), k=12)
@@ -269,9 +274,10 @@ def test_a_question_is_answered_alone_as_in_its_batch() -> None:
         assert_bitwise(alone.hits.scores[0], whole.hits.scores[b])
 
 
-def test_a_trace_says_where_each_score_comes_from() -> None:
-    world = PolicyWorld(4)
-    recipe = recipe_of(world, Policy())
+@pytest.mark.parametrize("policy", [Policy(), Policy.paper()], ids=["default", "paper"])
+def test_a_trace_says_where_each_score_comes_from(policy: Policy) -> None:
+    world, passages = world_of(4), policy.seeds.passages / (1 + policy.seeds.passages)
+    recipe = recipe_of(world, policy)
     found = world.ask(recipe, k=8, trace=True)
     assert json.loads(json.dumps(found.traces)) == found.traces
     for b, trace in enumerate(found.traces):
@@ -282,7 +288,7 @@ def test_a_trace_says_where_each_score_comes_from() -> None:
         if not found.seeds[b]:
             assert trace["ranked_by"] == "vectors"
             continue
-        assert sum(seed["mass"] for seed in trace["passage_seeds"]) == pytest.approx(2 / 3)
+        assert sum(seed["mass"] for seed in trace["passage_seeds"]) == pytest.approx(passages)
         pool = dict(found.lists["pool"].row(b))
         for hit in trace["hits"]:
             assert hit["projected"] == pool[hit["passage"]]
@@ -296,12 +302,13 @@ def test_a_trace_says_where_each_score_comes_from() -> None:
                 assert path[-1]["kind"] == "entity" or path[-1]["number"] == hit["passage"]
 
 
-@pytest.mark.parametrize("norm", ["per_type", "joint"])
-def test_an_attribution_is_the_walk_of_one_seed_alone(norm: str) -> None:
+@pytest.mark.parametrize(("norm", "source"), [("per_type", "entities"), ("joint", "entities"), ("joint", "passages")])
+def test_an_attribution_is_the_walk_of_one_seed_alone(norm: str, source: str) -> None:
     """By the dense solution of y = d P'y + (1 - d) s for each seed, without its normalisation."""
     world = PolicyWorld(9)
-    text = f"version = 1\n[walk]\nedge_type_norm = '{norm}'\n[switches]\nnormalisation = false"
-    policy = Policy.from_toml(text)
+    policy = Policy.paper().without("normalisation")
+    walk, projection = replace(policy.walk, edge_type_norm=norm), replace(policy.projection, source=source)
+    policy = replace(policy, walk=walk, projection=projection)
     found = world.ask(recipe_of(world, policy), k=5, trace=True)
     oracle, d = Oracle(world, policy, True), policy.walk.damping
     p = transitions(oracle, norm)
@@ -312,14 +319,15 @@ def test_an_attribution_is_the_walk_of_one_seed_alone(norm: str) -> None:
         y = {n: np.linalg.solve(np.eye(len(p)) - d * p.T, (1 - d) * m * np.eye(len(p))[n]) for n, m in mass.items()}
         norm_of_all = sum(map(np.sum, y.values()))
         for hit in trace["hits"] if starts else []:
-            nodes = [hit["passage"], *(world.index.num_passages + e for e in oracle.held[hit["passage"]])]
+            held = oracle.held[hit["passage"]] if source == "entities" else []
+            nodes = [hit["passage"], *(world.index.num_passages + e for e in held)]
             for part in hit["attribution"]:
                 node = part["number"] + (world.index.num_passages if part["kind"] == "entity" else 0)
                 assert part["score"] == pytest.approx(y[node][nodes].sum() / norm_of_all, rel=1e-4, abs=1e-7)
 
 
 def transitions(oracle: Oracle, norm: str) -> np.ndarray:
-    """P of the default weights, dense."""
+    """P of the policy's weights, dense."""
     n = oracle.p + oracle.e
     src, dst, weight, kind = oracle.index.graph.edges()
     names = oracle.index.graph.edge_type_names
@@ -328,7 +336,7 @@ def transitions(oracle: Oracle, norm: str) -> np.ndarray:
         t = 2 if names[k] == "context" else 1 if names[k] == "synonym" else 0
         w[t, a, b] += x
         w[t, b, a] += x if a != b else 0.0
-    eta = np.array([Policy().walk.relation, Policy().walk.synonym, Policy().walk.context])
+    eta = np.array(oracle.policy.edge_type_weights)
     if norm == "joint":
         whole = np.tensordot(eta, w, 1)
         return whole / np.maximum(whole.sum(1, keepdims=True), 1e-300)
@@ -337,7 +345,7 @@ def transitions(oracle: Oracle, norm: str) -> np.ndarray:
 
 def test_edge_weights_of_a_question() -> None:
     world = PolicyWorld(4)
-    recipe = recipe_of(world, Policy())
+    recipe = recipe_of(world, Policy.paper())
     eta = np.tile([0.6, 0.2, 0.2], (6, 1))
     assert_bitwise(world.ask(recipe, edge_weights=eta).hits.scores, world.ask(recipe).hits.scores)
     eta[3] = [0.9, 0.0, 0.1]
@@ -347,7 +355,7 @@ def test_edge_weights_of_a_question() -> None:
     for wrong in ([-0.1, 0.2, 0.2], [0.5, 0.5, 0.5], [np.nan, 0.2, 0.2]):
         with pytest.raises(InputError, match="edge_weights must be finite, at least 0, and sum to at most 1"):
             world.ask(recipe, edge_weights=np.vstack([eta[:5], [wrong]]))
-    without = recipe_of(world, Policy().without("synonym_edges"))
+    without = recipe_of(world, Policy.paper().without("synonym_edges"))
     with pytest.raises(InputError, match="above 0 for synonym edges, which the policy leaves out"):
         world.ask(without, edge_weights=[0.5, 0.1, 0.1])
     with pytest.raises(InputError, match=r"edge_weights has shape \(2,\); give eta of relation, synonym, context"):
@@ -397,7 +405,8 @@ def test_a_seed_that_no_passage_mentions_leaves_the_ranking_to_the_vectors() -> 
         entities=["Ada", "Orphan", "Bob"],
         graph=[{"src": 0, "dst": 2}, {"src": 1, "dst": 4}],
     )
-    recipe = PolicyRAG(index, Policy.from_toml("version = 1\n[seeds]\npassages = 0\n[walk]\ndamping = 0"))
+    text = "version = 1\n[seeds]\npassages = 0\n[walk]\ndamping = 0\n[projection]\nsource = 'entities'"
+    recipe = PolicyRAG(index, Policy.from_toml(text))
     found = recipe.search(["Orphan?", "Ada?"], vectors=np.eye(2), entities=[["Orphan"], ["Ada"]], k=2, trace=True)
     assert found.hits.ids[0].tolist() == [0, 1]
     assert [trace["ranked_by"] for trace in found.traces] == ["vectors", "policy"]
@@ -509,12 +518,11 @@ def explained(hit: dict[str, Any]) -> tuple[list[float], list[Any]]:
 @given(
     seed=st.integers(0, 9),
     share=st.floats(0.2, 0.9),
-    name=st.sampled_from(["default", "by the question", "both", "rows", "all facts", "joint walk"]),
+    name=st.sampled_from(["default", "by the question", "both", "rows", "all facts", "paper"]),
     with_vectors=st.booleans(),
 )
 def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed, share, name, with_vectors) -> None:
     world, texts = world_of(seed), {**POLICIES, "default": "version = 1"}
-    texts["joint walk"] = "version = 1\n[walk]\nedge_type_norm = 'joint'\ndamping = 0.85"
     policy, mask = Policy.from_toml(texts[name]), np.random.default_rng(seed).random(PASSAGES) < share
     mask[seed] = True
     index, *numbers = world.alone(mask)

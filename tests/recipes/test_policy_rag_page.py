@@ -10,11 +10,14 @@ PAGE = DOCS / "policy-rag.md"
 
 
 def test_the_example_runs() -> None:
-    run_examples(PAGE, 1, hf.recipes.PolicyRAGResult)
+    run_examples(PAGE, 2, hf.recipes.PolicyRAGResult)
 
 
 def test_the_defaults_that_it_states() -> None:
     policy, text = Policy(), PAGE.read_text(encoding="utf-8")
     assert f"(β = {policy.projection.beta})" in text
     assert policy.projection.gamma == policy.reranking.hub == 0.0  # "are off"
-    assert f"to {policy.seeds.passages})" in text
+    assert not any(policy.term_weights.values())  # "nothing is re-ranked"
+    assert f"w_p = {Policy.paper().seeds.passages}" in text
+    eta = ", ".join(map(str, Policy.paper().edge_type_weights))
+    assert f"(η = {eta})" in text

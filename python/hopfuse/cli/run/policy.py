@@ -16,10 +16,11 @@ from ..options import FILE
 
 
 @click.command()
-@click.option("--out", type=FILE, help="Write the default policy here instead of printing it.")
+@click.option("--out", type=FILE, help="Write the policy here instead of printing it.")
+@click.option("--paper", is_flag=True, help="The paper's policy (Policy.paper()) instead of the default one.")
 @click.option("--check", "checked", type=FILE, help="Validate this file, and print what differs from the defaults.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --out where it exists.")
-def policy(out: Path | None, checked: Path | None, overwrite: bool) -> None:
+def policy(out: Path | None, paper: bool, checked: Path | None, overwrite: bool) -> None:
     """Print the default policy of PolicyRAG as TOML, each key below what it means; or check an edited one.
 
     Of an edited file, only what differs needs to stay.
@@ -28,14 +29,15 @@ def policy(out: Path | None, checked: Path | None, overwrite: bool) -> None:
         raise InputError("--overwrite is given without --out; there is no file to replace")
     if checked is None:
         check_outputs({"--out": out}, {}, overwrite=overwrite)
-        text = Policy().to_toml()
+        text = (Policy.paper() if paper else Policy()).to_toml()
         if out is None:
             click.echo(text, nl=False)
         else:
             write_all({out: text})
         return
-    if out is not None:
-        raise InputError("--out and --check are both given; the one writes the defaults, the other reads a file")
+    for option, given in (("--out", out is not None), ("--paper", paper)):
+        if given:
+            raise InputError(f"{option} and --check are both given; the one writes a policy, the other reads a file")
     rows = list(differences(read_policy(checked)))
     for name, value, default in rows:
         click.echo(f"{name} = {value!r}, by default {default!r}")
@@ -60,7 +62,7 @@ def differences(given: Policy) -> Iterator[tuple[str, Any, Any]]:
     Examples
     --------
     >>> list(differences(Policy.from_toml("version = 1\\n[walk]\\ndamping = 0.75\\n[families]\\nkinship = 2.0")))
-    [('walk.damping', 0.75, 0.5), ('families.kinship', 2.0, 1.0)]
+    [('walk.damping', 0.75, 0.85), ('families.kinship', 2.0, 1.0)]
     """
     plain = Policy()
     for part in fields(Policy):

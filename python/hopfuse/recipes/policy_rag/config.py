@@ -71,7 +71,7 @@ class SeedRules(_Section):
         3, "aliasOK(e, q) is 0 where an alias in the question names more entities than this.", low=1
     )
     passages: float = option(
-        2.0,
+        0.05,
         "w_p: mass that starts at the passages nearest to the question, for each unit that starts at entities.\n"
         "Needs passage nodes in the walk.",
         low=0,
@@ -104,12 +104,14 @@ class WalkRules(_Section):
 
     name = "walk"
 
-    damping: float = option(0.5, "Probability of walking on; 1 - alpha of the paper.", low=0, high=0.999)
-    relation: float = option(0.6, "eta of the relations between entities.", low=0, high=1)
-    synonym: float = option(0.2, "eta of the synonyms.", low=0, high=1)
-    context: float = option(0.2, "eta between passages and their entities; above 0, passages walk.", low=0, high=1)
+    damping: float = option(0.85, "Probability of walking on; 1 - alpha of the paper.", low=0, high=0.999)
+    relation: float = option(1.0, "eta of the relations between entities.", low=0, high=1)
+    synonym: float = option(1.0, "eta of the synonyms.", low=0, high=1)
+    context: float = option(1.0, "eta between passages and their entities; above 0, passages walk.", low=0, high=1)
     edge_type_norm: str = option(
-        "per_type", "Each type row-stochastic by itself, or all weights together.", choices=("per_type", "joint")
+        "joint",
+        "Each type row-stochastic by itself (its weights sum to at most 1), or all weights together.",
+        choices=("per_type", "joint"),
     )
     tol: float = option(1e-6, "Bound on the L1 error of a walk.", low=1e-12, high=1)
 
@@ -121,7 +123,7 @@ class ProjectionRules(_Section):
     name = "projection"
 
     source: str = option(
-        "entities",
+        "passages",
         "What a passage's score is read from: its own node (passages), which the walk reaches through its entities;\n"
         "or the sum over its entities (entities), and its own node where passages walk, which rewards passages that\n"
         "mention the seeds themselves.",
@@ -143,9 +145,9 @@ class RerankingRules(_Section):
     name = "reranking"
 
     pool: int = option(100, "Passages that are re-ranked.", low=1)
-    title: float = option(0.1, "Weight of the share of the title's words that question and kept facts have.", low=0)
-    coverage: float = option(0.1, "Weight of the share of the seeds' mass that the passage mentions.", low=0)
-    path: float = option(0.1, "Weight of the share of the kept facts, by their scores, that the passage states.", low=0)
+    title: float = option(0.0, "Weight of the share of the title's words that question and kept facts have.", low=0)
+    coverage: float = option(0.0, "Weight of the share of the seeds' mass that the passage mentions.", low=0)
+    path: float = option(0.0, "Weight of the share of the kept facts, by their scores, that the passage states.", low=0)
     hub: float = option(0.0, "Weight of the share of the passage's entities that are hubs, subtracted.", low=0)
     hub_share: float = option(
         0.01, "Entities that more than this share of the passages mention are hubs.", low=0, high=1
@@ -201,9 +203,9 @@ class Policy:
     Examples
     --------
     >>> from hopfuse.recipes import Policy
-    >>> policy = Policy.from_toml("version = 1\\n[walk]\\ncontext = 0.0\\n[seeds]\\npassages = 0.0")
-    >>> policy.walk.damping, policy.walk.context
-    (0.5, 0.0)
+    >>> policy = Policy.from_toml("version = 1\\n[walk]\\nsynonym = 0.5\\n[seeds]\\npassages = 0.0")
+    >>> policy.walk.damping, policy.walk.synonym
+    (0.85, 0.5)
     >>> Policy.from_toml(policy.to_toml()) == policy
     True
     """
@@ -277,6 +279,25 @@ class Policy:
         rules, on = self.reranking, self.switches.reranking
         weights = {"title": rules.title, "coverage": rules.coverage, "path": rules.path, "hub": -rules.hub}
         return {name: weight if on else 0.0 for name, weight in weights.items()}
+
+    @classmethod
+    def paper(cls) -> Policy:
+        """Return the paper's walk, read-out and re-ranking: each type by itself, sums over entities, three terms.
+
+        What the paper leaves open has the values that the recipe was published with.
+
+        Examples
+        --------
+        >>> from hopfuse.recipes import Policy
+        >>> Policy.paper().projection.source, Policy.paper().walk.edge_type_norm
+        ('entities', 'per_type')
+        """
+        return cls(
+            seeds=SeedRules(passages=2.0),
+            walk=WalkRules(damping=0.5, relation=0.6, synonym=0.2, context=0.2, edge_type_norm="per_type"),
+            projection=ProjectionRules(source="entities"),
+            reranking=RerankingRules(title=0.1, coverage=0.1, path=0.1),
+        )
 
     @classmethod
     def from_toml(cls, text: str) -> Policy:

@@ -145,6 +145,11 @@ class PolicyRAG(FrozenRecipe):
         collaborators = {"encoder": encoder, "fact_vectors": fact_vectors, "matcher": matcher, "llm": llm}
         self._arguments = (index, policy), {**collaborators, "threads": threads}
 
+    @staticmethod
+    def paper() -> Policy:
+        """Return :meth:`Policy.paper`: ``PolicyRAG(index, PolicyRAG.paper())``."""
+        return Policy.paper()
+
     @classmethod
     def missing(cls, index: Index, config: Policy | None = None) -> str:
         """Return what the index lacks for this recipe, in words, or an empty string."""
