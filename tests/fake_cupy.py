@@ -1,25 +1,40 @@
-"""As much of CuPy as the runtime calls, on the host: memory by address, streams that run at once, graphs that record.
+"""As much of CuPy as the runtime calls, on the devices of :mod:`fake_cuda`; kernels run on the SIMT emulator.
 
-Kernels run on the SIMT emulator. What this cannot show is CUDA's own behaviour; the names and arguments are held
-against the real CuPy in tests/cuda/test_cupy_without_device.py.
+Pools do as those of CuPy 14.2.0: blocks go back to the stream that they were taken on, what is free when a pool dies
+stays taken, and what is in use is freed under its arrays. What this cannot show is CUDA's own behaviour; the names and
+arguments are held against the real CuPy in tests/cuda/test_cupy_without_device.py.
 """
 
 from __future__ import annotations
 
 import ctypes
-import threading
+import gc
+import itertools
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from fake_cuda import (
+    DEVICE_TO_DEVICE,
+    DEVICE_TO_HOST,
+    HOST_TO_DEVICE,
+    POISON,
+    Block,
+    Cuda,
+    CUDARuntimeError,
+    Operation,
+    Touch,
+    view_of,
+)
 
-HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
-POISON = 0xAB
-
-
-class CUDARuntimeError(RuntimeError):
-    pass
+cuda = Cuda()
+#: Free blocks of pools, by pool, device, stream and size: nothing frees them but the pool's own call.
+_kept: dict[int, dict[tuple[int, int, int], list[Memory]]] = {}
+#: Pools that live, by number: a garbage collection clears a weak reference that is itself part of the garbage.
+_pools: weakref.WeakValueDictionary[int, MemoryPool] = weakref.WeakValueDictionary()
+_numbers = itertools.count(4096, 8)
 
 
 class CUDADriverError(RuntimeError):
@@ -34,67 +49,35 @@ class NVRTCError(RuntimeError):
     pass
 
 
-class Memory:
-    """An allocation; fresh memory has no zeros."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.buffer = (ctypes.c_char * max(1, nbytes))()
-        self.ptr = ctypes.addressof(self.buffer)
-        ctypes.memset(self.ptr, POISON, nbytes)
+# ---- Devices and streams -----------------------------------------------------------------------------------------
 
 
-class UnownedMemory:
-    def __init__(self, ptr: int, size: int, owner: Any, device_id: int = -1) -> None:
-        self.ptr, self.size, self.owner, self.device_id = ptr, size, owner, device_id
+class Device:
+    compute_capability = "90"
+
+    def __init__(self, number: int | None = None) -> None:
+        self.id = cuda.device if number is None else number
+        self._before: list[int] = []
+
+    def __enter__(self) -> Device:
+        self._before.append(cuda.device)
+        cuda.device = self.id
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        cuda.device = self._before.pop()
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        return cuda.memory - cuda.used[self.id], cuda.memory
 
 
-class MemoryPointer:
-    def __init__(self, mem: Any, offset: int, on_drop: Callable[[Any], None] | None = None) -> None:
-        self.mem, self.ptr, self._on_drop = mem, mem.ptr + offset, on_drop
+class Event:
+    def __init__(self, disable_timing: bool = False) -> None:
+        self.operation: Operation | None = None
 
-    def __del__(self) -> None:
-        if self._on_drop is not None:
-            self._on_drop(self.mem)
-
-
-class MemoryPool:
-    """Gives dropped blocks of the same size again."""
-
-    def __init__(self) -> None:
-        self.free: dict[int, list[Memory]] = {}
-        self.total = self.used = 0
-        self.limit: int | None = None
-
-    def malloc(self, nbytes: int) -> MemoryPointer:
-        if self.limit is not None and self.used + nbytes > self.limit:
-            raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
-        kept = self.free.setdefault(nbytes, [])
-        if not kept:
-            self.total += nbytes
-        memory = kept.pop() if kept else Memory(nbytes)
-        self.used += nbytes
-
-        def back(mem: Memory) -> None:
-            self.used -= nbytes
-            kept.append(mem)
-
-        return MemoryPointer(memory, 0, back)
-
-    def total_bytes(self) -> int:
-        return self.total
-
-    def used_bytes(self) -> int:
-        return self.used
-
-    def free_bytes(self) -> int:
-        return self.total - self.used
-
-    def get_limit(self) -> int:
-        return self.limit or 0
-
-    def free_all_blocks(self) -> None:
-        self.total = self.used
-        self.free.clear()
+    def synchronize(self) -> None:
+        cuda.wait(self.operation)
 
 
 class Stream:
@@ -102,10 +85,10 @@ class Stream:
     ptds: Stream
 
     def __init__(self, null: bool = False, non_blocking: bool = False, address: int | None = None) -> None:
-        self.ptr = 0 if null else address or id(self)
-        self.recording: list[Callable[[], None]] | None = None
-        self.waited_for: list[Any] = []
-        self.begun = 0
+        self.ptr = 0 if null else address or next(_numbers)
+        self.device_id = cuda.device if self.ptr > 2 else -1
+        if address is None and not null:
+            cuda.make_queue(self.ptr, not non_blocking)
 
     @classmethod
     def from_external(cls, owner: Any) -> Stream:
@@ -114,67 +97,191 @@ class Stream:
         return cls(address=address)
 
     def __enter__(self) -> Stream:
-        _thread.streams = [*_streams(), self]
+        if self.device_id not in (-1, cuda.device):
+            raise RuntimeError(f"the stream is of device {self.device_id}, and the current one is {cuda.device}")
+        _streams().append(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _thread.streams = _streams()[:-1]
+        _streams(None if self.device_id == -1 else self.device_id).pop()
 
-    def record(self) -> tuple[str, Stream]:
-        return ("event", self)
+    def record(self, event: Event | None = None) -> Event:
+        event, queue = event or Event(), cuda.queue_of(self.ptr)
+        event.operation = queue.last
+        return event
 
-    def wait_event(self, event: Any) -> None:
-        self.waited_for.append(event)
+    def wait_event(self, event: Event) -> None:
+        if event.operation is not None:
+            cuda.queue_of(self.ptr).waits.append(event.operation)
 
     def synchronize(self) -> None:
-        self.waited_for.append(("everything", self))
+        queue = cuda.queue_of(self.ptr)
+        cuda.wait(queue.last, queue.recording)
 
     def begin_capture(self) -> None:
-        assert self.ptr != 0
-        self.recording = []
+        assert self.ptr > 2
+        cuda.queue_of(self.ptr).recording = []
 
     def end_capture(self) -> Graph:
-        assert self.recording is not None
-        recorded, self.recording = self.recording, None
-        return Graph(recorded)
+        queue = cuda.queue_of(self.ptr)
+        assert queue.recording is not None
+        recorded, queue.recording = queue.recording, None
+        return Graph(recorded, queue.device)
 
 
 class Graph:
-    def __init__(self, recorded: list[Callable[[], None]]) -> None:
-        self.recorded = recorded
+    def __init__(self, recorded: list[tuple[Callable[[], None], tuple[Touch, ...]]], device: int) -> None:
+        self.recorded, self.device = recorded, device
         self.launched_on: list[Stream] = []
+        self.touches = tuple(dict.fromkeys(touch for _, touches in recorded for touch in touches))
 
     def launch(self, stream: Stream) -> None:
+        if cuda.device != self.device:
+            raise CUDARuntimeError("cudaErrorInvalidResourceHandle: a graph of another device")
         self.launched_on.append(stream)
-        for work in self.recorded:
+        cuda.submit(stream.ptr, self._run, self.touches)
+
+    def _run(self) -> None:
+        for work, _ in self.recorded:
             work()
 
 
 Stream.null, Stream.ptds = Stream(null=True), Stream(address=2)
-_thread = threading.local()
 
 
-def _streams() -> list[Stream]:
-    return getattr(_thread, "streams", [Stream.null])
+def _streams(device: int | None = None) -> list[Stream]:
+    stacks = cuda.local.__dict__.setdefault("streams", {})
+    stack: list[Stream] = stacks.setdefault(cuda.device if device is None else device, [Stream.null])
+    return stack
 
 
 def current_stream() -> Stream:
     return _streams()[-1]
 
 
-def queue(work: Callable[[], None]) -> None:
-    """Now, or at each launch of the graph that is being recorded."""
-    recording = current_stream().recording
-    work() if recording is None else recording.append(work)
+def queue(work: Callable[[], None], *touches: Touch) -> None:
+    """Queue it on the current stream."""
+    cuda.submit(current_stream().ptr, work, touches)
 
 
-def view_of(address: int, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8).view(dtype).reshape(shape)
+# ---- Memory ------------------------------------------------------------------------------------------------------
+
+
+class Memory:
+    """An allocation by cudaMalloc, freed when it is dropped."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.block: Block = cuda.malloc(nbytes)
+        self.ptr, self.size, self.device_id = self.block.begin, nbytes, self.block.device
+
+    def __del__(self) -> None:
+        block = getattr(self, "block", None)
+        if block is not None:
+            cuda.free(block)
+
+
+class UnownedMemory:
+    def __init__(self, ptr: int, size: int, owner: Any, device_id: int = -1) -> None:
+        self.ptr, self.size, self.owner, self.device_id = ptr, size, owner, device_id
+
+
+class MemoryPointer:
+    def __init__(self, mem: Any, offset: int) -> None:
+        self.mem, self.ptr = mem, mem.ptr + offset
+
+
+class _Pooled:
+    """A block that a pool lent out."""
+
+    def __init__(self, pool: MemoryPool, memory: Memory, key: tuple[int, int, int]) -> None:
+        self.ptr, self.size, self._pool, self._key = memory.ptr, memory.size, pool.number, key
+
+    def __del__(self) -> None:
+        pool = _pools.get(self._pool)
+        if pool is not None:
+            pool.take_back(self.ptr, self._key)
+
+
+class MemoryPool:
+    """Gives blocks that came back out again, for the same size, stream and device."""
+
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+        _pools[self.number] = self
+        self._in_use: dict[int, Memory] = {}
+        self.limit: int | None = None
+        _kept[self.number] = {}
+
+    @property
+    def free(self) -> dict[tuple[int, int, int], list[Memory]]:
+        return _kept[self.number]
+
+    def malloc(self, nbytes: int) -> MemoryPointer:
+        key = cuda.device, current_stream().ptr, nbytes
+        kept = self.free.setdefault(key, [])
+        memory = kept.pop() if kept else self._allocate(nbytes)
+        self._in_use[memory.ptr] = memory
+        cuda.poison(cuda.queue_of(key[1]), memory.block)
+        return MemoryPointer(_Pooled(self, memory, key), 0)
+
+    def _allocate(self, nbytes: int) -> Memory:
+        if self.limit is not None and self.total_bytes() + nbytes > self.limit:
+            raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes (limit)")
+        for again in (lambda: None, gc.collect):
+            try:
+                return Memory(nbytes)
+            except CUDARuntimeError:
+                again()
+                self.free_all_blocks()
+        try:
+            return Memory(nbytes)
+        except CUDARuntimeError as error:
+            raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes") from error
+
+    def take_back(self, ptr: int, key: tuple[int, int, int]) -> None:
+        memory = self._in_use.pop(ptr)
+        with Device(key[0]):
+            cuda.poison(cuda.queue_of(key[1]), memory.block)
+        self.free.setdefault(key, []).append(memory)
+
+    def used_bytes(self) -> int:
+        return sum(memory.size for memory in self._in_use.values() if memory.device_id == cuda.device)
+
+    def free_bytes(self) -> int:
+        return sum(size * len(kept) for (device, _, size), kept in self.free.items() if device == cuda.device)
+
+    def total_bytes(self) -> int:
+        return self.used_bytes() + self.free_bytes()
+
+    def get_limit(self) -> int:
+        return self.limit or 0
+
+    def free_all_blocks(self) -> None:
+        """Free those of the current device."""
+        for key in [key for key in self.free if key[0] == cuda.device]:
+            del self.free[key]
+
+
+def _pinned(nbytes: int) -> Any:
+    """Return memory whose content is gone when it is dropped, as another allocation's would be there."""
+    buffer = (ctypes.c_char * nbytes)()
+    _pinned_buffers.append(buffer)
+    begin = ctypes.addressof(buffer)
+    runtime_pinned.add(begin)
+    lent = (ctypes.c_char * nbytes).from_address(begin)
+    weakref.finalize(lent, ctypes.memset, begin, POISON, nbytes).atexit = False
+    return lent
+
+
+_pinned_buffers: list[Any] = []
+runtime_pinned: set[int] = set()
+
+
+# ---- Arrays ------------------------------------------------------------------------------------------------------
 
 
 class FakeArray:
-    """A cupy.ndarray whose memory the host can see."""
+    """A cupy.ndarray. ``host`` is its memory as the host sees it, whatever is queued."""
 
     def __init__(self, shape: Any, dtype: Any = float, memptr: Any = None, host: Any = None) -> None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -184,11 +291,14 @@ class FakeArray:
         assert not (empty and self.host.size)
         self.shape, self.dtype, self.strides = self.host.shape, self.host.dtype, self.host.strides
         self.size, self.nbytes = self.host.size, self.host.nbytes
-        self.device = SimpleNamespace(id=0)
+        self.device = SimpleNamespace(id=cuda.device)
 
     @property
     def data(self) -> Any:
         return SimpleNamespace(ptr=self.host.__array_interface__["data"][0])
+
+    def touch(self, writes: bool) -> Touch:
+        return Touch(self.data.ptr, self.nbytes, writes)
 
     def _like(self, host: Any) -> FakeArray:
         assert np.shares_memory(host, self.host) or not host.size
@@ -204,6 +314,9 @@ class FakeArray:
         return self._like(self.host[key])
 
 
+# ---- The module --------------------------------------------------------------------------------------------------
+
+
 class Runtime:
     """``cupy.cuda.runtime``."""
 
@@ -212,25 +325,22 @@ class Runtime:
     is_hip = False
 
     def __init__(self) -> None:
-        self.pinned: set[int] = set()
         self.devices: dict[int, int] = {}
         self.waits = 0
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:  # noqa: N802
-        assert stream == current_stream().ptr
-        assert kind != DEVICE_TO_HOST or current_stream().recording is None
-        queue(lambda: ctypes.memmove(dst, src, size) and None)
+        cuda.copy(dst, src, size, kind, stream, src in runtime_pinned)
 
     def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None:  # noqa: N802
-        assert stream == current_stream().ptr
-        queue(lambda: ctypes.memset(ptr, value, size) and None)
+        cuda.submit(stream, lambda: ctypes.memset(ptr, value, size) and None, (Touch(ptr, size, True),))
 
     def streamSynchronize(self, stream: int) -> None:  # noqa: N802
-        assert current_stream().recording is None
+        queue = cuda.queue_of(stream)
+        cuda.wait(queue.last, queue.recording)
         self.waits += 1
 
     def pointerGetAttributes(self, ptr: int) -> Any:  # noqa: N802
-        return SimpleNamespace(type=1 if ptr in self.pinned else 0, device=self.devices.get(ptr, 0))
+        return SimpleNamespace(type=1 if ptr in runtime_pinned else 0, device=self.devices.get(ptr, cuda.device))
 
     def getDeviceProperties(self, device: int) -> Any:  # noqa: N802
         return {"name": b"A host in disguise"}
@@ -242,79 +352,42 @@ class Runtime:
         return 13020
 
     def getDeviceCount(self) -> int:  # noqa: N802
-        return 1
-
-
-class Device:
-    compute_capability = "90"
-    mem_info = (10**9, 2 * 10**9)
-
-    def __init__(self, number: int = 0) -> None:
-        self.id = number
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *error: Any) -> None: ...
+        return len(cuda.used)
 
 
 class FakeCupy:
-    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` a driver that is too old for them."""
+    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` a driver that is too old for them.
+
+    Making one makes a new machine: what an earlier test left queued or taken is not there.
+    """
 
     __version__ = "14.fake"
     ndarray = FakeArray
     dtype, float32 = np.dtype, np.float32
 
     def __init__(self, simt: Any) -> None:
+        cuda.__init__()  # type: ignore[misc]
+        _kept.clear()
         self.pool, self.loaded, self.launches, self.refuse_fatbins = MemoryPool(), [], [], False
-        self.runtime = runtime = Runtime()
-        fake = self
-
-        class Module:
-            def load(self, image: bytes) -> None:
-                if image.startswith(b"fatbin") and fake.refuse_fatbins:
-                    raise CUDADriverError("CUDA_ERROR_NO_BINARY_FOR_GPU")
-                fake.loaded.append(image)
-
-            def get_function(self, name: str) -> Function:
-                return Function(name)
-
-        class Function:
-            def __init__(self, name: str) -> None:
-                self.name, self.ptr, self.prepared = name, id(self), 48 * 1024
-
-            def __call__(self, grid: Any, block: Any, arguments: Any, shared: int = 0) -> None:
-                given = []
-                for argument, code in zip(arguments, simt.signature(self.name).split(","), strict=True):
-                    is_pointer = "*" in code
-                    assert is_pointer == (isinstance(argument, FakeArray) or type(argument) is np.uint64)
-                    given.append(None if is_pointer and not isinstance(argument, FakeArray) else
-                                 argument.host if is_pointer else argument)  # fmt: skip
-                fake.launches.append(self.name)
-                queue(lambda: simt.launch(self.name, grid[0], block[0], shared, given) and None)
-
-        def alloc_pinned(nbytes: int) -> Any:
-            buffer = (ctypes.c_char * nbytes)()
-            runtime.pinned.add(ctypes.addressof(buffer))
-            return buffer
-
+        self.runtime = Runtime()
+        self.prepared: list[tuple[int, int]] = []
         attribute = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+        driver = SimpleNamespace(
+            CUDADriverError=CUDADriverError,
+            funcSetAttribute=lambda function, name, value: self.prepared.append((name, value)),
+            **{attribute: 8},
+        )
         memory = SimpleNamespace(
             MemoryPool=MemoryPool,
             MemoryPointer=MemoryPointer,
             UnownedMemory=UnownedMemory,
             OutOfMemoryError=OutOfMemoryError,
         )
-        self.prepared: list[tuple[int, int]] = []
-        driver = SimpleNamespace(
-            CUDADriverError=CUDADriverError,
-            funcSetAttribute=lambda function, name, value: self.prepared.append((name, value)),
-            **{attribute: 8},
-        )
         self.cuda = SimpleNamespace(
-            memory=memory, runtime=runtime, driver=driver, Stream=Stream, Device=Device, Module=Module,
-            UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer, get_current_stream=current_stream,
-            alloc=lambda nbytes: self.pool.malloc(nbytes), alloc_pinned_memory=alloc_pinned,
+            memory=memory, runtime=self.runtime, driver=driver, Stream=Stream, Event=Event, Device=Device,
+            Module=lambda: _Module(self, simt), Memory=Memory, UnownedMemory=UnownedMemory,
+            MemoryPointer=MemoryPointer, get_current_stream=current_stream,
+            alloc=lambda nbytes: self.pool.malloc(nbytes), alloc_pinned_memory=_pinned,
         )  # fmt: skip
 
     def get_default_memory_pool(self) -> MemoryPool:
@@ -322,3 +395,54 @@ class FakeCupy:
 
     def get_default_pinned_memory_pool(self) -> Any:
         return SimpleNamespace(free_all_blocks=lambda: None)
+
+    def taken(self, device: int = 1) -> int:
+        """Bytes that a device cannot give to others, cached ones aside: what leaks stays in."""
+        return cuda.used[device] - sum(
+            size * len(kept) for (at, _, size), kept in self.pool.free.items() if at == device
+        )
+
+
+class _Module:
+    def __init__(self, cupy: FakeCupy, simt: Any) -> None:
+        self.cupy, self.simt, self.device = cupy, simt, cuda.device
+
+    def load(self, image: bytes) -> None:
+        if image.startswith(b"fatbin") and self.cupy.refuse_fatbins:
+            raise CUDADriverError("CUDA_ERROR_NO_BINARY_FOR_GPU")
+        self.cupy.loaded.append(image)
+
+    def get_function(self, name: str) -> _Function:
+        return _Function(self, name)
+
+
+class _Function:
+    """A kernel. Queued, it has its arrays' addresses and no hold on them."""
+
+    def __init__(self, module: _Module, name: str) -> None:
+        self.module, self.name, self.ptr = module, name, id(self)
+        self.codes = module.simt.signature(name).split(",")
+
+    def __call__(self, grid: Any, block: Any, arguments: Any, shared: int = 0) -> None:
+        if cuda.device != self.module.device:
+            raise CUDADriverError("CUDA_ERROR_INVALID_HANDLE: a kernel of another device's module")
+        given: list[Any] = []
+        touches: list[Touch] = []
+        for argument, code in zip(arguments, self.codes, strict=True):
+            is_array = isinstance(argument, FakeArray)
+            assert ("*" in code) == (is_array or type(argument) is np.uint64)
+            given.append((argument.data.ptr, argument.shape, argument.dtype) if is_array else argument)
+            if is_array:
+                touches.append(argument.touch(not code.startswith("c*")))
+
+        def run() -> None:
+            self.module.simt.launch(self.name, grid[0], block[0], shared, [_argument(one) for one in given])
+
+        self.module.cupy.launches.append(self.name)
+        queue(run, *touches)
+
+
+def _argument(given: Any) -> Any:
+    if isinstance(given, tuple):
+        return view_of(*given) if np.prod(given[1]) else np.empty(given[1], given[2])
+    return None if type(given) is np.uint64 else given

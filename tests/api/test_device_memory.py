@@ -77,7 +77,7 @@ class TestOnADevice:
             backend="small",
         )
         walk.warmup([64])
-        assert 0.8 * recording_of(walk).pool.made <= expected.workspace
+        assert 0.8 * recording_of(walk).memory.nbytes <= expected.workspace
 
     def test_a_call_that_refines_takes_what_is_counted_before(
         self, runtime: Any, graph: hf.Graph, monkeypatch: pytest.MonkeyPatch

@@ -35,8 +35,7 @@ CALLS = {
     "cuda.Module.get_function": ("name",),
     "cuda.UnownedMemory": ("ptr", "size", "owner", "device_id"),
     "cuda.MemoryPointer": ("mem", "offset"),
-    "cuda.MemoryPool.malloc": ("size",),
-    "cuda.MemoryPool.total_bytes": (),
+    "cuda.Memory": ("size",),
     "cuda.MemoryPool.free_bytes": (),
     "cuda.MemoryPool.used_bytes": (),
     "cuda.MemoryPool.get_limit": (),
@@ -69,10 +68,6 @@ NAMES = [
     "cuda.Device.compute_capability",
     "cuda.Stream.null",
     "cuda.Stream.ptds",
-    "cuda.memory.MemoryPool",
-    "cuda.memory.MemoryPointer",
-    "cuda.memory.UnownedMemory",
-    "cuda.memory.OutOfMemoryError",
     "cuda.driver.CUDADriverError",
     "cuda.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
     "cuda.runtime.CUDARuntimeError",
@@ -110,6 +105,11 @@ def test_cupy_takes_the_arguments(name: str) -> None:
     given = [part.split("=")[0].split()[-1] for part in listed.split(",") if part.strip()]
     if first.startswith(name.rsplit(".", 1)[-1]) or f"{name.rsplit('.', 1)[-1]}(" in first:
         assert [argument for argument in given if argument not in ("self", "cls")][: len(CALLS[name])] == [*CALLS[name]]
+
+
+def test_no_memory_is_pythons_memory_error() -> None:
+    """``CupyRuntime`` catches it by that name."""
+    assert issubclass(found("cuda.memory.OutOfMemoryError"), MemoryError)
 
 
 def test_the_memory_kinds_are_those_of_the_cuda_runtime() -> None:

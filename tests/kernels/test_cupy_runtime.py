@@ -3,59 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_cupy import FakeCupy, OutOfMemoryError, Stream, current_stream, queue, view_of
+from fake_cupy import Device, FakeCupy, OutOfMemoryError, Stream, current_stream
 from hopfuse import _native
 from hopfuse.backends import selftest
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.cuda.cupy_runtime import CupyRuntime
-from hopfuse.backends.cuda.kernel_cache import KernelCache
-from hopfuse.backends.cuda.kernel_code import KernelCode
 from hopfuse.backends.cuda.kernel_sources import find_sources
 from hopfuse.errors import BackendError, InputError
+from host_runtime import DEVICE, make_runtime
 from variants import SIMT, missing, simt_runtime
 
 pytestmark = [
     pytest.mark.emulator,
     pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT))),
 ]
-
-
-class NamesOnly:
-    """A compiler whose code is the list of the kernels that the emulator has of the file."""
-
-    def __init__(self, module: Any) -> None:
-        self.units = {unit.source.name: [kernel.name for kernel in unit.kernels] for unit in module.units}
-
-    def version(self) -> str:
-        return "0.0"
-
-    def architectures(self) -> Sequence[int]:
-        return (90,)
-
-    def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
-        return "".join(f".entry {name} " for name in self.units[unit.name]).encode()
-
-
-class HostProduct:
-    def __init__(self) -> None:
-        self.workspaces: list[int | None] = []
-
-    def product(self, a: int, b: int, out: int, shape: Any, stream: int, workspace: int | None) -> None:
-        (m, n, d), self.workspaces = shape, [*self.workspaces, workspace]
-        assert stream == current_stream().ptr
-
-        def multiply() -> None:
-            left, right = (view_of(at, (rows, d), np.float32) for at, rows in ((a, m), (b, n)))
-            view_of(out, (m, n), np.float32)[:] = left @ right.T
-
-        queue(multiply)
 
 
 @pytest.fixture
@@ -66,25 +35,44 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
 
 
 @pytest.fixture
-def runtime(cupy: FakeCupy, tmp_path: Path) -> CupyRuntime:
-    compiler = NamesOnly(simt_runtime().module)
-    made = CupyRuntime(lambda capability: KernelCode(find_sources(), compiler, capability, KernelCache(tmp_path)))
-    made._cublas = HostProduct()  # type: ignore[assignment]
-    return made
+def runtime(cupy: FakeCupy, tmp_path: Path) -> Any:
+    return make_runtime(CupyRuntime, simt_runtime().module, tmp_path)
+
+
+@contextmanager
+def on(stream: Stream) -> Iterator[Stream]:
+    """The stream is current on the runtime's device, whichever device is."""
+    with Device(DEVICE):
+        stream.__enter__()
+    try:
+        yield stream
+    finally:
+        stream.__exit__()
+
+
+def new_stream() -> Stream:
+    with Device(DEVICE):
+        return Stream()
+
+
+def stream_now() -> Stream:
+    """What is current on the runtime's device."""
+    with Device(DEVICE):
+        return current_stream()
 
 
 # ---- Whole ops -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-def test_the_self_test_passes_and_launches_every_kernel(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_the_self_test_passes_and_launches_every_kernel(runtime: Any, cupy: FakeCupy) -> None:
     checks = selftest.run(DeviceOps(runtime), rounds=1)
     assert [check for check in checks if not check.equal] == []
     assert set(cupy.launches) == set(simt_runtime().module.kernels)
     assert len(cupy.loaded) == len(find_sources().units)
 
 
-def test_explain_says_what_runs_and_where_kernels_came_from(runtime: CupyRuntime, tmp_path: Path) -> None:
+def test_explain_says_what_runs_and_where_kernels_came_from(runtime: Any, tmp_path: Path) -> None:
     assert runtime.explain()["kernels"] == {}
     assert selftest.difference(DeviceOps(runtime)) is None
     report = runtime.explain()
@@ -94,7 +82,7 @@ def test_explain_says_what_runs_and_where_kernels_came_from(runtime: CupyRuntime
     assert report["kernel_cache"] == str(tmp_path)
 
 
-def test_a_file_is_loaded_when_a_kernel_of_it_is_first_launched(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_a_file_is_loaded_when_a_kernel_of_it_is_first_launched(runtime: Any, cupy: FakeCupy) -> None:
     assert calibrate(runtime) == [1.0, 0.5]
     assert [*runtime.explain()["kernels"]] == ["fuse_f32.cu"]
     assert calibrate(runtime) == [1.0, 0.5]
@@ -105,7 +93,7 @@ def test_a_file_is_loaded_when_a_kernel_of_it_is_first_launched(runtime: CupyRun
 
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_fatbin_that_the_driver_refuses_is_compiled(
-    runtime: CupyRuntime, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, refused: bool
+    runtime: Any, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     (unit,) = (unit for unit in find_sources().units if unit.name == "fuse_f32.cu")
     prebuilt = runtime.code.compiled(unit)._replace(image=b"fatbin", origin="fatbin of the package")
@@ -117,19 +105,19 @@ def test_a_fatbin_that_the_driver_refuses_is_compiled(
     assert (cupy.loaded == [b"fatbin"]) == (not refused)
 
 
-def test_arguments_are_numpys_own_types(runtime: CupyRuntime) -> None:
+def test_arguments_are_numpys_own_types(runtime: Any) -> None:
     for wrong in (8, 8.0, True, np.zeros(3)):
         with pytest.raises(TypeError, match="allowed: device array, NumPy scalar, None"):
             runtime.launch("calibrate_f32", 1, 128, [wrong])
 
 
-def test_much_shared_memory_is_asked_for_once(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_much_shared_memory_is_asked_for_once(runtime: Any, cupy: FakeCupy) -> None:
     for shared in (1024, 48 * 1024, 64 * 1024, 50 * 1024, 64 * 1024, 96 * 1024):
         runtime._modules.function("calibrate_f32", shared)
     assert cupy.prepared == [(8, 64 * 1024), (8, 96 * 1024)]
 
 
-def calibrate(runtime: CupyRuntime) -> list[float]:
+def calibrate(runtime: Any) -> list[float]:
     """One launch of one kernel: a list of two scores by their maximum."""
     scores, counts = runtime.upload(np.array([[4.0, 2.0]], np.float32)), runtime.upload(np.array([2]))
     out, kind = runtime.empty((1, 2), np.float32), np.int32(_native.calibrations()["max"])
@@ -143,7 +131,7 @@ def calibrate(runtime: CupyRuntime) -> list[float]:
 
 @pytest.mark.parametrize("shape", [0, 5, (3, 4), (0, 7), (2, 3, 4)])
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int64])
-def test_what_goes_up_comes_down(runtime: CupyRuntime, shape: Any, dtype: Any) -> None:
+def test_what_goes_up_comes_down(runtime: Any, shape: Any, dtype: Any) -> None:
     array = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
     device = runtime.upload(array)
     assert (device.shape, device.dtype) == (array.shape, array.dtype)
@@ -154,7 +142,7 @@ def test_what_goes_up_comes_down(runtime: CupyRuntime, shape: Any, dtype: Any) -
     np.testing.assert_array_equal(runtime.download(twin), array)
 
 
-def test_pinned_memory_is_copied_without_waiting_and_uploaded_with(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_pinned_memory_is_copied_without_waiting_and_uploaded_with(runtime: Any, cupy: FakeCupy) -> None:
     host = runtime.pinned(64)
     host[:] = np.arange(64)
     device = runtime.empty(64, np.uint8)
@@ -167,12 +155,12 @@ def test_pinned_memory_is_copied_without_waiting_and_uploaded_with(runtime: Cupy
     assert runtime.pinned(0).size == 0
 
 
-def test_copies_of_other_sizes_are_refused(runtime: CupyRuntime) -> None:
+def test_copies_of_other_sizes_are_refused(runtime: Any) -> None:
     with pytest.raises(ValueError, match="8 bytes into 4"):
         runtime.copy(runtime.empty(1, np.float32), np.zeros(1))
 
 
-def test_no_room_says_how_much_was_asked_and_what_to_do(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_no_room_says_how_much_was_asked_and_what_to_do(runtime: Any, cupy: FakeCupy) -> None:
     cupy.pool.limit = 1000
     held = runtime.empty(600, np.uint8)
     with pytest.raises(BackendError, match=r"no room for 8,000 bytes; 400 of .*fewer queries.*backend='cpu'") as caught:
@@ -182,13 +170,14 @@ def test_no_room_says_how_much_was_asked_and_what_to_do(runtime: CupyRuntime, cu
     del held
     assert runtime.free_bytes() == 1000
     runtime.trim()
-    assert cupy.pool.total_bytes() == 0
+    with Device(DEVICE):
+        assert cupy.pool.total_bytes() == 0
 
 
 # ---- Captures --------------------------------------------------------------------------------------------------
 
 
-def record_fill(runtime: CupyRuntime, host: Any) -> tuple[Any, Any]:
+def record_fill(runtime: Any, host: Any) -> tuple[Any, Any]:
     """Copies ``host`` into memory, a constant beside it, and something that the run drops before."""
 
     def work() -> Any:
@@ -206,7 +195,7 @@ def record_fill(runtime: CupyRuntime, host: Any) -> tuple[Any, Any]:
     return runtime.capture(work)
 
 
-def test_a_replay_reads_the_host_again_and_keeps_its_constants(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_a_replay_reads_the_host_again_and_keeps_its_constants(runtime: Any, cupy: FakeCupy) -> None:
     host = runtime.pinned(4)
     recording, out = record_fill(runtime, host)
     assert not runtime.fixed
@@ -218,20 +207,16 @@ def test_a_replay_reads_the_host_again_and_keeps_its_constants(runtime: CupyRunt
         assert runtime.download(out).tolist() == [*values, 7, 7, 7, 7]
 
 
-def test_the_recording_is_queued_on_the_callers_stream(runtime: CupyRuntime) -> None:
-    caller = Stream()
-    with caller:
+def test_the_recording_is_queued_on_the_callers_stream(runtime: Any) -> None:
+    with on(new_stream()):
         recording, _ = record_fill(runtime, runtime.pinned(4))
-    # The run before the recording is over, whichever stream a replay is queued on.
-    assert recording._recorded_on.waited_for[-1] == ("everything", recording._recorded_on)
-    other = Stream()
-    with other:
+    with on(new_stream()) as other:
         recording.replay()
     assert recording._graph.launched_on == [other]
 
 
 @pytest.mark.parametrize("what", ["download", "pageable", "copy out"])
-def test_nothing_is_read_back_inside_a_capture(runtime: CupyRuntime, what: str) -> None:
+def test_nothing_is_read_back_inside_a_capture(runtime: Any, what: str) -> None:
     def work() -> None:
         array = runtime.zeros(4, np.uint8)
         if what == "download":
@@ -245,11 +230,11 @@ def test_nothing_is_read_back_inside_a_capture(runtime: CupyRuntime, what: str) 
         runtime.capture(work)
     assert not runtime.fixed
     assert runtime.download(runtime.zeros(2, np.uint8)).tolist() == [0, 0]
-    assert current_stream() is Stream.null
+    assert stream_now() is Stream.null
 
 
 @pytest.mark.parametrize("what", ["more", "less", "other", "upload", "values"])
-def test_the_recording_must_ask_for_what_the_run_before_it_did(runtime: CupyRuntime, what: str) -> None:
+def test_the_recording_must_ask_for_what_the_run_before_it_did(runtime: Any, what: str) -> None:
     runs: list[int] = []
 
     def work() -> Any:
@@ -268,16 +253,16 @@ def test_the_recording_must_ask_for_what_the_run_before_it_did(runtime: CupyRunt
         runtime.capture(work)
     assert len(runs) == 2
     assert not runtime.fixed
-    assert current_stream() is Stream.null
+    assert stream_now() is Stream.null
 
 
-def test_a_capture_inside_a_capture_is_refused(runtime: CupyRuntime) -> None:
+def test_a_capture_inside_a_capture_is_refused(runtime: Any) -> None:
     with pytest.raises(RuntimeError, match="a capture inside a capture"):
         runtime.capture(lambda: runtime.capture(lambda: None))
     assert not runtime.fixed
 
 
-def test_results_outlive_the_recording(runtime: CupyRuntime) -> None:
+def test_results_outlive_the_recording(runtime: Any) -> None:
     recording, out = record_fill(runtime, runtime.pinned(4))
     recording.replay()
     del recording
@@ -286,7 +271,7 @@ def test_results_outlive_the_recording(runtime: CupyRuntime) -> None:
     assert runtime.download(out)[4:].tolist() == [7, 7, 7, 7]
 
 
-def test_what_is_resident_is_no_part_of_the_recording(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_what_is_resident_is_no_part_of_the_recording(runtime: Any, cupy: FakeCupy) -> None:
     kept: list[Any] = []
 
     def work() -> Any:
@@ -297,9 +282,9 @@ def test_what_is_resident_is_no_part_of_the_recording(runtime: CupyRuntime, cupy
         runtime.copy(out, kept[0])
         return out
 
-    before = cupy.pool.used_bytes()
     recording, out = runtime.capture(work)
-    assert cupy.pool.used_bytes() == before + 4
+    with Device(DEVICE):
+        assert cupy.pool.used_bytes() == 4
     recording.replay()
     assert runtime.download(out).tolist() == [0, 1, 2, 3]
 
@@ -311,7 +296,7 @@ def test_what_is_resident_is_no_part_of_the_recording(runtime: CupyRuntime, cupy
         runtime.capture(late)
 
 
-def test_a_product_in_a_recording_has_a_workspace_of_its_own(runtime: CupyRuntime) -> None:
+def test_a_product_in_a_recording_has_a_workspace_of_its_own(runtime: Any) -> None:
     rng = np.random.default_rng(1)
     a, b = (runtime.upload(rng.standard_normal((rows, 5)).astype(np.float32)) for rows in (3, 4))
     out = runtime.empty((3, 4), np.float32)
@@ -321,13 +306,13 @@ def test_a_product_in_a_recording_has_a_workspace_of_its_own(runtime: CupyRuntim
     recording, made = runtime.capture(lambda: _product(runtime, a, b))
     recording.replay()
     np.testing.assert_array_equal(runtime.download(made), expected)
-    first, *others = runtime._cublas.workspaces  # type: ignore[attr-defined]
+    first, *others = runtime.blas.workspaces
     assert first is None
     assert len(others) == 2
     assert others[0] == others[1] is not None
 
 
-def _product(runtime: CupyRuntime, a: Any, b: Any) -> Any:
+def _product(runtime: Any, a: Any, b: Any) -> Any:
     out = runtime.empty((3, 4), np.float32)
     runtime.matmul(a, b, out)
     return out
@@ -353,7 +338,7 @@ class OnlyDLPack:
         return self.place
 
 
-def test_arrays_on_a_device_are_known(runtime: CupyRuntime) -> None:
+def test_arrays_on_a_device_are_known(runtime: Any) -> None:
     assert runtime.is_device_array(Interface(np.zeros(2)))
     assert runtime.is_device_array(OnlyDLPack(2))
     assert runtime.is_device_array(OnlyDLPack(13))
@@ -361,7 +346,7 @@ def test_arrays_on_a_device_are_known(runtime: CupyRuntime) -> None:
         assert not runtime.is_device_array(host)
 
 
-def test_an_array_is_adopted_without_a_copy(runtime: CupyRuntime) -> None:
+def test_an_array_is_adopted_without_a_copy(runtime: Any) -> None:
     host = np.arange(6, dtype=np.float32).reshape(2, 3)
     adopted = runtime.adopt(Interface(host))
     host[1, 2] = 99
@@ -371,24 +356,24 @@ def test_an_array_is_adopted_without_a_copy(runtime: CupyRuntime) -> None:
     assert runtime.adopt(Interface(np.zeros((0, 3)), data=(0, False))).shape == (0, 3)
 
 
-def test_what_cannot_be_adopted_is_an_error_with_the_fix(runtime: CupyRuntime, cupy: FakeCupy) -> None:
+def test_what_cannot_be_adopted_is_an_error_with_the_fix(runtime: Any, cupy: FakeCupy) -> None:
     host = np.arange(6, dtype=np.float32).reshape(2, 3)
     with pytest.raises(InputError, match=r"strides of .* C-contiguous.*contiguous"):
         runtime.adopt(Interface(host.T))
     with pytest.raises(InputError, match="has a mask"):
         runtime.adopt(Interface(host, mask=object()))
     cupy.runtime.devices[host.ctypes.data] = 3
-    with pytest.raises(InputError, match=r"on CUDA device 3; hopfuse computes on device 0.*CUDA_VISIBLE_DEVICES=3"):
+    with pytest.raises(InputError, match=r"on CUDA device 3; hopfuse computes on device 1.*CUDA_VISIBLE_DEVICES=3"):
         runtime.adopt(Interface(host))
-    with pytest.raises(InputError, match="on CUDA device 1"):
-        runtime.adopt(OnlyDLPack(2, 1))
+    with pytest.raises(InputError, match="on CUDA device 0"):
+        runtime.adopt(OnlyDLPack(2, 0))
     with pytest.raises(InputError, match=r"on DLPack's device \(10, 0\); allowed"):
         runtime.adopt(OnlyDLPack(10))
     with pytest.raises(InputError, match="the list is in memory that it does not name"):
         runtime.adopt([1, 2])
 
 
-def test_results_go_out_in_the_library_of_the_input(runtime: CupyRuntime) -> None:
+def test_results_go_out_in_the_library_of_the_input(runtime: Any) -> None:
     made = runtime.zeros(3, np.float32)
     assert runtime.export(made, made) is made
     assert runtime.export(made, Interface(np.zeros(2))) is made
@@ -398,7 +383,7 @@ def test_results_go_out_in_the_library_of_the_input(runtime: CupyRuntime) -> Non
     assert runtime.export(made, other) == ("theirs", made)
 
 
-def test_torch_is_spoken_to_only_where_it_is_loaded(runtime: CupyRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_spoken_to_only_where_it_is_loaded(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Tensor(Interface):
         device, is_cuda = "cuda:0", True
 
@@ -414,16 +399,15 @@ def test_torch_is_spoken_to_only_where_it_is_loaded(runtime: CupyRuntime, monkey
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
     assert runtime.export(made, tensor) == ("tensor", made)
     with runtime.on_stream_of(tensor):
-        assert current_stream().ptr == 4711
+        assert stream_now().ptr == 4711
 
 
 @pytest.mark.parametrize(("stream", "expected"), [(None, 0), (1, 0), (2, 2), (77, 77)])
-def test_work_is_queued_on_the_arrays_stream(runtime: CupyRuntime, stream: int | None, expected: int) -> None:
+def test_work_is_queued_on_the_arrays_stream(runtime: Any, stream: int | None, expected: int) -> None:
     with runtime.on_stream_of(Interface(np.zeros(2), stream=stream)):
-        assert current_stream().ptr == expected
-    assert current_stream() is Stream.null
-    mine = Stream()
-    with mine:
+        assert stream_now().ptr == expected
+    assert stream_now() is Stream.null
+    with on(new_stream()) as mine:
         for nothing in (None, runtime.zeros(1, np.uint8), np.zeros(2), OnlyDLPack(2)):
             with runtime.on_stream_of(nothing):
-                assert current_stream() is mine
+                assert stream_now() is mine

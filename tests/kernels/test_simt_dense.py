@@ -131,6 +131,20 @@ def test_batches_and_splits_of_tiles(runtime: Runtime, batch: int) -> None:
         check(runtime, x, q, 4, sizes=Sizes(tile_scores=1, tile_rows=90, split_rows=7, split_blocks=split_blocks))
 
 
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_tiles_of_a_corpus_that_is_widened(runtime: Runtime, storage: str) -> None:
+    """Tiles of 29 rows, then of one: rows are fewer than the scores have room for."""
+    rng = np.random.default_rng(3)
+    x, q = normal(rng, 230, 20), normal(rng, 3, 20)
+    for tile_bytes in (29 * 80 + 79, 1):
+        sizes = Sizes(tile_rows=90, tile_bytes=tile_bytes, split_rows=7, split_blocks=9)
+        runtime.launches.clear()
+        check(runtime, x, q, 4, sizes=sizes, storage=storage)
+        assert sum(kernel.startswith("dense_widen") for kernel, _, _ in runtime.launches) == (
+            8 if tile_bytes > 1 else 230
+        )
+
+
 def test_lists_wider_than_a_block_takes_in_one_step(runtime: Runtime) -> None:
     rng = np.random.default_rng(2)
     x, q = normal(rng, 1500, 4).round(1), normal(rng, 2, 4)

@@ -7,13 +7,12 @@ given out again, and while a work is recorded nothing is allocated, uploaded, re
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from hopfuse.backends.cuda.recording_memory import Lease, Place, RecordingMemory, Tape
 from hopfuse.backends.cuda.runtime import Constants
 from hopfuse.errors import BackendError, InputError
 
@@ -51,24 +50,11 @@ class Event(NamedTuple):
     what: Any
 
 
-@dataclass
-class _Pool:
-    """Memory of a recording: blocks that nothing uses are given out again, by size."""
-
-    free: dict[int, list[Array]]
-    blocks: list[Array] = field(default_factory=list)
-
-    @property
-    def made(self) -> int:
-        """Bytes."""
-        return sum(block.size for block in self.blocks)
-
-
 class SimtRecording:
     """Launches and copies to do again, with the memory and the constants that they use."""
 
-    def __init__(self, runtime: SimtRuntime, pool: _Pool, constants: Constants) -> None:
-        self.runtime, self.pool, self.constants = runtime, pool, constants
+    def __init__(self, runtime: SimtRuntime, memory: RecordingMemory, constants: Constants) -> None:
+        self.runtime, self.memory, self.constants = runtime, memory, constants
         self.queue: list[tuple[Event, Callable[[], None]]] = []
 
     def replay(self) -> None:
@@ -99,7 +85,7 @@ class SimtRuntime:
         self.counters: list[Any] = []
         self.events: list[Event] = []
         self._recording: SimtRecording | None = None
-        self._pool: _Pool | None = None
+        self._tape: Tape | None = None
         self._constants: Constants | None = None
 
     @property
@@ -115,22 +101,22 @@ class SimtRuntime:
     def _block(self, size: int) -> Array:
         if size > self.memory:
             raise BackendError(f"the device has {self.memory} bytes free and {size} were asked for")
-        pool = self._pool
-        if pool is None:
+        if self._tape is None:
             self.events.append(Event("allocate", size))
             return np.full(size, 0xFF, np.uint8)
-        if not pool.free[size]:
-            if self._recording is not None:
-                raise SimtError(f"a recording allocates {size} bytes that the run before it did not free")
-            self.events.append(Event("allocate", size))
-            pool.blocks.append(np.empty(size, np.uint8))
-            pool.free[size].append(pool.blocks[-1])
-        array = np.asarray(_Lease(pool.free[size].pop(), pool))
+        array = np.asarray(_Held(self._tape.take(size), size))
         if self._recording is not None:  # a replay starts from poison too
             place = _place(array)
             self._recording.queue.append((Event("poison", size), lambda: place.fill(0xFF)))
         array.fill(0xFF)
         return array
+
+    def _new_block(self, size: int) -> Array:
+        self.events.append(Event("allocate", size))
+        return np.empty(size, np.uint8)
+
+    def recording_memory(self) -> RecordingMemory:
+        return RecordingMemory(self._new_block)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         array = self.empty(shape, dtype)
@@ -178,12 +164,12 @@ class SimtRuntime:
     def resident(self) -> Iterator[None]:
         if self._recording is not None:
             raise SimtError("what stays on the device is made inside a recording")
-        kept = self._pool, self._constants
-        self._pool = self._constants = None
+        kept = self._tape, self._constants
+        self._tape = self._constants = None
         try:
             yield
         finally:
-            self._pool, self._constants = kept
+            self._tape, self._constants = kept
 
     # ---- Work ----------------------------------------------------------------------------------------------------
 
@@ -216,17 +202,24 @@ class SimtRuntime:
         else:
             work()
 
-    def capture(self, work: Callable[[], T]) -> tuple[SimtRecording, T]:
+    def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[SimtRecording, T]:
         if self.fixed:
             raise SimtError("a capture inside a capture")
-        self._pool, self._constants = _Pool(defaultdict(list)), Constants()
+        self._tape = Tape(self.recording_memory() if memory is None else memory)
+        self._constants = Constants()
         try:
             work()
+            self._tape.record()
             self._constants.record()
-            self._recording = SimtRecording(self, self._pool, self._constants)
-            return self._recording, work()
+            self._recording = SimtRecording(self, self._tape.memory, self._constants)
+            result = work()
+            self._tape.check()
+            return self._recording, result
+        except BaseException:
+            self._tape.abandon()
+            raise
         finally:
-            self._recording = self._pool = self._constants = None
+            self._recording = self._tape = self._constants = None
 
     # ---- The caller's arrays ---------------------------------------------------------------------------------------
 
@@ -261,12 +254,9 @@ class _Address:
         self.__array_interface__, self.owner = interface, owner
 
 
-class _Lease:
-    """Memory of a pool, which has it back when no array refers to it."""
+class _Held:
+    """As many bytes of a recording's block, with the hold on them."""
 
-    def __init__(self, block: Array, pool: _Pool) -> None:
-        self._block, self._pool = block, pool
-        self.__array_interface__ = block.__array_interface__
-
-    def __del__(self) -> None:
-        self._pool.free[self._block.size].append(self._block)
+    def __init__(self, held: Lease | Place, size: int) -> None:
+        self._held = held
+        self.__array_interface__ = held.block[:size].__array_interface__

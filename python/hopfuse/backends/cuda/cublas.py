@@ -22,6 +22,7 @@ class Cublas:
     """float32 products on one device. Threads take turns to queue theirs: a call sets the handle's stream."""
 
     def __init__(self) -> None:
+        self._load = load_library
         self._library: ctypes.CDLL | None = None
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
@@ -53,7 +54,7 @@ class Cublas:
     def _ready(self) -> ctypes.CDLL:
         """Return the library, with a handle for the current device that lives as long as the process."""
         if self._library is None:
-            library = load_library()
+            library = self._load()
             _check(library.cublasCreate_v2(ctypes.byref(self._handle)))
             # Pedantic: float32 products and sums and nothing else, whatever the environment says of TF32 or of
             # emulation by narrower types. The bound that decides which rows are rescored holds for no less.

@@ -8,69 +8,33 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import BackendError
 from .cupy_errors import translated
+from .recording_memory import Lease, Place, RecordingMemory, Tape
 from .runtime import Constants, DeviceArray
 
 T = TypeVar("T")
 
 
-class Tape:
-    """Memory for a work that runs twice: what the first run was given, the second is given again, in the same order.
-
-    The first run takes from a pool of its own and gives back what it drops, so later requests of that run reuse it.
-    A pool alone would not do for the second: its best fit may split a block that the first run had whole, and then
-    it would have to grow in the middle of the recording.
-    """
-
-    def __init__(self, cupy: Any) -> None:
-        self._memory = cupy.cuda.memory
-        self.pool = self._memory.MemoryPool()
-        self._given: list[tuple[int, int]] = []  # bytes, address
-        self._next: int | None = None
-        self._bytes = 0
-
-    def record(self) -> None:
-        """Allocate nothing from here on."""
-        self._next, self._bytes = 0, self.pool.total_bytes()
-
-    def allocate(self, nbytes: int) -> Any:
-        """Return a MemoryPointer."""
-        if self._next is None:
-            pointer = self.pool.malloc(nbytes)
-            if self.pool.total_bytes() < self._bytes:  # short of memory, the pool gave back what was noted here
-                raise BackendError(
-                    "the device has too little memory to record this batch size: release graphs or corpora that are "
-                    "not used (hopfuse.free_device_memory), or ask smaller batches"
-                )
-            self._bytes = self.pool.total_bytes()
-            self._given.append((nbytes, pointer.ptr))
-            return pointer
-        given = self._given[self._next] if self._next < len(self._given) else None
-        if given is None or given[0] != nbytes:
-            raise RuntimeError("a captured work asks for other memory in its recording than in the run before it")
-        self._next += 1
-        # The pool keeps the memory; the array keeps the pool.
-        return self._memory.MemoryPointer(self._memory.UnownedMemory(given[1], nbytes, self.pool), 0)
-
-    def check(self) -> None:
-        """Check that the recording asked for all that the run before it did, and that the pool did not grow."""
-        if self._next != len(self._given):
-            raise RuntimeError("a captured work asks for less memory in its recording than in the run before it")
-        assert self.pool.total_bytes() == self._bytes
-
-
 class Capture:
     """What a thread records into."""
 
-    def __init__(self, cupy: Any) -> None:
-        self.tape = Tape(cupy)
-        # Apart from the tape: a constant must not lie where the run before had dropped an array, since replays
-        # write there again.
-        self.constant_pool = cupy.cuda.memory.MemoryPool()
+    def __init__(self, cupy: Any, memory: RecordingMemory, constant_memory: RecordingMemory) -> None:
+        self._cupy = cupy
+        self.tape = Tape(memory)
+        # Apart from the tape: a constant must not lie where a run had dropped an array, since replays write there
+        # again.
+        self._constant_memory = constant_memory
         self.constants = Constants()
         self.host: list[NDArray[Any]] = []  # pinned memory that copies read at each replay
         self.is_recording = False
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return a MemoryPointer, of what replays may use again."""
+        return _pointer(self._cupy, self.tape.take(nbytes), nbytes)
+
+    def allocate_constant(self, nbytes: int) -> Any:
+        """Return a MemoryPointer, of what no replay writes to."""
+        return _pointer(self._cupy, self._constant_memory.take(nbytes), nbytes)
 
     def upload(self, array: NDArray[Any], make: Callable[[NDArray[Any]], DeviceArray]) -> DeviceArray:
         return self.constants.upload(array, make)
@@ -79,6 +43,11 @@ class Capture:
         return RuntimeError(
             f"{what} inside a capture: its work is queued again by every replay, and nothing may wait for a result"
         )
+
+
+def _pointer(cupy: Any, held: Lease | Place, nbytes: int) -> Any:
+    """Return the block as CuPy's arrays take it; they hold what ``held`` does."""
+    return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(held.block.ptr, nbytes, held), 0)
 
 
 class CupyRecording:

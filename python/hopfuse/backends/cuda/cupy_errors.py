@@ -29,7 +29,8 @@ def failed(what: str, error: Exception) -> BackendError:
 def no_room(asked: int, free: int, total: int) -> BackendError:
     """Return the error of an allocation that the device refused."""
     return BackendError(
-        f"the device has no room for {asked:,} bytes; {free:,} of its {total:,} are free. Ask for fewer queries at a "
-        "time, keep vectors with storage='float16' or 'bfloat16', give back what other libraries hold there "
-        "(cupy.get_default_memory_pool().free_all_blocks(), torch.cuda.empty_cache()), or use backend='cpu'"
+        f"the device has no room for {asked:,} bytes; {free:,} of its {total:,} are free, in one piece or several. Ask "
+        "for fewer queries at a time; release graphs and corpora that are not searched (hopfuse.free_device_memory); "
+        "keep a corpus of 128 MiB and more with storage='float16' or 'bfloat16'; give back what other libraries hold "
+        "there (torch.cuda.empty_cache()); or use backend='cpu'"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +18,7 @@ from .cupy_capture import Capture, CupyRecording, as_bytes, host_address, record
 from .cupy_errors import failed, no_room, translated
 from .cupy_modules import CupyModules
 from .kernel_code import KernelCode
+from .recording_memory import RecordingMemory
 from .runtime import DeviceArray
 
 T = TypeVar("T")
@@ -64,7 +66,7 @@ class CupyRuntime:
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         capture = self._capture
         with self._device:
-            allocate = self._cupy.cuda.alloc if capture is None else capture.tape.allocate
+            allocate = self._cupy.cuda.alloc if capture is None else capture.allocate
             return self._array(shape, dtype, allocate)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
@@ -79,7 +81,7 @@ class CupyRuntime:
         with self._device:
             if capture is None:
                 return self._copied(array, self._cupy.cuda.alloc)
-            return capture.upload(array, lambda given: self._copied(given, capture.constant_pool.malloc))
+            return capture.upload(array, lambda given: self._copied(given, capture.allocate_constant))
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
         out = np.empty(array.shape, array.dtype)
@@ -104,8 +106,9 @@ class CupyRuntime:
             runtime, stream = self._cupy.cuda.runtime, self._stream()
             onto = runtime.memcpyHostToDevice if from_host else runtime.memcpyDeviceToDevice
             kind = runtime.memcpyDeviceToHost if to_host else onto
+            stays = from_host and self._is_pinned(host_address(source))
             runtime.memcpyAsync(_address(target), _address(source), source.nbytes, kind, stream)
-            if to_host:
+            if to_host or (from_host and not stays):
                 runtime.streamSynchronize(stream)
 
     def pinned(self, nbytes: int) -> NDArray[np.uint8]:
@@ -129,14 +132,27 @@ class CupyRuntime:
         nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if not nbytes:
             return self._cupy.ndarray(shape, dtype)
-        memory = self._cupy.cuda.memory
-        try:
-            pointer = allocate(nbytes)
-        except (memory.OutOfMemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
-            if isinstance(error, memory.OutOfMemoryError) or "MemoryAllocation" in str(error):
-                raise no_room(nbytes, self.free_bytes(), int(self._device.mem_info[1])) from error
-            raise failed("an allocation", error) from error
+        pointer = self._allocated(nbytes, allocate)
         return self._cupy.ndarray(shape, dtype, pointer)
+
+    def _allocated(self, nbytes: int, allocate: Callable[[int], Any]) -> Any:
+        """Return memory; where there is none, once more after all that can be freed is free.
+
+        A pool frees its own blocks before it gives up, but not for another, nor for a recording, and not at its limit.
+        """
+        try:
+            return allocate(nbytes)
+        except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
+            if not _is_no_memory(error):
+                raise failed("an allocation", error) from error
+        gc.collect()  # dropped recordings and arrays that are part of a circle
+        self.trim()
+        try:
+            return allocate(nbytes)
+        except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
+            if not _is_no_memory(error):
+                raise failed("an allocation", error) from error
+            raise no_room(nbytes, self.free_bytes(), int(self._device.mem_info[1])) from error
 
     def _copied(self, array: NDArray[Any], allocate: Callable[[int], Any]) -> DeviceArray:
         out = self._array(array.shape, array.dtype, allocate)
@@ -146,9 +162,8 @@ class CupyRuntime:
             with translated(self._cupy, "an upload"):
                 address = host_address(given)
                 runtime.memcpyAsync(out.data.ptr, address, given.nbytes, runtime.memcpyHostToDevice, stream)
-                # From pageable memory the call has read all when it returns; from pinned memory it has read nothing.
-                if self._is_pinned(address):
-                    runtime.streamSynchronize(stream)
+                # ``given`` may be gone when this returns, and CUDA only says that the call might have read it by then.
+                runtime.streamSynchronize(stream)
         return out
 
     def _is_pinned(self, address: int) -> bool:
@@ -192,11 +207,21 @@ class CupyRuntime:
                 held = None if workspace is None else workspace.data.ptr
                 self._cublas.product(a.data.ptr, b.data.ptr, out.data.ptr, (m, n, d), self._stream(), held)
 
-    def capture(self, work: Callable[[], T]) -> tuple[CupyRecording, T]:
+    def recording_memory(self) -> RecordingMemory:
+        # Not of a pool: CuPy 14.2 never frees what is free in a pool that is dropped. cudaFree, by which a block ends,
+        # waits for the device, so that no replay is still under way in it.
+        return RecordingMemory(self._cupy.cuda.Memory)
+
+    def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[CupyRecording, T]:
         if self.fixed:
             raise RuntimeError("a capture inside a capture")
-        with self._device, self._inside_capture() as capture, translated(self._cupy, "recording a CUDA graph"):
-            return record(self._cupy, capture, work)
+        chosen = self.recording_memory() if memory is None else memory
+        with self._device, self._inside_capture(chosen) as capture, translated(self._cupy, "recording a CUDA graph"):
+            try:
+                return record(self._cupy, capture, work)
+            except BaseException:
+                capture.tape.abandon()  # the error's frames hold it longer, and others need it now
+                raise
 
     def resident(self) -> AbstractContextManager[None]:
         return self._resident()
@@ -217,8 +242,8 @@ class CupyRuntime:
             self._local.resident = outer
 
     @contextmanager
-    def _inside_capture(self) -> Iterator[Capture]:
-        self._local.capture = Capture(self._cupy)
+    def _inside_capture(self, memory: RecordingMemory) -> Iterator[Capture]:
+        self._local.capture = Capture(self._cupy, memory, self.recording_memory())
         try:
             yield self._local.capture
         finally:
@@ -273,6 +298,11 @@ def device_name(cupy: Any, number: int) -> str:
 def _release(version: int) -> str:
     """Return a release as it is written, 13.2 for 13020."""
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _is_no_memory(error: Exception) -> bool:
+    """CuPy's pools raise their OutOfMemoryError, cudaMalloc by itself the runtime's."""
+    return isinstance(error, MemoryError) or "MemoryAllocation" in str(error)
 
 
 def _address(array: Any) -> int:

@@ -144,7 +144,7 @@ class _Search:
 
     def _by_bound(self, queries: _Queries) -> DeviceArray:
         """Write hits, and whether each query's are proven; return how many candidates of each were scored."""
-        tile_rows = min(max(self.sizes.tile_rows, self.sizes.tile_scores // queries.count), self.corpus.rows)
+        tile_rows = self._tile_rows(queries.count)
         scores = self.runtime.empty(queries.count * tile_rows, np.float32)
         lists = Lists(self.runtime, queries.count, self.sizes.splits(queries.count, tile_rows), self.width)
         tile_of, mask_of = self._tiles_as_float32(tile_rows), self._tile_masks(queries, tile_rows)
@@ -153,6 +153,12 @@ class _Search:
             self.runtime.matmul(queries.vectors, tile_of(first, rows), out.reshape((queries.count, rows)))
             self._select(queries, out, first, rows, mask_of(first, rows), lists)
         return self._rank_candidates(queries, lists.merged())
+
+    def _tile_rows(self, queries: int) -> int:
+        rows = max(self.sizes.tile_rows, self.sizes.tile_scores // queries)
+        if self.corpus.suffix != "f32":  # a tile is widened before its product
+            rows = min(rows, max(1, self.sizes.tile_bytes // (4 * max(1, self.corpus.dim))))
+        return min(rows, self.corpus.rows)
 
     def _select(
         self, queries: _Queries, scores: DeviceArray, first: int, rows: int, mask: _TileMask, lists: Lists

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ...types import Corpus, Graph
 from ..calls import DenseCall, DeviceSeeds, NodeRanking, PprQueries, RowFilter
+from .cublas import WORKSPACE_BYTES
 from .device_ops import DeviceOps
+from .recording_memory import RecordingMemory, Tape
 from .residents import release
-from .runtime import Recording
 
 T = TypeVar("T")
 #: A device's memory is given out in pieces of so many bytes.
@@ -45,7 +47,7 @@ class _Lease:
 class DryArray:
     """A device array's shape and type, with a hold on its memory."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, lease: _Lease) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, lease: Any) -> None:
         self.shape, self.dtype, self._lease = shape, np.dtype(dtype), lease
 
     @property
@@ -70,6 +72,15 @@ class DryArray:
         return DryArray(rest, self.dtype, self._lease)
 
 
+class DryRecording(NamedTuple):
+    """A recording's hold on its memory."""
+
+    memory: RecordingMemory
+
+    def replay(self) -> None:
+        raise RuntimeError("a dry run replays nothing")
+
+
 class DryRuntime:
     """As inside a capture: passes and candidates are fixed, and nothing can be read back."""
 
@@ -78,10 +89,13 @@ class DryRuntime:
 
     def __init__(self) -> None:
         self.memory = DryMemory()
+        self._tape: Tape | None = None
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DryArray:
         sides = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-        return DryArray(sides, dtype, _Lease(self.memory, math.prod(sides) * np.dtype(dtype).itemsize))
+        nbytes = math.prod(sides) * np.dtype(dtype).itemsize
+        lease = _Lease(self.memory, nbytes) if self._tape is None else self._tape.take(max(1, nbytes))
+        return DryArray(sides, dtype, lease)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DryArray:
         return self.empty(shape, dtype)
@@ -102,13 +116,29 @@ class DryRuntime:
         """Takes no memory."""
 
     def matmul(self, a: Any, b: Any, out: Any) -> None:
-        """Count nothing: what the library takes for itself is unknown."""
+        """Take the workspace that a recording gives the library; what that takes for itself elsewhere is alike."""
+        self.empty(WORKSPACE_BYTES, np.uint8)
 
-    def capture(self, work: Callable[[], T]) -> tuple[Recording, T]:
-        raise RuntimeError("a dry run records nothing")
+    def recording_memory(self) -> RecordingMemory:
+        return RecordingMemory(partial(_Lease, self.memory))
 
-    def resident(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+    def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[DryRecording, T]:
+        """Run it once: memory is taken in the first of two runs."""
+        if self._tape is not None:
+            raise RuntimeError("a capture inside a capture")
+        self._tape = Tape(self.recording_memory() if memory is None else memory)
+        try:
+            return DryRecording(self._tape.memory), work()
+        finally:
+            self._tape = None
+
+    @contextlib.contextmanager
+    def resident(self) -> Iterator[None]:
+        tape, self._tape = self._tape, None
+        try:
+            yield
+        finally:
+            self._tape = tape
 
     def is_device_array(self, array: Any) -> bool:
         return isinstance(array, DryArray)

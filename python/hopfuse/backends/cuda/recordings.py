@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..core_results import Rebuild, check_leaves, take_apart
 from .device_ops import DeviceOps, raise_fault
+from .recording_memory import RecordingMemory
 from .runtime import DeviceArray, put_rows, take_rows
 
 _ALIGN = 256
@@ -54,9 +55,17 @@ class RecordedCore:
         Takes the inputs as arrays on the device, calls ops, returns Hits or arrays, or tuples or dicts of them.
     inputs : sequence of (shape, dtype)
         Shapes begin with the batch size.
+    memory : RecordingMemory
+        Shared with cores whose calls do not overlap with this one's.
     """
 
-    def __init__(self, device: DeviceOps, core: Callable[..., Any], inputs: Sequence[tuple[tuple[int, ...], Any]]):
+    def __init__(
+        self,
+        device: DeviceOps,
+        core: Callable[..., Any],
+        inputs: Sequence[tuple[tuple[int, ...], Any]],
+        memory: RecordingMemory,
+    ) -> None:
         runtime = device.runtime
         self.device, self.runtime, self._core = device, runtime, core
         self.inputs = Layout(inputs)
@@ -65,7 +74,7 @@ class RecordedCore:
         for view in self.inputs.views(self._staged):
             view[...] = 1 if view.dtype.kind == "f" else 0  # something to compute with while it is recorded
         runtime.copy(self._above, self._staged)
-        self._recording, made = runtime.capture(self._work)
+        self._recording, made = runtime.capture(self._work, memory)
         self.outputs, self._below, self._rebuild = made
         self._received = runtime.pinned(self._below.nbytes)
 
@@ -135,13 +144,14 @@ class Recordings:
     ) -> None:
         self.device, self._core, self._shapes, self._sizes = device, core, list(shapes), tuple(sizes)
         self._made: dict[int, RecordedCore] = {}
+        self._memory = device.runtime.recording_memory()  # a call copies its results out before the next begins
 
     def recorded(self, batch: int) -> RecordedCore:
         """Return the recording that a batch of this size uses."""
         size = next((size for size in self._sizes if size >= batch), self._sizes[-1])
         if size not in self._made:
             inputs = [((size, *shape), dtype) for shape, dtype in self._shapes]
-            self._made[size] = RecordedCore(self.device, self._core, inputs)
+            self._made[size] = RecordedCore(self.device, self._core, inputs, self._memory)
         return self._made[size]
 
     def on_host(self, arrays: Sequence[NDArray[Any]]) -> Any:

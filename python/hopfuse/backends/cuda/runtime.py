@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .recording_memory import RecordingMemory
+
 DeviceArray = Any
 T = TypeVar("T")
 
@@ -85,11 +87,16 @@ class Runtime(Protocol):
         """
         ...
 
-    def capture(self, work: Callable[[], T]) -> tuple[Recording, T]:
+    def recording_memory(self) -> RecordingMemory:
+        """Return memory that recordings may share: such as are never replayed at the same time."""
+        ...
+
+    def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[Recording, T]:
         """Record what ``work`` queues, to replay it; what it returned (device arrays) is where replays write.
 
         ``work`` runs twice: once for real, which makes the memory and the constants, and once recorded, in which
-        nothing is allocated, uploaded or waited for. Both times it must ask for the same in the same order.
+        nothing is allocated, uploaded or waited for. Both times it must ask for the same in the same order. Without
+        ``memory`` the recording has its own; it is freed with the recording and the arrays that were returned.
         """
         ...
 

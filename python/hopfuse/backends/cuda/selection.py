@@ -23,6 +23,8 @@ class Sizes:
     ----------
     tile_rows, tile_scores : int
         Rows whose scores are held at a time: so many, or as many as make that many scores.
+    tile_bytes : int
+        Bytes of the float32 copy of a corpus of 16 bits that are held at a time: what an L2 of 72 MiB keeps.
     batch : int
         Queries searched together.
     split_rows, split_blocks : int
@@ -37,6 +39,7 @@ class Sizes:
 
     tile_rows: int = 1 << 14
     tile_scores: int = 1 << 23
+    tile_bytes: int = 1 << 26
     batch: int = 512
     split_rows: int = 1 << 10
     split_blocks: int = 264

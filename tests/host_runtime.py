@@ -1,0 +1,43 @@
+"""The CuPy runtime on :mod:`fake_cupy`: of one of two devices, and the other is current."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fake_cublas import FakeCublas
+from fake_cupy import Device
+from hopfuse.backends.cuda.kernel_cache import KernelCache
+from hopfuse.backends.cuda.kernel_code import KernelCode
+from hopfuse.backends.cuda.kernel_sources import find_sources
+
+#: The device of the runtime. A call that does not make it current works on device 0, and fails there.
+DEVICE = 1
+
+
+class NamesOnly:
+    """A compiler whose code is the list of the kernels that the emulator has of the file."""
+
+    def __init__(self, module: Any) -> None:
+        self.units = {unit.source.name: [kernel.name for kernel in unit.kernels] for unit in module.units}
+
+    def version(self) -> str:
+        return "0.0"
+
+    def architectures(self) -> Sequence[int]:
+        return (90,)
+
+    def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
+        return "".join(f".entry {name} " for name in self.units[unit.name]).encode()
+
+
+def make_runtime(kind: Any, simt: Any, folder: Path) -> Any:
+    """Return a ``kind`` (CupyRuntime, or a copy of it with a bug) on the device; its cuBLAS is ``runtime.blas``."""
+    compiler, cache = NamesOnly(simt), KernelCache(folder)
+    with Device(DEVICE):
+        runtime = kind(lambda capability: KernelCode(find_sources(), compiler, capability, cache))
+    blas = FakeCublas()
+    runtime._cublas._load = lambda: blas
+    runtime.blas = blas
+    return runtime
