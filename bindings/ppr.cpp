@@ -165,37 +165,43 @@ void bind_ppr(nb::module_& m) {
     m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"));
     m.def("ppr_may_step", &hopfuse::ppr_may_step, nb::arg("steps"), nb::arg("shortfall"), nb::arg("order"));
     m.def("ppr_may_correct", &hopfuse::ppr_may_correct, nb::arg("longest_row"));
+    m.def("ppr_is_faint", &hopfuse::ppr_is_faint, nb::arg("factor"), nb::arg("damping"));
     m.def(
         "ppr_rest_of_rho",
-        [](float restart, double per_degree, double slack, int64_t longest_row, double largest_scale, double damping) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+        [](float restart, double per_degree, double slack, int64_t longest_row, double largest_scale,
+           double largest_inverse, double damping) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
             return hopfuse::ppr_rest_of_rho(restart, per_degree, slack, loss, damping);
         },
         nb::arg("restart"), nb::arg("per_degree"), nb::arg("slack"), nb::arg("longest_row"), nb::arg("largest_scale"),
-        nb::arg("damping"));
+        nb::arg("largest_inverse"), nb::arg("damping"));
     m.def(
         "ppr_local_bound",
-        [](double largest, double rest, int steps, int64_t longest_row, double largest_scale, double damping) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+        [](double largest, double rest, int steps, int64_t longest_row, double largest_scale, double largest_inverse,
+           double damping) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
             return hopfuse::ppr_local_bound(largest, rest, steps, loss, damping);
         },
         nb::arg("largest"), nb::arg("rest"), nb::arg("steps"), nb::arg("longest_row"), nb::arg("largest_scale"),
-        nb::arg("damping"));
+        nb::arg("largest_inverse"), nb::arg("damping"));
     m.def(
         "ppr_corrected_rest",
-        [](double largest, double per_degree, double rest, int64_t longest_row, double largest_scale) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+        [](double largest, double per_degree, double rest, int64_t longest_row, double largest_scale,
+           double largest_inverse) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
             return hopfuse::ppr_corrected_rest(largest, per_degree, rest, loss);
         },
-        nb::arg("largest"), nb::arg("per_degree"), nb::arg("rest"), nb::arg("longest_row"), nb::arg("largest_scale"));
+        nb::arg("largest"), nb::arg("per_degree"), nb::arg("rest"), nb::arg("longest_row"), nb::arg("largest_scale"),
+        nb::arg("largest_inverse"));
     m.def(
         "ppr_corrected_residual",
-        [](double measured, double residual, double moved, double volume, int64_t longest_row, double largest_scale) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale);
+        [](double measured, double residual, double moved, double volume, int64_t longest_row, double largest_scale,
+           double largest_inverse) {
+            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
             return hopfuse::ppr_corrected_residual(measured, residual, moved, volume, loss);
         },
         nb::arg("measured"), nb::arg("residual"), nb::arg("moved"), nb::arg("volume"), nb::arg("longest_row"),
-        nb::arg("largest_scale"));
+        nb::arg("largest_scale"), nb::arg("largest_inverse"));
     m.def("ppr_bound", &hopfuse::ppr_bound, nb::arg("residual"), nb::arg("slack"), nb::arg("missed"),
           nb::arg("damping"));
     m.def("ppr_node_bound", &hopfuse::ppr_node_bound, nb::arg("holds"), nb::arg("largest"), nb::arg("slack"),

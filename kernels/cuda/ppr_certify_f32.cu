@@ -68,7 +68,9 @@ template <int L>
 HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& scales, int64_t row, int lane) {
     const double d = t.damping[lane], back = 1.0 - d + d * t.lost[lane];
     double walked = d * walked_sum<L>(t, scales, row, lane);
-    if (scales.per_lane) {  // edges into nodes that may not hold mass do not exist
+    if (scales.attraction != nullptr) {
+        walked = walked * static_cast<double>(scales.attraction[row * L + lane]);
+    } else if (scales.per_lane) {  // edges into nodes that may not hold mass do not exist
         const double open = scales.unscale[row * L + lane];
         walked = walked * (scales.per_type ? open : (open > 0.0 ? 1.0 : 0.0));
     }
@@ -77,7 +79,7 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& sca
     return r;
 }
 
-// A tile's sum of |r| and largest (2 slack x + |r|) / deg, of each lane. `room`: shared, a number for each thread.
+// A tile's sum of |r| and largest (2 slack x + |r|) / deg, over the node weight, of each lane. `room`: shared, a number for each thread.
 template <int L>
 HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, const double* slack,
                              int symmetric, float* improved, float* correction, double* tiles, double* room) {
@@ -97,7 +99,7 @@ HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int6
         if (!symmetric) continue;
         // What `improved` receives is another state: x^ is as it was.
         const double grown = fma(grown_by, fabs(static_cast<double>(t.x[at])), fabs(r));
-        const double share = grown * scales.scale[scales.per_lane ? at : row];
+        const double share = scales.over_weight<L>(grown * scales.scale[scales.per_lane ? at : row], row, lane);
         largest = share > largest ? share : largest;
     }
     const double all = join_threads<L>(sum, room, Sum{});

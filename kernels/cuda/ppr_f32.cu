@@ -18,17 +18,19 @@ HOPFUSE_DEVICE void segments(const DeviceRows& rows, const float* state, const i
 struct PassTables {
     const float* current;
     float* next;
-    const float* mask;        // (N, L) or null
+    const float* mask;        // (N, L) 0 where a lane may hold no mass, or null: everywhere it may
     const float* partial;     // (segments, L)
     RowSet long_rows;         // rows longer than a segment
     const int64_t* first_of;  // the first segment of each long row, and the end of the last
     RowSet restart_rows;
-    const float* restart;    // (rows, L)
-    const float* factor;     // g: (N,) or (N, L), or null: 1
-    const double* scale64;   // (N, L) 0 where a degree is 0, or null: just rows without entries have that degree
-    const float* damping;    // (L,)
-    const float* omega;      // (L,), or null: power iteration
-    const int32_t* walking;  // (L,) 0: the lane's state stays as it is
+    const float* restart;        // (rows, L)
+    const float* factor;         // g: (N,) or (N, L), or null: 1
+    const float* attraction;     // (N, L) node weights, or null: all 1
+    const double* scale64;       // (N, L) 0 where a degree is 0, or null: just rows without entries have that degree
+    const float* damping;        // (L,)
+    const float* omega;          // (L,), or null: power iteration
+    const int32_t* accelerates;  // (L,) 0: the lane's omega is 1
+    const int32_t* walking;      // (L,) 0: the lane's state stays as it is
 };
 
 template <int L, int Kind>
@@ -51,7 +53,7 @@ struct LaneState {
     double anchor;  // of the residual
 };
 
-// One row of one lane: writes `next`, returns |z - y|.
+// One row of one lane: writes `next`, returns |z - y|, not yet over the node weight.
 template <int L, int Kind>
 HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64_t row, const LaneState& own,
                               bool measure) {
@@ -78,7 +80,7 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
 }
 
 template <int L, int Kind>
-HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* weight,
+HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* degree,
                          const double* anchor, double* tiles, double* room) {
     const int64_t tile = blockIdx.x, first = tile * PPR_TILE;
     if (first >= num_nodes) return;  // a graph without nodes
@@ -86,20 +88,20 @@ HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t nu
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const bool measure = tiles != nullptr;
-    const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], t.omega == nullptr ? 0.0f : t.omega[lane],
-                           measure ? anchor[lane] : 0.0};
+    const float omega = t.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : t.omega[lane];
+    const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], omega, measure ? anchor[lane] : 0.0};
     double sum = 0.0;
-    float largest = 0.0f;
+    LargestShare largest = {0.0f, 1.0f};
     for (int64_t row = first + group; row < last; row += groups) {
         const float change = pass_row<L, Kind>(rows, t, row, own, measure);
         if (!measure) continue;
-        const float w = weight == nullptr ? 1.0f : weight[rows.per_lane ? row * L + lane : row];
-        sum = sum + to_grain(static_cast<double>(w * change), own.anchor);
-        largest = change > largest ? change : largest;
+        const float weight = degree == nullptr ? 1.0f : degree[rows.per_lane ? row * L + lane : row];
+        sum = sum + to_grain(static_cast<double>(weight * change), own.anchor);
+        largest.take(change, t.attraction == nullptr ? 1.0f : t.attraction[row * L + lane]);
     }
     if (!measure) return;
     const double residual = join_threads<L>(sum, room, Sum{});
-    const double most = join_threads<L>(static_cast<double>(largest), room, Largest{});
+    const double most = join_threads<L>(static_cast<double>(largest.value()), room, Largest{});
     if (group != 0) return;
     *tile_at<L>(tiles, tile, tile_sum, lane) = residual;
     *tile_at<L>(tiles, tile, tile_largest, lane) = most;
@@ -155,14 +157,14 @@ using namespace hopfuse;
 //   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
 //   Shared memory: 2048 bytes. Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
-//   where residuals are measured.
+//   where residuals are measured, and as many of node weights there.
 #define HOPFUSE_PASS(name, kind, L)                                                                                   \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(              \
         HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* mask, const float* partial,  \
         const uint64_t* long_words, const int32_t* long_rank, const int64_t* first_of, const uint64_t* restart_words, \
-        const int32_t* restart_rank, const float* restart, const float* factor, const double* scale64,                \
-        const float* damping, const float* omega, const int32_t* walking, const int32_t* left,                        \
-        const float* node_weight, const double* anchor, double* tiles) {                                              \
+        const int32_t* restart_rank, const float* restart, const float* factor, const float* attraction,              \
+        const double* scale64, const float* damping, const float* omega, const int32_t* accelerates,                  \
+        const int32_t* walking, const int32_t* left, const float* degree, const double* anchor, double* tiles) {      \
         __shared__ double room[256];                                                                                  \
         if (*left == 0) return;                                                                                       \
         HOPFUSE_MAKE_ROWS;                                                                                            \
@@ -175,11 +177,13 @@ using namespace hopfuse;
                                    {restart_words, restart_rank},                                                     \
                                    restart,                                                                           \
                                    factor,                                                                            \
+                                   attraction,                                                                        \
                                    scale64,                                                                           \
                                    damping,                                                                           \
                                    omega,                                                                             \
+                                   accelerates,                                                                       \
                                    walking};                                                                          \
-        pass<L, kind>(rows, tables, num_nodes, node_weight, anchor, tiles, room);                                     \
+        pass<L, kind>(rows, tables, num_nodes, degree, anchor, tiles, room);                                          \
     }
 
 // ppr_start_lL: the start: current = b, next (the iterate before) = 0.

@@ -4,7 +4,7 @@
 
 namespace hopfuse {
 
-// A tile's sum of deg |y|, and its largest |y|.
+// A tile's sum of deg |y|, and its largest |y| over the node weight.
 template <int L>
 HOPFUSE_DEVICE void measure_tile(const Scales& scales, const float* solved, int64_t num_nodes, int64_t tile, int lane,
                                  double* tiles) {
@@ -13,7 +13,8 @@ HOPFUSE_DEVICE void measure_tile(const Scales& scales, const float* solved, int6
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double y = fabs(static_cast<double>(solved[row * L + lane]));
         moved = moved + to_grain(y * scales.weight<L>(row, lane), PPR_ANCHOR);
-        largest = y > largest ? y : largest;
+        const double share = scales.over_weight<L>(y, row, lane);
+        largest = share > largest ? share : largest;
     }
     *tile_at<L>(tiles, tile, tile_sum, lane) = moved;
     *tile_at<L>(tiles, tile, tile_largest, lane) = largest;

@@ -7,7 +7,26 @@
 
 namespace hopfuse {
 
-// Degrees of one row and lane inside the lane's own subgraph and by its own edge types.
+// Where lanes may hold mass, and the node weights of a block's queries, as a caller gives them.
+struct GivenNodes {
+    const uint8_t* allowed;  // (queries, N) or, shared, (1, N); or null
+    int shared;
+    const float* own;  // (queries, columns), or null: no weights
+    const int32_t* column;
+    int64_t columns;
+    const float* other;
+    int queries;
+    int64_t num_nodes;
+
+    // What a node counts for in a lane.
+    __device__ float share(int64_t row, int64_t lane) const {
+        if (allowed != nullptr && (lane >= queries || allowed[(shared ? 0 : lane) * num_nodes + row] == 0)) return 0.0f;
+        if (own == nullptr || lane >= queries) return 1.0f;
+        return column[row] < 0 ? other[lane] : own[lane * columns + column[row]];
+    }
+};
+
+// Degrees of one row and lane inside the lane's own subgraph, by its own edge types and node weights.
 struct DegreeTables {
     const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
     const int32_t* indices;
@@ -15,38 +34,54 @@ struct DegreeTables {
     const uint8_t* edge_type;
     const double* degree;  // (N, T) of the whole graph
     const double* eta;
-    const float* mask;  // (N, L), or null: all allowed
+    const float* shares;  // (N, L) what a node counts for: its weight, or 1; 0 where it is excluded. Null: all 1
     int num_types;
     int per_type;
     const int64_t* in_indptr;  // rows of incoming edges where edges have a direction, else null
     const int32_t* in_indices;
 };
 
-// `entries` grows by the entries that count.
+// A degree, and how many entries count in it.
+struct Counted {
+    double degree;
+    int64_t entries;
+};
+
 template <int L>
-HOPFUSE_DEVICE double degree_of_type(const DegreeTables& t, int64_t u, int type, int lane, int64_t* entries) {
-    if (t.mask == nullptr) return t.degree[u * t.num_types + type];
-    double degree = 0.0;
+HOPFUSE_DEVICE Counted degree_of_type(const DegreeTables& t, int64_t u, int type, int lane) {
+    if (t.shares == nullptr) return Counted{t.degree[u * t.num_types + type], 0};
+    Counted counted = {0.0, 0};
     for (int64_t e = t.indptr[u]; e < t.indptr[u + 1]; ++e) {
         if (t.edge_type != nullptr && t.edge_type[e] != type) continue;
         const double w = t.weight == nullptr ? 1.0 : static_cast<double>(t.weight[e]);
-        const float counts = t.mask[static_cast<int64_t>(t.indices[e]) * L + lane];
-        degree = fma(w, static_cast<double>(counts), degree);
-        *entries += counts != 0.0f ? 1 : 0;
+        const float counts = t.shares[static_cast<int64_t>(t.indices[e]) * L + lane];
+        counted.degree = fma(w, static_cast<double>(counts), counted.degree);
+        counted.entries += counts != 0.0f ? 1 : 0;
     }
-    return degree;
+    return counted;
 }
 
-// Writes a node's degrees in a lane; the most entries that count in its row or out of it.
+// What is known of a node in a lane: the most entries that count in its row or out of it, its weight and the factor of its
+// row, 1 where nothing walks.
+struct NodeSizes {
+    int64_t entries;
+    float weight, factor;
+};
+
+// Writes a node's degrees in a lane.
 template <int L>
-HOPFUSE_DEVICE int64_t degrees(const DegreeTables& t, int64_t u, int lane, float* scale32, float* unscale32,
-                               double* scale64, double* unscale64) {
+HOPFUSE_DEVICE NodeSizes degrees(const DegreeTables& t, int64_t u, int lane, float* scale32, float* unscale32,
+                                 double* scale64, double* unscale64) {
     const int64_t at = u * L + lane;
-    const bool open = t.mask == nullptr || t.mask[at] != 0.0f;
+    const float share = t.shares == nullptr ? 1.0f : t.shares[at];
+    const bool open = share != 0.0f;
+    NodeSizes sizes = {0, 1.0f, 1.0f};
     double joint = 0.0;
     int64_t out = 0, in = 0;
     for (int type = 0; type < t.num_types; ++type) {
-        const double degree = degree_of_type<L>(t, u, type, lane, &out);
+        const Counted counted = degree_of_type<L>(t, u, type, lane);
+        const double degree = counted.degree;
+        out += counted.entries;
         const double eta = t.eta == nullptr ? 1.0 : t.eta[type * L + lane];
         if (!t.per_type) {
             joint = fma(eta, degree, joint);
@@ -61,14 +96,19 @@ HOPFUSE_DEVICE int64_t degrees(const DegreeTables& t, int64_t u, int lane, float
     const bool walks = !t.per_type && open && joint > 0.0;
     if (!t.per_type) {
         scale64[at] = walks ? 1.0 / joint : 0.0;
-        scale32[at] = walks ? static_cast<float>(scale64[at]) : (open ? 1.0f : 0.0f);
+        scale32[at] = walks ? static_cast<float>(static_cast<double>(share) * scale64[at]) : share;
+    }
+    if (walks) {
+        sizes.weight = share;
+        sizes.factor = scale32[at];
     }
     unscale64[at] = walks ? joint : (open ? 1.0 : 0.0);
     unscale32[at] = static_cast<float>(unscale64[at]);
-    if (t.mask == nullptr || !open) return 0;
+    if (t.shares == nullptr || !open) return sizes;
     for (int64_t e = t.in_indptr == nullptr ? 0 : t.in_indptr[u]; t.in_indptr != nullptr && e < t.in_indptr[u + 1]; ++e)
-        in += t.mask[static_cast<int64_t>(t.in_indices[e]) * L + lane] != 0.0f ? 1 : 0;
-    return in > out ? in : out;
+        in += t.shares[static_cast<int64_t>(t.in_indices[e]) * L + lane] != 0.0f ? 1 : 0;
+    sizes.entries = in > out ? in : out;
+    return sizes;
 }
 
 // How far rounding can go in a lane's own subgraph: the most entries in a row or out of a node, and nodes that have any.
@@ -84,6 +124,23 @@ struct SubgraphSizes {
         if (threadIdx.x >= L) return;
         atomicMax(longest + threadIdx.x, static_cast<unsigned long long>(most));
         atomicAdd(joined + threadIdx.x, static_cast<unsigned long long>(nodes));
+    }
+};
+
+// The least weight of each lane's nodes that walk, and the least factor of their rows: (2, L), 1 before; or null.
+struct LeastOfRows {
+    float* least;
+
+    // By a block, as SubgraphSizes. Numbers of float32 that are at least 0 stand in the order of their bits.
+    template <int L>
+    __device__ void take(const NodeSizes& sizes, double* room) const {
+        if (least == nullptr) return;
+        const double weight = join_threads<L>(static_cast<double>(sizes.weight), room, Least{}, 1.0);
+        const double factor = join_threads<L>(static_cast<double>(sizes.factor), room, Least{}, 1.0);
+        if (threadIdx.x >= L) return;
+        unsigned* const bits = reinterpret_cast<unsigned*>(least) + threadIdx.x;
+        atomicMin(bits, float_to_bits(static_cast<float>(weight)));
+        atomicMin(bits + L, float_to_bits(static_cast<float>(factor)));
     }
 };
 
@@ -184,12 +241,12 @@ HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sum
     }
 }
 
-// A lane's restart, by a warp: s and b in the compact tables, and the sum of s^2 / deg over nodes that walk. `keeps`:
-// every node that restarts has edges. `total`: the sum of the values.
+// A lane's restart, by a warp: s and b in the compact tables. Says whether every node that restarts has edges. `total`: the
+// sum of the values.
 template <int L>
-HOPFUSE_DEVICE double spread_restart(const Restarts& r, const Scales& scales, double damping, int query, int lane,
-                                     double* restart64, float* restart32, bool* keeps, double* total) {
-    WarpTree<double> values, squares;
+HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, double damping, int query, int lane,
+                                   double* restart64, float* restart32, double* total) {
+    WarpTree<double> values;
     bool walks = true;
     const int64_t count = r.count(query);
     const RowSet rows = r.rows();
@@ -200,25 +257,40 @@ HOPFUSE_DEVICE double spread_restart(const Restarts& r, const Scales& scales, do
         values.close_block(lane);
     }
     *total = values.result(lane);
+    for (int64_t i = lane; i < count; i += 32) {
+        const int64_t row = node[i], at = rows.index(row) * L + query;
+        const double share = value[i] / *total, s = share > 0.0 ? share : PPR_LEAST_SHARE;
+        const double inverse = scales.per_type ? 0.0 : scales.scale[scales.per_lane ? row * L + query : row];
+        restart64[at] = s;
+        restart32[at] = static_cast<float>((1.0 - damping) * s * (inverse > 0.0 ? inverse : 1.0));
+        walks = walks && inverse > 0.0;
+    }
+    return __all_sync(0xffffffffu, walks) != 0;
+}
+
+// The sum of s^2 / deg over nodes that walk, by the warp that has written s.
+template <int L>
+HOPFUSE_DEVICE double restart_squares(const Restarts& r, const Scales& scales, int query, int lane,
+                                      const double* restart64) {
+    WarpTree<double> squares;
+    const int64_t count = r.count(query);
+    const RowSet rows = r.rows();
+    const int32_t* node = r.node + r.begin[query];
     for (int64_t block = 0; block < count; block += 1024) {
         for (int64_t i = block + lane; i < count && i < block + 1024; i += 32) {
-            const int64_t row = node[i], at = rows.index(row) * L + query;
-            const double share = value[i] / *total, s = share > 0.0 ? share : PPR_LEAST_SHARE;
+            const int64_t row = node[i];
+            const double s = restart64[rows.index(row) * L + query];
             const double inverse = scales.per_type ? 0.0 : scales.scale[scales.per_lane ? row * L + query : row];
-            restart64[at] = s;
-            restart32[at] = static_cast<float>((1.0 - damping) * s * (inverse > 0.0 ? inverse : 1.0));
-            squares.acc[0] = squares.acc[0] + s * s * inverse;
-            walks = walks && inverse > 0.0;
+            squares.acc[0] = squares.acc[0] + scales.over_weight<L>(s * s * inverse, row, query);
         }
         squares.close_block(lane);
     }
-    *keeps = __all_sync(0xffffffffu, walks) != 0;
     return squares.result(lane);
 }
 
 // What decides how long a query walks.
 struct WalkPlan {
-    bool symmetric;
+    bool symmetric, accelerates;
     bool keeps;  // every node that restarts has edges
     double damping, tol, volume, norm;
 };
@@ -244,7 +316,7 @@ struct WalkState {
 
     // Where `last` says how many passes there will be, measured from pass `first` on, a walk that needs others rests.
     __device__ int32_t begin(const WalkPlan& plan, int64_t max_iter, int64_t first, int64_t last, int query) const {
-        const int64_t theory = ppr_pass_limit(plan.symmetric, plan.damping, plan.tol, plan.volume, plan.norm);
+        const int64_t theory = ppr_pass_limit(plan.accelerates, plan.damping, plan.tol, plan.volume, plan.norm);
         const int64_t most = max_iter > 0 && max_iter < theory ? max_iter : theory;
         const int64_t measured = ppr_measured_from(most);
         if (last > 0 && (most > last || measured < first)) return status_incomplete;
@@ -252,7 +324,7 @@ struct WalkState {
         measured_from[query] = measured;
         if (plan.symmetric && plan.keeps) next_try[query] = first_proof(most);
         theta[query] = ppr_theta(plan.damping, plan.tol);
-        shrink[query] = ppr_shrink(plan.symmetric, plan.damping);
+        shrink[query] = ppr_shrink(plan.accelerates, plan.damping);
         anchor[query] = ppr_residual_anchor(theta[query], shrink[query]);
         walking[query] = 1;
         atomicAdd(left, 1);
@@ -266,15 +338,16 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256 (ppr_restart: 32 L). Shared memory: 0 unless said.
 //
-// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N); lanes from `queries`
-//   on are unused.
-//   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written.
-// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and, where lanes have masks, the sizes of their
-//   subgraphs.
+// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N), null: everywhere; lanes from
+//   `queries` on are unused. Where `own` (queries, columns) is given, node weights take the place of 1: those of a node's
+//   column, `other` (queries,) where that is -1, and 1 in unused lanes; `least` (2, L) becomes 1.
+//   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written; with weights 4 N and 4 N L gathered.
+// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and, where they are not null, the sizes of the lanes'
+//   subgraphs, and the least weights and factors.
 //   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
 //   gathered; N T' 12 L + 12 N L written.
 // ppr_volume_lL: each lane's sum of degrees over rows that walk, in node order (one chain, as in a whole graph).
-//   Unit: a lane. Registers: <= 48. Bytes: 16 N L.
+//   Unit: a lane. Registers: <= 64. Bytes: 16 N L, and 4 N L of node weights.
 // ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact
 //   tables, and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, what
 //   ends it. Lanes without seeds rest. Tables, words and `left` are 0 before.
@@ -282,33 +355,38 @@ using namespace hopfuse;
 //   Bytes: 24 a seed, 12 for each 64 nodes; a query's seeds are read once for each of them.
 #define HOPFUSE_SET_UP(L)                                                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_mask_l##L(const uint8_t* allowed, int shared, int queries, int64_t num_nodes, float* mask) {               \
+        ppr_mask_l##L(const uint8_t* allowed, int shared, const float* own, const int32_t* column, int64_t columns,    \
+                      const float* other, int queries, int64_t num_nodes, float* least, float* mask) {                 \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (least != nullptr && at < 2 * L) least[at] = 1.0f;                                                          \
         if (at >= num_nodes * L) return;                                                                               \
-        const int64_t row = at / L, lane = at % L;                                                                     \
-        mask[at] = lane < queries && allowed[(shared ? 0 : lane) * num_nodes + row] != 0 ? 1.0f : 0.0f;                \
+        const GivenNodes given = {allowed, shared, own, column, columns, other, queries, num_nodes};                   \
+        mask[at] = given.share(at / L, at % L);                                                                        \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(                                                \
         const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,                  \
-        const double* degree, const double* eta, const float* mask, int num_types, int per_type,                       \
+        const double* degree, const double* eta, const float* shares, int num_types, int per_type,                     \
         const int64_t* in_indptr, const int32_t* in_indices, int64_t num_nodes, float* scale32, float* unscale32,      \
-        double* scale64, double* unscale64, unsigned long long* longest, unsigned long long* joined) {                 \
+        double* scale64, double* unscale64, unsigned long long* longest, unsigned long long* joined, float* least) {   \
         __shared__ double room[256];                                                                                   \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
         const DegreeTables tables = {indptr, indices,   weight,   edge_type, degree,    eta,                           \
-                                     mask,   num_types, per_type, in_indptr, in_indices};                              \
-        int64_t entries = 0;                                                                                           \
+                                     shares, num_types, per_type, in_indptr, in_indices};                              \
+        NodeSizes sizes = {0, 1.0f, 1.0f};                                                                             \
         if (at < num_nodes * L)                                                                                        \
-            entries = degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);    \
-        SubgraphSizes{longest, joined}.count<L>(entries, room);                                                        \
+            sizes = degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);      \
+        SubgraphSizes{longest, joined}.count<L>(sizes.entries, room);                                                  \
+        LeastOfRows{least}.take<L>(sizes, room);                                                                       \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_volume_l##L(const double* scale, const double* unscale, int64_t num_nodes, double* volume) {               \
+    extern "C" __global__ void __launch_bounds__(256) ppr_volume_l##L(                                                 \
+        const double* scale, const double* unscale, const float* attraction, int64_t num_nodes, double* volume) {      \
         const int lane = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);                                      \
         if (lane >= L) return;                                                                                         \
         double sum = 0.0;                                                                                              \
-        for (int64_t row = 0; row < num_nodes; ++row)                                                                  \
-            sum = fma(scale[row * L + lane] > 0.0 ? 1.0 : 0.0, unscale[row * L + lane], sum);                          \
+        for (int64_t at = lane; at < num_nodes * L; at += L) {                                                         \
+            const double share = attraction == nullptr ? 1.0 : static_cast<double>(attraction[at]);                    \
+            sum = fma(scale[at] > 0.0 ? share : 0.0, unscale[at], sum);                                                \
+        }                                                                                                              \
         volume[lane] = sum;                                                                                            \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(                                          \
@@ -319,7 +397,7 @@ using namespace hopfuse;
         double* restart64, float* restart32, int64_t* limit, int64_t* measured_from, int64_t* next_try, float* theta,  \
         float* shrink, double* anchor, int32_t* walking, int32_t* unproven, int64_t* passes, int32_t* left,            \
         int64_t* last_pass, const unsigned long long* longest, const unsigned long long* joined, double* slack,        \
-        double* missed, int32_t* keeps, int32_t* status) {                                                             \
+        double* missed, int32_t* keeps, const float* least, int32_t* accelerates, int32_t* status) {                   \
         __shared__ int32_t sums[32 * L];                                                                               \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
@@ -335,10 +413,9 @@ using namespace hopfuse;
         rank_rows(restarts, (num_nodes + 63) / 64, sums);                                                              \
         __syncthreads();                                                                                               \
         const double d = damping[query];                                                                               \
-        bool keeps_all;                                                                                                \
         double total;                                                                                                  \
-        const double squares =                                                                                         \
-            spread_restart<L>(restarts, scales, d, query, lane, restart64, restart32, &keeps_all, &total);             \
+        const bool keeps_all = spread_restart<L>(restarts, scales, d, query, lane, restart64, restart32, &total);      \
+        const double squares = restart_squares<L>(restarts, scales, query, lane, restart64);                           \
         if (lane != 0) return;                                                                                         \
         if (query == 0) *last_pass = last;                                                                             \
         if (!is_finite(total)) fault = status_bad_weight;                                                              \
@@ -346,9 +423,11 @@ using namespace hopfuse;
         slack[query] = ppr_slack(static_cast<int64_t>(longest[sizes_at]), num_types);                                  \
         missed[query] = ppr_missed(static_cast<int64_t>(joined[sizes_at]) + restarts.count(query));                    \
         keeps[query] = symmetric != 0 && keeps_all ? 1 : 0;                                                            \
+        const bool fast = symmetric != 0 && (least == nullptr || ppr_accelerates(least[query]));                       \
+        accelerates[query] = fast ? 1 : 0;                                                                             \
         walk.rest(query);                                                                                              \
         if (fault == status_complete && restarts.count(query) > 0)                                                     \
-            fault = walk.begin({symmetric != 0, keeps_all, d, tol, volume[per_lane ? query : 0], sqrt(squares)},       \
+            fault = walk.begin({symmetric != 0, fast, keeps_all, d, tol, volume[per_lane ? query : 0], sqrt(squares)}, \
                                max_iter, first, last, query);                                                          \
         status[query] = fault;                                                                                         \
     }

@@ -8,8 +8,9 @@ namespace hopfuse {
 
 // Degrees as the walk uses them: (N, T') and (N,), or with a value per lane.
 struct Scales {
-    const double* scale;    // 1 / degree, 0 where nothing walks
-    const double* unscale;  // the degree, 1 where it is 0; or null: 1
+    const double* scale;      // 1 / degree, 0 where nothing walks
+    const double* unscale;    // the degree, 1 where it is 0; or null: 1
+    const float* attraction;  // (N, L) node weights, 0 where a lane may hold no mass; or null: all 1
     int per_lane;
     int per_type;
     int num_types;
@@ -17,6 +18,12 @@ struct Scales {
     template <int L>
     __device__ double weight(int64_t row, int lane) const {
         return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
+    }
+
+    // What was measured of a row and is at least 0, over its node weight.
+    template <int L>
+    __device__ double over_weight(double measured, int64_t row, int lane) const {
+        return attraction == nullptr ? measured : over_attraction(measured, attraction[row * L + lane]);
     }
 
     // 1 - (sum of row u of P).
@@ -73,8 +80,9 @@ struct Certified {
     const double *tiles, int64_t num_tiles, const double *damping, const double *slack, const double *missed, \
         const int32_t *keeps
 #define HOPFUSE_MAKE_CERTIFIED const Certified certified = {tiles, num_tiles, damping, slack, missed, keeps}
-#define HOPFUSE_SCALES const double *scale, const double *unscale, int per_lane, int per_type, int num_types
-#define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, per_lane, per_type, num_types}
+#define HOPFUSE_SCALES \
+    const double *scale, const double *unscale, const float *attraction, int per_lane, int per_type, int num_types
+#define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, attraction, per_lane, per_type, num_types}
 #define HOPFUSE_TILE_AND_LANE(L)                                                        \
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
     const int64_t tile = thread / L;                                                    \

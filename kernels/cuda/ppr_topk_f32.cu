@@ -124,7 +124,8 @@ struct TwinTables {
     const int32_t* indices;
     const float* weight;
     const uint8_t* edge_type;
-    const float* mask;  // (N, L) or null
+    const float* mask;        // (N, L) or null
+    const float* attraction;  // (N, L) node weights, or null: all 1
     RowSet restart_rows;
     const double* restart;  // (rows, L)
 
@@ -136,7 +137,13 @@ struct TwinTables {
     template <int L>
     __device__ bool are_twins(int64_t row, int64_t other, int lane) const {
         if (restarts<L>(row, lane) || restarts<L>(other, lane)) return false;
+        if (node_weight<L>(row, lane) != node_weight<L>(other, lane)) return false;
         return have_equal_entries(rows<L>(lane), row, other);
+    }
+
+    template <int L>
+    __device__ float node_weight(int64_t row, int lane) const {
+        return attraction == nullptr ? 1.0f : attraction[row * L + lane];
     }
 
     // Whether a node is no empty place.
@@ -165,12 +172,14 @@ struct DeviceList {
     __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
     __device__ bool are_twins(int64_t i) const { return twins.are_twins<L>(row(i - 1), row(i), lane); }
     __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
+    __device__ double weight(int64_t row) const { return static_cast<double>(twins.node_weight<L>(row, lane)); }
     __device__ double local(int64_t i) const {
-        return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row(i) * L + lane]);
+        const int64_t row = this->row(i);
+        return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row * L + lane]) / weight(row);
     }
     __device__ double degree(int64_t i) const {
         const int64_t row = this->row(i);
-        return unscale == nullptr ? 1.0 : unscale[per_lane ? row * L + lane : row];
+        return unscale == nullptr ? 1.0 : weight(row) * unscale[per_lane ? row * L + lane : row];
     }
 };
 
@@ -203,7 +212,11 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
         if (x >= cut && !(shares && !list.twins.template are_twins<L>(row, last_row, lane))) return;
         if (!(x > 0.0f) && !list.twins.template may_hold_mass<L>(row, lane)) return;
         const float own = list.locals == nullptr ? 0.0f : list.locals[row * L + lane];
-        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), own, per_degree);
+        const float all =
+            list.twins.attraction == nullptr
+                ? per_degree
+                : fmaf(per_degree, list.twins.template node_weight<L>(row, lane), static_cast<float>(PPR_LEAST));
+        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), own, all);
         const float bounded = fmaf(c.weight<L>(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
         mine = reach > mine ? reach : mine;
@@ -290,11 +303,12 @@ using namespace hopfuse;
     uint64_t *keys, int64_t stride, int kept, const uint64_t *parts, int splits, const int32_t *internal_of, \
         const double *unscale, const float *locals, int64_t k, int order, const int64_t *indptr,             \
         const int32_t *indices, const float *weight, const uint8_t *edge_type, const float *mask,            \
-        const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
-#define HOPFUSE_MAKE_LIST(L)                                                                                     \
-    const TwinTables twins = {indptr, indices, weight, edge_type, mask, {restart_words, restart_rank}, restart}; \
-    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, locals, per_lane, lane, twins};      \
-    const Rounds rounds = {keys + lane * stride, kept,                                                           \
+        const float *attraction, const uint64_t *restart_words, const int32_t *restart_rank, const double *restart
+#define HOPFUSE_MAKE_LIST(L)                                                                                       \
+    const TwinTables twins = {indptr, indices, weight, edge_type, mask, attraction, {restart_words, restart_rank}, \
+                              restart};                                                                            \
+    const DeviceList<L> list = {keys + lane * stride, internal_of, unscale, locals, per_lane, lane, twins};        \
+    const Rounds rounds = {keys + lane * stride, kept,                                                             \
                            parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept, splits}
 
 // ppr_select_lL: where candidates are many, the best `kept` of each of their splits, for ppr_try (of lanes whose turn it
@@ -326,9 +340,10 @@ using namespace hopfuse;
         find_best(source, static_cast<int>(split * count / splits), static_cast<int>((split + 1) * count / splits),    \
                   parts + (lane * splits + split) * kept, kept, buffer, &num_waiting);                                 \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try_l##L(                                      \
-        HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* tiles, int64_t num_tiles, int64_t pass, const double* damping, \
-        int32_t* walking, int64_t* passes, int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {  \
+    extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6)                                                    \
+        ppr_try_l##L(HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* tiles, int64_t num_tiles, int64_t pass,           \
+                     const double* damping, const int32_t* accelerates, int32_t* walking, int64_t* passes,             \
+                     int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {                        \
         __shared__ Shared shared;                                                                                      \
         const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
         if (walking[lane] == 0 || pass < next_try[lane]) return;                                                       \
@@ -342,7 +357,8 @@ using namespace hopfuse;
         const double shortfall = rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared);                  \
         if (thread != 0) return;                                                                                       \
         if (!(shortfall < 1.0)) {                                                                                      \
-            next_try[lane] = next_proof(pass, shortfall, ppr_error_decay(true, damping[lane]));                        \
+            const double decay = ppr_error_decay(accelerates[lane] != 0, damping[lane]);                               \
+            next_try[lane] = next_proof(pass, shortfall, decay);                                                       \
             return;                                                                                                    \
         }                                                                                                              \
         walking[lane] = 0;                                                                                             \

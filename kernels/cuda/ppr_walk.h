@@ -65,6 +65,27 @@ HOPFUSE_DEVICE float masked_row_sum(const DeviceRows& rows, const float* state, 
     return total + acc;
 }
 
+// What was measured of a row and is at least 0, over the row's node weight: 0 where that is 0.
+HOPFUSE_DEVICE double over_attraction(double measured, float attraction) {
+    const double own = static_cast<double>(attraction);
+    return measured / (own > PPR_LEAST_WEIGHT ? own : PPR_LEAST_WEIGHT);
+}
+
+// The largest of what is measured of rows over their node weights: rounding keeps an order, and that of fractions is the
+// order of products, which are exact in float64.
+struct LargestShare {
+    float measured, attraction;
+
+    __device__ void take(float value, float weight) {
+        const float least = static_cast<float>(PPR_LEAST_WEIGHT), own = weight > least ? weight : least;
+        const bool is_larger = static_cast<double>(value) * static_cast<double>(attraction) >
+                               static_cast<double>(measured) * static_cast<double>(own);
+        measured = is_larger ? value : measured;
+        attraction = is_larger ? own : attraction;
+    }
+    __device__ float value() const { return measured / attraction; }
+};
+
 // A set of rows: a bit for each of a tile's 64 rows, and how many rows of the set come before the tile.
 struct RowSet {
     const uint64_t* words;
@@ -118,12 +139,11 @@ struct WarpTree {
 };
 
 // What the threads of a block hold of a lane each, thread t of lane t % L, together: for the first L threads. Sums are of
-// whole grains, exact in any order. `room`: a number for each thread.
+// whole grains, exact in any order. `room`: a number for each thread. `all`: what none would give.
 template <int L, class Join>
-HOPFUSE_DEVICE double join_threads(double mine, double* room, Join join) {
+HOPFUSE_DEVICE double join_threads(double mine, double* room, Join join, double all = 0.0) {
     room[threadIdx.x] = mine;
     __syncthreads();
-    double all = 0.0;
     if (threadIdx.x < L)
         for (unsigned thread = threadIdx.x; thread < blockDim.x; thread += L) all = join(all, room[thread]);
     __syncthreads();
@@ -136,6 +156,10 @@ struct Sum {
 
 struct Largest {
     __device__ double operator()(double a, double b) const { return b > a ? b : a; }
+};
+
+struct Least {
+    __device__ double operator()(double a, double b) const { return b < a ? b : a; }
 };
 
 // What a pass leaves of a tile, or a float64 kernel: columns of the tiles' partials (tiles, 2, L).

@@ -11,11 +11,11 @@ import pytest
 from cases import PprCase, grid_graph, ppr_cases, random_graph, random_restart
 from compare import assert_bitwise, assert_ppr, assert_ppr_hits
 from hopfuse import reference
-from hopfuse.errors import BackendError, InputError
+from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from variants import every_instruction_set, missing, simt_runtime
+from variants import every_instruction_set
 
 EVIDENCE = ("scores", "iterations", "residual", "bound", "converged")
 Weights = NDArray[np.float64]
@@ -320,15 +320,3 @@ def test_a_query_without_seeds_is_skipped_with_its_weights() -> None:
     hits = hf.ppr_topk(STAR, [{0: 1.0}, {}, {1: 1.0}], 4, node_weights=z, empty="skip")
     assert hits.counts.tolist() == [4, 0, 4]
     assert_bitwise(hits.ids[[0, 2]], hf.ppr_topk(STAR, [{0: 1.0}, {1: 1.0}], 4, node_weights=z[:2]).ids)
-
-
-@pytest.mark.emulator
-@pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt")))
-def test_a_device_refuses_weights_and_auto_takes_the_cpu() -> None:
-    simt_runtime()
-    z = np.ones((1, 4))
-    with pytest.raises(BackendError, match="node_weights are not read by backend 'simt'"):
-        hf.ppr(STAR, [{0: 1.0}], node_weights=z, backend="simt")
-    with pytest.raises(BackendError, match="node_weights are not read by backend 'simt'"):
-        hf.ppr_topk(STAR, [{0: 1.0}], 2, node_weights=z, backend="simt")
-    assert hf.ppr(STAR, [{0: 1.0}], node_weights=z).converged.all()

@@ -30,6 +30,16 @@ class NodeWeights(NamedTuple):
         """Return those of some queries."""
         return self._replace(weight=self.weight[rows], other=self.other[rows])
 
+    def exclude(self, queries: slice) -> bool:
+        """Return whether some queries have a node that weighs 0."""
+        return not (self.weight[queries].all() and self.other[queries].all())
+
+    def columns(self, num_nodes: int) -> NDArray[np.int32]:
+        """Return the column of each internal node, (N,), -1 where it has none."""
+        column = np.full(num_nodes, -1, np.int32)
+        column[self.node] = np.arange(self.node.size, dtype=np.int32)
+        return column
+
     def least(self, query: int) -> float:
         """Return a query's least weight above 0."""
         own = self.weight[query]
@@ -54,8 +64,7 @@ def order_weights(
     """
     batch = given.shape[0]
     made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
-    column = np.full(graph.num_nodes, -1, np.int32)
-    column[node] = np.arange(node.size, dtype=np.int32)
+    column = made.columns(graph.num_nodes)
     is_weighted = (column >= 0).view(np.uint8)
     is_single = given.dtype == np.float32
     wrong = _native.read_node_weights(

@@ -29,6 +29,8 @@ from .calls import (
     SeedCall,
     SimilarityCall,
 )
+from .node_weights import order_weights
+from .restarts import Restart
 
 Answer = list[NDArray[Any]]
 
@@ -75,7 +77,7 @@ class Case:
 def quick_cases() -> Iterator[Case]:
     """Yield one of each op, a second or so in all."""
     batch = BATCHES[0]
-    yield ppr_case("ppr typed, masked", batch, types=_TYPES, masks=batch)
+    yield ppr_case("ppr typed, masked, node weights", batch, types=_TYPES, masks=batch, decades=3.0)
     yield topk_case("ppr_topk", batch, weighted=True)
     for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
@@ -128,6 +130,10 @@ def _ppr_cases(batch: int) -> Iterator[Case]:
             yield ppr_case(name, batch, types=_TYPES, directed=directed, masks=masks)
     yield ppr_case(f"ppr per type, {batch} queries", batch, types=_TYPES, per_type=True)
     yield ppr_case(f"ppr per type, masks, {batch} queries", batch, types=_TYPES, per_type=True, masks=batch)
+    for per_type in (False, True):
+        how = "per type" if per_type else "typed"
+        options: dict[str, Any] = {"types": _TYPES, "per_type": per_type, "directed": True, "decades": 30.0}
+        yield ppr_case(f"ppr {how}, directed, node weights, {batch} queries", batch, **options)
 
 
 def _topk_cases(batch: int) -> Iterator[Case]:
@@ -136,6 +142,9 @@ def _topk_cases(batch: int) -> Iterator[Case]:
     yield topk_case(f"ppr_topk refined, {batch} queries", batch, k=_NODES - 20, weighted=True, tol=1e-4)
     for k in (80, 100):  # with bounds that look one step around a node, and two
         yield topk_case(f"ppr_topk of {k}, a set, {batch} queries", batch, k=k, order=False, weighted=True, tol=1e-4)
+    for decades in (2.0, 12.0):  # with Chebyshev's recurrence, and without
+        name = f"ppr_topk refined, node weights of {decades:.0f} decades, {batch} queries"
+        yield topk_case(name, batch, k=_NODES - 20, weighted=True, tol=1e-4, decades=decades)
     yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
     yield topk_case(f"ppr_topk of all nodes, masks, {batch} queries", batch, k=_NODES, types=_TYPES, masks=batch)
 
@@ -177,12 +186,14 @@ def _walk(
     directed: bool = False,
     per_type: bool = False,
     masks: int = 0,
+    decades: float = 0.0,
     damping: float = 0.5,
     tol: float = 1e-6,
 ) -> tuple[Graph, PprQueries]:
     """Make a graph with a hub longer than a segment, self-loops and nodes without edges; a batch on it.
 
-    Parallel edges would add up to weights: the plain graph has none.
+    Parallel edges would add up to weights: the plain graph has none. With ``decades``, over which they spread, half of
+    the nodes have weights.
     """
     rng = np.random.default_rng(batch)
     plain = types == 1 and not weighted
@@ -207,10 +218,14 @@ def _walk(
     if types > 1:
         weights = rng.random((batch, types)) + 0.1
         weights /= weights.sum(axis=1, keepdims=True) if per_type else weights.max(axis=1, keepdims=True)
+    restart = Restart(np.arange(batch + 1, dtype=np.int64) * 3, np.concatenate(nodes), rng.random(3 * batch) + 0.1)
+    node_weights = None
+    if decades:
+        own = np.arange(0, _NODES, 2, dtype=np.int32)
+        drawn = 10.0 ** (-decades * rng.random((batch, own.size)))
+        node_weights = order_weights(graph, drawn, own, restart, allowed)
     return graph, PprQueries(
-        indptr=np.arange(batch + 1, dtype=np.int64) * 3,
-        node=np.concatenate(nodes),
-        value=rng.random(3 * batch) + 0.1,
+        *restart,
         damping=np.where(np.arange(batch) % 4 == 3, 0.85, damping),
         edge_type_weights=weights,
         per_type=per_type,
@@ -218,6 +233,7 @@ def _walk(
         tol=tol,
         max_iter=0,
         threads=1,
+        node_weights=node_weights,
     )
 
 

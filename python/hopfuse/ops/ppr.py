@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._arrays.convert import is_on_device, same_library, to_float64, to_numpy
 from .._threads import thread_count
 from .._validation import check_k, check_real, is_real
-from ..backends import Backend, resolve
+from ..backends import resolve
 from ..backends.calls import DeviceSeeds, Evidence, NodeRanking, PprQueries
 from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
 from ..backends.placement import device_for
@@ -86,7 +86,7 @@ def ppr(
         (``per_type``: in each W_t). On an undirected graph an edge conducts z_u w z_v, which keeps the operator
         symmetric. z = 0 excludes the node for the query, as ``allow`` does, in every bit; a seed there is an error.
         Only ratios matter. The largest weight is that of allowed nodes with edges; weights below 2^-100 of it count as
-        0, the rest is read as float32 after a power of two. The CPU reads them, and ``backend="auto"`` then takes it.
+        0, the rest is read as float32 after a power of two.
     weighted_nodes : array_like of int (M,), optional
         The nodes that the columns of ``node_weights`` belong to, none twice; all others have z = 1. Default: all nodes.
     out : array of float32 (B, N), optional
@@ -137,7 +137,7 @@ def ppr(
             on_device = _device_matrix(device, len(restart), graph.num_nodes, out)
             evidence = device.ppr(graph, queries, on_device)
             return _ppr_result(on_device, evidence, lambda array: device.runtime.export(array, restart.nodes))
-    engine = _engine(backend, options)
+    engine = resolve(backend)
     queries = _read_queries(graph, restart, options)
     scores = _score_matrix(queries.damping.size, graph.num_nodes, out)
     return _ppr_result(scores, engine.ppr(graph, queries, scores), same_library(restart))
@@ -238,7 +238,7 @@ def ppr_topk(
             ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
             hits, evidence = device.ppr_topk(graph, queries, ranking)
             return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
-    engine = _engine(backend, options)
+    engine = resolve(backend)
     queries = _read_queries(graph, restart, options, skips=skips)
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
@@ -302,11 +302,6 @@ class _Options(NamedTuple):
     node_weights: Any
     weighted_nodes: Any
     threads: int | None
-
-
-def _engine(backend: str, options: _Options) -> Backend:
-    """Return the backend of a call on the host: "auto" is one that reads its options."""
-    return resolve("cpu" if backend == "auto" and options.node_weights is not None else backend)
 
 
 def _read_queries(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import BackendError, InputError
+from ...errors import InputError
 from ...types import Corpus, Graph, Incidence
 from ..calls import (
     DENSE_SUFFIXES,
@@ -40,7 +40,7 @@ SEED_THREADS = 128
 FAULTS = {
     -1: "query {row} has a NaN, an infinite entry, or values too large to score in float32",
     -2: "query {row} is the zero vector (or vanishes in float32), which has no cosine; leave it out",
-    -3: "seed row {row} has a node outside the graph; ids are those of its nodes, -1 is padding",
+    -3: "seed row {row} has a node outside the graph, or one that allow or a node weight of 0 excludes; -1 is padding",
     -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum beyond float64",
     -5: "seed row {row} has a node more than once; add its weights up",
     -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or say empty='skip'",
@@ -133,25 +133,16 @@ class DeviceOps:
     # ---- Ops ---------------------------------------------------------------------------------------------------------
 
     def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
-        self._refuse_node_weights(queries)
         answers = ppr.ppr(self.runtime, graph, queries, scores)
         return self._evidence(graph, queries, answers)
 
     def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
-        self._refuse_node_weights(queries)
         answers = ppr.ppr_topk(self.runtime, graph, queries, ranking)
         evidence = self._evidence(graph, queries, answers)
         hits = self._down(queries, answers.hits())
         if not queries.on_device:
             self.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
         return hits, evidence
-
-    def _refuse_node_weights(self, queries: PprQueries) -> None:
-        if queries.node_weights is not None:
-            raise BackendError(
-                f"node_weights are not read by backend {self.runtime.name!r}; with backend='auto' the CPU takes "
-                "them, as with backend='cpu' (restarts are on the host then)"
-            )
 
     def _evidence(self, graph: Graph, queries: PprQueries, answers: Answers) -> Evidence:
         self._finish(answers.status if queries.on_device else None, graph)

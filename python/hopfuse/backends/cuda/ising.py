@@ -22,7 +22,7 @@ def ising(runtime: Runtime, call: IsingCall) -> tuple[HitArrays, DeviceArray]:
         return no_hits(runtime, batch, k), runtime.upload(np.ones(batch, np.int32))
     best = room_for_hits(runtime, batch, k)
     status = runtime.empty(batch, np.int32)
-    rows = device_graph(runtime, call.graph, per_type=False, masked=False)
+    rows = device_graph(runtime, call.graph, per_type=False, counts_edges=False)
     threads = min(_THREADS, _WARP * width)
     coupling, shared = width * width, width * (threads // _WARP)
     at_once = min(batch, max(1, WORKSPACE_BYTES // (4 * coupling + 8 * shared)))

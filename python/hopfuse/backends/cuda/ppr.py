@@ -29,13 +29,18 @@ def lane_blocks(batch: int) -> Iterator[tuple[int, int, int]]:
         first += count
 
 
+def _counts_edges(queries: PprQueries) -> bool:
+    """Return whether degrees are counted from the edges, those out of a node."""
+    return queries.allow is not None or queries.node_weights is not None
+
+
 def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> Answers:
     """Write (B, N) scores; return the evidence, with no hits."""
     batch = queries.damping.size
     answers = Answers(runtime, batch, 0)
     if not batch:
         return answers
-    uploaded = device_graph(runtime, graph, queries.per_type, queries.allow is not None)
+    uploaded = device_graph(runtime, graph, queries.per_type, _counts_edges(queries))
     search = TopkSearch(runtime, uploaded, 0, None)
     for first, count, lanes in lane_blocks(batch):
         solved = _solve(PprBlock(runtime, uploaded, queries, first, count, lanes), None)
@@ -56,7 +61,7 @@ def ppr_topk(runtime: Runtime, graph: Graph, queries: PprQueries, ranking: NodeR
     answers = Answers(runtime, batch, k)
     if not batch:
         return answers
-    uploaded = device_graph(runtime, graph, queries.per_type, queries.allow is not None)
+    uploaded = device_graph(runtime, graph, queries.per_type, _counts_edges(queries))
     most = graph.num_nodes if candidates is None else candidates.size
     search = TopkSearch(runtime, uploaded, min(k, most), candidates, prove_order)
     todo = np.arange(batch)

@@ -50,9 +50,11 @@ class PprBlock:
         self.damping = np.zeros(lanes)
         self.damping[:count] = queries.damping[first : first + count]
         self.d_damping = runtime.upload(self.damping)
-        self.per_lane = queries.allow is not None or (queries.edge_type_weights is not None and not queries.per_type)
+        has_types = queries.edge_type_weights is not None and not queries.per_type
+        self.per_lane = queries.allow is not None or queries.node_weights is not None or has_types
         self.first_measured, self.most_passes = fixed_passes(self) if runtime.fixed else (1, 0)
         self._read_types()
+        self._read_nodes()
         self._read_degrees()
         self._read_restart()
         state = (graph.num_nodes, lanes)
@@ -90,6 +92,7 @@ class PprBlock:
         return [
             self.scale64,
             self.unscale64,
+            self.attraction,
             np.int32(self.per_lane),
             np.int32(self.queries.per_type),
             np.int32(self.graph.num_types),
@@ -116,21 +119,40 @@ class PprBlock:
         self.eta64 = self.runtime.upload(eta)
         self.eta32 = self.runtime.upload(eta.astype(np.float32))
 
+    def _read_nodes(self) -> None:
+        """Make the table of what each lane's nodes count for, where that is not 1: the mask, or node weights."""
+        graph, runtime, q = self.graph, self.runtime, self.queries
+        self.mask: DeviceArray | None = None  # 0 where a lane may hold no mass
+        self.attraction: DeviceArray | None = None  # node weights
+        self.least: DeviceArray | None = None  # of a node that walks, and of a row's factor
+        weights = q.node_weights
+        if q.allow is None and weights is None:
+            return
+        shares = runtime.empty((graph.num_nodes, self.lanes), np.float32)
+        rows, columns = slice(self.first, self.first + self.count), 0
+        allowed = own = column = other = None
+        is_shared = q.allow is not None and q.allow.shape[0] == 1
+        if q.allow is not None:
+            allowed = runtime.upload(q.allow if is_shared else q.allow[rows])
+        if weights is not None:
+            own, other = runtime.upload(weights.weight[rows]), runtime.upload(weights.other[rows])
+            column, columns = runtime.upload(weights.columns(graph.num_nodes)), weights.node.size
+            self.attraction, self.least = shares, runtime.empty((2, self.lanes), np.float32)
+        if q.allow is not None or (weights is not None and weights.exclude(rows)):
+            self.mask = shares
+        given = [allowed, np.int32(is_shared), own, column, np.int64(columns), other, np.int32(self.count)]
+        self.launch_states("ppr_mask", [*given, self.nodes, self.least, shares])
+
     def _read_degrees(self) -> None:
         graph, runtime, q = self.graph, self.runtime, self.queries
-        self.mask: DeviceArray | None = None
         self.scale32, self.unscale32 = graph.scale32, graph.unscale32
         self.scale64, self.unscale64 = graph.scale64, graph.unscale64
         self.volume, self.longest_row, self.joined_nodes = graph.volume, graph.longest_row, graph.joined_nodes
         if not self.per_lane:
             return
         state = (graph.num_nodes, self.lanes)
-        if q.allow is not None:
-            self.mask = runtime.empty(state, np.float32)
-            shared = q.allow.shape[0] == 1
-            rows = q.allow if shared else q.allow[self.first : self.first + self.count]
-            arguments = [runtime.upload(rows), np.int32(shared), np.int32(self.count), self.nodes, self.mask]
-            self.launch_states("ppr_mask", arguments)
+        shares = self.mask if self.attraction is None else self.attraction
+        if self.mask is not None:
             self.longest_row, self.joined_nodes = (runtime.zeros(self.lanes, np.uint64) for _ in range(2))
         scales = (graph.num_nodes, graph.num_types if q.per_type else 1, self.lanes)
         self.scale32, self.unscale32 = runtime.empty(scales, np.float32), runtime.empty(state, np.float32)
@@ -143,15 +165,16 @@ class PprBlock:
             "ppr_degrees",
             [
                 *rows_out.values(),
-                *(graph.degree, self.eta64, self.mask, np.int32(graph.num_types), np.int32(q.per_type), *rows_in),
-                *(self.nodes, self.scale32, self.unscale32, self.scale64, self.unscale64, *sizes),
+                *(graph.degree, self.eta64, shares, np.int32(graph.num_types), np.int32(q.per_type), *rows_in),
+                *(self.nodes, self.scale32, self.unscale32, self.scale64, self.unscale64, *sizes, self.least),
             ],
         )
         if q.per_type:  # no pass limit reads it
             self.volume = runtime.upload(np.zeros(self.lanes))
             return
         self.volume = self.lanes_of(np.float64)
-        self.launch("ppr_volume", self.lanes, [self.scale64, self.unscale64, self.nodes, self.volume])
+        degrees = [self.scale64, self.unscale64, self.attraction]
+        self.launch("ppr_volume", self.lanes, [*degrees, self.nodes, self.volume])
 
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
@@ -164,7 +187,7 @@ class PprBlock:
         self.next_try = self.lanes_of(np.int64)
         self.theta, self.shrink = self.lanes_of(np.float32), self.lanes_of(np.float32)
         self.anchor, self.slack, self.missed = (self.lanes_of(np.float64) for _ in range(3))
-        self.keeps = self.lanes_of(np.int32)
+        self.keeps, self.accelerates = self.lanes_of(np.int32), self.lanes_of(np.int32)
         self.walking, self.unproven = self.lanes_of(np.int32), self.lanes_of(np.int32)
         self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
         self.left, self.last_pass = runtime.zeros(1, np.int32), runtime.empty(1, np.int64)
@@ -188,7 +211,7 @@ class PprBlock:
                     self.left,
                 ),
                 *(self.last_pass, self.longest_row, self.joined_nodes),
-                *(self.slack, self.missed, self.keeps, self.status),
+                *(self.slack, self.missed, self.keeps, self.least, self.accelerates, self.status),
             ],
         )
 
@@ -276,14 +299,16 @@ class PprBlock:
             segments = [graph.segment_begin, graph.segment_end, np.int64(graph.num_segments)]
             arguments = [*rows, current, *segments, self.left, partial]
             self.launch(f"ppr_segments_{kind}", graph.num_segments * self.lanes, arguments)
-        factor = self.unscale32 if self.queries.per_type else self.scale32
+        factor = self.scale32
+        if self.queries.per_type:
+            factor = self.unscale32 if self.attraction is None else self.attraction
         self.launch_tiles(
             f"ppr_pass_{kind}",
             [
                 *(*rows, self.nodes, current, following, self.mask, partial),
                 *(graph.long_rows.words, graph.long_rows.rank, graph.first_of, *self.restart_rows, self.restart32),
-                *(factor, self.scale64 if self.per_lane and self.symmetric else None),
-                *(damping32, omega, self.walking, self.left, self.unscale32, self.anchor, tiles),
+                *(factor, self.attraction, self.scale64 if self.per_lane and self.symmetric else None),
+                *(damping32, omega, self.accelerates, self.walking, self.left, self.unscale32, self.anchor, tiles),
             ],
         )
 

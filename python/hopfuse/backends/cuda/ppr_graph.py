@@ -75,12 +75,12 @@ class DeviceGraph(Rows):
     volume: DeviceArray
     total_degree: float  # the volume, on the host
     least_degree: float  # of the nodes that walk; 1 where none does
-    out: dict[str, DeviceArray | None]  # outgoing rows, where masked degrees of a directed graph need them
+    out: dict[str, DeviceArray | None]  # outgoing rows, where degrees of a directed graph are counted
 
 
-def device_graph(runtime: Runtime, graph: Graph, per_type: bool, masked: bool) -> DeviceGraph:
+def device_graph(runtime: Runtime, graph: Graph, per_type: bool, counts_edges: bool) -> DeviceGraph:
     """Return the graph on this runtime's device, uploaded at its first use there and kept with it."""
-    with_out = masked and graph.directed
+    with_out = counts_edges and graph.directed
     key = f"{resident_key(runtime)}:{per_type}:{with_out}"
     prepared: DeviceGraph | None = graph.derived.get(key)
     if prepared is None:

@@ -50,6 +50,7 @@ class Settling:
     def settle(self) -> None:
         """Prove what can be proven, and write it; lanes that fall back are left unproven."""
         lanes_open = (self.rows >= 0) & ~self.proven & (self.certificate.per_degree < _native.PPR_MOST_RHO)
+        lanes_open &= ~self._read_weights()
         if not lanes_open.any():
             return
         self.other, self.spare, self.partial, self.tiles = room(self.block)
@@ -69,6 +70,16 @@ class Settling:
         counted = self.look.copy()
         while lanes_open.any():
             counted = self._refine(lanes_open, counted)
+
+    def _read_weights(self) -> Lanes:
+        """Know the largest 1 / node weight; return lanes whose factors of a row's sum underflow."""
+        lanes, least = self.block.lanes, self.block.least
+        weight, factor = np.ones((2, lanes)) if least is None else self.block.runtime.download(least).astype(np.float64)
+        self.inverse = 1.0 / weight
+        if least is None:
+            return np.zeros(lanes, np.bool_)
+        faint = map(_native.ppr_is_faint, factor.tolist(), self.block.damping.tolist())
+        return np.fromiter(faint, np.bool_, lanes)
 
     @property
     def proven(self) -> Lanes:
@@ -110,10 +121,12 @@ class Settling:
     def _read_rest(self) -> None:
         """Know what |rho| of x^ may be more than what the certifier left of it."""
         block = self.block
-        restart = block.runtime.download(block.restart32).max(axis=0)
+        start = [block.nodes, *block.restart_rows, block.restart32, self.spare, self.other]
+        block.launch_states("ppr_start", start)
+        restart = self._largest(self.spare)
         slack = np.broadcast_to(self.slack, block.lanes)
         self.scale = self._largest_scale()
-        columns = (restart, self.certificate.per_degree, slack, self.longest, self.scale, block.damping)
+        columns = (restart, self.certificate.per_degree, slack, self.longest, self.scale, self.inverse, block.damping)
         given = zip(*(column.tolist() for column in columns), strict=True)
         self.rest = np.array([_native.ppr_rest_of_rho(*own) for own in given])
 
@@ -125,7 +138,8 @@ class Settling:
         looking = looking.copy()
         while looking.any():
             if steps > 0:
-                near = [average, runtime.upload(self.longest), runtime.upload(self.scale), block.d_damping, local]
+                losses = map(runtime.upload, (self.longest, self.scale, self.inverse))
+                near = [average, block.attraction, *losses, block.d_damping, local]
                 block.launch_states("ppr_local_step", [block.nodes, *near])
             steps += 1
             found = self._step(self.certificate, self.rest, steps, average, following)
@@ -146,14 +160,17 @@ class Settling:
         following: DeviceArray,
     ) -> Certificate:
         """Write P ``average``; return the certificate with what others add to each node's error after so many steps."""
-        block, certifier = self.block, self.certifier
         self._average(average, following)
-        block.launch_tile_lanes("ppr_local_largest", [following, block.nodes, certifier.tiles])
-        columns = (
-            column.tolist() for column in (certifier.columns()[1], rest, self.longest, self.scale, block.damping)
-        )
+        known = (self._largest(following), rest, self.longest, self.scale, self.inverse, self.block.damping)
+        columns = (column.tolist() for column in known)
         found = [_native.ppr_local_bound(most, more, steps, *own) for most, more, *own in zip(*columns, strict=True)]
         return Certificate(certificate.residual, certificate.bound, np.array(found))
+
+    def _largest(self, state: DeviceArray) -> NDArray[np.float64]:
+        """Return the largest of a state, over the node weights."""
+        block, certifier = self.block, self.certifier
+        block.launch_tile_lanes("ppr_local_largest", [state, block.attraction, block.nodes, certifier.tiles])
+        return certifier.columns()[1]
 
     def _largest_scale(self) -> NDArray[np.float64]:
         block, certifier = self.block, self.certifier
@@ -194,12 +211,13 @@ class Settling:
         refined = Certificate(*(np.array(column) for column in vars(self.certificate).values()))
         rest = np.zeros(block.lanes)
         for lane in np.flatnonzero(lanes_open).tolist():
-            d, own = float(block.damping[lane]), (int(self.longest[lane]), float(self.scale[lane]))
+            d = float(block.damping[lane])
+            own = int(self.longest[lane]), float(self.scale[lane]), float(self.inverse[lane])
             slack, missed = float(self.slack[lane]), float(self.missed[lane])
             known = float(self.certificate.residual[lane]), float(moved[lane]) + missed, float(volume[lane])
             residual = _native.ppr_corrected_residual(float(measured[0, lane]), *known, *own)
-            start = float(self.certificate.per_degree[lane]), float(self.rest[lane])
-            rest[lane] = _native.ppr_corrected_rest(float(largest[lane]), *start, *own)
+            start = float(largest[lane]), float(self.certificate.per_degree[lane]), float(self.rest[lane])
+            rest[lane] = _native.ppr_corrected_rest(*start, *own)
             rho = float(measured[1, lane]) * _native.PPR_NEAR + float(rest[lane])
             rounding = _native.ppr_rounding(float(lacking[lane]), missed)
             refined.residual[lane] = residual + (1.0 + d) * rounding

@@ -68,7 +68,7 @@ class TopkSearch:
     def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
         """End lanes after pass ``number`` whose hits look proven with the iterate that it read."""
         current, following = block.buffers(number)
-        passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping]
+        passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping, block.accelerates]
         state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
         turn = [block.walking, block.next_try, np.int64(number)]
         parts = self._split(block, [current, None, None, np.int32(0)], turn)
@@ -137,7 +137,7 @@ class TopkSearch:
         found = [self._keys, np.int64(self.stride), *parts, self.graph.internal_of, block.unscale64, local]
         proves = [np.int64(self.k), np.int32(self.prove_order)]
         graph = self.graph
-        rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, block.mask]
+        rows = [graph.indptr, graph.indices, graph.weight, graph.edge_type, block.mask, block.attraction]
         return [*candidates, *found, *proves, *rows, *block.restart_rows, block.restart64]
 
     @staticmethod

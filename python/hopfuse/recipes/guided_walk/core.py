@@ -265,7 +265,7 @@ class GuidedWalk(FrozenRecipe):
 
         Notes
         -----
-        Where calls go to a GPU, the operations run one by one, the guided walk on the CPU.
+        Where calls go to a GPU, the operations run there one by one.
         """
         k = min(check_k(k), self.index.num_passages)
         if queries is not None:
