@@ -160,6 +160,7 @@ void bind_ppr(nb::module_& m) {
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
     m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
           nb::arg("volume"), nb::arg("norm"));
+    m.def("ppr_volume_anchor", &hopfuse::ppr_volume_anchor, nb::arg("largest"), nb::arg("terms"));
     m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
     m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
     m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"));

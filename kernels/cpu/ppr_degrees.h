@@ -362,26 +362,55 @@ void set_rounding(PprBlock<L>& block, D<L> longest_row, D<L> joined_nodes) {
     }
 }
 
-// The sum of each lane's degrees, in node order, as the volume of a whole graph.
+// What the rows of each lane's walk add to its volume: fl(a_v D_v) where they walk, else 0.
+template <int L>
+class VolumeTerms {
+public:
+    VolumeTerms(const PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& of_nodes)
+        : shares_(of_nodes), scale_(tables.scale64), unscale_(tables.unscale64) {
+        const PprGraph& g = block.graph;
+        out_ = g.directed && g.out_indptr != nullptr ? g.out_indptr : g.indptr;
+        all_walk_ = block.mask32 == nullptr && block.eta64 == nullptr;  // every lane of a row with entries
+    }
+
+    HF_MEMBER D<L> of(int64_t row) const {
+        if (all_walk_ && out_[row] == out_[row + 1]) return D<L>::zero();
+        const D<L> term = D<L>::mul(D<L>::widen(shares_.of(row)), D<L>::load(unscale_ + row * L));
+        if (all_walk_) return term;
+        return D<L>::mul(term, positive_lanes<L>(D<L>::load(scale_ + row * L)));
+    }
+
+private:
+    const NodeShares<L> shares_;
+    const double *scale_, *unscale_;
+    const int64_t* out_;
+    bool all_walk_;
+};
+
+// Each lane's volume: by one pass over the terms their grain, by another their sum.
 template <int L>
 void set_volume(PprBlock<L>& block, const DegreeTables& tables, const NodeShares<L>& shares) {
-    const PprGraph& g = block.graph;
-    const int64_t* const out = g.directed && g.out_indptr != nullptr ? g.out_indptr : g.indptr;
-    const bool all_walk = block.mask32 == nullptr && block.eta64 == nullptr;  // every lane of a row with entries
-    D<L> volume = D<L>::zero();
-    for (int64_t node = 0; node < g.num_nodes && !block.queries.per_type; ++node) {
-        const int64_t row = row_of_node(g, node), at = row * L;
-        if (all_walk && out[row] == out[row + 1]) continue;
-        D<L> share = D<L>::widen(shares.of(row));
-        if (!all_walk) {
-            double walking[L];
-            D<L>::store(walking, share);
-            for (int lane = 0; lane < L; ++lane) walking[lane] = tables.scale64[at + lane] > 0.0 ? walking[lane] : 0.0;
-            share = D<L>::load(walking);
-        }
-        volume = D<L>::fma(share, D<L>::load(tables.unscale64 + at), volume);
-    }
-    D<L>::store(block.volume, volume);
+    for (double& volume : block.volume) volume = 0.0;
+    if (block.queries.per_type) return;
+    const VolumeTerms<L> terms(block, tables, shares);
+    const auto sum_rows = [&](const auto& take) {
+        return sum_tiles(block.num_tiles, 8, block.queries.threads, block.sums, [&](int64_t tile, LaneSums<L>& sums) {
+            for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) take(terms.of(row), sums);
+        });
+    };
+    const LaneSums<L> sizes = sum_rows([](D<L> term, LaneSums<L>& sums) {
+        sums.largest = D<L>::max(sums.largest, term);
+        sums.sum = D<L>::add(sums.sum, positive_lanes<L>(term));
+    });
+    double largest[L], above[L], anchors[L], volume[L];
+    D<L>::store(largest, sizes.largest), D<L>::store(above, sizes.sum);
+    for (int lane = 0; lane < L; ++lane) anchors[lane] = ppr_volume_anchor(largest[lane], above[lane]);
+    const D<L> anchor = D<L>::load(anchors);
+    const LaneSums<L> total = sum_rows([=](D<L> term, LaneSums<L>& sums) {
+        sums.sum = D<L>::add(sums.sum, D<L>::sub(D<L>::add(term, anchor), anchor));
+    });
+    D<L>::store(volume, total.sum);
+    for (int lane = 0; lane < L; ++lane) block.volume[lane] = ppr_volume(volume[lane], anchors[lane]);
 }
 
 template <int L>

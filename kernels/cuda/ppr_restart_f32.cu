@@ -346,8 +346,6 @@ using namespace hopfuse;
 //   subgraphs, and the least weights and factors.
 //   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
 //   gathered; N T' 12 L + 12 N L written.
-// ppr_volume_lL: each lane's sum of degrees over rows that walk, in node order (one chain, as in a whole graph).
-//   Unit: a lane. Registers: <= 64. Bytes: 16 N L, and 4 N L of node weights.
 // ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact
 //   tables, and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, what
 //   ends it. Lanes without seeds rest. Tables, words and `left` are 0 before.
@@ -377,17 +375,6 @@ using namespace hopfuse;
             sizes = degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);      \
         SubgraphSizes{longest, joined}.count<L>(sizes.entries, room);                                                  \
         LeastOfRows{least}.take<L>(sizes, room);                                                                       \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) ppr_volume_l##L(                                                 \
-        const double* scale, const double* unscale, const float* attraction, int64_t num_nodes, double* volume) {      \
-        const int lane = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);                                      \
-        if (lane >= L) return;                                                                                         \
-        double sum = 0.0;                                                                                              \
-        for (int64_t at = lane; at < num_nodes * L; at += L) {                                                         \
-            const double share = attraction == nullptr ? 1.0 : static_cast<double>(attraction[at]);                    \
-            sum = fma(scale[at] > 0.0 ? share : 0.0, unscale[at], sum);                                                \
-        }                                                                                                              \
-        volume[lane] = sum;                                                                                            \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(                                          \
         HOPFUSE_SCALES, const int64_t* seed_node, const double* seed_weight, int seed_width, int queries,              \

@@ -4,6 +4,7 @@ gives the bits of the graph rebuilt without them, bound and proof included.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise
+from hopfuse import _native
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -204,3 +206,40 @@ def test_a_bound_reads_only_what_a_query_may_touch(variant: str) -> None:
     mask = np.arange(600) < 31
     first, second = (hf.ppr(graph, [{0: 1.0}], allow=mask) for graph in (alone, crowded))
     assert_bitwise(second.bound, first.bound, "bound")
+
+
+def test_a_volume_of_any_scale_is_one_sum_for_every_order() -> None:
+    """Its grain follows from the largest term and their number, and whole numbers stay exact."""
+    rng = np.random.default_rng(0)
+    for scale in (1e-30, 1e-3, 1.0, 1e9, 1e38):
+        degree = rng.random(5000) ** 8 * scale
+        anchor = _native.ppr_volume_anchor(degree.max(), float(degree.size))
+        assert np.frexp(anchor)[0] == 0.5
+        assert 2.0 <= anchor / (degree.max() * degree.size) <= 4.0
+        volumes = {_volume(np.concatenate([rng.permutation(degree), np.zeros(gaps)])) for gaps in (0, 1, 700)}
+        assert len(volumes) == 1
+        np.testing.assert_allclose(volumes.pop(), math.fsum(degree), rtol=1e-12)
+    whole = rng.integers(1, 1 << 20, 5000).astype(np.float64)
+    assert _volume(whole) == whole.sum()
+    assert _volume(np.zeros(3)) == 0.0
+
+
+def _volume(degree: np.ndarray[Any, Any]) -> float:
+    anchor = _native.ppr_volume_anchor(degree.max(), float(np.count_nonzero(degree)))
+    return float(((degree + anchor) - anchor).sum())
+
+
+@pytest.mark.parametrize("types", [1, 3])
+def test_a_graph_and_a_filter_of_all_of_it_walk_equally_long(types: int) -> None:
+    """Pass limits read the volume that the graph has, and the one that lanes of their own are given."""
+    rng = np.random.default_rng(types)
+    src, dst = rng.integers(0, 300, (2, 900))
+    kinds = {"edge_type": rng.integers(0, types, 900), "edge_type_names": [f"t{i}" for i in range(types)]}
+    for weights in (rng.random(900) ** 6 + 1e-4, rng.integers(1, 9, 900).astype(float)):
+        graph = hf.Graph.from_edges(src, dst, weights, num_nodes=310, **kinds)
+        restart = [{int(src[i]): 1.0, int(dst[i + 9]): 0.3} for i in range(6)]
+        for tol in (1e-3, 1e-5, 1e-6):
+            plain = hf.ppr(graph, restart, tol=tol)
+            allowed = hf.ppr(graph, restart, tol=tol, allow=np.ones(310, np.bool_))
+            assert_bitwise(allowed.iterations, plain.iterations, "iterations")
+            assert_bitwise(allowed.scores, plain.scores, "scores")

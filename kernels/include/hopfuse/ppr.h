@@ -41,8 +41,9 @@
 //
 // SUMS over nodes (ppr_sum.h) take each term to the nearest grain, a power of two, ties to even, and add these without any
 //   rounding: in whatever order nodes stand or are met, a sum is the same, and a node that adds 0 cannot be felt. Grains are
-//   2^-50, a sum of 4 or more counts as infinite; R below is a forecast and has its own. The volume alone is added up in node
-//   order in float64: degrees have no scale of their own, and +0 changes no such sum.
+//   2^-50, a sum of 4 or more counts as infinite; R below is a forecast and has its own, and so has the
+//   volume, the sum of fl(a_v D_v): degrees have no scale but their own, so its grain follows from the largest of them and
+//   from how many there are (ppr_volume_anchor). Sums of whole numbers, as of edges without weights, are exact by it.
 //   Promise: an empty place, which is a node without edges and restart, or one that `allow` excludes, changes no bit of a
 //   query's scores, hits, proof or evidence, nor does how many there are or where: they are those of the graph without
 //   it, whose nodes keep their order. A bound reads what the query may touch: the most entries that count in a row or out of
@@ -187,7 +188,7 @@ struct PprGraph {
     const float* scale32;     // (N, T') the same rounded; joint: 1 where the degree is 0
     const double* unscale64;  // (N,) joint: the degree, 1 where it is 0; per_type: null
     const float* unscale32;   // (N,) the same rounded
-    double volume;            // joint: the sum of all degrees, in order; it sets pass limits only
+    double volume;            // joint: the sum of all degrees, by its grain; it sets pass limits only
     int64_t longest_row;      // most entries in a row, or out of a node
     int64_t joined_nodes;     // nodes that have entries, in their row or out of them
     // Rows of outgoing edges; read only when `allow` is given for a directed graph (else null).

@@ -37,4 +37,20 @@ HOPFUSE_FN double ppr_residual_anchor(float theta, float shrink) {
     return 4096.0 * static_cast<double>(bits_to_float(float_to_bits(bounded) & 0x7f800000u));
 }
 
+// The anchor of a volume, from its largest term and how many are above 0, so that terms may have any scale: a power of two
+// and 2 to 4 times what they can sum to at most. One above all numbers stands for a volume that is infinite.
+HOPFUSE_FN double ppr_volume_anchor(double largest, double terms) {
+    union {
+        double value;
+        uint64_t bits;
+    } most = {largest * terms};
+    if (!(most.value < 1e300)) return 1e308;
+    if (most.value < 1e-280) most.value = 1e-280;
+    most.bits &= 0x7ff0000000000000u;
+    return 4.0 * most.value;
+}
+
+// What the terms sum to by that grain.
+HOPFUSE_FN double ppr_volume(double sum, double anchor) { return anchor < 1e308 ? sum : 1e308; }
+
 }  // namespace hopfuse

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..types import Graph
 
 Arrays = dict[str, NDArray[Any] | None]
@@ -28,9 +29,8 @@ class Degrees(NamedTuple):
         if per_type:
             return cls(scale64, scale64.astype(np.float32), None, None, 0.0)
         unscale64 = np.where(degree > 0, degree, 1.0)
-        volume = float(np.cumsum(degree)[-1]) if degree.size else 0.0
         scale32 = np.where(degree > 0, scale64, 1.0).astype(np.float32)
-        return cls(scale64, scale32, unscale64, unscale64.astype(np.float32), volume)
+        return cls(scale64, scale32, unscale64, unscale64.astype(np.float32), _volume(degree))
 
 
 def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -39,6 +39,15 @@ def _sum_types(degree: NDArray[np.float64]) -> NDArray[np.float64]:
     for t in range(degree.shape[1]):
         total = total + degree[:, t]
     return total
+
+
+def _volume(degree: NDArray[np.float64]) -> float:
+    """Return the sum of all degrees by its grain, which is the same for every order: hopfuse/ppr_sum.h."""
+    terms = np.count_nonzero(degree)
+    if not terms:
+        return 0.0
+    anchor = _native.ppr_volume_anchor(float(degree.max()), float(terms))
+    return float(np.sum((degree + anchor) - anchor))
 
 
 def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:

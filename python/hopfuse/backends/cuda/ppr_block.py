@@ -172,9 +172,18 @@ class PprBlock:
         if q.per_type:  # no pass limit reads it
             self.volume = runtime.upload(np.zeros(self.lanes))
             return
-        self.volume = self.lanes_of(np.float64)
-        degrees = [self.scale64, self.unscale64, self.attraction]
-        self.launch("ppr_volume", self.lanes, [*degrees, self.nodes, self.volume])
+        self.volume = self._measure_volume()
+
+    def _measure_volume(self) -> DeviceArray:
+        """Return each lane's volume: what its grain follows from, then the sum."""
+        tiles = self.runtime.empty((self.graph.num_tiles, TILE_COLUMNS, self.lanes), np.float64)
+        grain: DeviceArray | None = None
+        for _ in ("anchor", "volume"):
+            out = self.lanes_of(np.float64)
+            self.launch_tile_lanes("ppr_volume_tiles", [*self.scales, grain, self.nodes, tiles])
+            self.launch_warps("ppr_volume", [tiles, np.int64(self.graph.num_tiles), grain, out])
+            grain = out
+        return grain
 
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
