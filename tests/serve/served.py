@@ -40,7 +40,10 @@ def small_index(ids: str = "p", extra: int = 0) -> hf.Index:
     count = len(texts)
     edges = [(at, count + CITIES.index(city)) for at, text in enumerate(texts) for city in CITIES if city in text]
     return hf.Index.build(
-        passages=[{"id": f"{ids}{at}", "title": f"No. {at}", "text": text} for at, text in enumerate(texts)],
+        passages=[
+            {"id": f"{ids}{at}", "title": f"No. {at}", "text": text, "metadata": {"tenant": "ab"[at % 2], "number": at}}
+            for at, text in enumerate(texts)
+        ],
         vectors=Letters().encode_passages(texts),
         entities=CITIES,
         graph=[{"src": a, "dst": b, "type": "context"} for a, b in edges],

@@ -28,7 +28,10 @@ def own(path):
 
 
 def hits_of(found, b=0):
-    return [{"id": hit.id, "score": hit.score, "title": hit.title, "text": hit.text} for hit in found[b]]
+    return [
+        {"id": hit.id, "score": hit.score, "title": hit.title, "text": hit.text, "metadata": hit.metadata}
+        for hit in found[b]
+    ]
 
 
 def test_answers_are_the_recipes_own(client, own):
@@ -151,6 +154,10 @@ REFUSED = [
     ({"queries": [{"text": "x", "allow": ["p0"] * 21}]}, "queries[0].allow", "at most 20"),
     ({"queries": [{"text": "x", "allow": ["zz"]}]}, "queries[0].allow", "'zz'"),
     ({"queries": [{"text": "x", "allow": [0]}]}, "queries[0].allow", "of type str"),
+    ({"queries": [{"text": "x", "allow": {}}]}, "queries[0].allow", "no condition"),
+    ({"queries": [{"text": "x", "allow": {"nope": 1}}]}, "queries[0].allow", "nope"),
+    ({"queries": [{"text": "x", "allow": {"number__any": 1}}]}, "queries[0].allow", "number"),
+    ({"queries": [{"text": "x", "allow": {"number": {"a": [1]}}}]}, "queries[0].allow", "number"),
     ({"queries": ["x"], "k": 0}, "k", ">= 1"),
     ({"queries": ["x"], "k": 51}, "k", "from 1 to 50"),
     ({"queries": ["x"], "k": 10**30}, "k", ""),
@@ -208,3 +215,22 @@ def test_one_bad_query_is_refused_alone(url, own):
     expected = hits_of(own["guided-walk"].search([QUESTIONS[0]], vectors=[[1.0] * DIM], k=3))
     assert [answer.status_code for answer in answers] == [200, 400] * 12
     assert all(answer.json()["results"][0]["hits"] == expected for answer in answers[::2])
+
+
+def test_filters_by_metadata(client, own):
+    conditions = {"tenant": "a", "number__ge": 3}
+    body = {"queries": [{"text": QUESTIONS[0], "allow": conditions}], "k": 12}
+    answer = client.post("/v1/search", json=body).raise_for_status().json()
+    found = own["guided-walk"].search([QUESTIONS[0]], allow=hf.where(**conditions), k=12)
+    assert answer["results"][0]["hits"] == hits_of(found)
+    assert {hit["metadata"]["tenant"] for hit in answer["results"][0]["hits"]} == {"a"}
+
+
+def test_pages_of_other_sites_may_not_ask(client):
+    body = {"queries": ["x"]}
+    for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "["}):
+        answer = client.post("/v1/search", json=body, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden"), headers
+    own_page = {"Origin": str(client.base_url).rstrip("/")}
+    assert client.post("/v1/search", json=body, headers=own_page).status_code == 200
+    assert "access-control-allow-origin" not in client.post("/v1/search", json=body, headers=own_page).headers

@@ -12,7 +12,8 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .app import make_app
-    from .config import IndexConfig, Limits, ServeConfig
+    from .config import IndexConfig, KeyConfig, Limits, ServeConfig
+    from .keys import new_key
     from .server import make_server, run
     from .service import Service
     from .snapshots import Collaborators
@@ -20,20 +21,23 @@ if TYPE_CHECKING:
 __all__ = [
     "Collaborators",
     "IndexConfig",
+    "KeyConfig",
     "Limits",
     "ServeConfig",
     "Service",
     "make_app",
     "make_server",
+    "new_key",
     "run",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("IndexConfig", "Limits", "ServeConfig"), "config"),
+    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "ServeConfig"), "config"),
     **dict.fromkeys(("make_server", "run"), "server"),
     "Collaborators": "snapshots",
     "Service": "service",
     "make_app": "app",
+    "new_key": "keys",
 }
 _NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")
 

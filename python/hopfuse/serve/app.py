@@ -10,17 +10,21 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from ..recipes import RECIPES
+from .config import is_loopback
 from .decoding import read_search
 from .errors import RefusalError
-from .http import check_content_type, json_response, read_body, refused
+from .http import check_content_type, check_origin, json_response, read_body, refused
+from .keys import Principal
 from .openapi import WITH_BODY, Endpoint, document
 from .schema import Health, IndexesResponse, IndexOut, SearchRequest, SearchResponse, Timings
-from .service import Service
+from .service import ANYONE, Service
 from .snapshots import Snapshot
 
 log = logging.getLogger("hopfuse.serve")
@@ -39,7 +43,7 @@ def make_app(service: Service) -> Starlette:
     """
     routes = Routes(service)
     endpoints = routes.endpoints()
-    routes.document = document(endpoints, keys=False)
+    routes.document = document(endpoints, keys=bool(service.config.keys))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -50,7 +54,12 @@ def make_app(service: Service) -> Starlette:
             starting.cancel()
             await service.stop()
 
+    origins = service.config.origins
+    cors = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["authorization", "content-type"]
+    )
     return Starlette(
+        middleware=[cors] if origins else [],
         routes=[Route(one.path, _guarded(service, one), methods=[one.method]) for one in endpoints],
         lifespan=lifespan,
         exception_handlers={404: _no_route, 405: _no_method},
@@ -115,6 +124,7 @@ class Routes:
                 summary="Counters for Prometheus.",
                 handler=self.metrics,
                 media="text/plain",
+                right="admin",
             ),
             Endpoint(
                 method="GET",
@@ -129,7 +139,7 @@ class Routes:
         service, arrived = self._service, time.perf_counter()
         check_content_type(request)
         body = await read_body(request, service.config.limits)
-        search = read_search(service, body, owner="")
+        search = read_search(service, body, request.state.principal)
         stages = service.metrics.stages
         stages["read"].observe(time.perf_counter() - arrived)
         answer = await service.search(search, watch=request.receive)
@@ -139,15 +149,15 @@ class Routes:
         return response
 
     async def indexes(self, request: Request) -> Response:
-        service = self._service
-        service.snapshot(None)
-        return json_response(IndexesResponse([about(one) for one in service.snapshots.values()]))
+        principal = request.state.principal
+        seen = self._service.snapshots_for(principal)
+        return json_response(IndexesResponse([about(one, principal) for one in seen.values()]))
 
     async def live(self, request: Request) -> Response:
         return json_response(Health("ok"))
 
     async def ready(self, request: Request) -> Response:
-        self._service.snapshot(None)
+        self._service.snapshots_for(ANYONE)
         return json_response(Health("ok"))
 
     async def metrics(self, request: Request) -> Response:
@@ -158,14 +168,14 @@ class Routes:
         return json_response(self.document)
 
 
-def about(snapshot: Snapshot) -> IndexOut:
-    """Return what ``/v1/indexes`` says of an index."""
+def about(snapshot: Snapshot, principal: Principal) -> IndexOut:
+    """Return what ``/v1/indexes`` says of an index: no counts of what a key does not see."""
     index, needs = snapshot.index, snapshot.recipe.needs
-    encoder = snapshot.encoder
+    encoder, seen = snapshot.encoder, snapshot.visible(principal)
     return IndexOut(
         name=snapshot.name,
-        passages=index.num_passages,
-        entities=index.num_entities,
+        passages=index.num_passages if seen is None else int(seen.sum()),
+        entities=index.num_entities if seen is None else None,
         dim=snapshot.dim_for(snapshot.recipe),
         recipe=snapshot.default_recipe,
         recipes=[name for name, kind in RECIPES.items() if not kind.missing(index)],
@@ -177,11 +187,15 @@ def about(snapshot: Snapshot) -> IndexOut:
 
 def _guarded(service: Service, endpoint: Endpoint) -> Any:
     """Return a handler that answers refusals, counts, and lets no error out but as a plain 500."""
-    route, handler, metrics = endpoint.path, endpoint.handler, service.metrics
+    route, handler, metrics, config = endpoint.path, endpoint.handler, service.metrics, service.config
+    local = not config.keys and is_loopback(config.host)
 
     async def guarded(request: Request) -> Response:
         code = None
         try:
+            check_origin(request, config.origins, local=local)
+            if endpoint.right is not None:
+                request.state.principal = _allowed(service, request, endpoint.right)
             response: Response = await handler(request)
         except RefusalError as refusal:
             response, code = refused(refusal), refusal.code
@@ -195,6 +209,14 @@ def _guarded(service: Service, endpoint: Endpoint) -> Any:
         return response
 
     return guarded
+
+
+def _allowed(service: Service, request: Request, right: str) -> Principal:
+    """Return whose key a request has, if it has the right."""
+    principal = service.keys.principal(request.headers.get("authorization", ""))
+    if not principal.may(right):
+        raise RefusalError(403, "forbidden", f"the key {principal.name} has no right to {right}; ask for one that has")
+    return principal
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ import ipaddress
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -107,6 +107,33 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     lexical: str | None = None
 
 
+class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key; ``hopfuse serve key NAME`` makes one.
+
+    Attributes
+    ----------
+    sha256 : str
+        The digest of the key, in hexadecimal digits.
+    rights : sequence of {"read", "write", "admin"}
+        ``"admin"`` has all.
+    filter : mapping
+        Conditions on metadata, as of :func:`hopfuse.where`; the key sees the passages that meet them all, and no other.
+    indexes : sequence of str, optional
+        The indexes that it sees; by default all.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import KeyConfig
+    >>> KeyConfig(sha256="0" * 64, filter={"tenant": "a"}).rights
+    ('read',)
+    """
+
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    rights: tuple[Literal["read", "write", "admin"], ...] = ("read",)
+    filter: dict[str, Any] = {}
+    indexes: tuple[Name, ...] | None = None
+
+
 class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration.
 
@@ -124,6 +151,10 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Of the kernels; by default all processors.
     request_options : bool
         Whether a request may choose the recipe and its options.
+    keys : mapping of str to KeyConfig
+        By name. Without any, everybody who reaches the server may do everything.
+    origins : sequence of str
+        Pages of other sites that may send requests from a browser (CORS): ``"https://example.org"``.
     limits : Limits
 
     Raises
@@ -145,6 +176,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     public: bool = False
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
     request_options: bool = True
+    keys: dict[Name, KeyConfig] = {}
+    origins: tuple[str, ...] = ()
     limits: Limits = Limits()
 
     @classmethod
@@ -183,16 +216,26 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Return the configuration itself; refuse what its values do not allow together."""
         if not self.indexes:
             raise InputError("the configuration has no index; add [indexes.NAME] with path, the directory of an index")
-        if not is_loopback(self.host) and not self.public:
+        if self.is_open and not self.public:
             raise InputError(
-                f"host is {self.host!r}, which others can reach, and there are no keys: keep 127.0.0.1, or say "
-                "public = true in the configuration and --public on the command line"
+                f"host is {self.host!r}, which others can reach, and there are no keys: add [keys.NAME] (hopfuse serve "
+                "key NAME makes one), keep 127.0.0.1, or say public = true in the configuration and --public on the "
+                "command line"
             )
+        for name, key in self.keys.items():
+            for index in key.indexes or ():
+                if index not in self.indexes:
+                    raise InputError(f"keys.{name}.indexes has {index!r}; there are: {', '.join(self.indexes)}")
         return self
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether others can reach the server, and need no key."""
+        return not self.keys and not is_loopback(self.host)
 
     def check_public(self, said: bool) -> None:
         """Refuse to listen beyond this machine without keys, unless the command line says so, too."""
-        if not is_loopback(self.host) and not said:
+        if self.is_open and not said:
             raise InputError(
                 f"host is {self.host!r}, which others can reach, and there are no keys: add --public to say so again"
             )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .config import Limits
 from .errors import RefusalError, invalid
+from .keys import Principal
 from .schema import QueryIn, SearchRequest
 from .service import Search, Service
 from .snapshots import Query, Snapshot
@@ -19,7 +20,7 @@ from .snapshots import Query, Snapshot
 _DECODER = msgspec.json.Decoder(SearchRequest)
 
 
-def read_search(service: Service, body: bytes, owner: str) -> Search:
+def read_search(service: Service, body: bytes, principal: Principal) -> Search:
     """Return the search that a JSON body asks for.
 
     Raises
@@ -28,19 +29,21 @@ def read_search(service: Service, body: bytes, owner: str) -> Search:
         400, with the field; 404 for an index that there is not.
     """
     asked = decode(_DECODER, body)
-    snapshot, limits = service.snapshot(asked.index), service.config.limits
+    snapshot, limits = service.snapshot(asked.index, principal), service.config.limits
     if len(asked.queries) > limits.queries:
         raise invalid("queries", f"has {len(asked.queries)} entries; a request has at most {limits.queries}")
     return Search(
         snapshot=snapshot,
-        queries=[read_query(snapshot, one, f"queries[{at}]", limits) for at, one in enumerate(asked.queries)],
+        queries=[
+            read_query(snapshot, one, principal, f"queries[{at}]", limits) for at, one in enumerate(asked.queries)
+        ],
         k=asked.k,
         recipe=asked.recipe,
         options=asked.options,
         timeout_ms=asked.timeout_ms,
         trace=asked.trace,
         fields=frozenset(asked.fields),
-        owner=owner,
+        principal=principal,
         nbytes=len(body),
     )
 
@@ -58,18 +61,21 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise RefusalError(400, "invalid", f"the body is not JSON: {error}; send one JSON object in UTF-8") from None
 
 
-def read_query(snapshot: Snapshot, given: str | QueryIn, field: str, limits: Limits) -> Query:
-    """Return one question, checked by itself."""
+def read_query(snapshot: Snapshot, given: str | QueryIn, principal: Principal, field: str, limits: Limits) -> Query:
+    """Return one question, checked by itself, over the passages that its key sees."""
     if isinstance(given, str):
         _check_text(given, f"{field}.text", limits)
-        return Query(given)
+        return Query(given, allow=snapshot.rows(None, principal, f"{field}.allow"))
     if given.text is not None:
         _check_text(given.text, f"{field}.text", limits)
+    if given.allow is not None and len(given.allow) > limits.allow:
+        raise invalid(f"{field}.allow", f"has {len(given.allow)} entries; at most {limits.allow} are allowed")
+    known = snapshot.index.num_entities if principal.where is None else None
     return Query(
         given.text,
         _vector(given, field),
-        _entities(given.entities, f"{field}.entities", snapshot.index.num_entities, limits),
-        None if given.allow is None else _allow(snapshot, given.allow, f"{field}.allow", limits),
+        _entities(given.entities, f"{field}.entities", known, limits),
+        snapshot.rows(given.allow, principal, f"{field}.allow"),
     )
 
 
@@ -107,7 +113,7 @@ def _vector(given: QueryIn, field: str) -> NDArray[np.float32] | None:
     return check_vector(np.frombuffer(data, "<f4"), name)
 
 
-def _entities(given: list[str | int] | None, field: str, known: int, limits: Limits) -> list[str | int] | None:
+def _entities(given: list[str | int] | None, field: str, known: int | None, limits: Limits) -> list[str | int] | None:
     if given is None:
         return None
     if len(given) > limits.entities:
@@ -116,12 +122,8 @@ def _entities(given: list[str | int] | None, field: str, known: int, limits: Lim
         if isinstance(one, str):
             if len(one) > limits.text_chars:
                 raise invalid(f"{field}[{at}]", f"has {len(one)} characters; at most {limits.text_chars} are allowed")
+        elif known is None:
+            raise invalid(f"{field}[{at}]", f"is {one}, and your key sees a part of the index; give the entity's name")
         elif not 0 <= one < known:
             raise invalid(f"{field}[{at}]", f"is {one}; numbers of entities are 0 .. {known - 1}")
     return given
-
-
-def _allow(snapshot: Snapshot, given: list[str | int], field: str, limits: Limits) -> NDArray[np.int64]:
-    if len(given) > limits.allow:
-        raise invalid(field, f"has {len(given)} ids; at most {limits.allow} are allowed")
-    return snapshot.rows(given, field)

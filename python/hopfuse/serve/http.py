@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .batcher import retry_after
-from .config import Limits
+from .config import Limits, is_loopback
 from .errors import RefusalError
 
 JSON = "application/json"
@@ -54,6 +55,34 @@ def _too_large(limits: Limits) -> RefusalError:
     )
 
 
+def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> None:
+    """Refuse what a page of another site makes a browser send.
+
+    Parameters
+    ----------
+    request : Request
+    origins : sequence of str
+        Pages that may.
+    local : bool
+        The server is for this machine alone and asks for no key: a host of another name is a page that was given this
+        machine's address (DNS rebinding).
+    """
+    host = request.headers.get("host", "")
+    if local and not is_loopback(_name_of(host)):
+        raise RefusalError(403, "forbidden", "Host is not this machine's; use localhost")
+    origin = request.headers.get("origin")
+    if origin is not None and origin not in origins and origin.partition("://")[2] != host:
+        raise RefusalError(403, "forbidden", "Origin is another site; the server's origins = [...] may allow it")
+
+
+def _name_of(host: str) -> str:
+    """Return a host without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
 def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> str:
     """Return the body's type; a request without one, and curl's default, are taken as JSON's."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -72,6 +101,8 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 def refused(refusal: RefusalError) -> Response:
     """Return a refusal as JSON."""
     headers = None if refusal.retry_after is None else {"Retry-After": retry_after(refusal.retry_after)}
+    if refusal.status == 401:
+        headers = {"WWW-Authenticate": "Bearer"}
     return json_response(refusal.body, refusal.status, headers)
 
 

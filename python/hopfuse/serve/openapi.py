@@ -89,7 +89,7 @@ def _operation(one: Endpoint, shown: dict[Any, Any]) -> dict[str, Any]:
     binary = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in one.also}
     content = {one.media: {"schema": shown[one.response] if one.response else {"type": "string"}}}
     responses = {"200": {"description": STATUSES[200], "content": {**content, **binary}}}
-    for status in one.errors:
+    for status in sorted({*one.errors, 403} | ({401} if one.right else set())):
         body = {"application/json": {"schema": shown[ErrorResponse]}}
         responses[str(status)] = {"description": STATUSES[status], "content": body}
     operation: dict[str, Any] = {

@@ -25,8 +25,11 @@ class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
         msgspec.Meta(description="Names in it, or numbers of entities; by default those that are found in the text."),
     ] = None
     allow: Annotated[
-        list[str | int] | None,
-        msgspec.Meta(description="Ids of the passages that it may find; the others change no answer."),
+        list[str | int] | dict[str, Any] | None,
+        msgspec.Meta(
+            description="Ids of the passages that it may find, or conditions on their metadata, "
+            '{"tenant": "a", "year__ge": 2020}; the others change no answer.'
+        ),
     ] = None
 
 
@@ -83,7 +86,7 @@ class IndexOut(msgspec.Struct):
 
     name: str
     passages: int
-    entities: int
+    entities: int | None
     dim: int | None
     recipe: str
     recipes: list[str]

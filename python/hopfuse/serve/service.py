@@ -24,11 +24,14 @@ from ..recipes import Recipe
 from .batcher import Batcher, Work, late
 from .config import ServeConfig
 from .errors import RefusalError, invalid
+from .keys import Keys, Principal
 from .metrics import Metrics
 from .schema import HitOut, ResultOut
 from .snapshots import Load, Query, Snapshot, check_query
 
 log = logging.getLogger("hopfuse.serve")
+#: Who sends a request that no key is asked for.
+ANYONE = Principal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Asked:
 
     queries: Sequence[Query]
     fields: frozenset[str]
+    #: Whether a trace may name what the filter hides.
+    sees_all: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,7 +70,7 @@ class Search:
     trace : bool
     fields : frozenset of str
         ``"title"``, ``"text"``, ``"metadata"``.
-    owner : str
+    principal : Principal
         Whose turn it takes.
     nbytes : int
         Of the body.
@@ -79,7 +84,7 @@ class Search:
     timeout_ms: int | None = None
     trace: bool = False
     fields: frozenset[str] = frozenset(("title", "text", "metadata"))
-    owner: str = ""
+    principal: Principal = ANYONE
     nbytes: int = 0
 
 
@@ -131,6 +136,7 @@ class Service:
 
     def __init__(self, config: ServeConfig, load: Load) -> None:
         self.config, self.metrics = config, Metrics()
+        self.keys = Keys(config.keys)
         self._load = load
         limits = config.limits
         self.batcher = Batcher(
@@ -179,7 +185,11 @@ class Service:
         """Open the current state of an index, and make what searches it."""
         config = self.config.indexes[name]
         index = Index.open(config.path)
-        return Snapshot(name, index, config, self._load(index, config), self.config.threads)
+        snapshot = Snapshot(name, index, config, self._load(index, config), self.config.threads)
+        for principal in self.keys.all():
+            if principal.sees(name):
+                snapshot.visible(principal)
+        return snapshot
 
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests that have begun keep theirs."""
@@ -200,15 +210,19 @@ class Service:
 
     # ---- A request --------------------------------------------------------------------------------------------------
 
-    def snapshot(self, name: str | None) -> Snapshot:
-        """Return the state of an index by its name; None: the first."""
+    def snapshots_for(self, principal: Principal) -> dict[str, Snapshot]:
+        """Return the states of the indexes that a key sees."""
         if self.status != "ok":
             raise RefusalError(503, self.status, f"the server is {self.status}; send the request again", retry_after=1)
-        wanted = next(iter(self.snapshots)) if name is None else name
-        if wanted not in self.snapshots:
-            known = ", ".join(self.snapshots)
-            raise RefusalError(404, "unknown", f"index is {name!r}; there are: {known}", field="index")
-        return self.snapshots[wanted]
+        return {name: one for name, one in self.snapshots.items() if principal.sees(name)}
+
+    def snapshot(self, name: str | None, principal: Principal = ANYONE) -> Snapshot:
+        """Return the state of an index by its name; None: the first that the key sees."""
+        seen = self.snapshots_for(principal)
+        wanted = next(iter(seen)) if name is None else name
+        if wanted not in seen:
+            raise RefusalError(404, "unknown", f"index is {name!r}; there are: {', '.join(seen)}", field="index")
+        return seen[wanted]
 
     async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
         """Answer a request, or raise its refusal.
@@ -290,8 +304,9 @@ class Service:
             for part in places:
                 restricted = queries[part[0]].allow is not None
                 plan = Plan(search.snapshot, recipe, k, search.trace, restricted)
-                asked, nbytes = Asked([queries[at] for at in part], search.fields), search.nbytes // len(places)
-                who: dict[str, Any] = {"owner": search.owner, "deadline": deadline}
+                sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
+                asked = Asked([queries[at] for at in part], search.fields, sees_all)
+                who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline}
                 works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
         except RefusalError as refusal:
             self._end(works, refusal)
@@ -370,7 +385,7 @@ class Service:
         searched = time.perf_counter()
         results, at = [], 0
         for asked in payloads:
-            results.append([_result(found, b, asked.fields) for b in range(at, at + len(asked.queries))])
+            results.append([_result(found, b, asked) for b in range(at, at + len(asked.queries))])
             at += len(asked.queries)
         parts = self.metrics.parts
         parts["prepare"].observe(prepared - began)
@@ -383,14 +398,15 @@ class Service:
         self.metrics.batch_queries.observe(works[0].batch)
 
 
-def _result(found: Any, query: int, fields: frozenset[str]) -> ResultOut:
+def _result(found: Any, query: int, asked: Asked) -> ResultOut:
     """Return a question's ranking as it is sent."""
-    hits = []
+    hits, fields = [], asked.fields
     for hit in found[query]:
         metadata = (hit.metadata or None) if "metadata" in fields else None
         title, text = hit.title if "title" in fields else None, hit.text if "text" in fields else None
         hits.append(HitOut(hit.id, hit.score, title, text, metadata))
     if found.traces is None:
         return ResultOut(hits)
-    # Its number in the batch is nothing that the caller knows.
-    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key != "query"})
+    # The number in the batch means nothing to the caller; what a filter left out may be another tenant's.
+    hidden = ("query",) if asked.sees_all else ("query", "left_out")
+    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden})

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from .. import Index
 from ..errors import HopfuseError, InputError
 from ..fusion import resolve
+from ..index import where
 from ..recipes import RECIPES, Recipe
 from .config import IndexConfig
 from .errors import RefusalError, invalid
+from .keys import Principal
 
 
 class Collaborators(NamedTuple):
@@ -83,6 +85,7 @@ class Snapshot:
         self.seq: int | None = getattr(index, "seq", index.info()["generation"])
         self._threads = threads
         self._fact_vectors: Any = None
+        self._rows: dict[str, NDArray[np.int64]] = {}  # by key
         self.default_recipe = config.recipe or default_recipe(index, self.lexical is not None)
         self.recipe = self.make(self.default_recipe, {})
 
@@ -131,12 +134,51 @@ class Snapshot:
         names: list[str | int] = [0] if index.num_entities else []
         return Query(index.texts[0][:200] or "text", vector, names)
 
-    def rows(self, ids: Sequence[Any], field: str) -> NDArray[np.int64]:
-        """Return the ascending rows of passages by their ids."""
+    def visible(self, principal: Principal) -> NDArray[np.bool_] | None:
+        """Return the passages that a key sees, bool (P,); None: all.
+
+        Raises
+        ------
+        InputError
+            Its filter names a column that the index does not have.
+        """
+        return None if principal.where is None else self.index.mask(principal.where)
+
+    def rows(self, allow: Sequence[Any] | Mapping[str, Any] | None, principal: Principal, field: str) -> Any:
+        """Return the ascending rows that a query may find, by its own filter and its key's; None: all.
+
+        Parameters
+        ----------
+        allow : ids of passages, or conditions on metadata, optional
+        principal : Principal
+        field : str
+            As refusals name it.
+        """
+        seen = self.visible(principal)
         try:
-            return np.unique(self.index.rows_of(ids)) if len(ids) else np.zeros(0, np.int64)
+            if allow is None:
+                return None if seen is None else self._rows_of_key(principal, seen)
+            if isinstance(allow, Mapping):
+                mask = self.index.mask(where(**allow))
+                return np.flatnonzero(mask if seen is None else mask & seen)
+            if seen is not None:
+                return np.unique([self._row_seen(id, seen) for id in allow]).astype(np.int64)
+            return np.unique(self.index.rows_of(allow)) if len(allow) else np.zeros(0, np.int64)
         except InputError as error:
             raise invalid(field, f"is not understood: {error}") from None
+
+    def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return a key's rows, the same object each time: a batch of one key has one filter."""
+        if principal.name not in self._rows:
+            self._rows[principal.name] = np.flatnonzero(seen)
+        return self._rows[principal.name]
+
+    def _row_seen(self, id: Any, seen: NDArray[np.bool_]) -> int:
+        """Return a passage's row; one that the key does not see is refused as one that there is not."""
+        row = self.index.row_of(id)
+        if not seen[row]:
+            raise InputError(f"there is no passage with the id {id!r}: no passage has it")
+        return row
 
     def dim_for(self, recipe: Recipe) -> int | None:
         """Return the dimension of a question's vector, None where the recipe reads none."""

@@ -36,9 +36,13 @@ def serve(
     """Answer searches of INDEX over HTTP, many callers' queries at a time; see docs/serving.md.
 
     Several indexes are told apart by their names, by default those of their folders; a request that names none is for
-    the first.
+    the first. "hopfuse serve key NAME" makes a key and prints it with its lines for the file of --config.
     """
     from ...serve import ServeConfig, run  # of the extra serve
+
+    if indexes[:1] == ("key",):
+        _print_key(indexes[1:])
+        return
 
     lexical = options.pop("lexical")
     about = {"recipe": recipe, "encoder": encoder, "lexical": lexical}
@@ -58,6 +62,16 @@ def serve(
         raise InputError("there is nothing to serve: give INDEX, or --config with a file that names indexes")
     config.check_public(public)
     run(config, collaborators)
+
+
+def _print_key(names: Sequence[str]) -> None:
+    """Make a key; an index in a folder called key is given as ./key."""
+    from ...serve import new_key
+
+    if len(names) != 1:
+        raise InputError("serve key makes a key for one caller: hopfuse serve key NAME")
+    key, digest = new_key()
+    click.echo(f'# The key, which is kept nowhere: {key}\n[keys.{names[0]}]\nsha256 = "{digest}"\nrights = ["read"]')
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:
