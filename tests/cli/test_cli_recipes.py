@@ -46,8 +46,8 @@ def test_the_tree_of_a_policy_says_what_counted(memory, said) -> None:
 
 
 def test_the_tree_of_a_guided_walk_says_where_it_started_and_what_counted(memory, said) -> None:
-    shown = " ".join(said(*explaining(memory, "guided-walk", "--option", "second_top=1")).split())
-    trace = by_hand(memory, "guided-walk", second_top=1)[0].traces[0]
+    shown = " ".join(said(*explaining(memory, "guided-walk", "--option", "second_mass=0.5")).split())
+    trace = by_hand(memory, "guided-walk", second_mass=0.5)[0].traces[0]
     second, hit = trace["second_seeds"][0], trace["hits"][0]
     assert "Alien (exact): in 1 passages" in shown
     assert f"{second['name']} of {second['passages'][0]['title']}: share {second['share']:.3g}" in shown

@@ -116,7 +116,7 @@ def test_no_threads_change_an_answer() -> None:
 def test_a_question_without_seeds_starts_at_those_of_the_dense_list() -> None:
     ask = random_questions(7) | {"entities": [[]] * 5}
     for first in ("fused", "dense"):
-        found = GuidedWalk(random_world(6).index(), first=first).search(**ask, k=5, trace=True)
+        found = GuidedWalk(random_world(6).index(), first=first, second_top=2).search(**ask, k=5, trace=True)
         assert (found.first.ids == found.lists["dense"].ids[:, :2]).all()
         assert (found.lists["guided"].counts > 0).all()
         for trace, restart in zip(found.traces, rows_of(found.starts), strict=True):
@@ -179,7 +179,7 @@ def test_a_batch_of_several_owners_is_each_question_alone(scope: AllowScope) -> 
     ask, rng = random_questions(6), np.random.default_rng(7)
     masks = rng.random((5, 24)) < 0.4
     masks[3], masks[4] = masks[1], False
-    recipe = GuidedWalk(random_world(5).index())
+    recipe = GuidedWalk(random_world(5).index(), second_top=2)
     found = recipe.search(**ask, allow=masks, allow_scope=scope, trace=True)
     for b, mask in enumerate(masks):
         one = {name: values[b : b + 1] for name, values in ask.items()}
@@ -194,7 +194,7 @@ def test_a_batch_of_several_owners_is_each_question_alone(scope: AllowScope) -> 
 
 def test_results_alone_are_restricted_where_the_graph_is_shared() -> None:
     ask, index = random_questions(6), random_world(5).index()
-    recipe = GuidedWalk(index, first="dense")
+    recipe = GuidedWalk(index, first="dense", second_top=2)
     everything = recipe.search(**ask, k=24)
     whole = recipe.search(**ask, k=24, allow=np.ones(24, bool), allow_scope="results")
     for name, hits in lists_of(everything).items():

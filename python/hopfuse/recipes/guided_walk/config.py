@@ -66,8 +66,8 @@ class GuidedWalkConfig:
     """
 
     first: FirstAnswer = option("fused", "The answer that second seeds are read off.", choices=("fused", "dense"))
-    second_top: int = option(2, "Passages of an answer that give second seeds.", low=1)
-    second_mass: float = option(0.5, "Share of the restart at second seeds.", low=0, high=1)
+    second_top: int = option(1, "Passages of an answer that give second seeds.", low=1)
+    second_mass: float = option(0.7, "Share of the restart at second seeds.", low=0, high=1)
     depth: int = option(1, "How often seeds are read off an answer.", low=1)
     tau: float = option(1.4, "Fall of similarity, in its spread, by which a weight falls e-fold.", low=1e-4, high=1e4)
     floor: float = option(0.01, "Least weight of a passage.", low=1e-30, high=1)
