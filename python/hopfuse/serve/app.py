@@ -17,13 +17,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..recipes import RECIPES
+from .arrow import ARROW, read_arrow, write_arrow
 from .config import is_loopback
 from .decoding import read_search
+from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError
-from .http import check_content_type, check_origin, json_response, read_body, refused
+from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal
+from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
 from .openapi import WITH_BODY, Endpoint, document
-from .schema import Health, IndexesResponse, IndexOut, SearchRequest, SearchResponse, Timings
+from .schema import Health, IndexesResponse, IndexOut, SearchRequest, SearchResponse
 from .service import ANYONE, Service
 from .snapshots import Snapshot
 
@@ -42,7 +45,7 @@ def make_app(service: Service) -> Starlette:
     ['/v1/search', '/v1/indexes']
     """
     routes = Routes(service)
-    endpoints = routes.endpoints()
+    endpoints = [*routes.endpoints(), *dialects(service)]
     routes.document = document(endpoints, keys=bool(service.config.keys))
 
     @contextlib.asynccontextmanager
@@ -91,6 +94,7 @@ class Routes:
                 handler=self.search,
                 request=SearchRequest,
                 response=SearchResponse,
+                also=(ARROW,),
                 errors=WITH_BODY,
                 right="read",
             ),
@@ -137,14 +141,18 @@ class Routes:
 
     async def search(self, request: Request) -> Response:
         service, arrived = self._service, time.perf_counter()
-        check_content_type(request)
+        kind = check_content_type(request, (JSON, ARROW))
         body = await read_body(request, service.config.limits)
-        search = read_search(service, body, request.state.principal)
+        read = read_search if kind == JSON else read_arrow
+        search = read(service, body, request.state.principal)
         stages = service.metrics.stages
         stages["read"].observe(time.perf_counter() - arrived)
         answer = await service.search(search, watch=request.receive)
-        timings = Timings(round(1000 * answer.queued, 3), answer.batch, round(1000 * answer.took, 3))
-        response = json_response(SearchResponse(answer.results, answer.snapshot.seq, timings))
+        wants = request.headers.get("accept", "")
+        if ARROW in wants or (kind == ARROW and JSON not in wants):
+            response = Response(write_arrow(answer, search.fields), media_type=ARROW)
+        else:
+            response = json_response(SearchResponse(answer.results, answer.snapshot.seq, answer.timings))
         stages["total"].observe(time.perf_counter() - arrived)
         return response
 
@@ -166,6 +174,71 @@ class Routes:
 
     async def openapi(self, request: Request) -> Response:
         return json_response(self.document)
+
+
+def dialects(service: Service) -> list[Endpoint]:
+    """Return the routes that speak as other systems do."""
+
+    def model(request: Request) -> Snapshot:
+        return service.snapshot(request.path_params["name"], request.state.principal)
+
+    async def ask_dify(request: Request) -> Response:
+        return await retrieval(service, request)
+
+    async def run_infer(request: Request) -> Response:
+        return await infer(service, request)
+
+    async def server(request: Request) -> Response:
+        return json_response(server_metadata())
+
+    async def live(request: Request) -> Response:
+        return json_response({"live": True})
+
+    async def ready(request: Request) -> Response:
+        service.snapshots_for(ANYONE)
+        return json_response({"ready": True})
+
+    async def model_ready(request: Request) -> Response:
+        return json_response({"name": model(request).name, "ready": True})
+
+    async def model_about(request: Request) -> Response:
+        return json_response(model_metadata(model(request)))
+
+    shown: dict[str, Any] = {"response": dict[str, Any], "error": oip_error}
+    named: dict[str, Any] = {**shown, "right": "read", "errors": (404, 503)}
+    name = "/v2/models/{name}"
+    return [
+        Endpoint(
+            method="POST",
+            path="/retrieval",
+            summary="Dify's external knowledge.",
+            handler=ask_dify,
+            request=RetrievalRequest,
+            response=RetrievalResponse,
+            errors=WITH_BODY,
+            right="read",
+            error=dify_error,
+        ),
+        Endpoint(method="GET", path="/v2", summary="The server, by the inference protocol.", handler=server, **shown),
+        Endpoint(method="GET", path="/v2/health/live", summary="As /health/live.", handler=live, **shown),
+        Endpoint(
+            method="GET", path="/v2/health/ready", summary="As /health/ready.", handler=ready, errors=(503,), **shown
+        ),
+        Endpoint(method="GET", path=name, summary="An index as a model.", handler=model_about, **named),
+        Endpoint(method="GET", path=f"{name}/ready", summary="Whether it answers.", handler=model_ready, **named),
+        Endpoint(
+            method="POST",
+            path=f"{name}/infer",
+            summary="Search by vectors or texts.",
+            handler=run_infer,
+            request=InferRequest,
+            response=InferResponse,
+            also=("application/octet-stream",),
+            errors=WITH_BODY,
+            right="read",
+            error=oip_error,
+        ),
+    ]
 
 
 def about(snapshot: Snapshot, principal: Principal) -> IndexOut:
@@ -198,7 +271,7 @@ def _guarded(service: Service, endpoint: Endpoint) -> Any:
                 request.state.principal = _allowed(service, request, endpoint.right)
             response: Response = await handler(request)
         except RefusalError as refusal:
-            response, code = refused(refusal), refusal.code
+            response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except Exception:
             log.exception("a request to %s failed", route)
             code = "failed"

@@ -95,15 +95,20 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a value as JSON."""
-    return Response(_ENCODER.encode(value), status, headers, media_type=JSON)
+    return Response(encode(value), status, headers, media_type=JSON)
 
 
-def refused(refusal: RefusalError) -> Response:
-    """Return a refusal as JSON."""
+def encode(value: Any) -> bytes:
+    """Return a value's JSON."""
+    return _ENCODER.encode(value)
+
+
+def refused(refusal: RefusalError, body: Any = None) -> Response:
+    """Return a refusal as JSON; ``body`` in the place of its own."""
     headers = None if refusal.retry_after is None else {"Retry-After": retry_after(refusal.retry_after)}
     if refusal.status == 401:
         headers = {"WWW-Authenticate": "Bearer"}
-    return json_response(refusal.body, refusal.status, headers)
+    return json_response(refusal.body if body is None else body, refusal.status, headers)
 
 
 def plain(value: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from .. import __version__
+from .errors import RefusalError
 from .schema import ErrorResponse
 
 REF = "#/components/schemas/{name}"
@@ -50,6 +51,8 @@ class Endpoint:
         Statuses beside 200.
     right : str, optional
         Which right a key needs.
+    error : callable, optional
+        What the body of a refusal is, where it is not the server's own.
     """
 
     method: str
@@ -62,6 +65,7 @@ class Endpoint:
     also: Sequence[str] = ()
     errors: Sequence[int] = ()
     right: str | None = None
+    error: Callable[[RefusalError], dict[str, Any]] | None = None
 
 
 def document(endpoints: Sequence[Endpoint], *, keys: bool) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def _operation(one: Endpoint, shown: dict[Any, Any]) -> dict[str, Any]:
     content = {one.media: {"schema": shown[one.response] if one.response else {"type": "string"}}}
     responses = {"200": {"description": STATUSES[200], "content": {**content, **binary}}}
     for status in sorted({*one.errors, 403} | ({401} if one.right else set())):
-        body = {"application/json": {"schema": shown[ErrorResponse]}}
+        body = {"application/json": {"schema": {"type": "object"} if one.error else shown[ErrorResponse]}}
         responses[str(status)] = {"description": STATUSES[status], "content": body}
     operation: dict[str, Any] = {
         "summary": one.summary,

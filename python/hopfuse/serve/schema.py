@@ -48,6 +48,17 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     )
 
 
+class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
+    """What a stream's schema says beside its rows, under ``hopfuse``: as in a JSON body."""
+
+    k: Annotated[int, msgspec.Meta(ge=1)] = 10
+    index: str | None = None
+    recipe: str | None = None
+    options: dict[str, Any] = {}
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    fields: list[Field] = msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
+
+
 class HitOut(msgspec.Struct, omit_defaults=True):
     """A passage, or an entity by triple-hybrid."""
 
@@ -77,6 +88,13 @@ class SearchResponse(msgspec.Struct):
     """Answers in the order of the questions, of one state of the index."""
 
     results: list[ResultOut]
+    seq: int | None
+    timings: Timings
+
+
+class ArrowAbout(msgspec.Struct):
+    """What an answer's schema says beside its rows, under ``hopfuse``."""
+
     seq: int | None
     timings: Timings
 

@@ -26,7 +26,7 @@ from .config import ServeConfig
 from .errors import RefusalError, invalid
 from .keys import Keys, Principal
 from .metrics import Metrics
-from .schema import HitOut, ResultOut
+from .schema import HitOut, ResultOut, Timings
 from .snapshots import Load, Query, Snapshot, check_query
 
 log = logging.getLogger("hopfuse.serve")
@@ -94,9 +94,7 @@ class Answer:
 
     results: list[ResultOut]
     snapshot: Snapshot
-    queued: float
-    batch: int
-    took: float
+    timings: Timings
 
 
 def gone_away() -> RefusalError:
@@ -267,9 +265,11 @@ class Service:
         return Answer(
             results,
             search.snapshot,
-            queued=max(work.started - work.queued for work in works),
-            batch=max(work.batch for work in works),
-            took=sum(work.took for work in works),
+            Timings(
+                queued_ms=round(1000 * max(work.started - work.queued for work in works), 3),
+                batch=max(work.batch for work in works),
+                search_ms=round(1000 * sum(work.took for work in works), 3),
+            ),
         )
 
     def _timeout(self, given: int | None) -> int:

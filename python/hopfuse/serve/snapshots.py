@@ -63,6 +63,10 @@ class Query:
     entities: list[str | int] | None = None
     allow: NDArray[np.int64] | None = None
 
+    def with_vector(self, vector: NDArray[np.float32]) -> Query:
+        """Return the query with its vector."""
+        return replace(self, vector=vector)
+
 
 class Snapshot:
     """One state of an index, with everything that searches it.

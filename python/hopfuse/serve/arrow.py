@@ -1,0 +1,199 @@
+"""Arrow IPC streams as bodies of ``/v1/search``: a row for each query, and back a row for each ranking."""
+
+from __future__ import annotations
+
+import struct
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from .decoding import check_vector, decode, read_query
+from .errors import RefusalError, invalid
+from .http import encode
+from .keys import Principal
+from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
+from .service import Answer, Search, Service
+
+ARROW = "application/vnd.apache.arrow.stream"
+#: Key of a schema's metadata under which a stream has what a JSON body has beside its queries.
+KEY = b"hopfuse"
+#: Columns of queries, and what each entry is.
+COLUMNS = {"text": "a string", "vector": "a list of floats", "entities": "a list of strings or integers"}
+COLUMNS |= {"allow": COLUMNS["entities"]}
+_SETTINGS = msgspec.json.Decoder(ArrowSettings)
+
+
+def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
+    """Return the search that a stream asks for.
+
+    Parameters
+    ----------
+    service : Service
+    body : bytes
+        Columns, all optional and with nulls: ``text``, ``vector``, ``entities`` and ``allow``. The schema's metadata
+        may have ``hopfuse``: a JSON object of the other fields of a search.
+    principal : Principal
+
+    Raises
+    ------
+    RefusalError
+        What is no stream, has other columns or too many rows, is compressed or uses dictionaries.
+    """
+    limits = service.config.limits
+    table = _table(body, limits.queries)
+    asked = decode(_SETTINGS, (table.schema.metadata or {}).get(KEY, b"{}"))
+    snapshot = service.snapshot(asked.index, principal)
+    columns = {name: _column(table, name) for name in COLUMNS}
+    queries = []
+    for at in range(table.num_rows):
+        given = QueryIn(columns["text"][at], None, None, columns["entities"][at], columns["allow"][at])
+        query = read_query(snapshot, given, principal, f"queries[{at}]", limits)
+        vector = columns["vector"][at]
+        if vector is not None:
+            query = query.with_vector(check_vector(vector, f"queries[{at}].vector"))
+        queries.append(query)
+    return Search(
+        snapshot=snapshot,
+        queries=queries,
+        k=asked.k,
+        recipe=asked.recipe,
+        options=asked.options,
+        timeout_ms=asked.timeout_ms,
+        fields=frozenset(asked.fields),
+        principal=principal,
+        nbytes=len(body),
+    )
+
+
+def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
+    """Return the rankings as a stream.
+
+    Columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, as they were asked for, ``title``,
+    ``text`` and ``metadata`` (JSON). The schema's metadata has ``hopfuse``: ``seq`` and ``timings``.
+    """
+    pa = _arrow()
+    rankings = [result.hits for result in answer.results]
+    hits = [hit for ranking in rankings for hit in ranking]
+    kind = pa.int64() if hits and isinstance(hits[0].id, int) else pa.string()
+    values = {
+        "id": pa.array([hit.id for hit in hits], kind),
+        "score": pa.array(np.array([hit.score for hit in hits], np.float32)),
+    }
+    for name in ("title", "text", "metadata"):
+        if name in fields:
+            values[name] = pa.array([_shown(hit, name) for hit in hits], pa.string())
+    ends = pa.array(np.cumsum([0, *map(len, rankings)], dtype=np.int32))
+    table = pa.table({name: pa.ListArray.from_arrays(ends, column) for name, column in values.items()})
+    about = msgspec.json.encode(ArrowAbout(answer.snapshot.seq, answer.timings))
+    table = table.replace_schema_metadata({KEY: about})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _shown(hit: HitOut, name: str) -> str | None:
+    value = getattr(hit, name)
+    return value if value is None or isinstance(value, str) else encode(value).decode()
+
+
+def _arrow() -> Any:
+    try:
+        pa = import_module("pyarrow")
+        import_module("pyarrow.ipc")
+    except ModuleNotFoundError:
+        raise RefusalError(415, "unsupported", "this server has no pyarrow; send JSON") from None
+    return pa
+
+
+def _table(body: bytes, most: int) -> Any:
+    """Return a stream as a table, with every offset in it checked."""
+    pa = _arrow()
+    try:
+        _check_messages(pa, body, most)
+        table = pa.ipc.open_stream(body).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
+        raise RefusalError(400, "invalid", f"the body is no Arrow IPC stream: {_line(error)}") from None
+    unknown = set(table.schema.names) - set(COLUMNS)
+    if unknown or len(set(table.schema.names)) != table.num_columns:
+        raise invalid("columns", f"are {', '.join(table.schema.names)}; allowed, each once: {', '.join(COLUMNS)}")
+    if not 1 <= table.num_rows <= most:
+        raise invalid("queries", f"has {table.num_rows} rows; a request has from 1 to {most}")
+    return table
+
+
+def _check_messages(pa: Any, body: bytes, most: int) -> None:
+    """Look at a stream's messages before anything is unpacked: no compression, no dictionaries, few rows."""
+    rows = 0
+    for message in pa.ipc.MessageReader.open_stream(body):
+        if message.type == "dictionary":
+            raise invalid("columns", "are dictionaries; write them as plain strings")
+        if message.type == "record batch":
+            count, compressed = _batch_of(message.metadata.to_pybytes())
+            if compressed:
+                raise invalid("columns", "are compressed; write the stream without compression")
+            rows += count
+            if not 0 <= rows <= most:
+                raise invalid("queries", f"has more than {most} rows; send fewer queries at a time")
+
+
+def _batch_of(message: bytes) -> tuple[int, bool]:
+    """Return the rows of a record batch's message, and whether it is compressed, as Message.fbs and Schema.fbs say.
+
+    A flatbuffer's table begins with the distance back to its vtable, which has the place of each field in it, 0 for one
+    that is not there.
+    """
+    root = struct.unpack_from("<I", message, 0)[0]
+    header = _field(message, root, 2)
+    if header is None:
+        return 0, False
+    batch = header + struct.unpack_from("<I", message, header)[0]
+    length = _field(message, batch, 0)
+    count = 0 if length is None else struct.unpack_from("<q", message, length)[0]
+    return count, _field(message, batch, 3) is not None
+
+
+def _field(message: bytes, table: int, number: int) -> int | None:
+    """Return the place of a table's field."""
+    vtable = table - struct.unpack_from("<i", message, table)[0]
+    at = 4 + 2 * number
+    if vtable < 0 or at + 2 > struct.unpack_from("<H", message, vtable)[0]:
+        return None
+    place = struct.unpack_from("<H", message, vtable + at)[0]
+    return table + place if place else None
+
+
+def _column(table: Any, name: str) -> list[Any]:
+    """Return a column's entries: texts, arrays of floats, or lists."""
+    if name not in table.schema.names:
+        return [None] * table.num_rows
+    pa, column = _arrow(), table.column(name).combine_chunks()
+    kind = column.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    inner = kind.value_type if is_list else kind
+    is_text = pa.types.is_string(inner) or pa.types.is_large_string(inner)
+    if name == "vector":
+        fits = is_list and pa.types.is_floating(inner)
+    elif name == "text":
+        fits = not is_list and is_text
+    else:
+        fits = is_list and (is_text or pa.types.is_integer(inner))
+    if not fits:
+        raise invalid(name, f"is of type {str(kind)[:100]}; each entry must be {COLUMNS[name]}")
+    if name != "vector":
+        entries: list[Any] = column.to_pylist()
+        if any(entry is not None and None in entry for entry in entries if isinstance(entry, list)):
+            raise invalid(name, "has a null in a list; leave it out")
+        return entries
+    return [None if row is None else row.values.to_numpy(zero_copy_only=False) for row in _scalars(column)]
+
+
+def _scalars(column: Any) -> list[Any]:
+    return [scalar if scalar.is_valid else None for scalar in column]
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,95 @@
+"""Dify's external knowledge: ``POST /retrieval``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .decoding import decode, read_query
+from .errors import RefusalError
+from .http import check_content_type, json_response, read_body
+from .schema import HitOut
+from .service import Search, Service
+
+#: Dify's own numbers of errors; others are the HTTP status.
+NO_KEY, NO_KNOWLEDGE = 1002, 2001
+
+
+class RetrievalSetting(msgspec.Struct, forbid_unknown_fields=True):
+    """How many passages, and how good."""
+
+    top_k: Annotated[int, msgspec.Meta(ge=1)] = 10
+    score_threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = 0.0
+    score_threshold_enabled: bool | None = None
+
+
+class RetrievalRequest(msgspec.Struct):
+    """What Dify asks."""
+
+    knowledge_id: Annotated[str, msgspec.Meta(description="The index.")]
+    query: str
+    retrieval_setting: RetrievalSetting = msgspec.field(default_factory=RetrievalSetting)
+    metadata_condition: Annotated[
+        dict[str, Any] | None, msgspec.Meta(description="Must be null: give the key a filter.")
+    ] = None
+
+
+class Record(msgspec.Struct):
+    """A passage as Dify shows it; ``score`` is its share of the best passage's."""
+
+    content: str
+    score: float
+    title: str
+    metadata: dict[str, Any]
+
+
+class RetrievalResponse(msgspec.Struct):
+    """The passages, best first."""
+
+    records: list[Record]
+
+
+_DECODER = msgspec.json.Decoder(RetrievalRequest)
+
+
+async def retrieval(service: Service, request: Request) -> Response:
+    """Answer Dify."""
+    check_content_type(request)
+    body, principal = await read_body(request, service.config.limits), request.state.principal
+    asked = decode(_DECODER, body)
+    if asked.metadata_condition:
+        raise RefusalError(
+            400,
+            "invalid",
+            "metadata_condition is not supported; give this knowledge's key a filter in the server's configuration",
+            field="metadata_condition",
+        )
+    snapshot = service.snapshot(asked.knowledge_id, principal)
+    query = read_query(snapshot, asked.query, principal, "query", service.config.limits)
+    search = Search(
+        snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, nbytes=len(body)
+    )
+    answer = await service.search(search, watch=request.receive)
+    return json_response(
+        RetrievalResponse(records(answer.results[0].hits, asked.retrieval_setting.score_threshold or 0.0))
+    )
+
+
+def records(hits: list[HitOut], threshold: float) -> list[Record]:
+    """Return hits with scores from 0 to 1: recipes' own are on scales of their own, so it is the share of the best."""
+    best = max((hit.score for hit in hits), default=0.0)
+    shares = [max(0.0, hit.score / best) if best > 0 else 0.0 for hit in hits]
+    return [
+        Record(hit.text or "", share, hit.title or "", {"id": hit.id, **(hit.metadata or {})})
+        for hit, share in zip(hits, shares, strict=True)
+        if share >= threshold
+    ]
+
+
+def dify_error(refusal: RefusalError) -> dict[str, Any]:
+    """Return a refusal as Dify reads it."""
+    code = {401: NO_KEY, 404: NO_KNOWLEDGE}.get(refusal.status, refusal.status)
+    return {"error_code": code, "error_msg": refusal.message}

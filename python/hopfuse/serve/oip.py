@@ -1,0 +1,256 @@
+"""The Open Inference Protocol v2 with its binary extension: an index is a model that takes vectors or texts."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .. import __version__
+from .decoding import check_vector, decode, read_query
+from .errors import RefusalError, invalid
+from .http import json_response, read_body
+from .schema import QueryIn
+from .service import Answer, Search, Service
+from .snapshots import Snapshot
+
+#: Length of the JSON part of a body that has binary tensors behind it.
+HEADER = "Inference-Header-Content-Length"
+FLOATS: dict[str, np.dtype[Any]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
+
+
+class TensorIn(msgspec.Struct, forbid_unknown_fields=True):
+    """An input: ``vectors`` (floats, (B, d)), or ``texts`` (BYTES, (B,))."""
+
+    name: str
+    shape: list[int]
+    datatype: str
+    parameters: dict[str, Any] = {}
+    data: list[Any] | None = None
+
+
+class OutputIn(msgspec.Struct, forbid_unknown_fields=True):
+    """An output that is wanted: ``ids``, ``scores`` or ``counts``."""
+
+    name: str
+    parameters: dict[str, Any] = {}
+
+
+class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Questions; ``parameters`` may have ``k``, and ``timeout`` in microseconds."""
+
+    inputs: list[TensorIn]
+    id: str | None = None
+    parameters: dict[str, Any] = {}
+    outputs: list[OutputIn] | None = None
+
+
+class InferResponse(msgspec.Struct, omit_defaults=True):
+    """Rankings, padded: ``ids`` (BYTES or INT64), ``scores`` (FP32) and ``counts`` (INT64)."""
+
+    model_name: str
+    model_version: str
+    outputs: list[dict[str, Any]]
+    id: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(InferRequest)
+
+
+def server_metadata() -> dict[str, Any]:
+    """Return what ``GET /v2`` says."""
+    return {"name": "hopfuse", "version": __version__, "extensions": ["binary_tensor_data"]}
+
+
+def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what ``GET /v2/models/{name}`` says."""
+    ids = _id_type(snapshot)
+    dim = snapshot.dim_for(snapshot.recipe)
+    return {
+        "name": snapshot.name,
+        "versions": [str(snapshot.seq or 1)],
+        "platform": "hopfuse",
+        "inputs": [
+            *([] if dim is None else [{"name": "vectors", "datatype": "FP32", "shape": [-1, dim]}]),
+            {"name": "texts", "datatype": "BYTES", "shape": [-1]},
+        ],
+        "outputs": [
+            {"name": "ids", "datatype": ids, "shape": [-1, -1]},
+            {"name": "scores", "datatype": "FP32", "shape": [-1, -1]},
+            {"name": "counts", "datatype": "INT64", "shape": [-1]},
+        ],
+    }
+
+
+async def infer(service: Service, request: Request) -> Response:
+    """Answer a request for inference."""
+    limits, principal = service.config.limits, request.state.principal
+    body = await read_body(request, limits)
+    head = request.headers.get(HEADER.lower())
+    if head is not None and not (head.isdecimal() and len(head) < 12 and int(head) <= len(body)):
+        raise invalid(HEADER, f"is {head[:20]!r}; the body has {len(body)} bytes")
+    size = len(body) if head is None else int(head)
+    asked: InferRequest = decode(_DECODER, body[:size])
+    snapshot = service.snapshot(request.path_params["name"], principal)
+    k, timeout_ms = _whole(asked.parameters, "k", 10), _whole(asked.parameters, "timeout", 0)
+    tensors = _tensors(asked, body[size:])
+    texts, vectors = tensors.get("texts"), tensors.get("vectors")
+    counts = {len(one) for one in (texts, vectors) if one is not None}
+    if len(counts) != 1 or counts == {0}:
+        raise invalid("inputs", "must be vectors, texts, or both, of one number of queries, at least 1")
+    (count,) = counts
+    if count > limits.queries:
+        raise invalid("inputs", f"have {count} rows; a request has at most {limits.queries} queries")
+    queries = []
+    for at in range(count):
+        # Vectors alone walk from nothing: what a text would name is not known.
+        given = QueryIn(entities=[]) if texts is None else QueryIn(text=texts[at])
+        query = read_query(snapshot, given, principal, f"inputs[{at}]", limits)
+        queries.append(query if vectors is None else query.with_vector(check_vector(vectors[at], f"inputs[{at}]")))
+    answer = await service.search(
+        Search(
+            snapshot=snapshot,
+            queries=queries,
+            k=k,
+            timeout_ms=max(1, timeout_ms // 1000) if timeout_ms else None,
+            fields=frozenset(),
+            principal=principal,
+            nbytes=len(body),
+        ),
+        watch=request.receive,
+    )
+    return _response(asked, answer)
+
+
+def _whole(parameters: dict[str, Any], name: str, default: int) -> int:
+    value = parameters.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise invalid(f"parameters.{name}", f"is {value!r:.50}; it must be a whole number")
+    return value
+
+
+def _tensors(asked: InferRequest, binary: bytes) -> dict[str, Any]:
+    """Return the inputs by name: vectors as an array, texts as a list."""
+    found: dict[str, Any] = {}
+    at = 0
+    for one in asked.inputs:
+        if one.name not in ("vectors", "texts") or one.name in found:
+            raise invalid("inputs", f"have {one.name[:50]!r}; allowed, each once: vectors, texts")
+        size = _whole(one.parameters, "binary_data_size", 0)
+        if "binary_data_size" in one.parameters:
+            if one.data is not None or at + size > len(binary):
+                raise invalid(
+                    f"inputs.{one.name}", "has data beside its binary data, or the body ends before its bytes"
+                )
+            data: Any = binary[at : at + size]
+            at += size
+        else:
+            data = one.data
+        found[one.name] = _vectors(one, data) if one.name == "vectors" else _texts(one, data)
+    if at != len(binary):
+        raise invalid("inputs", f"name {at} bytes of binary data, and {len(binary)} were sent")
+    return found
+
+
+def _vectors(one: TensorIn, data: Any) -> NDArray[Any]:
+    if one.datatype not in FLOATS or len(one.shape) != 2 or min(one.shape) < 1:
+        raise invalid("inputs.vectors", f"is {one.datatype[:20]} {one.shape!r:.50}; it must be FP32 of shape [B, d]")
+    count = one.shape[0] * one.shape[1]
+    if isinstance(data, bytes):
+        kind = FLOATS[one.datatype]
+        if len(data) != count * kind.itemsize:
+            raise invalid(
+                "inputs.vectors", f"has {len(data)} bytes; shape {one.shape!r:.50} needs {count * kind.itemsize}"
+            )
+        return np.frombuffer(data, kind).reshape(one.shape)
+    try:
+        values = np.array(data, np.float64).ravel()
+    except (TypeError, ValueError, OverflowError):
+        raise invalid("inputs.vectors.data", "is no list of numbers") from None
+    if len(values) != count:
+        raise invalid("inputs.vectors.data", f"has {len(values)} numbers; shape {one.shape!r:.50} needs {count}")
+    return values.reshape(one.shape)
+
+
+def _texts(one: TensorIn, data: Any) -> list[str]:
+    if one.datatype != "BYTES" or len(one.shape) not in (1, 2) or (len(one.shape) == 2 and one.shape[1] != 1):
+        raise invalid(
+            "inputs.texts", f"is {one.datatype[:20]} {one.shape!r:.50}; it must be BYTES of shape [B] or [B, 1]"
+        )
+    if isinstance(data, bytes):
+        texts: list[Any] = []
+        at = 0
+        try:
+            while at < len(data):
+                size = struct.unpack_from("<I", data, at)[0]
+                part = data[at + 4 : at + 4 + size]
+                if len(part) != size:
+                    raise invalid("inputs.texts", "ends in the middle of a text")
+                texts.append(part.decode("utf-8"))
+                at += 4 + size
+        except (struct.error, UnicodeDecodeError) as error:
+            raise invalid("inputs.texts", f"is not UTF-8 with the length of each text before it: {error}") from None
+    else:
+        nested = data or []
+        texts = [text for row in nested for text in (row if isinstance(row, list) else [row])]
+    if len(texts) != one.shape[0] or not all(isinstance(text, str) for text in texts):
+        raise invalid("inputs.texts", f"holds {len(texts)} entries; shape {one.shape!r:.50} needs {one.shape[0]} texts")
+    return texts
+
+
+def _id_type(snapshot: Snapshot) -> str:
+    ids = snapshot.index.passage_ids
+    whole = len(ids) > 0 and isinstance(ids[0], int) and snapshot.default_recipe != "triple-hybrid"
+    return "INT64" if whole else "BYTES"
+
+
+def _response(asked: InferRequest, answer: Answer) -> Response:
+    rankings = [result.hits for result in answer.results]
+    width = max(map(len, rankings))
+    kind = _id_type(answer.snapshot)
+    pad: Any = -1 if kind == "INT64" else ""
+    ids = [one for hits in rankings for one in [*(hit.id for hit in hits), *[pad] * (width - len(hits))]]
+    scores = [one for hits in rankings for one in [*(hit.score for hit in hits), *[-np.inf] * (width - len(hits))]]
+    tensors: dict[str, tuple[str, list[int], Any]] = {
+        "ids": (kind, [len(rankings), width], ids),
+        "scores": ("FP32", [len(rankings), width], np.array(scores, "<f4")),
+        "counts": ("INT64", [len(rankings)], np.array([len(hits) for hits in rankings], "<i8")),
+    }
+    wanted = asked.outputs if asked.outputs is not None else [OutputIn(name) for name in tensors]
+    binary = bool(asked.parameters.get("binary_data_output", False))
+    outputs, behind = [], []
+    for one in wanted:
+        if one.name not in tensors:
+            raise invalid("outputs", f"have {one.name[:50]!r}; allowed: {', '.join(tensors)}")
+        datatype, shape, values = tensors[one.name]
+        output: dict[str, Any] = {"name": one.name, "datatype": datatype, "shape": shape}
+        if one.parameters.get("binary_data", binary):
+            part = _bytes(datatype, values)
+            behind.append(part)
+            output["parameters"] = {"binary_data_size": len(part)}
+        else:
+            # JSON has no -inf; a padded score is null there.
+            output["data"] = [None if value == -np.inf else value for value in np.asarray(values).tolist()]
+        outputs.append(output)
+    response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq or 1), outputs, asked.id))
+    if not behind:
+        return response
+    head = bytes(response.body)
+    return Response(head + b"".join(behind), headers={HEADER: str(len(head))}, media_type="application/octet-stream")
+
+
+def _bytes(datatype: str, values: Any) -> bytes:
+    if datatype != "BYTES":
+        return np.asarray(values, {"INT64": "<i8", "FP32": "<f4"}[datatype]).tobytes()
+    encoded = [str(value).encode() for value in values]
+    return b"".join(struct.pack("<I", len(one)) + one for one in encoded)
+
+
+def oip_error(refusal: RefusalError) -> dict[str, Any]:
+    """Return a refusal as the protocol has it."""
+    return {"error": refusal.message}

@@ -1,0 +1,240 @@
+"""Arrow streams, Dify and the Open Inference Protocol: the same answers by other tongues."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.extract import QuestionMatcher
+from hopfuse.recipes import GuidedWalk
+from serve.served import DIM, Letters
+
+QUESTIONS = ["What is far from Ankara?", "And from Lima?", "Where is Bergen?"]
+ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
+
+
+@pytest.fixture(scope="module")
+def own(path):
+    index = hf.Index.open(path)
+    return GuidedWalk(index, encoder=Letters(), matcher=QuestionMatcher(index))
+
+
+def pairs(found, b):
+    return [(hit.id, hit.score) for hit in found[b]]
+
+
+# ---- Arrow -----------------------------------------------------------------------------------------------------------
+
+
+def stream(columns, settings=None, **options):
+    pa = pytest.importorskip("pyarrow", reason="Arrow streams need pyarrow")
+    table = pa.table(columns)
+    if settings is not None:
+        table = table.replace_schema_metadata({"hopfuse": json.dumps(settings)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def read(answer):
+    pa = pytest.importorskip("pyarrow")
+    return pa.ipc.open_stream(answer.raise_for_status().content).read_all()
+
+
+def test_arrow_in_and_out(client, own):
+    pa = pytest.importorskip("pyarrow", reason="Arrow streams need pyarrow")
+    vectors = Letters().encode_queries(QUESTIONS)
+    columns = {
+        "text": pa.array(QUESTIONS),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+        "entities": pa.array([["Ankara"], None, []], pa.list_(pa.string())),
+        "allow": pa.array([None, ["p1", "p5", "p6"], None], pa.list_(pa.string())),
+    }
+    answer = client.post(
+        "/v1/search", content=stream(columns, {"k": 4, "fields": ["title", "metadata"]}), headers=ARROW
+    )
+    table = read(answer)
+    assert answer.headers["content-type"] == ARROW["content-type"]
+    names = [["Ankara"], own.matcher.match(QUESTIONS[1:2])[0], []]
+    for b, allow in enumerate((None, ["p1", "p5", "p6"], None)):
+        found = own.search(vectors=vectors[b : b + 1], entities=[names[b]], allow=allow, k=4)
+        row = table.slice(b, 1).to_pylist()[0]
+        assert list(zip(row["id"], row["score"], strict=True)) == pairs(found, 0)
+        assert row["title"] == [hit.title for hit in found[0]]
+        assert [json.loads(one) for one in row["metadata"]] == [hit.metadata for hit in found[0]]
+    assert set(table.column_names) == {"id", "score", "title", "metadata"}
+    about = json.loads(table.schema.metadata[b"hopfuse"])
+    assert about["seq"] == 1
+    as_json = client.post("/v1/search", content=stream(columns), headers=ARROW | {"accept": "application/json"})
+    assert len(as_json.json()["results"]) == 3
+    back = client.post("/v1/search", json={"queries": QUESTIONS}, headers={"accept": ARROW["content-type"]})
+    assert read(back).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "options", "says"),
+    [
+        ({"text": ["a"], "more": [1]}, None, {}, "columns are text, more"),
+        ({"text": [1]}, None, {}, "text is of type int64"),
+        ({"vector": [["a"]]}, None, {}, "vector is of type"),
+        ({"text": ["a"], "vector": [[0.5, None, 1.0]]}, None, {}, "queries[0].vector[1] is NaN"),
+        ({"text": ["a"], "entities": [["b", None]]}, None, {}, "entities has a null"),
+        ({"text": ["a"], "allow": [[0.5]]}, None, {}, "allow is of type"),
+        ({"text": []}, None, {}, "queries has 0 rows"),
+        ({"text": ["a"] * 41}, None, {}, "more than 40"),
+        ({"text": ["a"]}, {"k": 0}, {}, "k: expected"),
+        ({"text": ["a"]}, {"trace": True}, {}, "unknown field `trace`"),
+        ({"text": ["a" * 1000]}, None, {"compression": "zstd"}, "compressed"),
+    ],
+)
+def test_bad_streams_are_refused(client, columns, settings, options, says):
+    answer = client.post("/v1/search", content=stream(columns, settings, **options), headers=ARROW)
+    assert answer.status_code == 400
+    assert says in answer.json()["error"]["message"]
+
+
+def test_forged_streams_are_refused_and_nothing_fails(client):
+    pa = pytest.importorskip("pyarrow", reason="Arrow streams need pyarrow")
+    encoded = pa.array(["a", "b"]).dictionary_encode()
+    answer = client.post("/v1/search", content=stream({"text": encoded}), headers=ARROW)
+    assert "dictionaries" in answer.json()["error"]["message"]
+    whole = stream({"text": QUESTIONS, "vector": Letters().encode_queries(QUESTIONS).tolist()})
+    draw = np.random.default_rng(7)
+    statuses = set()
+    for at in range(300):
+        forged = bytearray(whole)
+        if at % 3 == 0:
+            forged = forged[: int(draw.integers(len(whole)))]
+        else:
+            for place in draw.integers(0, len(forged), at % 3 * 2):
+                forged[place] = int(draw.integers(256))
+        statuses.add(client.post("/v1/search", content=bytes(forged), headers=ARROW).status_code)
+    assert statuses <= {200, 400, 404, 413}
+    assert client.get("/health/ready").status_code == 200
+
+
+# ---- Dify ------------------------------------------------------------------------------------------------------------
+
+
+def test_dify(client, own):
+    asked = {"knowledge_id": "cities", "query": QUESTIONS[0], "retrieval_setting": {"top_k": 3, "score_threshold": 0.5}}
+    records = client.post("/retrieval", json=asked).raise_for_status().json()["records"]
+    hits = own.search([QUESTIONS[0]], k=3)[0]
+    expected = [
+        {"content": hit.text, "score": hit.score / hits[0].score, "title": hit.title, "metadata": {"id": hit.id}}
+        for hit in hits
+    ]
+    assert [one | {"metadata": {"id": one["metadata"]["id"]}} for one in records] == [
+        one for one in expected if one["score"] >= 0.5
+    ]
+    assert records[0]["metadata"] == {"id": hits[0].id, **hits[0].metadata}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "says"),
+    [
+        ({"knowledge_id": "nope"}, 404, 2001, "there are: cities"),
+        ({"query": " "}, 400, 400, "query.text is blank"),
+        ({"retrieval_setting": {"top_k": 0}}, 400, 400, "top_k"),
+        ({"metadata_condition": {"conditions": []}}, 400, 400, "metadata_condition is not supported"),
+    ],
+)
+def test_dify_errors(client, change, status, code, says):
+    answer = client.post("/retrieval", json={"knowledge_id": "cities", "query": "x"} | change)
+    assert (answer.status_code, answer.json()["error_code"]) == (status, code)
+    assert says in answer.json()["error_msg"]
+
+
+# ---- The Open Inference Protocol -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def triton(url):
+    module = pytest.importorskip("tritonclient.http", reason="the protocol is tried with tritonclient[http]")
+    client = module.InferenceServerClient(url.removeprefix("http://"))
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_an_unchanged_triton_client_searches_by_vectors(triton, own, binary):
+    from tritonclient.http import InferInput, InferRequestedOutput
+
+    vectors = Letters().encode_queries(QUESTIONS)
+    given = InferInput("vectors", list(vectors.shape), "FP32")
+    given.set_data_from_numpy(vectors, binary_data=binary)
+    outputs = [InferRequestedOutput(name, binary_data=binary) for name in ("ids", "scores", "counts")]
+    found = triton.infer("cities", [given], outputs=outputs if not binary else None, parameters={"k": 5})
+    expected = own.search(vectors=vectors, entities=[[]] * 3, k=5)
+    ids, scores = found.as_numpy("ids"), found.as_numpy("scores")
+    for b in range(3):
+        got = [one.decode() if isinstance(one, bytes) else one for one in ids[b]]
+        assert list(zip(got, scores[b].tolist(), strict=True)) == pairs(expected, b)
+    assert found.as_numpy("counts").tolist() == [5] * 3
+
+
+def test_triton_by_texts_and_what_the_server_says(triton, own):
+    from tritonclient.http import InferInput
+    from tritonclient.utils import InferenceServerException
+
+    assert triton.is_server_live()
+    assert triton.is_server_ready()
+    assert triton.is_model_ready("cities")
+    assert "binary_tensor_data" in triton.get_server_metadata()["extensions"]
+    assert triton.get_model_metadata("cities")["inputs"][0]["shape"] == [-1, DIM]
+    texts = InferInput("texts", [3], "BYTES")
+    texts.set_data_from_numpy(np.array(QUESTIONS, object))
+    found = triton.infer("cities", [texts])
+    expected = own.search(QUESTIONS, k=10)
+    assert found.as_numpy("ids")[1].tolist() == [hit.id.encode() for hit in expected[1]]
+    with pytest.raises(InferenceServerException, match="there are: cities"):
+        triton.get_model_metadata("nope")
+    wrong = InferInput("vectors", [1, 3], "FP32")
+    wrong.set_data_from_numpy(np.ones((1, 3), np.float32))
+    with pytest.raises(InferenceServerException, match="8 dimensions"):
+        triton.infer("cities", [wrong])
+
+
+def vectors_in(**changes):
+    return {"name": "vectors", "shape": [1, DIM], "datatype": "FP32", "data": [1.0] * DIM} | changes
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"inputs": []}, "inputs must be vectors, texts, or both"),
+        ({"inputs": [vectors_in(), vectors_in()]}, "each once"),
+        ({"inputs": [vectors_in(name="image")]}, "allowed, each once: vectors, texts"),
+        ({"inputs": [vectors_in(shape=[2, DIM])]}, "needs 16"),
+        ({"inputs": [vectors_in(shape=[1, -8])]}, "must be FP32 of shape"),
+        ({"inputs": [vectors_in(shape=[10**12, 10**12])]}, "has 8 numbers"),
+        ({"inputs": [vectors_in(datatype="INT8")]}, "must be FP32"),
+        ({"inputs": [vectors_in(data=["a"] * DIM)]}, "is no list of numbers"),
+        ({"inputs": [vectors_in(data=[[1.0], [[2.0]]])]}, "is no list of numbers"),
+        ({"inputs": [vectors_in(data=None, parameters={"binary_data_size": 32})]}, "before its bytes"),
+        ({"inputs": [vectors_in()], "parameters": {"k": -1}}, "parameters.k"),
+        ({"inputs": [vectors_in()], "parameters": {"k": 10**40}}, "k"),
+        ({"inputs": [vectors_in()], "outputs": [{"name": "x"}]}, "allowed: ids, scores, counts"),
+        ({"inputs": [{"name": "texts", "shape": [2], "datatype": "BYTES", "data": ["a"]}]}, "needs 2 texts"),
+        ({"inputs": [{"name": "texts", "shape": [1], "datatype": "BYTES", "data": [3]}]}, "texts"),
+    ],
+)
+def test_wrong_requests_for_inference(client, body, says):
+    answer = client.post("/v2/models/cities/infer", json=body)
+    assert answer.status_code == 400, answer.text
+    assert says in answer.json()["error"]
+
+
+def test_forged_binary_tensors(client):
+    texts = {"inputs": [{"name": "texts", "shape": [1], "datatype": "BYTES", "parameters": {"binary_data_size": 6}}]}
+    head = json.dumps(texts).encode()
+    for tail, size in ((struct.pack("<I", 9) + b"ab", len(head)), (b"\2\0\0\0\xff\xff", len(head)), (b"", len(head))):
+        headers = {"Inference-Header-Content-Length": str(size)}
+        assert client.post("/v2/models/cities/infer", content=head + tail, headers=headers).status_code == 400
+    for length in ("-1", "x", "99999", "9" * 30):
+        headers = {"Inference-Header-Content-Length": length}
+        assert client.post("/v2/models/cities/infer", content=head, headers=headers).status_code == 400
