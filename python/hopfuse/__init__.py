@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         types,
     )
     from .backends import backend_info
-    from .index import Index, Where, where
+    from .index import Index, LiveIndex, Where, where
     from .ops.calibration import calibrate
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
@@ -50,6 +50,7 @@ __all__ = [
     "Incidence",
     "Index",
     "LabelSets",
+    "LiveIndex",
     "MemoryEstimate",
     "PprHits",
     "PprResult",
@@ -116,7 +117,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
     **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
-    **dict.fromkeys(("Index", "Where", "where"), "index"),
+    **dict.fromkeys(("Index", "LiveIndex", "Where", "where"), "index"),
     "calibrate": "ops.calibration",
     "dense_topk": "ops.dense",
     "dice_scores": "ops.dice",

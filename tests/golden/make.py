@@ -107,7 +107,54 @@ def indexes() -> dict[str, hf.Index]:
         "int8": hf.Index.build(passages=texts, vectors=vectors(3, 5).astype(np.float16), storage="int8"),
         "plain": hf.Index.build(passages=[{"text": text} for _, _, text in PASSAGES]),
         "nothing": hf.Index.build(passages=[]),
+        "changed": changed(),
     }
+
+
+def change(live: hf.LiveIndex[hf.Index]) -> None:
+    """Everything that a change can do, in two batches."""
+    with live.change() as first:
+        row = {"id": "ada", "title": "Ada", "text": "Ada wrote notes .", "metadata": METADATA[0]}
+        first.replace_passages([row], vectors=vectors(1, 5))
+        first.add_entities(["notes"], vectors=vectors(1, 2))
+        first.add_entities(["wrote"], vectors=vectors(1, 2), words=True)
+        first.add_aliases({"notes": ["Notes", "memoir"]})
+        ends = {"src": ("entity", "notes"), "dst": ("entity", "Ada Lovelace")}
+        first.add_edges([{**ends, "type": kind, "weight": 0.1, "stated_by": "ada"} for kind in ("relation", "new")])
+        first.add_edges([{"src": ("entity", "notes"), "dst": ("passage", "ada"), "type": "context"}] * 2)
+        first.add_facts([("Charles Babbage", "knows", "notes", "ada"), ("Ada Lovelace", "wrote", "notes", "ada")])
+    with live.change() as second:
+        second.delete_passages(["empty"])
+        second.delete_entities(["東京"])
+        second.delete_aliases({"notes": ["memoir"]})
+        second.delete_edges([{**ends, "type": "relation"}])
+        second.delete_facts([("Charles Babbage", "knows", "notes")])
+        second.add_facts(
+            [("Charles Babbage", "knows", "Ada Lovelace", "東京"), ("Ada Lovelace", "wrote", "notes", "東京")]
+        )
+        second.add_facts([("Charles Babbage", "knows", "Ada Lovelace", "ada")])
+
+
+def changed() -> hf.Index:
+    """An index after changes, which needs the sections that say what was stated."""
+    texts = [{"id": id, "title": title, "text": text} for id, title, text in PASSAGES]
+    described = [{**row, "metadata": values} for row, values in zip(texts, METADATA, strict=True)]
+    index = hf.Index.build(
+        passages=described,
+        vectors=vectors(3, 5),
+        entities=ENTITIES,
+        aliases=ALIASES,
+        entity_vectors=vectors(4, 2),
+        graph=graph(directed=False, weighted=True),
+        words=WordInfo(3, "english", None, ("a", "the")),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        index.with_facts(facts()).save(folder)
+        with hf.Index.open(folder, writable=True) as live:
+            change(live)
+            made = live.refresh()
+            made.load()
+    return made
 
 
 def index_bytes(index: hf.Index) -> bytes:

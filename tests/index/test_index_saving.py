@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import hopfuse.index.index as index_module
+import hopfuse.index.state as state_module
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
@@ -214,7 +215,7 @@ def test_threads_may_save_and_read_one_index(tmp_path: Path) -> None:
 def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A save between reading CURRENT and opening the file."""
     full_index().save(tmp_path)
-    original = index_module.open_file
+    original = state_module.open_file
     paths: list[str] = []
 
     def overtaken(path: Path) -> object:
@@ -223,9 +224,10 @@ def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: p
             Index.build(passages=[{"text": "new"}]).save(tmp_path)
         return original(path)
 
-    monkeypatch.setattr(index_module, "open_file", overtaken)
+    monkeypatch.setattr(state_module, "open_file", overtaken)
     assert list(Index.open(tmp_path).texts) == ["new"]
-    assert paths == ["generation-000000000001.hopfuse", "generation-000000000002.hopfuse"]
+    first, second = (f"generation-00000000000{n}.hopfuse" for n in (1, 2))
+    assert paths == [first, first, second]  # the save reads the seq of what it replaces
 
 
 def test_a_file_that_is_replaced_while_it_is_opened_is_read_again(
@@ -267,10 +269,10 @@ def test_what_a_killed_writer_left_is_removed_before_anything_is_written(
         (tmp_path / f"generation-{number:012d}.hopfuse").write_bytes(bytes(size))
     original = index_module.write_file
 
-    def small_disk(path: Path, *arguments: Any) -> None:
+    def small_disk(path: Path, *arguments: Any, **options: Any) -> None:
         if sum(file.stat().st_size for file in tmp_path.glob("generation-*")) > 2 * size:
             raise OSError(28, "No space left on device")
-        original(path, *arguments)
+        original(path, *arguments, **options)
 
     monkeypatch.setattr(index_module, "write_file", small_disk)
     assert old.save(tmp_path) == 10
@@ -286,7 +288,7 @@ def test_nothing_is_removed_before_a_save_where_the_pointer_is_damaged(
     for content in ("generation-000000000002.hopfuse\n", "generation-1\n"):
         (tmp_path / "CURRENT").write_text(content)
 
-        def full_disk(*_: Any) -> None:
+        def full_disk(*_: Any, **__: Any) -> None:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(index_module, "write_file", full_disk)

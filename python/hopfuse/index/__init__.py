@@ -3,10 +3,23 @@
 The file format is specified byte by byte in ``FORMAT.md`` beside this module.
 """
 
+from .change import Change
 from .encoder import EncoderInfo
 from .filters import Where, where
 from .index import Index
+from .live import Follower, LiveIndex
 from .metadata import Metadata, MetadataColumn
 from .words import WordInfo
 
-__all__ = ["EncoderInfo", "Index", "Metadata", "MetadataColumn", "Where", "WordInfo", "where"]
+__all__ = [
+    "Change",
+    "EncoderInfo",
+    "Follower",
+    "Index",
+    "LiveIndex",
+    "Metadata",
+    "MetadataColumn",
+    "Where",
+    "WordInfo",
+    "where",
+]

@@ -36,6 +36,13 @@ from .sections import Section
 from .words import WordInfo
 
 PassageId = str | int
+
+
+def text_to_index(title: str, text: str) -> str:
+    """Return what a passage is found by: see :meth:`hopfuse.Index.texts_to_index`."""
+    return f"{title}\n{text}" if title else text
+
+
 T = TypeVar("T")
 
 
@@ -49,6 +56,7 @@ class Contents:
     _generation: int | None = None
     _made: dict[str, Any] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _seq: int = 0
 
     def info(self) -> dict[str, Any]:
         """Return counts, dimensions, dtypes and sizes; nothing large is read.
@@ -56,7 +64,7 @@ class Contents:
         Returns
         -------
         dict
-            ``format_version``, ``generation`` (None for an index that was not opened from a directory),
+            ``format_version``, ``generation`` (None for an index that was not opened from a directory), ``seq``,
             ``num_passages``, ``num_entities``, ``num_aliases``, ``dim``, ``entity_dim`` (None without vectors),
             ``encoder`` (None, or a dict with ``name``, ``dim`` and ``normalize``), ``metric``, ``storage``, ``graph``
             (None, or a dict with
@@ -78,6 +86,7 @@ class Contents:
         return {
             "format_version": VERSION,
             "generation": self._generation,
+            "seq": self._seq,
             "num_passages": self.num_passages,
             "num_entities": self.num_entities,
             "num_aliases": self._sections["entity.alias.offsets"].shape[0] - 1,
@@ -97,6 +106,39 @@ class Contents:
                 for name, s in self._sections.items()
             },
         }
+
+    @property
+    def sections(self) -> Mapping[str, Section]:
+        """The arrays of the file, by the names that its format has for them; each is verified at its first use."""
+        return self._sections
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the file's header."""
+        return self._settings
+
+    @property
+    def directory(self) -> Path | None:
+        """Where the index was opened; None for one that was not."""
+        return self._directory
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return every section as an array, all of it verified."""
+        return {name: section.whole() for name, section in self._sections.items()}
+
+    def load(self) -> None:
+        """Merge the changes of a log now, not when the index is first read; without a log there is nothing to do."""
+        self._sections.get("passage.length")
+
+    @property
+    def seq(self) -> int:
+        """How many batches of changes came before: 0 for an index that never took one."""
+        return self._seq
+
+    @property
+    def generation(self) -> int | None:
+        """Number of the generation that was opened; None for an index that was not opened from a directory."""
+        return self._generation
 
     @property
     def num_passages(self) -> int:
@@ -187,7 +229,7 @@ class Contents:
         >>> Index.build(passages=[{"title": "Thames", "text": "A river."}, {"text": "The sea."}]).texts_to_index()
         ['Thames\\nA river.', 'The sea.']
         """
-        return [f"{title}\n{text}" if title else text for title, text in zip(self.titles, self.texts, strict=True)]
+        return [text_to_index(title, text) for title, text in zip(self.titles, self.texts, strict=True)]
 
     @property
     def titles(self) -> StringColumn:
@@ -305,6 +347,7 @@ class Contents:
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:
+            self.load()  # a merge makes parts, too
             if key not in self._made:
                 self._made[key] = make()
             return cast(T, self._made[key])

@@ -61,7 +61,9 @@ def _opened(path: Path) -> BinaryIO:
         raise FormatError(str(error)) from None
 
 
-def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_file(
+    path: Path, generation: int, settings: Settings, arrays: Mapping[str, NDArray[Any]], *, seq: int = 0
+) -> None:
     """Write a new file of sections, in file order: payload first and head last, and flush it to the disk."""
     entries = place([Entry(name, name_of(array.dtype), array.shape) for name, array in arrays.items()])
     checksums: list[int] = []
@@ -75,7 +77,7 @@ def write_file(path: Path, generation: int, settings: Settings, arrays: Mapping[
                 file.write(block)
         file.truncate(file_bytes(entries))
         file.seek(0)
-        file.write(pack_head(Head(generation, settings, entries, np.array(checksums, np.uint32))))
+        file.write(pack_head(Head(generation, settings, entries, np.array(checksums, np.uint32), seq)))
         sync_file(file)
 
 

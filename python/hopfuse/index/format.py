@@ -28,7 +28,7 @@ METRICS = ("ip", "cosine")
 STORAGES = ("float32", "float16", "bfloat16", "int8")
 _BFLOAT16 = "uint16"  # as NumPy holds it; the format has no uint16
 
-HEADER = struct.Struct("<8s2I2Q2I3B13sI")  # followed by its own checksum
+HEADER = struct.Struct("<8s2I2Q2I3B5sQI")  # followed by its own checksum
 HEADER_BYTES = HEADER.size + 4
 ENTRY = struct.Struct("<32s2I4Q")
 _NAME = re.compile(rb"[a-z_]+(?:\.[a-z_]+)*")
@@ -81,6 +81,7 @@ class Head:
     settings: Settings
     entries: tuple[Entry, ...]
     checksums: NDArray[np.uint32]
+    seq: int = 0
 
 
 def aligned(position: int) -> int:
@@ -110,7 +111,7 @@ def file_bytes(placed: Sequence[Entry]) -> int:
 
 def pack_head(head: Head) -> bytes:
     """Return the bytes of a head, without its padding."""
-    table = b"".join(_pack_entry(e) for e in head.entries) + head.checksums.astype("<u4").tobytes()
+    table = b"".join(pack_entry(e) for e in head.entries) + head.checksums.astype("<u4").tobytes()
     s = head.settings
     fields = HEADER.pack(
         MAGIC,
@@ -123,7 +124,8 @@ def pack_head(head: Head) -> bytes:
         METRICS.index(s.metric),
         STORAGES.index(s.storage),
         int(s.directed),
-        bytes(13),
+        bytes(5),
+        head.seq,
         zlib.crc32(table),
     )
     return fields + struct.pack("<I", zlib.crc32(fields)) + table
@@ -139,7 +141,7 @@ def parse_head(data: memoryview) -> Head:
     """
     if len(data) < HEADER_BYTES:
         raise FormatError(f"the file has {len(data)} bytes, fewer than the {HEADER_BYTES} of a header; it is torn")
-    (magic, version, mark, size, generation, sections, blocks, metric, storage, directed, zeros, table_crc) = (
+    (magic, version, mark, size, generation, sections, blocks, metric, storage, directed, zeros, seq, table_crc) = (
         HEADER.unpack(data[: HEADER.size])
     )
     (header_crc,) = struct.unpack("<I", data[HEADER.size : HEADER_BYTES])
@@ -166,10 +168,11 @@ def parse_head(data: memoryview) -> Head:
     entries = _parse_entries(table[: ENTRY.size * sections], size, blocks)
     checksums = np.frombuffer(table, "<u4", blocks, ENTRY.size * sections).astype(np.uint32)
     settings = Settings(METRICS[metric], STORAGES[storage], bool(directed))
-    return Head(generation, settings, entries, checksums)
+    return Head(generation, settings, entries, checksums, seq)
 
 
-def _pack_entry(e: Entry) -> bytes:
+def pack_entry(e: Entry) -> bytes:
+    """Return a row of the section table."""
     shape = (*e.shape, 0)[:2]
     return ENTRY.pack(e.name.encode(), DTYPES.index(e.dtype), len(e.shape), *shape, e.offset, e.length)
 
@@ -177,7 +180,7 @@ def _pack_entry(e: Entry) -> bytes:
 def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ...]:
     entries = []
     for row in range(len(table) // ENTRY.size):
-        entry, length = _parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
+        entry, length = parse_entry(row, table[row * ENTRY.size : (row + 1) * ENTRY.size])
         if length != entry.length or length > size:
             raise FormatError(
                 f"section {entry.name!r} says {length} bytes; {entry.dtype}{entry.shape} has {entry.length}, "
@@ -197,7 +200,8 @@ def _parse_entries(table: memoryview, size: int, blocks: int) -> tuple[Entry, ..
     return expected
 
 
-def _parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
+def parse_entry(row: int, data: memoryview) -> tuple[Entry, int]:
+    """Return a row of the section table, and the length that it says."""
     raw, code, ndim, rows, columns, offset, length = ENTRY.unpack(data)
     name = raw.rstrip(b"\0")
     if not _NAME.fullmatch(name):

@@ -15,6 +15,9 @@ from ..io.files import create_exclusively, open_regular, sync_directory, sync_fi
 POINTER = "CURRENT"
 LOCK = "LOCK"
 _FILE = re.compile(r"generation-([0-9]{12})\.hopfuse")
+_LOG = re.compile(r"log-([0-9]{12})\.hopfuse")
+#: Directories (device, inode) that this process holds for a live index; it would wait for itself.
+_HELD: set[tuple[int, int]] = set()
 _POINTER_BYTES = 64
 
 T = TypeVar("T")
@@ -28,22 +31,71 @@ def publish(directory: Path, write: Callable[[Path, int], None]) -> int:
     closed.
 
     ``write(path, generation)`` writes a complete file at a path that does not exist, and flushes it to the disk.
+
+    Raises
+    ------
+    InputError
+        This process has the directory open for changes.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with _writer_lock(directory):
-        generation = 1 + max((_number(name) for name in _files(directory)), default=0)
-        path = directory / generation_name(generation)
-        _remove_leftovers(directory)
+        path, generation = new_generation(directory)
         try:
             write(path, generation)
-            sync_directory(directory)
-            _point_to(directory, path.name)
+            point_to(directory, generation)
         except BaseException:
             if _pointer(directory) != path.name:
                 path.unlink(missing_ok=True)
             raise
-        _remove_others(directory, path.name)
     return generation
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse what is no directory."""
+    if not directory.is_dir():
+        raise InputError(f"{directory} is not a directory; an index is the directory that Index.save wrote")
+
+
+def new_generation(directory: Path) -> tuple[Path, int]:
+    """Return the path and the number of the next generation, and remove what killed writers left, under the lock."""
+    generation = 1 + max((_number(name) for name in _files(directory)), default=0)
+    _remove_leftovers(directory)
+    return directory / generation_name(generation), generation
+
+
+def point_to(directory: Path, generation: int) -> None:
+    """Make a generation that is on the disk the current one, and remove the others, under the lock."""
+    sync_directory(directory)
+    _point_to(directory, generation_name(generation))
+    _remove_others(directory, generation)
+
+
+def log_path(directory: Path, generation: int) -> Path:
+    """Return the path of a generation's log."""
+    return directory / f"log-{generation:012d}.hopfuse"
+
+
+@contextlib.contextmanager
+def hold_lock(directory: Path) -> Iterator[None]:
+    """Hold the writer's lock for a live index, or say that another has it."""
+    import fcntl  # POSIX only; reading an index does not need it
+
+    descriptor = _open_lock(directory)
+    key = _identity(descriptor)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{directory} is open for writing elsewhere; there is one writer at a time, and any number of readers"
+            ) from None
+        _HELD.add(key)
+        try:
+            yield
+        finally:
+            _HELD.discard(key)
+    finally:
+        os.close(descriptor)
 
 
 def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
@@ -56,8 +108,7 @@ def open_current(directory: Path, read: Callable[[Path, int], T]) -> T:
     FormatError
         The pointer is missing, malformed, or names a file that does not exist.
     """
-    if not directory.is_dir():
-        raise InputError(f"{directory} is not a directory; an index is the directory that Index.save wrote")
+    check_directory(directory)
     while True:
         name = _pointer(directory)
         if name is None:
@@ -97,11 +148,11 @@ def _point_to(directory: Path, name: str) -> None:
 
 
 def _files(directory: Path) -> list[str]:
-    return [name for name in os.listdir(directory) if _FILE.fullmatch(name)]
+    return [name for name in os.listdir(directory) if _FILE.fullmatch(name) or _LOG.fullmatch(name)]
 
 
 def _number(name: str) -> int:
-    found = _FILE.fullmatch(name)
+    found = _FILE.fullmatch(name) or _LOG.fullmatch(name)
     return int(found[1]) if found else 0
 
 
@@ -112,13 +163,13 @@ def _remove_leftovers(directory: Path) -> None:
     """
     current = _pointer(directory)
     if current is None or (_FILE.fullmatch(current) and (directory / current).exists()):
-        _remove_others(directory, current)
+        _remove_others(directory, 0 if current is None else _number(current))
 
 
-def _remove_others(directory: Path, name: str | None) -> None:
-    """A file that cannot be removed now is removed by the next save."""
+def _remove_others(directory: Path, generation: int) -> None:
+    """Remove other generations and their logs; a file that cannot be removed now is removed by the next save."""
     for other in _files(directory):
-        if other != name:
+        if _number(other) != generation:
             with contextlib.suppress(OSError):
                 os.unlink(directory / other)
 
@@ -128,9 +179,22 @@ def _writer_lock(directory: Path) -> Iterator[None]:
     """An exclusive lock that the system releases when its holder ends, however it ends."""
     import fcntl  # POSIX only; reading an index does not need it
 
-    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    descriptor = _open_lock(directory)
     try:
+        if _identity(descriptor) in _HELD:
+            raise InputError(
+                f"{directory} is open for changes in this process; compact() writes a new generation of it"
+            )
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def _open_lock(directory: Path) -> int:
+    return os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from numpy.typing import NDArray
 
@@ -15,14 +15,18 @@ from ..types import Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from .contents import Contents, PassageId
 from .encoder import EncoderInfo
-from .files import open_file, write_file
+from .files import write_file
 from .format import Settings
-from .generations import generation_name, open_current, publish
+from .generations import publish
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
 from .schema import check_schema, in_file_order
 from .sections import Section
+from .state import read_state, reopened
 from .verify import verify_sections
 from .words import WordInfo
+
+if TYPE_CHECKING:
+    from .live import LiveIndex
 
 VERIFY = ("lazy", "full")
 
@@ -207,9 +211,50 @@ class Index(Contents):
         whole = as_encoder(encoder)
         return index.with_vectors(whole.encode_passages(index.texts_to_index()), encoder=whole)
 
+    @overload
     @classmethod
-    def open(cls, directory: str | os.PathLike[str], *, verify: Literal["lazy", "full"] = "lazy") -> Index:
-        """Map the current generation of an index; nothing large is read.
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        verify: Literal["lazy", "full"] = ...,
+        live: Literal[False] = ...,
+        writable: Literal[False] = ...,
+    ) -> Index: ...
+    @overload
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        verify: Literal["lazy", "full"] = ...,
+        live: Literal[True],
+        writable: Literal[False] = ...,
+    ) -> LiveIndex[Index]: ...
+    @overload
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        verify: Literal["lazy", "full"] = ...,
+        live: bool = ...,
+        writable: Literal[True],
+        encoder: Any = ...,
+    ) -> LiveIndex[Index]: ...
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        verify: Literal["lazy", "full"] = "lazy",
+        live: bool = False,
+        writable: bool = False,
+        encoder: Any = None,
+    ) -> Index | LiveIndex[Index]:
+        """Map the current generation of an index, with the changes of its log; nothing large is read.
+
+        Changes are merged when the index is first read: see :attr:`seq`.
 
         Parameters
         ----------
@@ -219,11 +264,17 @@ class Index(Contents):
             ``"lazy"`` verifies the header, the section table and all shapes now, and each payload
             when it is first used. ``"full"`` reads and verifies everything now: after it, no use
             of the index can find damage that was there when it was opened.
+        live : bool
+            Return a :class:`hopfuse.LiveIndex`, which follows what is committed later.
+        writable : bool
+            Return one that takes changes, and holds the directory's lock until it is closed. There is one at a time.
+        encoder : Encoder, optional
+            With ``writable``: gives vectors to what is added without.
 
         Returns
         -------
         Index
-            It keeps its generation, whatever is saved over it later.
+            It keeps its generation and its seq, whatever is saved over it later.
 
         Raises
         ------
@@ -231,7 +282,7 @@ class Index(Contents):
             The files are torn, damaged, or not of this format version. With ``"lazy"``, damage of
             a payload is raised where it is first used.
         InputError
-            There is no such directory.
+            There is no such directory, or it is open for writing elsewhere; the encoder is not the index's.
 
         Examples
         --------
@@ -245,8 +296,19 @@ class Index(Contents):
         """
         if verify not in VERIFY:
             raise InputError(f"verify is {verify!r}; allowed: {', '.join(VERIFY)}")
-        index = open_current(Path(directory), cls._read)
+        if live or writable:
+            from .live import LiveIndex  # only those who change or follow an index need it
+
+            opened = LiveIndex(cls, directory, writable=writable, encoder=encoder)
+            if verify == "full":
+                verify_sections(opened.index.sections, opened.index.settings)
+            return opened
+        if encoder is not None:
+            raise InputError("encoder is given for an index that is not opened with writable=True; leave it out")
+        state = read_state(cls, Path(directory))
+        index = state.snapshot()
         if verify == "full":
+            verify_sections(state.base.sections, state.base.settings)
             index._made.update(verify_sections(index._sections, index._settings))
         return index
 
@@ -283,11 +345,12 @@ class Index(Contents):
         (1, 2)
         """
 
-        def write(path: Path, generation: int) -> None:
-            arrays = {name: section.whole() for name, section in self._sections.items()}
-            write_file(path, generation, self._settings, arrays)
+        folder = Path(directory)
 
-        return publish(Path(directory), write)
+        def write(path: Path, generation: int) -> None:
+            write_file(path, generation, self._settings, self.arrays(), seq=self._next_seq(folder))
+
+        return publish(folder, write)
 
     def with_vectors(self, vectors: Any, *, encoder: Any = None) -> Index:
         """Return the same index with other vectors of its passages, or with none; nothing else is copied.
@@ -417,22 +480,16 @@ class Index(Contents):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
-            return _reopened, (str(self._directory.absolute()), self._generation)
-        return type(self)._of_arrays, (
-            {name: section.whole() for name, section in self._sections.items()},
-            self._settings,
-        )
+            return reopened, (type(self), str(self._directory.absolute()), self._generation, self._seq)
+        return type(self)._of_arrays, (self.arrays(), self._settings)
 
     @classmethod
-    def _read(cls, path: Path, generation: int) -> Index:
-        head, sections = open_file(path)
+    def _next_seq(cls, directory: Path) -> int:
+        """Return the seq of a save: what stood there was one index, which all of it changes."""
         try:
-            if head.generation != generation:
-                raise FormatError(f"the header says generation {head.generation}; the file was renamed")
-            check_schema(sections, head.settings)
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from None
-        return cls(sections, head.settings, path.parent, generation)
+            return read_state(cls, directory).seq + 1
+        except FormatError:  # nothing is there that can be read
+            return 0
 
     @classmethod
     def _of_arrays(
@@ -456,14 +513,3 @@ class Index(Contents):
         with self._lock:
             kept_parts = {key: part for key, part in self._made.items() if key != dropped}
             return type(self)(sections, self._settings, _made={**kept_parts, **made})
-
-
-def _reopened(directory: str, generation: int) -> Index:
-    """Open the generation that was pickled."""
-    try:
-        return Index._read(Path(directory) / generation_name(generation), generation)
-    except FileNotFoundError:
-        raise FormatError(
-            f"{directory} no longer has generation {generation}, which this index was pickled as; open the directory "
-            "again: hf.Index.open"
-        ) from None

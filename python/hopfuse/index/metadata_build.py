@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .columns import string_arrays
-from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, Metadata
+from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, MetadataColumn
 
 _INT64 = np.iinfo(np.int64)
 #: Integers up to here are float64 numbers.
@@ -227,18 +227,19 @@ def _arrays(columns: Mapping[str, _Values], passages: int) -> Arrays:
             stores["item"].append(np.array([place[item] for row in column.values for item in row], np.int32))
             continue
         values = [place[text] for text in column.values] if column.type == "string" else column.values
-        data = np.full(passages, -1 if column.type == "string" else 0, _DTYPES[STORES[column.type]])
+        data = np.full(passages, -1 if column.type == "string" else 0, DTYPES[STORES[column.type]])
         data[column.rows] = values
         stores[STORES[column.type]].append(data)
     return {
         **string_arrays("metadata.name", columns),
         "metadata.type": np.array([TYPES.index(column.type) for column in columns.values()], np.uint8),
-        **{f"metadata.{name}": np.concatenate([np.zeros(0, _DTYPES[name]), *parts]) for name, parts in stores.items()},
+        **{f"metadata.{name}": np.concatenate([np.zeros(0, DTYPES[name]), *parts]) for name, parts in stores.items()},
         **string_arrays("metadata.value", place),
     }
 
 
-_DTYPES: dict[str, Any] = {
+#: How the section of each store is kept.
+DTYPES: dict[str, Any] = {
     "present": np.uint8,
     "flag": np.uint8,
     "number": np.int64,
@@ -249,9 +250,9 @@ _DTYPES: dict[str, Any] = {
 }
 
 
-def metadata_rows(metadata: Metadata, passages: NDArray[np.int64]) -> Arrays:
+def metadata_rows(metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]) -> Arrays:
     """Return the sections of the metadata of some passages alone, without strings that none of them has."""
-    columns, dtypes = list(metadata.values()), _DTYPES
+    columns, dtypes = list(metadata.values()), DTYPES
     if not columns:
         return {}
     stores: dict[str, list[NDArray[Any]]] = {name: [] for name in dtypes}

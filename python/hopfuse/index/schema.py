@@ -58,6 +58,10 @@ RULES: dict[str, Rule] = {
     "graph.degree": Rule("float64", (("N", 0), ("T", 0)), "graph"),
     "graph.node_of": Rule("int32", (("N", 0),), "graph"),
     "graph.internal_of": Rule("int32", (("N", 0),), "graph"),
+    "edge.end": Rule("int32", (("I", 0), ("H", 0)), "edge"),
+    "edge.weight": Rule("float64", (("I", 0),), "edge"),
+    "edge.type": Rule("uint8", (("I", 0),), "edge"),
+    "edge.passage": Rule("int32", (("I", 0),), "edge"),
     **_strings("lexical.setting", "S", LEXICAL),
     "lexical.parameter": Rule("float64", (("S", 0),), LEXICAL),
     **_strings("lexical.stopword", "W", LEXICAL),
@@ -70,6 +74,7 @@ RULES: dict[str, Rule] = {
     "fact.row": Rule("int32", (("F", 0), ("C", 0)), FACTS),
     "fact.indptr": Rule("int64", (("F", 1),), FACTS),
     "fact.passage": Rule("int32", (("Q", 0),), FACTS),
+    "fact.statement": Rule("int32", (("Q", 0),), "fact.statement"),
     **_strings("metadata.name", "X", METADATA),
     "metadata.type": Rule("uint8", (("X", 0),), METADATA),
     "metadata.present": Rule("uint8", ((None, 0),), METADATA),
@@ -82,6 +87,14 @@ RULES: dict[str, Rule] = {
     **_strings("metadata.value", "Y", METADATA),
 }
 
+#: Groups that are there with another one alone.
+_PARTS = {
+    "graph.weight": "graph",
+    "graph.edge_type": "graph",
+    "edge": "graph",
+    "lexical.count": LEXICAL,
+    "fact.statement": FACTS,
+}
 GRAPH_ARRAYS = tuple(
     f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
 )
@@ -126,10 +139,9 @@ def _check_names(sections: Mapping[str, Any]) -> None:
     if unknown:
         raise FormatError(f"section {unknown[0]!r} is unknown to this format version")
     groups = {RULES[name].group for name in sections} | {"core"}
-    if {"graph.weight", "graph.edge_type"} & groups:
-        groups.add("graph")
-    if "lexical.count" in groups:
-        groups.add(LEXICAL)
+    for part, whole in _PARTS.items():
+        if part in groups:
+            groups.add(whole)
     if groups.issuperset(_ID_GROUPS):
         raise FormatError("the passages' ids are there twice, as strings and as integers")
     if groups.isdisjoint(_ID_GROUPS):
@@ -156,6 +168,8 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} beginnings; there are 2 and 1")
     if sizes.get("C", 3) != 3:
         raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
+    if sizes.get("H", 2) != 2:
+        raise FormatError(f"stated edges have {sizes['H']} ends; there are 2")
     if "N" not in sizes:
         return
     if sizes["N"] != nodes:

@@ -4,8 +4,8 @@
 :meth:`hopfuse.Index.texts_to_index` gives those of an index.
 """
 
-from ._tokenizer import listed_stopwords, snowball_stemmer
+from ._tokenizer import Tokenizer, listed_stopwords, snowball_stemmer
 from .bm25 import BM25
 from .fts5 import FTS5
 
-__all__ = ["BM25", "FTS5", "listed_stopwords", "snowball_stemmer"]
+__all__ = ["BM25", "FTS5", "Tokenizer", "listed_stopwords", "snowball_stemmer"]

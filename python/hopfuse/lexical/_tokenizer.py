@@ -54,7 +54,27 @@ def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 class Tokenizer:
-    """Turns texts into terms: words of two characters and more, lower case, without stop words, stemmed."""
+    """Turns texts into terms: words of two characters and more, lower case, without stop words, stemmed.
+
+    Parameters
+    ----------
+    stopwords : sequence of str
+    stemmer : str or None
+        A Snowball algorithm.
+
+    Raises
+    ------
+    InputError
+        Another algorithm.
+    MissingExtraError
+        ``bm25s`` is not installed, or ``PyStemmer`` and a stemmer is given.
+
+    Examples
+    --------
+    >>> from hopfuse.lexical import Tokenizer
+    >>> Tokenizer(["the"], "english").terms_of(["The engines of Babbage."])
+    [['engin', 'of', 'babbag']]
+    """
 
     def __init__(self, stopwords: Sequence[str], stemmer: str | None) -> None:
         self._stopwords = list(stopwords)

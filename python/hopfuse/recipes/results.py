@@ -63,6 +63,11 @@ class SearchResult:
     traces: list[dict[str, Any]] | None = field(default=None, repr=False)
     fell_back: NDArray[np.bool_] | None = field(default=None, repr=False)
 
+    @property
+    def seq(self) -> int:
+        """The seq of the index that was searched: which of its changes the answer knows."""
+        return self.index.seq
+
     def __len__(self) -> int:
         return len(self.hits)
 

@@ -1,0 +1,103 @@
+"""Facts after a change: those that a passage still states, in the order in which they are first stated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.rows import indptr_of
+from ..errors import FormatError
+from ..types import Facts
+from .batch import Batch
+from .contents import Contents
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def merge_facts(
+    base: Contents, batches: Sequence[Batch], passage: NDArray[np.int64], entity: NDArray[np.int64]
+) -> tuple[Facts, Arrays]:
+    """Return the facts, and the section ``fact.statement`` where it is needed.
+
+    ``passage`` and ``entity`` have the row of each slot, -1 where it lives no more.
+    """
+    facts = base.facts
+    assert facts is not None
+    relations = list(facts.relations)
+    number = {name: r for r, name in enumerate(relations)}
+    parts, gone = [_base_rows(base, facts)], [np.zeros(facts.passages.size, bool)]
+    for batch in batches:
+        own = np.array([number.setdefault(name, len(number)) for name in batch.strings("fact.relation")], np.int64)
+        for head, relation, tail in batch["delete.fact"].tolist():
+            for part, dead in zip(parts, gone, strict=True):
+                dead |= (part[:, :3] == (head, own[relation], tail)).all(axis=1)
+        if "fact.row" in batch.arrays:
+            row = batch["fact.row"].copy()
+            row[:, 1] = own[row[:, 1]]
+            parts.append(row)
+            gone.append(np.zeros(len(row), bool))
+    rows = np.concatenate(parts)
+    rows = np.stack([_at(entity, rows[:, 0]), rows[:, 1], _at(entity, rows[:, 2]), _at(passage, rows[:, 3])], axis=1)
+    rows = rows[(rows[:, [0, 2, 3]] >= 0).all(axis=1) & ~np.concatenate(gone)]
+    return merged_rows(rows, list(number), int((entity >= 0).sum()), int((passage >= 0).sum()))
+
+
+def merged_rows(
+    rows: NDArray[np.int64], relations: Sequence[str], num_entities: int, num_passages: int
+) -> tuple[Facts, Arrays]:
+    """Merge statements (head, relation, tail, passage) in their order: each fact once, by its first statement."""
+    order = np.lexsort((np.arange(len(rows)), rows[:, 2], rows[:, 1], rows[:, 0]))
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = (rows[order[1:], :3] != rows[order[:-1], :3]).any(axis=1)
+    first = order[fresh]  # the first statement of each fact, by the fact
+    fact = np.empty(len(rows), np.int64)
+    fact[order] = _ranks(first)[np.cumsum(fresh) - 1]
+    kinds = rows[np.sort(first), 1]
+    used = kinds[np.sort(np.unique(kinds, return_index=True)[1])]
+    renumbered = np.zeros(len(relations), np.int64)
+    renumbered[used] = np.arange(used.size)
+    triples = rows[np.sort(first), :3]
+    triples[:, 1] = renumbered[triples[:, 1]]
+    stored = np.lexsort((np.arange(len(rows)), rows[:, 3], fact))
+    once = np.ones(len(rows), bool)
+    once[1:] = (fact[stored[1:]] != fact[stored[:-1]]) | (rows[stored[1:], 3] != rows[stored[:-1], 3])
+    stored = stored[once]  # of equal statements the first
+    facts = Facts(
+        triples.astype(np.int32),
+        [relations[r] for r in used.tolist()],
+        indptr_of(fact[stored], len(first)),
+        rows[stored, 3].astype(np.int32),
+        num_entities=num_entities,
+        num_passages=num_passages,
+    )
+    rank = _ranks(stored)
+    in_order = bool((rank == np.arange(rank.size)).all())
+    return facts, {} if in_order else {"fact.statement": rank.astype(np.int32)}
+
+
+def _base_rows(base: Contents, facts: Facts) -> NDArray[np.int64]:
+    """Return a generation's statements in their order; without a record of it, in that of the facts."""
+    fact = np.repeat(np.arange(len(facts.rows)), np.diff(facts.indptr))
+    rows = np.concatenate([facts.rows[fact], facts.passages[:, None]], axis=1).astype(np.int64)
+    if "fact.statement" not in base.sections:
+        return rows
+    rank = base.sections["fact.statement"].whole()
+    if not np.array_equal(np.sort(rank), np.arange(rank.size)):
+        raise FormatError(f"{base.sections['fact.statement'].label}: it is no permutation")
+    ordered = np.empty_like(rows)
+    ordered[rank] = rows
+    return ordered
+
+
+def _ranks(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each of some distinct numbers among them."""
+    ranks = np.empty(values.size, np.int64)
+    ranks[np.argsort(values)] = np.arange(values.size)
+    return ranks
+
+
+def _at(place: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    return place[slots] if place.size else np.full(slots.shape, -1)

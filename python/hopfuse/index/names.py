@@ -1,0 +1,83 @@
+"""What lives in an index while it is written to: the slots of ids and names, by which a change is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .batch import Batch, Slots
+from .contents import Contents, PassageId
+from .metadata import Metadata
+
+
+class Names:
+    """Slots of the passages' ids and of the entities' names, as of the last batch."""
+
+    def __init__(self, base: Contents, batches: Sequence[Batch]) -> None:
+        self.slots = Slots(base.num_passages, base.num_entities)
+        self._kind: type | None = None
+        self._passages: dict[PassageId, int] = {}
+        self._entities: dict[str, list[int]] = {}
+        self._id_of: dict[int, PassageId] = {}
+        self._name_of: dict[int, str] = {}
+        self.metadata_types = dict(base.metadata.types)
+        self._add(base.passage_ids, base.entity_names, Slots(0, 0))
+        for batch in batches:
+            self.apply(batch)
+
+    def apply(self, batch: Batch) -> None:
+        """Follow a batch."""
+        for slot in batch["delete.passage"].tolist():
+            del self._passages[self._id_of.pop(slot)]
+        for slot in batch["delete.entity"].tolist():
+            self._entities[self._name_of.pop(slot)].remove(slot)
+        ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
+        self._add(ids, batch.strings("entity.name"), batch.before)
+        self.metadata_types |= Metadata(batch.sections("metadata."), batch.after.passages - batch.before.passages).types
+        self.slots = batch.after
+
+    def passage(self, id: Any) -> int:
+        """Return the slot of a passage that lives."""
+        slot = self._passages.get(id) if _is_id(id) else None
+        if slot is None:
+            raise InputError(f"there is no passage with the id {id!r}; add it first, in this change or an earlier one")
+        return slot
+
+    def entity(self, name: Any) -> int:
+        """Return the slot of the one entity that lives and has a name."""
+        slots = self._entities.get(name, []) if isinstance(name, str) else []
+        if len(slots) != 1:
+            why = "no entity has it; add it first" if not slots else f"{len(slots)} entities bear it, so none is meant"
+            raise InputError(f"there is no entity with the name {name!r}: {why}")
+        return slots[0]
+
+    def check_new_ids(self, ids: Sequence[PassageId], replaced: Iterable[int]) -> None:
+        """Refuse an id that a passage has, unless it is replaced, and ids of another kind than the index's."""
+        gone = set(replaced)
+        for id in ids:
+            if self._kind is not None and not isinstance(id, self._kind):
+                raise InputError(f"the id {id!r} is of another type than the index's, {self._kind.__name__}")
+            slot = self._passages.get(id)
+            if slot is not None and slot not in gone:
+                raise InputError(f"a passage has the id {id!r} already; replace it with replace_passages")
+
+    def has_entity(self, name: str) -> bool:
+        """Return True if an entity lives that has the name."""
+        return bool(self._entities.get(name))
+
+    def _add(self, ids: Sequence[PassageId], names: Iterable[str], first: Slots) -> None:
+        for slot, id in enumerate(ids, first.passages):
+            self._passages[id] = slot
+            self._id_of[slot] = id
+        if len(ids):
+            self._kind = str if isinstance(ids[0], str) else int
+        for slot, name in enumerate(names, first.entities):
+            self._entities.setdefault(name, []).append(slot)
+            self._name_of[slot] = name
+
+
+def _is_id(id: Any) -> bool:
+    return isinstance(id, str | int | np.integer) and not isinstance(id, bool)

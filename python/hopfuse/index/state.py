@@ -1,0 +1,160 @@
+"""What a directory holds: a generation, and the batches of its log; and the index that the two make."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+from .batch import Batch, Slots, read_batch
+from .contents import Contents
+from .files import open_file
+from .generations import generation_name, log_path, open_current
+from .log import Frame, Header, read_header, read_tail
+from .merge import merge, places, slots_of
+from .schema import check_schema, in_file_order
+from .sections import Section
+
+Kind = TypeVar("Kind", bound=Contents)
+
+
+@dataclass(frozen=True)
+class State(Generic[Kind]):
+    """A generation, the batches after it, and where its log ends."""
+
+    base: Kind
+    header: Header | None
+    frames: tuple[Frame, ...]
+    batches: tuple[Batch, ...]
+    end: int
+
+    @property
+    def generation(self) -> int:
+        """Number of the base."""
+        assert self.base.generation is not None
+        return self.base.generation
+
+    @property
+    def seq(self) -> int:
+        """The seq of the last batch."""
+        return self.base.seq + len(self.batches)
+
+    def snapshot(self) -> Kind:
+        """Return the index at this seq; it is merged when it is first read."""
+        if not self.batches:
+            return self.base
+        base, made = self.base, dict[str, Any]()
+        sections = MergedSections(lambda: merge(base, self.batches), made)
+        return type(base)(sections, base.settings, base.directory, base.generation, _made=made, _seq=self.seq)
+
+    def at(self, seq: int) -> State[Kind]:
+        """Return the state at an earlier seq."""
+        kept = seq - self.base.seq
+        return State(self.base, self.header, self.frames[:kept], self.batches[:kept], self.end)
+
+
+class MergedSections(Mapping[str, Section]):
+    """The sections of a merge, which is done when one is first asked for; so are the parts that it makes."""
+
+    def __init__(
+        self, make: Callable[[], tuple[dict[str, NDArray[Any]], dict[str, Any]]], made: dict[str, Any]
+    ) -> None:
+        self._make, self._made = make, made
+        self._sections: dict[str, Section] | None = None
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> Section:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, Section]:
+        with self._lock:
+            if self._sections is None:
+                arrays, made = self._make()
+                sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
+                self._made.update(made)
+                self._sections = sections
+            return self._sections
+
+
+def read_state(kind: type[Kind], directory: Path, before: State[Kind] | None = None) -> State[Kind]:
+    """Read the current generation and its log, of a state that is known only what is new."""
+    return open_current(directory, lambda path, generation: _read_state(kind, path, generation, before))
+
+
+def reopened(kind: type[Kind], directory: str, generation: int, seq: int) -> Kind:
+    """Open a generation again, at a seq: what was pickled."""
+    path = Path(directory) / generation_name(generation)
+    try:
+        state = _read_state(kind, path, generation, None)
+        if state.seq >= seq:
+            return state.at(seq).snapshot()
+    except FileNotFoundError:
+        pass
+    raise FormatError(
+        f"{directory} no longer has generation {generation}, which this index was pickled as (at seq {seq}); open the "
+        "directory again: hf.Index.open"
+    )
+
+
+def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
+    """Map a generation file."""
+    head, sections = open_file(path)
+    try:
+        if head.generation != generation:
+            raise FormatError(f"the header says generation {head.generation}; the file was renamed")
+        check_schema(sections, head.settings)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    return kind(sections, head.settings, path.parent, generation, _seq=head.seq)
+
+
+def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kind] | None) -> State[Kind]:
+    if before is None or before.generation != generation:
+        before = State(open_generation(kind, path, generation), None, (), (), 0)
+    base, log = before.base, log_path(path.parent, generation)
+    try:
+        header = before.header or read_header(log, generation, base.seq)
+        if header is None:
+            if not path.exists():
+                raise FileNotFoundError(path)  # the log, if there was one, went with its generation
+            return before
+        tail = read_tail(log, header, before.end or None, before.seq)
+    except FormatError:
+        if not path.exists():
+            raise FileNotFoundError(path) from None
+        raise
+    batches, slots = list(before.batches), before.batches[-1].after if before.batches else slots_of(base)
+    for frame in tail.frames:
+        try:
+            batches.append(read_batch(frame.payload, slots))
+        except FormatError as error:
+            raise FormatError(f"{log}: seq {frame.seq}: {error}") from None
+        slots = batches[-1].after
+    return State(base, header, (*before.frames, *tail.frames), tuple(batches), tail.end)
+
+
+def moved_batches(old: State[Kind], base: Kind, later: tuple[Batch, ...]) -> list[Batch]:
+    """Return batches for the slots of a generation that has the rows of a state."""
+    if not later:
+        return []
+    at, before, after = places(old.base, old.batches), slots_of(base), later[-1].after
+    start = old.batches[-1].after if old.batches else slots_of(old.base)
+    passages = np.concatenate([at.passage, before.passages + np.arange(after.passages - start.passages)])
+    entities = np.concatenate([at.entity, before.entities + np.arange(after.entities - start.entities)])
+    moved, slots = list[Batch](), Slots(*before)
+    for batch in later:
+        moved.append(batch.moved(passages, entities, slots))
+        slots = moved[-1].after
+    return moved

@@ -1,0 +1,204 @@
+"""An index that takes changes, as a list of rows in plain Python: what a live index must equal when it is rebuilt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+from hopfuse.index import EncoderInfo, WordInfo
+from hopfuse.lexical import BM25
+
+DIM = 4
+WORDS = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay"]
+
+
+def vector(seed: int) -> np.ndarray:
+    """A vector of small integers, no two alike for seeds that differ."""
+    return np.array([seed % 7 - 3, seed // 7 % 5 + 1, seed % 3, 1 + seed % 11], np.float32)
+
+
+@dataclass
+class Model:
+    """Rows in the order of their insertion: passages by id, entities by name, edges, facts and aliases as stated."""
+
+    passages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    entities: dict[str, bool] = field(default_factory=dict)  # name: is it a word
+    aliases: list[tuple[str, str]] = field(default_factory=list)
+    edges: list[dict[str, Any]] = field(default_factory=list)
+    types: list[str] = field(default_factory=lambda: ["context"])
+    facts: list[tuple[str, str, str, str]] = field(default_factory=list)
+    columns: dict[str, str] = field(default_factory=dict)  # of the metadata: types by name
+
+    def delete_passages(self, ids: list[str]) -> None:
+        for id in ids:
+            del self.passages[id]
+        self.edges = [e for e in self.edges if not _names(e, "passage") & set(ids) and e.get("stated_by") not in ids]
+        self.facts = [fact for fact in self.facts if fact[3] not in ids]
+
+    def delete_entities(self, names: list[str]) -> None:
+        for name in names:
+            del self.entities[name]
+        self.edges = [e for e in self.edges if not _names(e, "entity") & set(names)]
+        self.facts = [fact for fact in self.facts if not {fact[0], fact[2]} & set(names)]
+        self.aliases = [(name, alias) for name, alias in self.aliases if name not in names]
+
+    def delete_edges(self, edges: list[dict[str, Any]]) -> None:
+        gone = {(frozenset((e["src"], e["dst"])), e["type"]) for e in edges}
+        self.edges = [e for e in self.edges if (frozenset((e["src"], e["dst"])), e["type"]) not in gone]
+
+    def add_edges(self, edges: list[dict[str, Any]]) -> None:
+        self.edges += edges
+        self.types += [kind for kind in dict.fromkeys(e["type"] for e in edges) if kind not in self.types]
+
+    def names(self) -> list[str]:
+        return [name for name, word in self.entities.items() if not word] + [
+            n for n, word in self.entities.items() if word
+        ]
+
+    def rebuilt(self) -> hf.Index:
+        """Build the index of the rows anew."""
+        names, ids = self.names(), list(self.passages)
+        place = {("passage", id): at for at, id in enumerate(ids)}
+        place |= {("entity", name): len(ids) + at for at, name in enumerate(names)}
+        graph = hf.Graph.from_edges(
+            [place[e["src"]] for e in self.edges],
+            [place[e["dst"]] for e in self.edges],
+            np.array([e["weight"] for e in self.edges], np.float64),
+            num_nodes=len(ids) + len(names),
+            edge_type=[self.types.index(e["type"]) for e in self.edges] if len(self.types) > 1 else None,
+            edge_type_names=self.types,
+        )
+        kept = ("id", "title", "text", "metadata")
+        rows = [{key: row[key] for key in kept} for row in self.passages.values()]
+        vectors = np.array([vector(row["seed"]) for row in self.passages.values()], np.float32).reshape(-1, DIM)
+        aliases: dict[int, list[str]] = {}
+        for name, alias in self.aliases:
+            aliases.setdefault(names.index(name), []).append(alias)
+        index = hf.Index.build(
+            passages=rows,
+            metadata_types=self.columns,
+            vectors=vectors,
+            entities=names,
+            entity_vectors=np.array([name_vector(name) for name in names], np.float32).reshape(-1, DIM),
+            aliases=aliases,
+            graph=graph,
+            facts=[
+                dict(zip(("head", "relation", "tail", "passage"), (h, r, t, ids.index(p)), strict=True))
+                for h, r, t, p in self.facts
+            ],
+            words=WordInfo(sum(not word for word in self.entities.values()), None, None, ("a", "the")),
+            encoder=EncoderInfo("model", DIM, False),
+            metric="cosine",
+        )
+        return index.with_lexical(BM25.build(index.texts_to_index(), stemmer=None).matrix)
+
+
+def name_vector(name: str) -> np.ndarray:
+    seed = sum(map(ord, name))
+    return np.array([seed % 5 + 1, seed % 7 - 3, seed % 3, 2], np.float32)
+
+
+def _names(edge: dict[str, Any], kind: str) -> set[str]:
+    return {end[1] for end in (edge["src"], edge["dst"]) if end[0] == kind}
+
+
+#: Sections that no search reads: they keep the order of statements, which a table of rows has anyway.
+STATEMENTS = ("edge.", "fact.statement")
+
+
+def differences(a: hf.Index, b: hf.Index) -> list[str]:
+    """Return the names of the sections that are not the same bytes."""
+    ours, theirs = (
+        {name: array for name, array in index.arrays().items() if not name.startswith(STATEMENTS)} for index in (a, b)
+    )
+    names = [*ours, *(name for name in theirs if name not in ours)]
+    return [name for name in names if not _same(ours.get(name), theirs.get(name))] + (
+        [] if list(ours) == list(theirs) else ["order"]
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is not None and b is not None and (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+def random_change(
+    model: Model, rng: np.random.Generator, change: Any, serial: list[int], *, joined: bool = True
+) -> None:
+    """Make one change to the model and to the index: deletions first, then what comes; passages may be joined."""
+
+    def some(values: list[Any], most: int) -> list[Any]:
+        count = int(rng.integers(0, min(most, len(values)) + 1))
+        return [values[i] for i in rng.permutation(len(values))[:count]]
+
+    def fresh() -> int:
+        serial[0] += 1
+        return serial[0]
+
+    gone_edges = [{k: e[k] for k in ("src", "dst", "type")} for e in some(model.edges, 1)] if rng.random() < 0.3 else []
+    gone_facts = [fact[:3] for fact in some(model.facts, 1)] if rng.random() < 0.3 else []
+    gone_aliases = some(model.aliases, 1) if rng.random() < 0.3 else []
+    change.delete_edges(gone_edges)
+    change.delete_facts(gone_facts)
+    for name, alias in gone_aliases:
+        change.delete_aliases({name: [alias]})
+    model.delete_edges(gone_edges)
+    model.facts = [fact for fact in model.facts if fact[:3] not in gone_facts]
+    model.aliases = [pair for pair in model.aliases if pair not in gone_aliases]
+    gone = some(list(model.passages), 2)
+    replaced, deleted = gone[:1], gone[1:]
+    entities = some(list(model.entities), 1)
+    change.delete_passages(deleted)
+    change.delete_entities(entities)
+    model.delete_passages(gone)
+    model.delete_entities(entities)
+    rows = []
+    for id in [*replaced, *(f"p{fresh()}" for _ in range(rng.integers(0, 3)))]:
+        text = " ".join(rng.choice(WORDS, int(rng.integers(0, 6))))
+        row = {"id": id, "title": str(rng.choice(["", "Zoo"])), "text": text, "seed": fresh(), "metadata": None}
+        if rng.random() < 0.7:
+            years, tags = rng.integers(2000, 2004), [str(tag) for tag in rng.choice(WORDS, int(rng.integers(0, 3)))]
+            row["metadata"] = {
+                "tags": tags,
+                "year": int(years),
+                str(rng.choice(["tenant", "owner"])): f"t{fresh() % 4}",
+            }
+        rows.append(row)
+    for row, add in zip(
+        rows, [change.replace_passages] * len(replaced) + [change.add_passages] * len(rows), strict=False
+    ):
+        add([row], vectors=vector(row["seed"])[None])
+        model.passages[row["id"]] = row
+        for name in row["metadata"] or {}:
+            model.columns[name] = {"tags": "strings", "year": "int64"}.get(name, "string")
+    for word in (False, True):
+        names = [f"{'w' if word else 'E'}{fresh()}" for _ in range(rng.integers(0, 3))]
+        change.add_entities(names, vectors=np.array([name_vector(n) for n in names]).reshape(-1, DIM), words=word)
+        model.entities |= dict.fromkeys(names, word)
+    ends = [("passage", id) for id in model.passages] + [("entity", name) for name in model.entities]
+    edges = []
+    for _ in range(rng.integers(0, 5) if ends else 0):
+        edge: dict[str, Any] = {
+            "src": ends[rng.integers(len(ends))],
+            "dst": ends[rng.integers(len(ends))],
+            "type": str(rng.choice(["context", "context", "relation", "synonym"])),
+            "weight": float(rng.choice([1.0, 0.1, 0.7, 3.3])),
+        }
+        if model.passages and {edge["src"][0], edge["dst"][0]} == {"entity"} and rng.random() < 0.7:
+            edge["stated_by"] = list(model.passages)[rng.integers(len(model.passages))]
+        if joined or {edge["src"][0], edge["dst"][0]} != {"passage"}:
+            edges.append(edge)
+    change.add_edges(edges)
+    model.add_edges(edges)
+    names, ids = list(model.entities), list(model.passages)
+    facts = [
+        (str(rng.choice(names)), str(rng.choice(["r", "s", "t"])), str(rng.choice(names)), str(rng.choice(ids)))
+        for _ in range(rng.integers(0, 4) if names and ids else 0)
+    ]
+    change.add_facts(facts)
+    model.facts += facts
+    aliases = [(str(rng.choice(names)), f"alias {fresh()}") for _ in range(rng.integers(0, 2) if names else 0)]
+    for name, alias in aliases:
+        change.add_aliases({name: [alias]})
+    model.aliases += aliases

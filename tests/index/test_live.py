@@ -1,0 +1,378 @@
+"""What a user of a live index relies on: one writer, snapshots, waiting, threads and processes, errors, full disks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.encoders import ArrayEncoder
+from hopfuse.errors import FormatError, InputError
+from hopfuse.index import EncoderInfo
+from index.index_files import generation_file
+
+GRAPH = [{"src": 0, "dst": 2, "type": "context"}, {"src": 1, "dst": 3, "type": "context"}]
+
+
+def small(**more: Any) -> hf.Index:
+    arguments: dict[str, Any] = {
+        "passages": [{"id": "a", "text": "Ada wrote."}, {"id": "b", "text": "Babbage built."}],
+        "entities": ["Ada", "Babbage"],
+        "graph": GRAPH,
+        "facts": [{"head": "Ada", "relation": "knew", "tail": "Babbage", "passage": 0}],
+    }
+    return hf.Index.build(**(arguments | more))
+
+
+def saved(folder: Path, **more: Any) -> Path:
+    small(**more).save(folder)
+    return folder
+
+
+def add(live: hf.LiveIndex[hf.Index], *ids: str) -> int:
+    with live.change() as change:
+        change.add_passages([{"id": id, "text": f"text of {id}"} for id in ids])
+    assert change.seq is not None
+    return change.seq
+
+
+def test_a_passage_takes_its_edges_and_facts_with_it_and_entities_stay(tmp_path: Path) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        with live.change() as change:
+            change.add_edges(
+                [{"src": ("entity", "Ada"), "dst": ("entity", "Babbage"), "type": "knew", "stated_by": "a"}]
+            )
+            change.add_facts([("Ada", "knew", "Babbage", "b")])
+        assert live.refresh().graph.num_stored == 6  # type: ignore[union-attr]
+        with live.change() as change:
+            change.delete_passages(["a"])
+        index = live.refresh()
+        assert (list(index.passage_ids), list(index.entity_names)) == (["b"], ["Ada", "Babbage"])
+        assert index.graph is not None
+        assert index.graph.edge_type_names == ("context", "knew")
+        assert [part.tolist() for part in index.graph.edges()[:2]] == [[0], [2]]
+        assert index.facts is not None
+        assert index.facts.passages.tolist() == [0]
+        with live.change() as change:
+            change.delete_passages(["b"])
+        assert live.refresh().facts.rows.size == 0  # type: ignore[union-attr]
+
+
+def test_there_is_one_writer_and_a_process_that_ends_lets_go(tmp_path: Path) -> None:
+    script = """
+import sys, hopfuse as hf
+live = hf.Index.open(sys.argv[1], writable=True)
+print("open", flush=True)
+input()
+"""
+    saved(tmp_path)
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p)),
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"open\n"
+    with pytest.raises(InputError, match="open for writing elsewhere"):
+        hf.Index.open(tmp_path, writable=True)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with pytest.raises(InputError, match="open for writing elsewhere"):
+            hf.Index.open(tmp_path, writable=True)
+        with pytest.raises(InputError, match="open for changes in this process"):
+            small().save(tmp_path)
+        assert add(live, "c") == 1
+    with pytest.raises(InputError, match="the index is closed"):
+        live.change()
+    with pytest.raises(InputError, match="open for reading"):
+        hf.Index.open(tmp_path, live=True).compact()
+
+
+def test_readers_keep_their_snapshot_until_they_refresh(tmp_path: Path) -> None:
+    reader = hf.Index.open(saved(tmp_path), live=True)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        first = reader.index
+        for count in range(1, 4):
+            add(live, f"new {count}")
+            assert (reader.seq, first.num_passages) == (count - 1, 2)
+            assert reader.refresh().seq == reader.seq == hf.Index.open(tmp_path).seq == count
+            assert reader.refresh() is reader.index
+        before = reader.index
+        assert live.compact() == 2
+        assert list(reader.refresh().passage_ids) == list(before.passage_ids)
+        assert (reader.seq, reader.index.generation) == (3, 2)
+        add(live, "after")
+    assert list(reader.refresh().passage_ids) == ["a", "b", "new 1", "new 2", "new 3", "after"]
+    assert reader.seq == 4
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["CURRENT", "LOCK", "generation", "log"]
+    small().save(tmp_path)  # a save over an index is one more change of it
+    assert (reader.refresh().num_passages, reader.seq) == (2, 5)
+
+
+def test_a_snapshot_pickles_by_its_seq(tmp_path: Path) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "c")
+        data = pickle.dumps(live.refresh())
+        add(live, "d")
+        again = pickle.loads(data)
+        assert (again.seq, list(again.passage_ids)) == (1, ["a", "b", "c"])
+        live.compact()
+        with pytest.raises(FormatError, match="no longer has generation 1"):
+            pickle.loads(data)
+
+
+def test_waiting_for_a_seq(tmp_path: Path) -> None:
+    reader = hf.Index.open(saved(tmp_path), live=True)
+    with pytest.raises(TimeoutError, match=r"seq 1 is not there after 0\.01 s; the last one is 0"):
+        reader.wait_for(1, 0.01)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        thread = threading.Thread(target=lambda: [add(live, f"{i}") for i in range(5)])
+        thread.start()
+        assert reader.wait_for(5, 600).seq == 5
+        thread.join()
+
+
+def test_threads_commit_together_and_each_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs, original = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (syncs.append(descriptor), original(descriptor))[1])
+    seqs: list[tuple[int, str]] = []
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "first")
+        del syncs[:]
+
+        def work(thread: int) -> None:
+            for i in range(10):
+                seqs.append((add(live, f"{thread} {i}", f"{thread} {i} more"), f"{thread} {i}"))
+
+        threads = [threading.Thread(target=work, args=(t,)) for t in range(8)]
+        for thread in threads:
+            thread.start()
+        compacted = live.compact_in_background()
+        for thread in threads:
+            thread.join()
+        assert compacted.result() == 2
+    assert sorted(seq for seq, _ in seqs) == list(range(2, 82))
+    ids = list(hf.Index.open(tmp_path, verify="full").passage_ids)
+    assert ids == ["a", "b", "first"] + [id for _, one in sorted(seqs) for id in (one, f"{one} more")]
+    for i in range(10):
+        assert all(seqs.index((seq, id)) >= 0 for seq, id in seqs if id.endswith(f" {i}"))
+
+
+def test_searches_and_readers_go_on_beside_a_writer_and_compactions(tmp_path: Path) -> None:
+    """Each reader counts on: what it sees has the rows of its seq, and never fewer than before."""
+    saved(tmp_path)
+    script = """
+import sys, hopfuse as hf
+live, last = hf.Index.open(sys.argv[1], live=True), 0
+while last < int(sys.argv[2]):
+    index = live.refresh()
+    assert index.seq >= last
+    assert list(index.passage_ids)[2:] == [f"p{i}" for i in range(index.seq)], index.seq
+    last = index.seq
+"""
+    command = [sys.executable, "-c", script, str(tmp_path), "60"]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    readers = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for i in range(60):
+            add(live, f"p{i}")
+            if i % 20 == 19:
+                live.compact()
+    assert [reader.wait(600) for reader in readers] == [0, 0]
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync"])
+def test_a_disk_that_fails_changes_nothing_and_the_next_commit_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        for written in ("c", "d"):
+            original = getattr(os, call)
+
+            def full(descriptor: int, *rest: Any, _original: Any = original) -> Any:
+                if call == "pwrite":
+                    _original(descriptor, bytes(rest[0])[:50], rest[1])
+                raise OSError(28, "No space left on device")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(os, call, full)
+                with pytest.raises(OSError, match="No space left"):
+                    add(live, "lost")
+            add(live, written)
+            add(live, written * 2)
+    assert list(hf.Index.open(tmp_path, verify="full").passage_ids) == ["a", "b", "c", "cc", "d", "dd"]
+
+
+def test_a_compaction_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "c")
+        for name in ("replace", "fsync"):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, name, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+                with pytest.raises(OSError, match="No space left"):
+                    live.compact()
+            assert hf.Index.open(tmp_path, verify="full").seq == 1
+            assert len(list(tmp_path.glob("generation-*"))) == 1
+        assert live.compact() == 2
+        assert add(live, "d") == 2
+    assert hf.Index.open(tmp_path, verify="full").num_passages == 4
+
+
+def test_a_log_that_is_torn_is_cut_by_the_next_writer(tmp_path: Path) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "c")
+    log = tmp_path / "log-000000000001.hopfuse"
+    whole = log.read_bytes()
+    log.write_bytes(whole + whole[64:100])
+    assert hf.Index.open(tmp_path).seq == 1
+    with hf.Index.open(tmp_path, writable=True) as live:
+        assert log.read_bytes() == whole
+        assert add(live, "d") == 2
+    assert hf.Index.open(tmp_path, verify="full").num_passages == 4
+    log.write_bytes(whole[:40])  # killed while it was made
+    assert hf.Index.open(tmp_path).seq == 0
+    with hf.Index.open(tmp_path, writable=True) as live:
+        assert add(live, "c") == 1
+
+
+def test_what_is_added_without_vectors_is_encoded(tmp_path: Path) -> None:
+    saved(tmp_path, vectors=[[1.0, 0.0], [0.0, 1.0]], encoder=EncoderInfo("doubling", 2, False))
+    with pytest.raises(InputError, match="the index's vectors were made by"):
+        hf.Index.open(tmp_path, writable=True, encoder=ArrayEncoder(3, name="mine"))
+    with hf.Index.open(tmp_path, writable=True, encoder=Doubling()) as live:
+        add(live, "c")
+        assert live.refresh().vectors[2].tolist() == [9.0, 18.0]  # type: ignore[index]
+        with pytest.raises(InputError, match=r"have shape \(1, 3\); 1 of 2 components"):
+            live.change().add_passages([{"id": "d", "text": ""}], vectors=np.ones((1, 3)))
+    with (
+        hf.Index.open(tmp_path, writable=True) as live,
+        pytest.raises(InputError, match="give vectors=, or open it with encoder="),
+    ):
+        live.change().add_passages([{"id": "d", "text": ""}])
+
+
+class Doubling:
+    """Encodes a text as its length, and twice that."""
+
+    name, dim, normalize = "doubling", 2, False
+
+    def encode_passages(self, texts: list[str]) -> np.ndarray:
+        return np.array([[len(text), 2 * len(text)] for text in texts], np.float32)
+
+    encode_queries = encode_passages
+
+
+PASSAGE, ENTITY = ("passage", "a"), ("entity", "Ada")
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "message"),
+    [
+        ("add_passages", [[{"id": "a", "text": ""}]], "has the id 'a' already; replace it"),
+        ("add_passages", [[{"id": 7, "text": ""}]], "of another type than the index's, str"),
+        ("add_passages", [[{"text": "no id"}]], "has no id"),
+        (
+            "add_passages",
+            [
+                [{"id": "c", "text": ""}],
+            ],
+            None,
+        ),
+        ("add_passages", [[{"id": "c", "text": ""}] * 2], "ids are distinct"),
+        ("replace_passages", [[{"id": "c", "text": ""}]], "no passage with the id 'c'"),
+        ("delete_passages", [["c"]], "no passage with the id 'c'"),
+        ("delete_passages", ["a"], "give a list"),
+        ("add_entities", [["Ada"]], "has the name 'Ada' already"),
+        ("add_entities", [["Eve", "Eve"]], "two entities of one name"),
+        ("add_entities", [[7]], "not all strings"),
+        ("delete_entities", [["Eve"]], "no entity has it"),
+        ("add_aliases", [{"Eve": ["E."]}], "no entity has it"),
+        ("add_aliases", [["Ada"]], "must map an entity's name"),
+        ("add_edges", [[{"src": PASSAGE}]], "a mapping with src and dst"),
+        ("add_edges", [[{"src": PASSAGE, "dst": "Ada"}]], "must be \\('passage', id\\)"),
+        ("add_edges", [[{"src": PASSAGE, "dst": ENTITY, "weight": 0.0}]], "from 2\\^-64"),
+        ("add_edges", [[{"src": PASSAGE, "dst": ENTITY, "weight": float("nan")}]], "from 2\\^-64"),
+        ("add_edges", [[{"src": PASSAGE, "dst": ENTITY, "type": 3}]], "must be a string"),
+        ("add_edges", [[{"src": PASSAGE, "dst": ENTITY, "stated_by": "b"}]], "leave stated_by out"),
+        ("add_edges", [[{"src": PASSAGE, "dst": ("entity", "Eve")}]], "no entity has it"),
+        ("delete_edges", [[{"src": PASSAGE, "dst": ENTITY, "weight": 1.0}]], "with src, dst and type"),
+        ("add_facts", [[("Ada", "knew", "Babbage")]], "id of a passage"),
+        ("add_facts", [[("Ada", "knew", "Eve", "a")]], "no entity has it"),
+        ("delete_facts", [["Ada"]], "\\(head, relation, tail\\)"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_and_nothing_changes(
+    tmp_path: Path, call: str, arguments: list[Any], message: str | None
+) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        change = live.change()
+        if message is None:
+            getattr(change, call)(*arguments)
+            assert change.commit() == 1
+            with pytest.raises(InputError, match="committed already, as seq 1"):
+                change.commit()
+            return
+        with pytest.raises(InputError, match=message):  # noqa: PT012 - some are refused at the commit
+            getattr(change, call)(*arguments)
+            change.commit()
+        assert not (tmp_path / "log-000000000001.hopfuse").exists()
+        assert add(live, "later") == 1
+
+
+def test_parts_that_the_index_has_not_are_refused(tmp_path: Path) -> None:
+    hf.Index.build(passages=[{"id": "a", "text": ""}], entities=["Ada"]).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for call, arguments, message in (
+            ("add_edges", [[{"src": PASSAGE, "dst": ENTITY}]], "has no graph"),
+            ("add_facts", [[("Ada", "is", "Ada", "a")]], "has no facts"),
+            ("add_entities", [["Eve"]], "all names"),
+        ):
+            options = {"words": True} if call == "add_entities" else {}
+            with pytest.raises(InputError, match=message):
+                getattr(live.change(), call)(*arguments, **options)
+        with pytest.raises(InputError, match=r"has no passage\.vectors"):
+            live.change().add_passages([{"id": "b", "text": ""}], vectors=[[1.0]])
+        with live.change() as change:
+            pass
+        assert change.seq == 0  # a change of nothing is no batch
+
+
+def test_a_change_names_nothing_that_it_deletes(tmp_path: Path) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        change = live.change()
+        change.delete_entities(["Ada"])
+        change.add_edges([{"src": ("passage", "b"), "dst": ENTITY}])
+        with pytest.raises(InputError, match="'Ada' is deleted by this change"):
+            change.commit()
+
+
+def test_a_generation_that_is_damaged_is_found_by_a_merge(tmp_path: Path) -> None:
+    with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "c")
+    file = generation_file(tmp_path)
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b"Babbage built.")] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(FormatError, match="does not match its checksum"):
+        _ = hf.Index.open(tmp_path).texts
+
+
+def test_an_empty_index_takes_ids_of_either_kind(tmp_path: Path) -> None:
+    for kind, id in (("strings", "a"), ("integers", 7)):
+        folder = tmp_path / kind
+        hf.Index.build(passages=[]).save(folder)
+        with hf.Index.open(folder, writable=True) as live:
+            with live.change() as change:
+                change.add_passages([{"id": id, "text": "one"}])
+            assert list(live.refresh().passage_ids) == [id]
+            assert live.index.row_of(id) == 0

@@ -1,0 +1,216 @@
+"""The log: torn at any byte, damaged at any byte, forged, and written while it is read."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import FormatError
+from hopfuse.index.batch import Slots, decode, encode, read_batch
+from hopfuse.index.log import FRAME, FRAME_BYTES, HEADER_BYTES, MARK, Header, frame_bytes, read_header, read_tail
+
+HEADER = Header(1, 0, b"salt of 16 bytes")
+BATCHES = ["one", "two, which is longer than the first", "", "four"]
+
+
+def written(folder: Path, groups: tuple[int, ...] = (1, 1, 1, 1)) -> tuple[Path, list[int]]:
+    """A log of four payloads, written in groups of so many, and where each of its frames ends."""
+    data, ends, seq = HEADER.pack(), [HEADER_BYTES], 0
+    for size in groups:
+        synced = seq
+        for _ in range(size):
+            seq += 1
+            data += frame_bytes(HEADER, seq, synced, 1000 + seq, BATCHES[seq - 1].encode())
+            ends.append(len(data))
+    path = folder / "log-000000000001.hopfuse"
+    path.write_bytes(data)
+    return path, ends
+
+
+def payloads(path: Path) -> list[str]:
+    header = read_header(path, 1, 0)
+    return [] if header is None else [bytes(f.payload).decode() for f in read_tail(path, header, None, 0).frames]
+
+
+def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path, ends = written(tmp_path)
+    tail = read_tail(path, HEADER, None, 0)
+    assert [(f.seq, f.time, bytes(f.payload).decode(), f.synced) for f in tail.frames] == [
+        (seq, 1000 + seq, text, seq - 1) for seq, text in enumerate(BATCHES, 1)
+    ]
+    assert tail.end == ends[-1] == path.stat().st_size
+    later = read_tail(path, HEADER, ends[2], 2)
+    assert [f.seq for f in later.frames] == [3, 4]
+
+
+def test_a_log_torn_at_any_byte_has_the_batches_that_are_whole(tmp_path: Path) -> None:
+    path, ends = written(tmp_path)
+    data = path.read_bytes()
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        whole = sum(end <= size for end in ends[1:])
+        assert payloads(path) == BATCHES[:whole], size
+        path.write_bytes(data[:size] + bytes(len(data) - size))  # the file has its length, the pages came not
+        if size >= HEADER_BYTES:
+            assert (
+                payloads(path) == BATCHES[: sum(data[:size].ljust(len(data), b"\0")[:e] == data[:e] for e in ends[1:])]
+            )
+
+
+@pytest.mark.parametrize("bit", [0, 3, 7])
+def test_a_damaged_byte_before_a_later_commit_is_an_error_and_in_the_last_group_a_torn_tail(
+    tmp_path: Path, bit: int
+) -> None:
+    for groups, last in (((1, 1, 1, 1), 3), ((1, 1, 2), 2), ((4,), 0)):
+        path, ends = written(tmp_path, groups)
+        data = path.read_bytes()
+        for at in range(len(data)):
+            changed = bytearray(data)
+            changed[at] ^= 1 << bit
+            path.write_bytes(changed)
+            if at < ends[last]:
+                where = "header" if at < HEADER_BYTES else rf"seq {1 + sum(end <= at for end in ends[1:])} at byte"
+                with pytest.raises(FormatError, match=where):
+                    payloads(path)
+            else:
+                assert payloads(path) == BATCHES[: sum(end <= at for end in ends[1:])]
+
+
+def test_frames_of_another_log_and_in_texts_are_none_of_this_one(tmp_path: Path) -> None:
+    path, ends = written(tmp_path)
+    other = frame_bytes(Header(1, 0, b"another, 16 long"), 5, 4, 0, b"other")
+    path.write_bytes(path.read_bytes() + other + frame_bytes(HEADER, 7, 3, 0, b"of a group whose start is lost"))
+    assert payloads(path) == BATCHES
+    assert read_tail(path, HEADER, None, 0).end == ends[-1]
+
+
+def test_a_log_of_another_generation_or_version_is_refused(tmp_path: Path) -> None:
+    path, _ = written(tmp_path)
+    for generation, seq in ((2, 0), (1, 1)):
+        with pytest.raises(FormatError, match="it follows generation 1 at seq 0"):
+            read_header(path, generation, seq)
+    fields = bytearray(HEADER.pack())
+    struct.pack_into("<I", fields, 8, 9)
+    struct.pack_into("<I", fields, 60, zlib.crc32(fields[:60]))
+    path.write_bytes(bytes(fields) + b"more")
+    with pytest.raises(FormatError, match="format version 9"):
+        read_header(path, 1, 0)
+    path.unlink()
+    assert read_header(path, 1, 0) is None
+    os.mkfifo(path)
+    with pytest.raises(FormatError, match="not a regular file"):
+        read_header(path, 1, 0)
+
+
+def test_many_heads_without_bodies_are_read_once(tmp_path: Path) -> None:
+    """Frames that say they go on to the end: looking into each of them would take the square of the file."""
+    path, _ = written(tmp_path)
+    count, data = 20_000, path.read_bytes()
+    heads = b""
+    for at in range(count):
+        fields = FRAME.pack(MARK, 9, 9, 0, (count - at - 1) * FRAME_BYTES, 0, 0)
+        heads += struct.pack("<I", zlib.crc32(fields, HEADER.seed)) + fields
+    path.write_bytes(data + heads)
+    assert payloads(path) == BATCHES
+
+
+# ---- Payloads ----
+
+ARRAYS: dict[str, Any] = {
+    "delete.passage": np.array([1], np.int64),
+    "edge.type_name.offsets": np.array([0, 1], np.int64),
+    "edge.type_name.bytes": np.array([120], np.uint8),
+    "edge.end": np.array([[0, -1]], np.int64),
+    "edge.type": np.array([0], np.int64),
+    "edge.weight": np.array([0.5]),
+    "edge.passage": np.array([-1], np.int64),
+}
+BEFORE = Slots(3, 2)
+
+
+def test_a_batch_is_read_as_it_was_written() -> None:
+    read = decode(memoryview(encode(ARRAYS)))
+    assert list(read) == list(ARRAYS)
+    assert all(np.array_equal(read[name], array) and read[name].dtype == array.dtype for name, array in ARRAYS.items())
+    assert read_batch(memoryview(encode(ARRAYS)), BEFORE).strings("edge.type_name") == ["x"]
+    assert decode(memoryview(encode({}))) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delete.passage": np.array([3], np.int64)}, "outside 0 .. 2"),
+        ({"delete.passage": np.array([-1], np.int64)}, "outside 0 .. 2"),
+        ({"delete.passage": np.array([1], np.int32)}, r"is int32\(1,\)"),
+        ({"delete.passage": np.array([[1]], np.int64)}, r"is int64\(1, 1\)"),
+        ({"edge.end": np.array([[3, 0]], np.int64)}, "outside -2 .. 2"),
+        ({"edge.end": np.array([[0, -3]], np.int64)}, "outside -2 .. 2"),
+        ({"edge.end": np.zeros((1, 3), np.int64)}, "size elsewhere"),
+        ({"edge.type": np.array([1], np.int64)}, "outside 0 .. 0"),
+        ({"edge.weight": np.array([0.5, 0.5])}, "size elsewhere"),
+        ({"edge.weight": np.array([np.nan])}, "holds weights"),
+        ({"edge.weight": np.array([0.0])}, "holds weights"),
+        ({"edge.passage": np.array([3], np.int64)}, "outside -1 .. 2"),
+        ({"edge.passage": None}, "without"),
+        ({"edge.type_name.bytes": np.array([0xFF], np.uint8)}, "UTF-8"),
+        ({"edge.type_name.offsets": np.array([0, 9], np.int64)}, "ascend"),
+        ({"unknown": np.zeros(1)}, "unknown to this format version"),
+        ({"passage.id.number": np.array([1], np.int64)}, "1 kinds of ids"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
+    arrays = {name: array for name, array in (ARRAYS | change).items() if array is not None}
+    with pytest.raises(FormatError, match=message):
+        read_batch(memoryview(encode(arrays)), BEFORE)
+
+
+def test_a_payload_with_any_byte_changed_is_read_or_refused() -> None:
+    data = encode(ARRAYS)
+    refused = 0
+    for at in range(len(data)):
+        changed = bytearray(data)
+        changed[at] ^= 0x41
+        try:
+            read_batch(memoryview(bytes(changed)), BEFORE)
+        except FormatError:
+            refused += 1
+    assert refused > len(data) // 2
+    for size in range(len(data)):
+        with pytest.raises(FormatError):
+            read_batch(memoryview(data[:size]), BEFORE)
+
+
+@pytest.mark.parametrize("flips", [300, pytest.param(100_000, marks=pytest.mark.full)])
+def test_flips_over_a_directory_are_errors_of_the_format_or_change_nothing(tmp_path: Path, flips: int) -> None:
+    index = hf.Index.build(
+        passages=[{"id": "a", "text": "Ada"}], entities=["Ada"], graph=[{"src": 0, "dst": 1}], vectors=[[1.0, 2.0]]
+    )
+    index.save(tmp_path)
+    for step in range(3):
+        with hf.Index.open(tmp_path, writable=True) as live, live.change() as change:
+            change.replace_passages([{"id": "a", "text": f"Ada {step}"}], vectors=[[1.0, step]])
+    rng = np.random.default_rng(0)
+    whole = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    path = tmp_path / "log-000000000001.hopfuse"
+    for _ in range(flips):
+        changed = bytearray(whole[path])
+        kind = rng.integers(3)
+        at, other = rng.integers(0, len(changed), 2)
+        if kind == 0:
+            changed[at] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            del changed[at:]
+        else:
+            changed[at], changed[other] = changed[other], changed[at]
+        path.write_bytes(changed)
+        try:
+            found = hf.Index.open(tmp_path, verify="full")
+        except FormatError:
+            continue
+        assert list(found.texts) == [["Ada", "Ada 0", "Ada 1", "Ada 2"][found.seq]]
