@@ -368,6 +368,7 @@ class FakeCupy:
     def __init__(self, simt: Any) -> None:
         cuda.__init__()  # type: ignore[misc]
         _kept.clear()
+        _pools.clear()
         self.pool, self.loaded, self.launches, self.refuse_fatbins = MemoryPool(), [], [], False
         self.runtime = Runtime()
         self.prepared: list[tuple[int, int]] = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -229,6 +230,91 @@ def test_many_threads_make_and_test_it_once() -> None:
     for thread in threads:
         thread.join()
     assert (len(made), tests, set(found)) == (1, made, set(made))
+
+
+# ---- A process that is forked ----------------------------------------------------------------------------------
+
+
+def in_child(work: Callable[[], Any]) -> Any:
+    """Return what ``work`` returns in a forked process."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: sender.send(work()))
+    child.start()
+    sender.close()  # so that a child that ends without a word is an EOFError here
+    answer = receiver.recv()
+    child.join()
+    return answer
+
+
+def answers(backend: str) -> tuple[list[str], str]:
+    """Warnings, and the scores or the error of a call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = []
+        for _ in range(2):
+            try:
+                found.append(str(hf.calibrate(hf.Hits([[1, 2]], [[2.0, 1.0]]), "max", backend=backend).scores.tolist()))
+            except BackendError as error:
+                found.append(str(error))
+    assert found[0] == found[1]
+    return [str(one.message) for one in caught], found[0]
+
+
+forks = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:This process")  # Python 3.12 warns of forks beside threads
+def test_a_forked_child_gets_the_cpu_or_an_error_and_never_the_device(use: Any) -> None:
+    device = Altered("none")
+    first = use(device)
+    assert answers("auto") == ([], "[[1.0, 0.5]]")
+
+    device.calls = 0
+
+    def ask() -> Any:
+        by_itself, by_name = answers("auto"), answers("cuda")
+        told = hf.backend_info()
+        return by_itself, by_name, told["auto"], told["backends"]["cuda"], device.calls
+
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:  # another thread of the parent has it when the child is made, which must not wait for it
+        with first._lock:
+            held.set()
+            over.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    try:
+        (warned, scores), (_, error), auto, told, calls = in_child(ask)
+    finally:
+        over.set()
+        holder.join()
+    assert (scores, auto, calls) == ("[[1.0, 0.5]]", "cpu", 0)
+    assert told == {"error": error}
+    assert "forked from one that used it" in error
+    assert "'spawn'" in error
+    assert warned == [f"{error}. backend='auto' takes the CPU"]  # once in a process
+    assert answers("cuda") == ([], "[[1.0, 0.5]]")
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_child_of_a_process_without_a_device_is_told_what_the_parent_is(use: Any) -> None:
+    use(BackendError("no device"))
+    here = answers("auto"), answers("cuda")
+    assert in_child(lambda: (answers("auto"), answers("cuda"))) == here == (([], "[[1.0, 0.5]]"), ([], "no device"))
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_child_may_be_the_first_to_ask(use: Any) -> None:
+    device = Altered("none")
+    use(device)
+    assert in_child(lambda: (answers("cuda"), device.calls > 0)) == (([], "[[1.0, 0.5]]"), True)
 
 
 def test_a_passed_self_test_is_remembered_for_the_device_and_the_sources(tmp_path: Any) -> None:

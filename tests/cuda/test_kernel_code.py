@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -125,6 +126,45 @@ def test_the_likeliest_file_has_the_kernel(sources: KernelSources, compiler: nvr
 
 
 # ---- Code ------------------------------------------------------------------------------------------------------
+
+
+def test_all_that_is_missing_is_compiled_by_threads_at_once(
+    sources: KernelSources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two are under way at once: each waits for the other. One that does not compile is an error of its own."""
+    monkeypatch.setenv("HOPFUSE_NUM_THREADS", "2")
+    both, wrong = threading.Barrier(2), sources.units[3]
+
+    class Waiting(Counting):
+        def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
+            both.wait()
+            if unit == wrong:
+                raise BackendError(f"{unit.name} is wrong")
+            return super().compile(unit, target, options)
+
+    for unit in sources.units[4:]:
+        unit.unlink()
+    compiler = Waiting()
+    made = code(again(tmp_path), tmp_path / "cache", compiler)
+    made.compile_missing()
+    assert len(compiler.calls) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+    assert made.compiled(sources.units[0]).origin == "compiled by NVRTC 13.2"
+    both = threading.Barrier(1)
+    with pytest.raises(BackendError, match="is wrong"):
+        made.compiled(wrong)
+    read = code(again(tmp_path), tmp_path / "cache", Counting())
+    assert all(read.compiled(unit).origin.startswith("cache") for unit in sources.units[:3])
+
+
+def test_what_cannot_be_kept_is_compiled_once_in_a_process(sources: KernelSources, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    compiler = Counting()
+    made = code(sources, tmp_path / "file" / "cache", compiler)
+    for _ in range(2):
+        made.compile_missing()
+        assert "not kept: " in made.compiled(sources.units[0]).origin
+    assert len(compiler.calls) == len(sources.units)
 
 
 def test_what_was_compiled_before_is_read_from_the_disk(sources: KernelSources, tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_cupy import FakeCupy, cuda
+from fake_cupy import Device, FakeCupy, cuda
 from hopfuse.backends.calls import DenseCall, RowFilter
 from hopfuse.backends.cuda.residents import release
 from hopfuse.errors import BackendError
 from hopfuse.types import Corpus
-from host_runtime import make_runtime
+from host_runtime import DEVICE, make_runtime
 from kernels.test_cupy_runtime import calibrate, new_stream, on, record_fill
 from planted_host import BUGS, Bug, load_with
 from variants import SIMT, missing, simt_runtime
@@ -198,6 +198,25 @@ def test_a_recording_without_room_says_so_and_holds_nothing(host: Host) -> None:
         host.runtime.capture(lambda: [host.runtime.zeros(size, np.uint8) for size in (8000, 9000)])
     gc.collect()
     assert host.runtime.free_bytes() == 10_000
+
+
+@pytest.mark.parametrize("call", ["Create", "Sgemm"])
+@pytest.mark.parametrize(("status", "name"), [(1, "NOT_INITIALIZED"), (3, "ALLOC_FAILED"), (13, "EXECUTION_FAILED")])
+def test_cublas_without_memory_is_asked_twice_and_named(host: Host, call: str, status: int, name: str) -> None:
+    """Only what a lack of memory can be is asked again, after the caches have given theirs back."""
+    runtime, short = host.runtime, status != 13
+    a = runtime.upload(np.eye(3, dtype=np.float32))
+    del a
+    out, given = runtime.empty((2, 2), np.float32), runtime.upload(np.full((2, 2), 3, np.float32))
+    runtime.blas.fail = [(call, status)] * (1 + short)
+    with pytest.raises(BackendError, match=rf"cublas{call}_v2 with CUBLAS_STATUS_{name} \({status}\); ") as caught:
+        runtime.matmul(given, given, out)
+    assert ("short of memory" in str(caught.value)) == short
+    with Device(DEVICE):
+        assert (host.cupy.pool.free_bytes() == 0) == short
+    runtime.blas.fail = [(call, status)] if short else []
+    runtime.matmul(given, given, out)
+    assert runtime.download(out).tolist() == [[18, 18], [18, 18]]
 
 
 # ---- What waits for what ---------------------------------------------------------------------------------------------

@@ -91,6 +91,22 @@ def test_a_file_is_loaded_when_a_kernel_of_it_is_first_launched(runtime: Any, cu
         runtime.launch("nothing", 1, 1, [])
 
 
+def test_one_line_says_that_kernels_are_compiled_and_none_that_they_are_not(
+    runtime: Any, cupy: FakeCupy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert calibrate(runtime) == [1.0, 0.5]
+    count, folder = len(find_sources().units), runtime.code.cache.folder
+    said = (
+        f"hopfuse: compiling {count} files of CUDA kernels for sm_90, at their first use; they are kept in {folder}\n"
+    )
+    assert capsys.readouterr() == ("", said)
+    selftest.difference(DeviceOps(runtime))
+    again = make_runtime(CupyRuntime, simt_runtime().module, tmp_path)
+    assert calibrate(again) == [1.0, 0.5]
+    assert capsys.readouterr() == ("", "")
+    assert again.explain()["kernels"]["fuse_f32.cu"].startswith("cache ")
+
+
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_fatbin_that_the_driver_refuses_is_compiled(
     runtime: Any, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, refused: bool

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hopfuse as hf
+import numpy as np
 import pytest
 from hopfuse import _native, backends
 from hopfuse.backends import selftest, selftest_cases
@@ -64,6 +67,27 @@ def test_the_quick_form_reaches_every_op() -> None:
         "similarity_weights_f32",
     ):
         assert any(kernel.startswith(part) for kernel in launched), part
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
+@pytest.mark.parametrize("bits", [24, 11, 8], ids=["float32", "TF32", "bfloat16"])
+def test_a_product_of_fewer_bits_is_found(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
+    """By the quick form, too. In float32 the bound proves the list, so that no exhaustive search hides the product."""
+    runtime, device = simt_runtime(), backends.untested(SIMT)
+    multiply = runtime._multiply
+
+    def rounded(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        pattern, dropped = np.ascontiguousarray(array).view(np.uint32).astype(np.uint64), 24 - bits
+        half = (1 << dropped >> 1) - 1 + (pattern >> dropped & 1) if dropped else 0
+        return ((pattern + half) >> dropped << dropped).astype(np.uint32).view(np.float32)
+
+    monkeypatch.setattr(runtime, "_multiply", lambda a, b, out: multiply(rounded(a), rounded(b), out))
+    (case,) = (case for case in selftest_cases.quick_cases() if "TF32" in case.name)
+    check = selftest._check(case, device, backends.untested("cpu"), rounds=1)
+    assert check.equal == (bits == 24)
+    if bits == 24:
+        assert device.last["dense_topk_f32"]["rescored_rows"] == 2 * 37
 
 
 def test_every_method_and_calibration_has_a_case() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -17,6 +18,14 @@ INSTALL = (
 )
 
 
+#: What a process is told that was forked after its parent began with a device: CUDA works in the parent alone.
+FORKED = (
+    "backend {name!r} cannot be used here: this process was forked from one that used it, and CUDA does not outlive a "
+    "fork. Start workers with the method 'spawn' (multiprocessing.get_context('spawn'), "
+    "DataLoader(multiprocessing_context='spawn'), gunicorn without --preload), or use backend='cpu'"
+)
+
+
 def no_cupy() -> str | None:
     """Return why there is no CuPy, without importing it; None if there is. A mere folder of that name is none."""
     try:
@@ -29,7 +38,7 @@ def no_cupy() -> str | None:
 
 
 class FirstUse(Generic[B]):
-    """Safe for threads: one makes and tests the backend, the others wait.
+    """Safe for threads: one makes and tests the backend, the others wait. A child forked since has no backend.
 
     Parameters
     ----------
@@ -52,16 +61,20 @@ class FirstUse(Generic[B]):
         self.name = name
         self._impossible, self._make, self._differs = impossible, make, differs
         self._lock = threading.RLock()
+        self._began_in: int | None = None  # the process that made it, or tried to
         self._made: B | None = None
         self._unusable: str | None = None
         self._tested = False
         self._is_usable: bool | None = None
+        self._warned_in: int | None = None
         self._difference: str | None = None
 
     def untested(self) -> B:
-        """Return the backend. BackendError where this machine cannot run it."""
+        """Return the backend. BackendError where this machine cannot run it, or this process since a fork."""
+        self._refuse_fork()
         with self._lock:
             if self._made is None and self._unusable is None:
+                self._began_in = os.getpid()
                 self._unusable = self._impossible()
                 if self._unusable is None:
                     try:
@@ -74,6 +87,7 @@ class FirstUse(Generic[B]):
 
     def tested(self) -> B:
         """Return the backend, if it also has the CPU's bits. BackendError otherwise."""
+        self._refuse_fork()
         with self._lock:
             backend = self.untested()
             if not self._tested:
@@ -86,8 +100,22 @@ class FirstUse(Generic[B]):
                 raise BackendError(f"backend {self.name!r} is not used: {self._difference}")
             return backend
 
+    def _is_forked(self) -> bool:
+        """Say whether the process that began with it was another. Its lock may be that one's for good: take none."""
+        return self._began_in not in (None, os.getpid()) and self._unusable is None
+
+    def _refuse_fork(self) -> None:
+        if self._is_forked():
+            raise BackendError(FORKED.format(name=self.name))
+
     def is_usable(self) -> bool:
-        """Say whether ``backend="auto"`` may take it; wrong answers are a warning."""
+        """Say whether ``backend="auto"`` may take it; wrong answers, and a fork from a process that had it, warn."""
+        if self._is_forked():
+            if self._warned_in != os.getpid():
+                self._warned_in = os.getpid()
+                reason = FORKED.format(name=self.name)
+                warnings.warn(f"{reason}. backend='auto' takes the CPU", RuntimeWarning, stacklevel=5)
+            return False
         if self._is_usable is None:
             with self._lock:
                 error = self._error()
@@ -105,6 +133,8 @@ class FirstUse(Generic[B]):
 
     def explain(self) -> dict[str, Any]:
         """Return what the backend says of itself, with the reason why it is not used."""
+        if self._is_forked():
+            return {"error": FORKED.format(name=self.name)}
         error = None
         try:
             self.tested()

@@ -81,6 +81,7 @@ def quick_cases() -> Iterator[Case]:
     yield topk_case("ppr_topk", batch, weighted=True)
     for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
+    yield Case("dense_topk, scores closer than TF32 tells apart", _close_scores)
     yield similarity_case("similarity_weights", storage="float16")
     yield fuse_case("boltzmann")
     yield calibrate_case("pit", "mean")
@@ -146,6 +147,9 @@ def _topk_cases(batch: int) -> Iterator[Case]:
         name = f"ppr_topk refined, node weights of {decades:.0f} decades, {batch} queries"
         yield topk_case(name, batch, k=_NODES - 20, weighted=True, tol=1e-4, decades=decades)
     yield topk_case(f"ppr_topk to tol, {batch} queries", batch, proven=False, types=_TYPES, directed=True)
+    yield topk_case(
+        f"ppr_topk of nodes that blocks share, {batch} queries", batch, proven=False, tol=0.3, nodes_in_all=1 << 14
+    )
     yield topk_case(f"ppr_topk of all nodes, masks, {batch} queries", batch, k=_NODES, types=_TYPES, masks=batch)
 
 
@@ -189,6 +193,7 @@ def _walk(
     decades: float = 0.0,
     damping: float = 0.5,
     tol: float = 1e-6,
+    nodes_in_all: int = _NODES,
 ) -> tuple[Graph, PprQueries]:
     """Make a graph with a hub longer than a segment, self-loops and nodes without edges; a batch on it.
 
@@ -197,20 +202,20 @@ def _walk(
     """
     rng = np.random.default_rng(batch)
     plain = types == 1 and not weighted
-    pairs = rng.integers(0, _NODES - 10, (4 * _NODES, 2))
-    pairs = np.concatenate([pairs, [(node, _HUB) for node in range(_NODES - 10)]])
+    pairs = rng.integers(0, nodes_in_all - 10, (4 * nodes_in_all, 2))
+    pairs = np.concatenate([pairs, [(node, _HUB) for node in range(nodes_in_all - 10)]])
     src, dst = (np.unique(np.sort(pairs, axis=1), axis=0) if plain else pairs).T
     graph = Graph.from_edges(
         src,
         dst,
         None if plain else rng.random(src.size) + 0.01,
-        num_nodes=_NODES,
+        num_nodes=nodes_in_all,
         directed=directed,
         edge_type=rng.integers(0, types, src.size) if types > 1 else None,
         edge_type_names=[f"type {t}" for t in range(types)] if types > 1 else None,
     )
-    nodes = [np.sort(rng.choice(_NODES - 10, 3, replace=False)).astype(np.int32) for _ in range(batch)]
-    allowed = np.asarray(rng.random((masks, _NODES)) < 0.7, np.uint8) if masks else None
+    nodes = [np.sort(rng.choice(nodes_in_all - 10, 3, replace=False)).astype(np.int32) for _ in range(batch)]
+    allowed = np.asarray(rng.random((masks, nodes_in_all)) < 0.7, np.uint8) if masks else None
     if allowed is not None:
         for query, seeds in enumerate(nodes):
             allowed[query % masks, seeds] = 1
@@ -221,7 +226,7 @@ def _walk(
     restart = Restart(np.arange(batch + 1, dtype=np.int64) * 3, np.concatenate(nodes), rng.random(3 * batch) + 0.1)
     node_weights = None
     if decades:
-        own = np.arange(0, _NODES, 2, dtype=np.int32)
+        own = np.arange(0, nodes_in_all, 2, dtype=np.int32)
         drawn = 10.0 ** (-decades * rng.random((batch, own.size)))
         node_weights = order_weights(graph, drawn, own, restart, allowed)
     return graph, PprQueries(
@@ -241,6 +246,7 @@ def _walk(
 
 
 def _dense_cases() -> Iterator[Case]:
+    yield Case("dense_topk, scores closer than TF32 tells apart", _close_scores)
     for storage in STORAGES:
         for metric in ("ip", "cosine"):
             yield dense_case(f"dense_topk {storage}, {metric}", storage=storage, metric=metric)
@@ -277,6 +283,22 @@ def dense_case(
         return [hits["ids"], hits["scores"], hits["counts"]]
 
     return Case(name, run)
+
+
+def _close_scores(backend: Backend) -> Answer:
+    """Score rows that differ by parts of 2⁻¹⁹, 512 of them within 2⁻¹⁰.
+
+    float32 products tell them apart within the bound that they are held to, and prove the best 5 from 37 candidates.
+    With inputs rounded to TF32's 11 bits or fewer, rows within 2⁻¹¹ have one score: other candidates, as sure of
+    themselves.
+    """
+    rows, dim = 512, 24
+    steps = np.random.default_rng(12).permutation(rows)
+    vectors = np.full((rows, dim), 1.25, np.float32) * (1 + steps[:, None] * np.float32(2.0**-19))
+    corpus = Corpus.from_array(vectors)
+    queries = np.stack([np.ones(dim, np.float32), -np.ones(dim, np.float32)])
+    hits = backend.dense_topk(DenseCall(queries, corpus, 5, RowFilter(), threads=1))
+    return [hits["ids"], hits["scores"], hits["counts"]]
 
 
 def similarity_case(name: str, *, storage: Storage, allow: str | None = None) -> Case:

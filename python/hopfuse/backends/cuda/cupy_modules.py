@@ -56,12 +56,16 @@ class CupyModules:
             try:
                 module.load(prebuilt.image)
             except self._cupy.cuda.driver.CUDADriverError as error:
-                compiled = self._code.compiled(unit)
+                compiled = self._compiled(unit)
                 refused = f"{compiled.origin} (the driver refused {prebuilt.origin}: {error})"
                 return self._loaded(unit, compiled), compiled._replace(origin=refused)
             return module, prebuilt
-        compiled = self._code.compiled(unit)
+        compiled = self._compiled(unit)
         return self._loaded(unit, compiled), compiled
+
+    def _compiled(self, unit: Path) -> Code:
+        self._code.compile_missing()
+        return self._code.compiled(unit)
 
     def _loaded(self, unit: Path, code: Code) -> Any:
         module = self._cupy.cuda.Module()

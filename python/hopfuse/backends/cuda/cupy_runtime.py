@@ -44,7 +44,7 @@ class CupyRuntime:
         self._number = int(cupy.cuda.Device().id)
         self.code = code(int(self._device.compute_capability))
         self._modules = CupyModules(cupy, self.code)
-        self._cublas = Cublas()
+        self._cublas = Cublas(self.trim)
         self._local = threading.local()
 
     @property

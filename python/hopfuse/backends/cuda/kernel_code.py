@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ..._threads import thread_count
 from ...errors import BackendError
 from .kernel_cache import KernelCache
 from .kernel_sources import OPTIONS, KernelSources
@@ -43,6 +46,7 @@ class KernelCode:
 
     def __init__(self, sources: KernelSources, compiler: Compiler, capability: int, cache: KernelCache) -> None:
         self.sources, self.compiler, self.capability, self.cache = sources, compiler, capability, cache
+        self._compiled: dict[Path, Code] = {}
 
     def prebuilt(self, unit: Path) -> Code | None:
         """Return the package's fatbin; None where none is of these sources. A driver may still refuse it."""
@@ -57,16 +61,54 @@ class KernelCode:
 
     def compiled(self, unit: Path) -> Code:
         """Return the code from the cache, or compile it now."""
-        version, target = self.compiler.version(), self.target()
-        identity = (self.sources.unit_hash(unit), OPTIONS, version, target)
-        key = f"{unit.stem}-{target}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}"
+        found = self._compiled.get(unit) or self._cached(unit)
+        return self._kept(unit, self._compile(unit)) if found is None else found
+
+    def compile_missing(self) -> None:
+        """Compile all units that are not cached, in threads, after a line on the standard error that says so.
+
+        The self-test before the first use loads them all; and a program that needs one will soon need the next. A unit
+        that does not compile is left to :meth:`compiled`, which says why.
+        """
+        missing = [unit for unit in self.sources.units if unit not in self._compiled and self._cached(unit) is None]
+        if not missing:
+            return
+        self._say(f"compiling {len(missing)} files of CUDA kernels for {self.target()}, at their first use")
+        missing.sort(key=lambda unit: unit.stat().st_size, reverse=True)  # the longest first, so that none is left over
+        with ThreadPoolExecutor(min(len(missing), thread_count(None))) as threads:
+            for unit, image in zip(missing, threads.map(self._try_to_compile, missing), strict=True):
+                if image is not None:
+                    self._kept(unit, image)
+
+    def _say(self, what: str) -> None:
+        if sys.stderr is not None:  # a program without a console has none
+            print(f"hopfuse: {what}; they are kept in {self.cache.folder}", file=sys.stderr, flush=True)
+
+    def _key(self, unit: Path) -> str:
+        target = self.target()
+        identity = (self.sources.unit_hash(unit), OPTIONS, self.compiler.version(), target)
+        return f"{unit.stem}-{target}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}"
+
+    def _cached(self, unit: Path) -> Code | None:
+        key = self._key(unit)
         image = self.cache.get(key)
-        if image is not None:
-            return Code(image, kernel_names(image), f"cache {self.cache.path(key)}")
+        return None if image is None else Code(image, kernel_names(image), f"cache {self.cache.path(key)}")
+
+    def _compile(self, unit: Path) -> bytes:
         folders = [f"-I{unit.parent}", f"-I{self.sources.include}"]
-        image = self.compiler.compile(unit, target, [*OPTIONS, *folders])
-        kept = "" if self.cache.put(key, image) else f", not kept: {self.cache.problem}"
-        return Code(image, kernel_names(image), f"compiled by NVRTC {version}{kept}")
+        return self.compiler.compile(unit, self.target(), [*OPTIONS, *folders])
+
+    def _try_to_compile(self, unit: Path) -> bytes | None:
+        try:
+            return self._compile(unit)
+        except BackendError:
+            return None
+
+    def _kept(self, unit: Path, image: bytes) -> Code:
+        kept = "" if self.cache.put(self._key(unit), image) else f", not kept: {self.cache.problem}"
+        made = Code(image, kernel_names(image), f"compiled by NVRTC {self.compiler.version()}{kept}")
+        self._compiled[unit] = made
+        return made
 
     def target(self) -> str:
         """Name the device's own code or, for one that is newer than the compiler, PTX that its driver compiles."""
