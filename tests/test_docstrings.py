@@ -33,6 +33,7 @@ PUBLIC = [
     "hopfuse.index",
     "hopfuse.lexical",
     "hopfuse.llm",
+    "hopfuse.offline",
     "hopfuse.recipes",
     "hopfuse.reference",
     "hopfuse.report",

@@ -42,7 +42,7 @@ ROOMS: dict[str, set[str]] = {
     "recipes": {"encoders", "ops", "fusion", "index", "types"} | SHARED,
     **dict.fromkeys(AROUND, API | set(AROUND)),
     **dict.fromkeys(["serve", "offline"], API | set(AROUND)),
-    "cli": API | set(AROUND) | {"serve"},
+    "cli": API | set(AROUND) | {"serve", "offline"},
     "": API | set(AROUND) | {"backends", "reference"},
     "__main__": {"cli"},
 }

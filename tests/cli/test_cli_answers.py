@@ -100,8 +100,8 @@ def test_the_gate_is_the_models(memory, said, tmp_path) -> None:
 def test_a_killed_run_asks_only_what_is_left(memory, tmp_path) -> None:
     out, whole = tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
     with ChatServer(reader) as server:
-        asking = ("--endpoint", server.url, "--model", "m", "--answers", "--chunk", 1)
-        killed(("os", "replace", 3), *scoring(memory, "policy-rag", out, *asking))
+        asking = ("--endpoint", server.url, "--model", "m", "--answers", "--part-rows", 1)
+        killed(("os", "replace", 4), *scoring(memory, "policy-rag", out, *asking))
         asked = len(server.requests)
         hopfuse(*scoring(memory, "policy-rag", out, *asking))
         assert len(server.requests) - asked < 3
@@ -112,11 +112,11 @@ def test_a_killed_run_asks_only_what_is_left(memory, tmp_path) -> None:
 def test_another_model_does_not_go_on_with_the_run(memory, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     with ChatServer(reader) as server:
-        asking = ("--endpoint", server.url, "--answers", "--chunk", 1)
-        killed(("os", "replace", 3), *scoring(memory, "policy-rag", out, *asking, "--model", "m"))
+        asking = ("--endpoint", server.url, "--answers", "--part-rows", 1)
+        killed(("os", "replace", 4), *scoring(memory, "policy-rag", out, *asking, "--model", "m"))
         asked = len(server.requests)
         assert "other model" in refused_here(*scoring(memory, "policy-rag", out, *asking, "--model", "n"))
-        assert "other model, options" in refused_here(*scoring(memory, "policy-rag", out))
+        assert "other answers, endpoint, model, output;" in refused_here(*scoring(memory, "policy-rag", out))
         assert len(server.requests) == asked
 
 

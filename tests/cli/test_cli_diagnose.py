@@ -5,12 +5,13 @@ import pytest
 from cli.cli_files import EDGES, ENTITIES, TEXTS, hopfuse, read_jsonl, write_jsonl
 from hopfuse import Index, ppr_topk
 from hopfuse.cli.diagnose.diagnose import rewritings
-from hopfuse.cli.run.queries import Query, QueryInputs
+from hopfuse.cli.run.queries import QueryInputs
 from hopfuse.diagnose import error_correlation, paraphrase, rank_stability, substitute_aliases
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Qrels
 from hopfuse.extract import Gazetteer
+from hopfuse.io.queries import Query
 from hopfuse.recipes import PhaseGraph
 
 # In the tiny index p4 has no edge, and so has Turing but for p5: components {p0, p1, p2, p3 and their entities},

@@ -1,14 +1,17 @@
-"""Every command that README.md and docs/evaluation.md show runs as it is written, on small files of those names."""
+"""The commands of README.md, docs/evaluation.md and docs/offline.md run as they are written, on small files."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from cli.cli_files import write_jsonl
+from cli.cli_files import read_jsonl, write_jsonl
 
 for package in ("wordllama", "bm25s", "Stemmer", "scipy", "jinja2", "matplotlib"):
     pytest.importorskip(package, reason=f"the documented commands use {package}")
@@ -78,3 +81,39 @@ def test_the_commands_of_evaluation_run(folder, said) -> None:
         elif "graph.jsonl" in words:
             Path("graph.jsonl").unlink()
         assert said(*words) is not None
+
+
+def test_the_commands_and_the_program_of_offline_run(folder, said) -> None:
+    from hopfuse.encoders import WordLlamaEncoder
+
+    rows = read_jsonl(folder / "queries.jsonl")
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    said(
+        "build",
+        "chunks.jsonl",
+        "--edges",
+        "edges.tsv",
+        "--nodes",
+        "nodes.tsv",
+        "--encoder",
+        "wordllama:64",
+        "--out",
+        "my-index",
+    )
+    vectors = WordLlamaEncoder(64).encode_queries([row["question"] for row in rows])
+    np.save("vectors.npy", vectors)
+    more = [row | {"vector": vector.tolist()} for row, vector in zip(rows, vectors, strict=True)]
+    parquet.write_table(
+        arrow.Table.from_pylist([{k: r[k] for k in ("id", "question", "vector")} for r in more]), "queries.parquet"
+    )
+    for words in commands("docs/offline.md"):
+        said(*words)
+    (program,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "offline.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    Path("program.py").write_text(
+        program.replace('Path("run")', 'Path("again")').replace("ranked.jsonl", "again.jsonl")
+    )
+    subprocess.run([sys.executable, "program.py"], check=True)
+    assert Path("merged.jsonl").exists()
+    assert [row["id"] for row in read_jsonl("again.jsonl")] == [row["id"] for row in rows]

@@ -100,7 +100,7 @@ def test_a_run_with_other_options_is_not_taken_up(memory, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     args = scoring(memory, "hybrid-rrf", out, "--chunk", 1)
     killed(("os", "replace", 3), *args, "--option", "rank_constant=9")
-    assert "other options" in refused(*args)
+    assert "other settings" in refused(*args)
     hopfuse(*args, "--option", "rank_constant=9")
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(*by_hand(memory, "hybrid-rrf", rank_constant=9))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cli.cli_files import ENTITIES, QUERIES, build_args, hopfuse, killed, read_jsonl, refused, said_error, write_jsonl
 from hopfuse import Index
-from hopfuse.cli.run.queries import Query, count_queries, read_queries
 from hopfuse.errors import InputError
+from hopfuse.io.queries import Query, count_queries, read_queries
 from hopfuse.recipes import PhaseGraph
 
 
@@ -38,7 +38,7 @@ def test_parquet_in_and_out(scoring, index, files, tmp_path):
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "queries.parquet", row_group_size=17)
     hopfuse(*scoring, "--out", tmp_path / "a.jsonl", "--chunk", 40)
     from_parquet = [tmp_path / "queries.parquet" if arg == files / "queries.jsonl" else arg for arg in scoring]
-    hopfuse(*from_parquet, "--out", tmp_path / "b.parquet", "--chunk", 40)
+    hopfuse(*from_parquet, "--out", tmp_path / "b.parquet", "--part-rows", 40)
     expected = read_jsonl(tmp_path / "a.jsonl")
     result = parquet.ParquetFile(tmp_path / "b.parquet")
     assert result.read().to_pylist() == expected
@@ -102,20 +102,20 @@ def test_no_queries_give_an_empty_result(index, tmp_path):
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
-CHUNK = 30  # ten parts: the calls of os.replace are the state, the parts and the result
+PART = 30  # ten parts: the calls of os.replace are the stamps, the plan, the parts and the result
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_a_run_killed_at_any_moment_goes_on_without_losing_or_repeating_a_query(scoring, tmp_path, suffix):
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
-    args = [*scoring, "--chunk", CHUNK, "--threads", 1]
+    args = [*scoring, "--part-rows", PART, "--threads", 1]
     whole, out, partial = (tmp_path / f"{name}" for name in (f"a.{suffix}", f"b.{suffix}", f"b.{suffix}.partial"))
     hopfuse(*args, "--out", whole)
-    for calls_of_replace, parts in ((1, 0), (2, 0), (5, 4), (3, 6), (5, 10)):
+    for calls_of_replace, parts in ((1, 0), (2, 0), (5, 2), (3, 4), (7, 10)):
         killed(("os", "replace", calls_of_replace), *args, "--out", out)
         assert not out.exists()
-        assert len(list(partial.glob(f"part-*[0-9].{suffix}"))) == parts
+        assert len(list(partial.glob(f"parts/part-*.{suffix}"))) == parts
     done = hopfuse(*args, "--out", out)
     assert f"Going on after {QUERIES} of {QUERIES} queries" in done.stderr
     assert out.read_bytes() == whole.read_bytes()
@@ -124,31 +124,46 @@ def test_a_run_killed_at_any_moment_goes_on_without_losing_or_repeating_a_query(
 
 def test_finished_parts_are_not_made_again(scoring, tmp_path):
     out = tmp_path / "out.jsonl"
-    killed(("os", "replace", 6), *scoring, "--chunk", CHUNK, "--out", out)
-    first = tmp_path / "out.jsonl.partial" / "part-00000000.jsonl"
-    mine = first.read_text(encoding="utf-8").replace('"q0"', '"kept"')
-    first.write_text(mine, encoding="utf-8")
-    assert "Going on after 120 of 300 queries" in hopfuse(*scoring, "--chunk", CHUNK, "--out", out).stderr
-    assert [row["id"] for row in read_jsonl(out)] == ["kept", *(f"q{i}" for i in range(1, QUERIES))]
+    args = [*scoring, "--part-rows", PART, "--out", out]
+    killed(("os", "replace", 7), *args)
+    parts = tmp_path / "out.jsonl.partial" / "parts"
+    before = {path.name: path.stat().st_mtime_ns for path in parts.iterdir()}
+    killed(("os", "replace", 7), *args)
+    assert {name: parts.joinpath(name).stat().st_mtime_ns for name in before} == before
+    assert "Going on after 300 of 300 queries" in hopfuse(*args).stderr
+    assert [row["id"] for row in read_jsonl(out)] == [f"q{i}" for i in range(QUERIES)]
+
+
+def test_a_part_that_was_changed_is_not_joined(scoring, tmp_path):
+    out = tmp_path / "out.jsonl"
+    args = [*scoring, "--part-rows", PART, "--out", out]
+    killed(("os", "replace", 7), *args)
+    first = tmp_path / "out.jsonl.partial" / "parts" / "part-000000.jsonl"
+    first.write_text(first.read_text(encoding="utf-8").replace('"q0"', '"q1"'), encoding="utf-8")
+    assert f"{first} is damaged; remove it and run again" in refused(*args)
+    assert not out.exists()
+    first.unlink()
+    assert "Going on after 270 of 300 queries" in hopfuse(*args).stderr
 
 
 def test_a_kill_after_the_result_is_there(scoring, tmp_path):
     out = tmp_path / "out.jsonl"
-    killed(("shutil", "rmtree", 1), *scoring, "--chunk", CHUNK, "--out", out)
-    whole = out.read_bytes()
-    assert len(read_jsonl(out)) == QUERIES
-    hopfuse(*scoring, "--chunk", CHUNK, "--out", out, "--overwrite")
-    assert out.read_bytes() == whole
-    assert list(tmp_path.iterdir()) == [out]
+    for number in (2, 3, 4):  # the plan, the stamps and the first part are removed, in this order or another
+        killed(("os", "unlink", number), *scoring, "--part-rows", PART, "--out", out, "--overwrite")
+        whole = out.read_bytes()
+        assert len(read_jsonl(out)) == QUERIES
+        hopfuse(*scoring, "--part-rows", PART, "--out", out, "--overwrite")
+        assert out.read_bytes() == whole
+        assert list(tmp_path.iterdir()) == [out]
 
 
 def test_an_unfinished_run_with_other_options_is_not_taken_up(scoring, tmp_path):
     out = tmp_path / "out.jsonl"
-    killed(("os", "replace", 3), *scoring, "--chunk", CHUNK, "--out", out)
-    line = refused(*scoring, "--chunk", CHUNK, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out)
-    assert "other options" in line
+    killed(("os", "replace", 3), *scoring, "--part-rows", PART, "--out", out)
+    line = refused(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out)
+    assert "with other alpha;" in line
     assert "--restart" in line
-    hopfuse(*scoring, "--chunk", CHUNK, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out, "--restart")
+    hopfuse(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out, "--restart")
     hopfuse(*scoring, "--recipe", "phase-graph", "--alpha", 0.1, "--out", tmp_path / "whole.jsonl")
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
@@ -193,7 +208,7 @@ def test_what_is_read_is_not_replaced(memory, refused_here, tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted(before), "no parts were begun"
 
 
-def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_path):
+def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_path):
     text = (files / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     text[200] = '{"id": "broken"\n'
     (tmp_path / "queries.jsonl").write_text("".join(text), encoding="utf-8")
@@ -201,7 +216,7 @@ def test_a_malformed_query_is_named_and_what_was_done_is_kept(index, files, tmp_
     line = refused("score", *inputs, "--out", tmp_path / "out.jsonl", "--chunk", 50)
     assert f"{tmp_path / 'queries.jsonl'}, line 201 is not JSON" in line
     assert not (tmp_path / "out.jsonl").exists()
-    assert len(list((tmp_path / "out.jsonl.partial").glob("part-*.jsonl"))) == 4
+    assert not (tmp_path / "out.jsonl.partial").exists()
 
 
 @pytest.mark.parametrize(

@@ -102,12 +102,6 @@ def option_files(given: Sequence[str], config: type) -> dict[str, Path]:
     return {f"--option {name}": Path(text) for name, text in assigned(given) if name in arrays}
 
 
-def differing(config: Any, default: Any) -> dict[str, str]:
-    """Return the fields in which a config is not the default, for the record of a run."""
-    values = {f.name: (repr(getattr(config, f.name)), repr(getattr(default, f.name))) for f in fields(config)}
-    return {name: value for name, (value, usual) in values.items() if value != usual}
-
-
 def _types(config: Any) -> dict[str, Any]:
     hints = get_type_hints(type(config))
     return {f.name: hints[f.name] for f in fields(config) if f.init}

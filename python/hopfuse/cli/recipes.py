@@ -19,7 +19,7 @@ from ..errors import InputError, MissingExtraError
 from ..lexical import BM25, FTS5
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, AllowScope, Policy, PolicyRAG, Recipe
-from .config_options import differing, option_files, read_config
+from .config_options import option_files, read_config
 from .filters import read_filter
 from .options import ENDPOINT_OPTIONS, FILE, endpoint_options, make_endpoint
 from .run.policy import read_policy
@@ -47,14 +47,18 @@ PARTS = {
 }
 
 
+threads_option = click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
+
 # ---- Options ---------------------------------------------------------------------------------------------------------
 
 
 def recipe_options(command: F) -> F:
-    """Add the options of recipes; :func:`bind` takes them.
+    """Add the options of recipes and ``--threads``; :func:`bind` takes them."""
+    return config_options(threads_option(command))
 
-    Those of numbers that recipes share are made from the fields of their configs.
-    """
+
+def config_options(command: F) -> F:
+    """Add the options that say what a recipe finds; those of numbers are made from the fields of the configs."""
     options = (
         click.option(
             "--recipe",
@@ -97,7 +101,6 @@ def recipe_options(command: F) -> F:
             help="With --allow or --where: answer as an index of these passages alone, or restrict the results.  "
             "[default: isolated]",
         ),
-        click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors."),
     )
     for option in reversed(options):
         command = option(command)
@@ -148,12 +151,12 @@ class BoundRecipe:
         options: dict[str, Any] = {"allow": self.allow, "allow_scope": self.allow_scope, "trace": trace}
         return self.recipe.search(texts, vectors=vectors, entities=entities, k=k, **options)
 
-    def check(self, k: int) -> None:
-        """Search for no question, so that what every search would refuse is refused before any work."""
+    def check(self, k: int) -> Any:
+        """Search for no question, so that what every search refuses is refused before any work; return the result."""
         index, needs = self.recipe.index, self.recipe.needs
         corpus = index.entity_corpus if self.name == "triple-hybrid" else index.corpus
         vectors = np.zeros((0, corpus.dim), np.float32) if needs.vectors and corpus is not None else None
-        self.search([] if needs.texts else None, vectors, [] if needs.entities else None, k)
+        return self.search([] if needs.texts else None, vectors, [] if needs.entities else None, k)
 
 
 def default_recipe(index: Index) -> str:
@@ -231,15 +234,6 @@ def config_of(name: str, options: Mapping[str, Any]) -> Any:
         field, text = str(error).split(" ", 1)
         shown = f"--{field.replace('_', '-')}" if field in dict(given) else field
         raise InputError(f"{shown} {text}") from None
-
-
-def identity_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells two runs of a recipe apart: fields that differ from the defaults, and the filter."""
-    kind: Any = RECIPES[name].Config
-    kept = {key: options.get(key) for key in ("lexical", "allow", "allow_scope")}
-    if options.get("where"):
-        kept["where"] = list(options["where"])
-    return {"recipe": name, **kept, "config": differing(config_of(name, options), kind())}
 
 
 def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:

@@ -57,6 +57,7 @@ class Contents:
     _made: dict[str, Any] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _seq: int = 0
+    _checksum: str | None = None
 
     def info(self) -> dict[str, Any]:
         """Return counts, dimensions, dtypes and sizes; nothing large is read.
@@ -139,6 +140,13 @@ class Contents:
     def generation(self) -> int | None:
         """Number of the generation that was opened; None for an index that was not opened from a directory."""
         return self._generation
+
+    @property
+    def checksum(self) -> str | None:
+        """SHA-256 of the head of the index's file, which has the checksums of all else, and of what names its log and
+        seq; None for an index that was not opened from a directory.
+        """
+        return self._checksum
 
     @property
     def num_passages(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ..errors import FormatError
 from .batch import Batch, Slots, read_batch
 from .contents import Contents
 from .files import open_file
+from .format import pack_head
 from .generations import generation_name, log_path, open_current
 from .log import Frame, Header, read_header, read_tail
 from .merge import merge, places, slots_of
@@ -51,7 +53,10 @@ class State(Generic[Kind]):
             return self.base
         base, made = self.base, dict[str, Any]()
         sections = MergedSections(lambda: merge(base, self.batches), made)
-        return type(base)(sections, base.settings, base.directory, base.generation, _made=made, _seq=self.seq)
+        log = b"" if self.header is None else self.header.salt
+        checksum = hashlib.sha256(f"{base.checksum} {log.hex()} {self.seq}".encode()).hexdigest()
+        named = {"_seq": self.seq, "_checksum": checksum}
+        return type(base)(sections, base.settings, base.directory, base.generation, _made=made, **named)
 
     def at(self, seq: int) -> State[Kind]:
         """Return the state at an earlier seq."""
@@ -117,7 +122,8 @@ def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
         check_schema(sections, head.settings)
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    return kind(sections, head.settings, path.parent, generation, _seq=head.seq)
+    checksum = hashlib.sha256(pack_head(head)).hexdigest()
+    return kind(sections, head.settings, path.parent, generation, _seq=head.seq, _checksum=checksum)
 
 
 def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kind] | None) -> State[Kind]:

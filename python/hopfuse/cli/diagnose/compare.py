@@ -14,6 +14,7 @@ from ...diagnose import RANKINGS, CachedEncoder, RecipeComparison, compare_recip
 from ...diagnose.comparison import BASELINE, BATCH, reads_words
 from ...encoders import Encoder
 from ...errors import InputError
+from ...io.queries import count_queries
 from ...report import Table, printable, table
 from ..about.info import machine
 from ..files import check_outputs, strict_json, write_all
@@ -21,7 +22,7 @@ from ..judge.inputs import qrels_files
 from ..judge.questions import judged_questions
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option, index_argument
 from ..recipes import LEGS, words_of
-from ..run.queries import QueryInputs, count_queries
+from ..run.queries import QueryInputs
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"

@@ -15,12 +15,13 @@ from ...diagnose import diagnose as diagnose_legs
 from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, join_hits, read_qrels
 from ...extract import Match
+from ...io.queries import Query, count_queries, read_queries
 from ...recipes import RECIPES
 from ...report import section_tables
 from ..console import json_text
 from ..options import DIRECTORY, FILE, case_option, encoder_for, encoder_option
 from ..recipes import BoundRecipe, bind
-from ..run.queries import Query, QueryInputs, check_one_source, chunks, count_queries, read_queries, text_of
+from ..run.queries import QueryInputs, check_one_source, chunks, text_of
 
 CHUNK = 256
 #: Recipes whose hits are passages.

@@ -10,7 +10,8 @@ from ... import Index
 from ...diagnose import Questions
 from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, read_qrels
-from ..run.queries import QueryInputs, read_queries, text_of
+from ...io.queries import read_queries
+from ..run.queries import QueryInputs, text_of
 
 
 def judged_questions(index: Index, queries: Path, judgements: Path, inputs: QueryInputs) -> tuple[Qrels, Questions]:

@@ -19,13 +19,14 @@ from ...encoders import Encoder
 from ...errors import InputError
 from ...evaluate import JudgedSet, join_hits, sweep_sets
 from ...evaluate.sweep import Options
+from ...io.queries import count_queries
 from ...report import printable, sets_tables
 from ...types import Hits
 from ..config_options import assigned, listed, plain_value
 from ..files import check_outputs, strict_json, write_all
 from ..options import make_encoder
 from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
-from ..run.queries import QueryInputs, count_queries
+from ..run.queries import QueryInputs
 from .inputs import qrels_files
 from .questions import judged_questions
 

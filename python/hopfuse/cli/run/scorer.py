@@ -1,0 +1,182 @@
+"""The scorer of a plan: a recipe with the options of the command line, and what it refuses of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import Index
+from ...errors import InputError
+from ...io.npy import read_npy
+from ...io.qrels import trec_name
+from ...io.queries import Query, count_queries, read_queries
+from ...offline import Output, Plan
+from ...offline.parts import Row
+from ...offline.plan import open_index
+from ..options import encoder_for
+from ..recipes import bind, check_given, language_model
+from .queries import QueryInputs, text_of
+
+#: What ``--with`` may name.
+EXTRAS = ("title", "text", "metadata", "legs")
+#: Rows of vectors that are checked at a time.
+BLOCK = 65536
+
+
+def open_scorer(plan: Plan, threads: int | None) -> QueryScorer:
+    """Return the scorer of a plan that ``hopfuse score`` made."""
+    return QueryScorer(open_index(plan), {**plan.scoring, "threads": threads}, Path(plan.queries))
+
+
+class QueryScorer:
+    """Turns queries into rows of the result.
+
+    Parameters
+    ----------
+    index : Index
+    options : mapping
+        Those of ``hopfuse score``.
+    queries : Path
+        The file of the queries, which may have a column of vectors.
+    """
+
+    def __init__(self, index: Index, options: Mapping[str, Any], queries: Path) -> None:
+        self._index, self._k, self._with = index, options["k"], tuple(options["extras"])
+        vectors = None if options["vectors"] is None else Path(options["vectors"])
+        own = next((query.vector is not None for query in read_queries(queries)), False)
+        llm = language_model(options["recipe"], options["policy"], options)
+        encoder = encoder_for(index, options["encoder"], queries if own else vectors)
+        self.bound = bound = bind(index, options, encoder=encoder, llm=llm)
+        self._own = own and bound.recipe.needs.vectors
+        if self._own and vectors is not None:
+            raise InputError(f"--vectors is given, and {queries} has a column 'vector'; give one of them")
+        check_given(bound, queries if self._own else vectors, encoder)
+        self._legs = tuple(bound.check(self._k).lists)
+        self._answers = options["answers"]
+        self._given = vectors
+        self._inputs = QueryInputs(
+            index,
+            vectors,
+            encoder,
+            count_queries(queries),
+            case_sensitive=options["case_sensitive"],
+            alone=bound.alone,
+            own=self._own,
+        )
+        reads: dict[str, Callable[[int], Any]] = {
+            "title": index.titles.__getitem__,
+            "text": index.texts.__getitem__,
+            "metadata": self._metadata,
+        }
+        self._columns = {name: read for name, read in reads.items() if name in self._with}
+        if bound.name == "triple-hybrid" and self._columns:
+            names = ", ".join(self._columns)
+            raise InputError(
+                f"--with names {names}, and triple-hybrid's hits are entities, which have none: leave it out"
+            )
+        if "metadata" in self._with and not index.metadata:
+            raise InputError(f"--with names metadata, and {index.metadata.described()}")
+
+    def output(self, kind: Any) -> Output:
+        """Return what the rows have, as files of this kind."""
+        return Output(
+            kind,
+            whole_ids=any(isinstance(id, int) for id in self.bound.ids[:1]),
+            columns=tuple(name for name in self._columns if name != "metadata"),
+            metadata=dict(self._index.metadata.types) if "metadata" in self._with else {},
+            legs=self._legs if "legs" in self._with else (),
+            answers=self._answers,
+        )
+
+    # ---- What is refused before anything is scored -------------------------------------------------------------------
+
+    def check_files(self) -> None:
+        """Refuse vectors of a file that the index cannot be searched with; the message names the row."""
+        if self._given is None:
+            return
+        vectors = read_npy(self._given, "--vectors")
+        for first in range(0, len(vectors), BLOCK):
+            self._check_vectors(
+                vectors[first : first + BLOCK], lambda at, first=first: f"{self._given}, row {first + at}"
+            )
+
+    def check_names(self) -> None:
+        """Refuse ids of hits that a TREC file cannot hold."""
+        for id in self.bound.ids:
+            trec_name(str(id))
+
+    def check(self, query: Query, where: str) -> None:
+        """Refuse a query that could not be scored; the message names its row, the column and the fix."""
+        needs = self.bound.recipe.needs
+        instead = "" if needs.texts else ", or 'entities' and --vectors"
+        if needs.texts:
+            text_of(query, self.bound.purpose, place=where)
+        if needs.vectors and self._own:
+            self._check_own(query.vector, where)
+        elif needs.vectors and self._given is None:
+            text_of(query, "to be encoded", instead, place=where)
+        if needs.entities and query.entities is None:
+            text_of(query, "to find names in", instead, place=where)
+        for entity in query.entities or () if needs.entities else ():
+            if isinstance(entity, int) and not 0 <= entity < self._index.num_entities:
+                raise InputError(
+                    f"{where}, column 'entities': there is no entity {entity}; the index has 0 .. "
+                    f"{self._index.num_entities - 1}: correct the number, or give the name"
+                )
+
+    def _check_own(self, vector: NDArray[Any] | None, where: str) -> None:
+        if vector is None:
+            raise InputError(
+                f"{where}, column 'vector': there is none, and other rows have one; give each row a vector"
+            )
+        self._check_vectors(vector[None], lambda _: f"{where}, column 'vector'")
+
+    def _check_vectors(self, vectors: NDArray[Any], place: Any) -> None:
+        corpus = self._index.entity_corpus if self.bound.name == "triple-hybrid" else self._index.corpus
+        dim = None if corpus is None else corpus.dim
+        if vectors.shape[1] != dim:
+            raise InputError(
+                f"{place(0)}: {vectors.shape[1]} numbers; the index has vectors of {dim}: encode the query with the "
+                "index's encoder"
+            )
+        bad = ~np.isfinite(vectors.astype(np.float32)).all(axis=1)
+        if self._index.metric == "cosine":
+            bad |= ~vectors.any(axis=1)
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            found = "only zeros, which has no direction" if not vectors[at].any() else "a number that is not finite"
+            raise InputError(f"{place(at)}: {found}; encode the query again, or leave it out")
+
+    # ---- Scoring -----------------------------------------------------------------------------------------------------
+
+    def score(self, queries: Sequence[Query], first: int) -> list[Row]:
+        """Return rows for the queries ``first``, ``first + 1``, ... of the file."""
+        bound, needs, asked = self.bound, self.bound.recipe.needs, list(queries)
+        texts = [text_of(q, bound.purpose) for q in asked] if needs.texts else None
+        vectors = self._inputs.vectors(asked, first) if needs.vectors else None
+        entities = self._inputs.entities(asked) if needs.entities else None
+        found = bound.search(texts, vectors, entities, self._k)
+        rows: list[Row] = [{"id": q.id, "hits": self._hits(found, row)} for row, q in enumerate(asked)]
+        if not self._answers:
+            return rows
+        answers = bound.recipe.answer(texts or [], found)  # type: ignore[attr-defined]
+        return [{**row, "answer": answer} for row, answer in zip(rows, answers, strict=True)]
+
+    def _hits(self, found: Any, query: int) -> list[dict[str, Any]]:
+        legs = {leg: dict(found.lists[leg].row(query)) for leg in self._legs} if "legs" in self._with else {}
+        hits = []
+        for row, score in found.hits.row(query):
+            hit = {"id": self.bound.ids[row], "score": score}
+            hit |= {name: read(row) for name, read in self._columns.items()}
+            hits.append(hit | ({"legs": {leg: scores.get(row) for leg, scores in legs.items()}} if legs else {}))
+        return hits
+
+    def _metadata(self, row: int) -> dict[str, Any]:
+        """Return a passage's metadata as JSON has it."""
+        found = self._index.metadata.row(row)
+        return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}

@@ -1,0 +1,232 @@
+"""Queries in files: ids, texts, names of entities and vectors, read in order or from any row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, MissingExtraError
+from .json_lines import parse_json
+
+BATCH = 1024
+COLUMNS = ("id", "text", "question", "entities", "vector")
+TEXT_KEYS = ("text", "question")
+
+
+class Query(NamedTuple):
+    """A row: id (its number where it has none), text, names or numbers of entities, and vector; None: not given."""
+
+    id: str
+    text: str | None
+    entities: list[str | int] | None
+    vector: NDArray[np.float32] | None = None
+
+
+def read_queries(path: Path) -> Iterator[Query]:
+    """Yield the rows of a .jsonl or .parquet file, in order, without holding the file in memory.
+
+    Columns: ``id`` (str or int), ``text`` or ``question``, ``entities`` (a list of names, or of the
+    index's entity numbers), ``vector`` (a list of numbers), all optional; others are ignored.
+
+    Raises
+    ------
+    InputError
+        Another kind of file, or a row that is malformed; the message names file and row.
+    MissingExtraError
+        A Parquet file is given and pyarrow is not installed.
+    """
+    return (query for _, query in _kind_of(path)(path).rows())
+
+
+class JsonlQueries:
+    """Rows of a .jsonl file.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rows(self, first: int = 0, offset: int = 0) -> Iterator[tuple[str, Query]]:
+        """Yield the place of each row, for messages, and the row, from row ``first``, at byte ``offset``, on."""
+        with opened(self._path) as file:
+            file.seek(offset)
+            for number, line in enumerate(file, first):
+                where = f"{self._path}, line {number + 1}"
+                try:
+                    row = parse_json(line)
+                except (ValueError, RecursionError) as error:
+                    found = f"is not JSON: {error}" if line.strip() else "is blank"
+                    raise InputError(f"{where} {found}; a .jsonl file has one JSON object a line") from None
+                yield where, _query(row, number, where)
+
+    def offsets(self, step: int) -> list[int]:
+        """Return the byte at which each row 0, step, 2 step, ... begins."""
+        found, at = [], 0
+        with opened(self._path) as file:
+            for number, line in enumerate(file):
+                if number % step == 0:
+                    found.append(at)
+                at += len(line)
+        return found
+
+    def count(self) -> int:
+        """Return how many rows there are."""
+        with opened(self._path) as file:
+            return sum(1 for _ in file)
+
+
+class ParquetQueries:
+    """Rows of a .parquet file; those of later rows are reached without reading the groups of rows before them.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, _parquet_file(path)
+
+    def rows(self, first: int = 0, offset: int = 0) -> Iterator[tuple[str, Query]]:
+        """Yield the place of each row, for messages, and the row, from row ``first`` on; ``offset`` is not read."""
+        metadata = self._file.metadata
+        group, at = 0, 0
+        while group < metadata.num_row_groups and at + metadata.row_group(group).num_rows <= first:
+            at += metadata.row_group(group).num_rows
+            group += 1
+        columns = [name for name in self._file.schema_arrow.names if name in COLUMNS]
+        groups = list(range(group, metadata.num_row_groups))
+        for batch in self._file.iter_batches(batch_size=BATCH, row_groups=groups, columns=columns):
+            skipped = min(max(first - at, 0), len(batch))
+            yield from self._of_batch(batch.slice(skipped), at + skipped)
+            at += len(batch)
+
+    def _of_batch(self, batch: Any, first: int) -> Iterator[tuple[str, Query]]:
+        places = [f"{self._path}, row {first + row}" for row in range(len(batch))]
+        names = batch.schema.names
+        vectors: Sequence[Any] = [None] * len(batch)
+        if "vector" in names:
+            vectors = _arrow_vectors(batch.column("vector"), places)
+            batch = batch.select([name for name in names if name != "vector"])
+        rows = batch.to_pylist() if batch.num_columns else [{} for _ in places]
+        for number, (where, row, vector) in enumerate(zip(places, rows, vectors, strict=True), first):
+            yield where, _query(row, number, where)._replace(vector=vector)
+
+    def offsets(self, step: int) -> None:
+        """Rows are found by the file's own table of groups."""
+
+    def count(self) -> int:
+        """Return how many rows there are; only the footer is read."""
+        return int(self._file.metadata.num_rows)
+
+
+class QueryRows:
+    """Ranges of rows of a file; one that follows the last one that was read goes on where that ended.
+
+    Parameters
+    ----------
+    path : Path
+        A .jsonl or .parquet file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = _kind_of(path)(path)
+        self._next = -1
+        self._rows: Iterator[tuple[str, Query]] = iter(())
+
+    def read(self, first: int, count: int, offset: int = 0) -> list[Query]:
+        """Return rows ``first`` .. ``first + count - 1``; in a .jsonl file the first of them begins at ``offset``."""
+        if first != self._next:
+            self._rows = self._file.rows(first, offset)
+        found = [query for _, query in islice(self._rows, count)]
+        self._next = first + len(found)
+        return found
+
+
+def count_queries(path: Path) -> int:
+    """Return how many rows a file has; of a Parquet file only the footer is read."""
+    return _kind_of(path)(path).count()
+
+
+def query_file(path: Path) -> JsonlQueries | ParquetQueries:
+    """Return a file of queries, by its suffix."""
+    return _kind_of(path)(path)
+
+
+def _kind_of(path: Path) -> type[JsonlQueries] | type[ParquetQueries]:
+    kind = {".jsonl": JsonlQueries, ".parquet": ParquetQueries}.get(path.suffix)
+    if kind is None:
+        raise InputError(f"--queries is {str(path)!r}; its suffix must be one of .jsonl, .parquet")
+    return kind  # type: ignore[return-value]
+
+
+def opened(path: Path) -> Any:
+    """Open a file for reading, or say that it cannot be."""
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _parquet_file(path: Path) -> Any:
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pyarrow", "arrow", "reading queries from a Parquet file") from error
+    try:
+        return parquet.ParquetFile(path)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+
+
+def _query(row: Any, number: int, where: str) -> Query:
+    if not isinstance(row, dict):
+        raise InputError(f"{where} is a {type(row).__name__}; a query is an object with id, text and entities")
+    id, entities, vector = row.get("id"), row.get("entities"), row.get("vector")
+    texts = [row[key] for key in TEXT_KEYS if row.get(key) is not None]
+    if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
+        raise InputError(f"{where} has the id {id!r}; an id is a string or an integer")
+    if texts and not isinstance(texts[0], str):
+        raise InputError(f"{where} has the text {texts[0]!r}; a text is a string")
+    if entities is not None and not (isinstance(entities, list) and all(map(_is_mention, entities))):
+        raise InputError(f"{where} has the entities {entities!r}; they are a list of names or of entity numbers")
+    own = str(number if id is None else id)
+    return Query(own, texts[0] if texts else None, entities, None if vector is None else _vector(vector, where))
+
+
+def _is_mention(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _vector(values: Any, where: str) -> NDArray[np.float32]:
+    numbers = isinstance(values, list) and all(type(value) in (int, float) for value in values)
+    if not numbers:
+        raise InputError(f"{where} has the vector {str(values)[:80]}; a vector is a list of numbers")
+    try:
+        return np.array(values, np.float32)
+    except OverflowError:
+        raise InputError(f"{where} has a number in its vector that float32 cannot hold") from None
+
+
+def _arrow_vectors(column: Any, places: Sequence[str]) -> list[NDArray[np.float32] | None]:
+    """Return the rows of a column of lists of numbers as views of one array."""
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    kind = column.type
+    lists = arrow.types.is_list(kind) or arrow.types.is_large_list(kind) or arrow.types.is_fixed_size_list(kind)
+    if not lists or not (arrow.types.is_floating(kind.value_type) or arrow.types.is_integer(kind.value_type)):
+        raise InputError(f"{places[0]}: the column 'vector' holds {kind}; a vector is a list of numbers")
+    lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+    absent = np.isnan(lengths) if lengths.dtype.kind == "f" else np.zeros(len(lengths), bool)
+    ends = np.cumsum(np.where(absent, 0, lengths).astype(np.int64))
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which is refused where it is read
+        values = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+    starts = np.concatenate([[0], ends[:-1]])
+    return [None if none else values[a:b] for none, a, b in zip(absent, starts, ends, strict=True)]

@@ -1,0 +1,63 @@
+"""All rows of a file of queries, checked before anything is made of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError
+from ..io.queries import JsonlQueries, ParquetQueries, Query, query_file
+
+
+def check_rows(path: Path, check: Callable[[Query, str], object]) -> int:
+    """Read all rows, and refuse what is malformed, ids that repeat, and what ``check`` refuses.
+
+    Parameters
+    ----------
+    path : Path
+        A .jsonl or .parquet file.
+    check : function
+        Called with each query and its place, for messages.
+
+    Returns
+    -------
+    int
+        How many rows there are.
+
+    Raises
+    ------
+    InputError
+        The message names row, column and fix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     path = Path(place, "queries.jsonl")
+    ...     size = path.write_text('{"id": "a", "text": "one"}\\n{"id": "b", "text": "two"}\\n')
+    ...     check_rows(path, lambda query, where: None)
+    2
+    """
+    file = query_file(path)
+    hashes = array("q")  # 8 bytes an id; equal hashes are looked at again
+    for where, query in file.rows():
+        check(query, where)
+        hashes.append(hash(query.id))
+    ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.zeros(0, np.int64)
+    twice = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    if twice:
+        _refuse_repeated(file, twice)
+    return len(hashes)
+
+
+def _refuse_repeated(file: JsonlQueries | ParquetQueries, hashes: set[int]) -> None:
+    places: dict[str, str] = {}
+    for where, query in file.rows():
+        if hash(query.id) in hashes and places.setdefault(query.id, where) != where:
+            raise InputError(
+                f"{where}, column 'id': {query.id!r} is also that of {places[query.id]}; give each query an id of its "
+                "own (a query without one has its row's number)"
+            )

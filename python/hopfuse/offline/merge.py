@@ -1,0 +1,165 @@
+"""Joining the parts of a run to one file, in the order of the queries."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from ..errors import InputError
+from ..io.files import write_whole
+from ..io.qrels import trec_name
+from .folder import DRAFTS, Folder, same_disk
+from .parts import JsonlParts, ParquetParts
+
+#: What ``--out`` may be for standard output: JSON lines.
+STDOUT = Path("-")
+
+
+class Merged(NamedTuple):
+    """What was joined: rows, those of them without a hit, parts."""
+
+    rows: int
+    empty: int
+    parts: int
+
+
+def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
+    """Join all parts of a plan to one file; the folder stays.
+
+    Parameters
+    ----------
+    folder : Path
+    out : Path
+        ``.jsonl`` or ``.parquet``, as the parts are; ``.trec``, ``.run`` or ``.txt`` for a TREC run; ``.json`` for
+        ``{query: {hit: score}}``, which BEIR and ranx read; ``-`` for JSON lines on standard output. A file is there
+        whole, or not at all.
+    tag : str
+        Name of the run in a TREC run.
+
+    Returns
+    -------
+    Merged
+
+    Raises
+    ------
+    InputError
+        Parts that are missing or of another plan; a suffix that the parts cannot be joined to; a name that a TREC file
+        cannot hold.
+    FormatError
+        A part that is damaged.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import hopfuse as hf
+    >>> from hopfuse import offline
+    >>> class LengthScorer:
+    ...     def score(self, queries, first):
+    ...         return [{"id": q.id, "hits": [{"id": "p", "score": float(len(q.text))}]} for q in queries]
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     place = pathlib.Path(name)
+    ...     size = (place / "q.jsonl").write_text('{"text": "one"}\\n{"text": "three"}\\n')
+    ...     generation = hf.Index.build(passages=[{"text": "A river."}]).save(place / "index")
+    ...     plan = offline.make_plan(place / "q.jsonl", place / "index", scoring={}, part_rows=1)
+    ...     offline.Folder(place / "run").create(plan)
+    ...     made = offline.run(place / "run", lambda plan, threads: LengthScorer())
+    ...     merged = offline.merge(place / "run", place / "out.jsonl")
+    ...     print((place / "out.jsonl").read_text().splitlines()[1])
+    {"id": "1", "hits": [{"id": "p", "score": 5.0}]}
+    """
+    place = Folder(folder)
+    place.plan.check_versions()
+    write = _writer(place, out, tag)
+    with place.lock(alone=True):
+        found = place.check_seals()
+        if out == STDOUT:
+            write(sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            drafts = folder / DRAFTS if same_disk(folder, out.parent) else None
+            write_whole(out, write, drafts=drafts)
+    return Merged(sum(one.rows for one in found), sum(one.empty for one in found), len(found))
+
+
+def part_kind(out: Path) -> str:
+    """Return the kind of parts that a file is joined from.
+
+    Raises
+    ------
+    InputError
+        A suffix that is not one of those of :func:`merge`.
+
+    Examples
+    --------
+    >>> part_kind(Path("run.trec")), part_kind(Path("hits.parquet"))
+    ('jsonl', 'parquet')
+    """
+    if out == STDOUT:
+        return "jsonl"
+    if out.suffix not in _WRITERS:
+        raise InputError(f"--out is {str(out)!r}; its suffix must be one of {', '.join(_WRITERS)}")
+    return "parquet" if out.suffix == ".parquet" else "jsonl"
+
+
+def writes_names(out: Path) -> bool:
+    """Return whether ids have to be words without white space in a file."""
+    return _WRITERS.get(out.suffix) is _trec
+
+
+def _writer(place: Folder, out: Path, tag: str) -> Callable[[BinaryIO], None]:
+    kind = part_kind(out)
+    if out.suffix in (".jsonl", ".parquet") and kind != place.plan.output.kind:
+        raise InputError(
+            f"--out is {str(out)!r}, and the parts are .{place.plan.output.kind}; plan again with {out.suffix}"
+        )
+    write = _jsonl if out == STDOUT else _WRITERS[out.suffix]
+    return lambda file: write(place, file, tag)
+
+
+def _jsonl(place: Folder, file: BinaryIO, tag: str) -> None:
+    if place.plan.output.kind == "jsonl":
+        parts = JsonlParts()
+        for number in range(place.plan.num_parts):
+            file.writelines(parts.lines(place.part(number)))
+    else:
+        file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in place.rows())
+
+
+def _parquet(place: Folder, file: BinaryIO, tag: str) -> None:
+    """One row group for each part."""
+    parts = ParquetParts(place.plan.output)
+    with parts.writer(file, parts.schema) as whole:
+        for number in range(place.plan.num_parts):
+            table = parts.table(place.part(number))
+            whole.write_table(table, row_group_size=max(1, len(table)))
+
+
+def _trec(place: Folder, file: BinaryIO, tag: str) -> None:
+    name = trec_name(tag)
+    for row in place.rows():
+        query = trec_name(row["id"])
+        lines = (
+            f"{query} Q0 {trec_name(str(hit['id']))} {rank} {hit['score']!r} {name}\n"
+            for rank, hit in enumerate(row["hits"], 1)
+        )
+        file.write("".join(lines).encode())
+
+
+def _object(place: Folder, file: BinaryIO, tag: str) -> None:
+    file.write(b"{")
+    for number, row in enumerate(place.rows()):
+        scores = {str(hit["id"]): hit["score"] for hit in row["hits"]}
+        entry = f"{json.dumps(row['id'], ensure_ascii=False)}: {json.dumps(scores, ensure_ascii=False)}"
+        file.write(f"{',' if number else ''}\n{entry}".encode())
+    file.write(b"\n}\n")
+
+
+_WRITERS: dict[str, Callable[[Folder, BinaryIO, str], None]] = {
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+    ".json": _object,
+    **dict.fromkeys((".trec", ".run", ".txt"), _trec),
+}

@@ -1,0 +1,200 @@
+"""One part of a result: rows to bytes, with the plan's digest and checksums, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ..errors import FormatError, InputError, MissingExtraError
+
+#: A query's result: ``id``, ``hits``, and what else the output has.
+Row = Mapping[str, Any]
+KEY = b"hopfuse.part"
+KINDS = ("jsonl", "parquet")
+
+
+@dataclass(frozen=True)
+class Output:
+    """The kind of file that the parts are, and its columns.
+
+    Attributes
+    ----------
+    kind : {"jsonl", "parquet"}
+    whole_ids : bool
+        Hits' ids are integers, not strings.
+    columns : sequence of str
+        More of each hit: ``"title"`` and ``"text"``.
+    metadata : mapping of str to str
+        Columns of each hit's ``metadata``, and their types, as :class:`hopfuse.Index` has them.
+    legs : sequence of str
+        Lists whose scores each hit has beside its own.
+    answers : bool
+        A row has an ``answer``.
+
+    Examples
+    --------
+    >>> from hopfuse.offline import Output
+    >>> Output("jsonl", columns=["title"]).columns
+    ('title',)
+    """
+
+    kind: Literal["jsonl", "parquet"]
+    whole_ids: bool = False
+    columns: Sequence[str] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    legs: Sequence[str] = ()
+    answers: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"parts of the kind {self.kind!r}; allowed: {', '.join(KINDS)}")
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "legs", tuple(self.legs))
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields as JSON gives them back."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return found
+
+
+class Seal(NamedTuple):
+    """The end of a part: which part of which plan it is, how many rows it has, and how many of them have no hit."""
+
+    plan: str
+    part: int
+    rows: int
+    empty: int
+
+
+class PartFormat(Protocol):
+    """Writes and reads parts of one kind of file."""
+
+    def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
+        """Return the whole part."""
+        ...
+
+    def seal(self, path: Path) -> Seal:
+        """Return the end of a part; its rows are not read."""
+        ...
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        """Yield the rows of a part, whose checksums are checked first."""
+        ...
+
+
+def part_format(output: Output) -> PartFormat:
+    """Return what writes and reads the parts of an output."""
+    return ParquetParts(output) if output.kind == "parquet" else JsonlParts()
+
+
+def seal_of(rows: Sequence[Row], plan: str, part: int) -> Seal:
+    """Return the end of a part of these rows."""
+    return Seal(plan, part, len(rows), sum(not row["hits"] for row in rows))
+
+
+class JsonlParts:
+    """A JSON object a line; the last line is the seal, with the SHA-256 of itself and of the lines above it."""
+
+    def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
+        """Return the whole part."""
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        end = {"sha256": hashlib.sha256(text + _bytes(seal)).hexdigest(), **seal._asdict()}
+        return text + json.dumps({"hopfuse": end}).encode() + b"\n"
+
+    def seal(self, path: Path) -> Seal:
+        """Return the end of a part; its rows are not read."""
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, io.SEEK_END) - 1024))
+            return _sealed(file.read().splitlines()[-1:], path)[0]
+
+    def lines(self, path: Path) -> list[bytes]:
+        """Return the lines of a part but the seal, which is checked against them."""
+        with open(path, "rb") as file:
+            *lines, last = file.readlines() or [b""]
+        seal, sha256 = _sealed([last], path)
+        if sha256 != hashlib.sha256(b"".join([*lines, _bytes(seal)])).hexdigest():
+            raise damaged(path)
+        return lines
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        """Yield the rows of a part."""
+        return (json.loads(line) for line in self.lines(path))
+
+
+class ParquetParts:
+    """A Parquet file of one row group: the seal is in its footer, every page has a checksum."""
+
+    def __init__(self, output: Output) -> None:
+        try:
+            self._arrow, self._parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("pyarrow", "arrow", "writing results to a Parquet file") from error
+        self.schema = self._schema(output)
+
+    def _schema(self, output: Output) -> Any:
+        arrow = self._arrow
+        hit = [("id", arrow.int64() if output.whole_ids else arrow.string()), ("score", arrow.float32())]
+        hit += [(name, arrow.string()) for name in output.columns]
+        if output.metadata:
+            kinds = {"bool": arrow.bool_(), "int64": arrow.int64(), "float64": arrow.float64()}
+            kinds["strings"] = arrow.list_(arrow.string())
+            fields = [(name, kinds.get(kind, arrow.string())) for name, kind in output.metadata.items()]
+            hit.append(("metadata", arrow.struct(fields)))
+        if output.legs:
+            hit.append(("legs", arrow.struct([(leg, arrow.float32()) for leg in output.legs])))
+        columns = [("id", arrow.string()), ("hits", arrow.list_(arrow.struct(hit)))]
+        return arrow.schema([*columns, ("answer", arrow.string())] if output.answers else columns)
+
+    def encode(self, rows: Sequence[Row], seal: Seal) -> bytes:
+        """Return the whole part."""
+        schema = self.schema.with_metadata({KEY: _bytes(seal)})
+        table, file = self._arrow.Table.from_pylist(list(rows), schema=schema), io.BytesIO()
+        with self.writer(file, schema) as writer:
+            writer.write_table(table, row_group_size=max(1, len(rows)))
+        return file.getvalue()
+
+    def writer(self, file: Any, schema: Any) -> Any:
+        """Return what writes tables to a file, as all files of the results are written."""
+        return self._parquet.ParquetWriter(file, schema, write_page_checksum=True)
+
+    def seal(self, path: Path) -> Seal:
+        """Return the end of a part; its rows are not read."""
+        try:
+            found = self._parquet.read_metadata(path).metadata[KEY]
+            return Seal(**json.loads(found))
+        except (ValueError, OSError, KeyError, TypeError):
+            raise damaged(path) from None
+
+    def table(self, path: Path) -> Any:
+        """Return the rows of a part as an Arrow table."""
+        try:
+            return self._parquet.read_table(path, schema=self.schema, page_checksum_verification=True)
+        except (ValueError, OSError):
+            raise damaged(path) from None
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        """Yield the rows of a part."""
+        return iter(self.table(path).to_pylist())
+
+
+def damaged(path: Path) -> FormatError:
+    """Return the error of a part that is not as it was written."""
+    return FormatError(f"{path} is damaged; remove it and run again: it will be made anew")
+
+
+def _bytes(seal: Seal) -> bytes:
+    return json.dumps(seal._asdict()).encode()
+
+
+def _sealed(lines: Sequence[bytes], path: Path) -> tuple[Seal, str]:
+    try:
+        found = json.loads(lines[0])["hopfuse"]
+        return Seal(*(found[name] for name in Seal._fields)), found["sha256"]
+    except (ValueError, LookupError, TypeError):
+        raise damaged(path) from None

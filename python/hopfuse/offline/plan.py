@@ -1,0 +1,278 @@
+"""The plan of a run: everything that the bytes of its parts depend on, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import FormatError, InputError
+from ..index import Index
+from ..index.state import reopened
+from ..io.queries import Query, query_file
+from .check import check_rows
+from .files import fingerprints
+from .parts import Output
+
+#: Version of the plan file, and of the parts.
+FORMAT = 1
+#: Rows of a part: no more than the first, no fewer than the second, and what makes so many parts between them.
+MOST_ROWS, LEAST_ROWS, PARTS = 4096, 256, 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is scored by what, in which parts; a part's bytes depend on it and on nothing else.
+
+    Attributes
+    ----------
+    queries : str
+        Path of the .jsonl or .parquet file of queries.
+    inputs : mapping of str to mapping
+        ``path``, ``bytes`` and ``sha256`` of every file that is read, by the option or argument that names it.
+    index : mapping
+        ``directory`` and ``checksum`` of the index, and what :meth:`hopfuse.Index.info` says, its generation among it.
+    scoring : mapping
+        What the scorer is opened from: the recipe and its options, as JSON.
+    output : Output
+        The kind of file of a part, and its columns.
+    rows, part_rows : int
+        Rows of the queries, and of each part but the last.
+    offsets : sequence of int, or None
+        The byte at which each part's rows begin in a .jsonl file.
+    versions : mapping of str to str
+        Of hopfuse, and of pyarrow where it writes the parts.
+
+    Examples
+    --------
+    >>> from hopfuse.offline import Output, Plan
+    >>> plan = Plan("q.jsonl", {}, {}, {"recipe": "phase-graph"}, Output("jsonl"), rows=1000, part_rows=400)
+    >>> plan.num_parts, plan.row_range(2)
+    (3, (800, 1000))
+    """
+
+    queries: str
+    inputs: Mapping[str, Mapping[str, Any]]
+    index: Mapping[str, Any]
+    scoring: Mapping[str, Any]
+    output: Output
+    rows: int = 0
+    part_rows: int = MOST_ROWS
+    offsets: Sequence[int] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def num_parts(self) -> int:
+        """How many parts the rows make."""
+        return -(-self.rows // self.part_rows)
+
+    def row_range(self, part: int) -> tuple[int, int]:
+        """Return the first row of a part, and the row after its last."""
+        first = part * self.part_rows
+        return first, min(first + self.part_rows, self.rows)
+
+    def offset(self, part: int) -> int:
+        """Return the byte at which a part's rows begin, where the queries are lines."""
+        return 0 if self.offsets is None else self.offsets[part]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the plan as JSON."""
+        return hashlib.sha256(_canonical(self._record())).hexdigest()
+
+    def to_json(self) -> bytes:
+        """Return the plan file's contents."""
+        return json.dumps({"digest": self.digest, **self._record()}, indent=1, sort_keys=True).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, text: bytes, where: str) -> Plan:
+        """Read a plan file's contents.
+
+        Raises
+        ------
+        FormatError
+            It is damaged or was edited, or a later hopfuse wrote it; ``where`` is its name.
+        """
+        try:
+            record = json.loads(text)
+            digest, number = record.pop("digest"), record.pop("format")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise FormatError(f"{where} is no plan of hopfuse score, or is damaged; plan again") from None
+        if number != FORMAT:
+            raise FormatError(f"{where} has the format {number}; this hopfuse reads format {FORMAT}: plan again")
+        if hashlib.sha256(_canonical({"format": number, **record})).hexdigest() != digest:
+            raise FormatError(f"{where} does not match its digest: it is damaged, or was edited; plan again")
+        return cls(**{**record, "output": Output(**record["output"])})
+
+    def differs(self, other: Plan) -> list[str]:
+        """Return in what two plans differ, in words; their rows follow from their inputs."""
+        mine, theirs = self._named(), other._named()
+        return sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
+
+    def check_versions(self) -> None:
+        """Refuse to go on with a plan of other versions, whose parts would have other bytes.
+
+        Raises
+        ------
+        InputError
+        """
+        for package, now in versions(self.output).items():
+            planned = self.versions.get(package)
+            if planned != now:
+                raise InputError(
+                    f"this was planned with {package} {planned}, and here is {now}: parts of the two may differ; "
+                    f"install {package} {planned}, or plan again"
+                )
+
+    def _named(self) -> dict[str, Any]:
+        inputs = {name.split()[-1].lstrip("-"): found["sha256"] for name, found in self.inputs.items()}
+        output = {"output": self.output.record(), "part rows": self.part_rows}
+        return {**_plain(self.scoring), **self.versions, **inputs, "index": _plain(self.index), **output}
+
+    def _record(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in ("queries", "inputs", "index", "scoring", "rows", "part_rows")}
+        more = {"offsets": self.offsets, "versions": self.versions, "output": self.output.record()}
+        return {"format": FORMAT, **plain, **more}
+
+
+def make_plan(
+    queries: Path,
+    directory: Path,
+    *,
+    scoring: Mapping[str, Any],
+    output: Output | None = None,
+    part_rows: int | None = None,
+    check: Callable[[Query, str], object] = lambda query, where: None,
+) -> Plan:
+    """Check all queries, and plan their parts.
+
+    Parameters
+    ----------
+    queries : Path
+        A .jsonl or .parquet file; see :func:`hopfuse.offline.check_rows`.
+    directory : Path
+        The index.
+    scoring : mapping
+        What the scorer is opened from, as JSON: it is ``plan.scoring`` there.
+    output : Output, optional
+        By default JSON lines of ids and scores.
+    part_rows : int, optional
+        Rows of a part; by default 256 to 4096.
+    check : function
+        Called with each query and its place, to refuse it.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        A row that is malformed or refused, an id that repeats; the message names the row.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import hopfuse as hf
+    >>> from hopfuse import offline
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     place = pathlib.Path(name)
+    ...     generation = hf.Index.build(passages=[{"text": "A river."}], vectors=[[1.0, 0.0]]).save(place / "index")
+    ...     size = (place / "queries.jsonl").write_text('{"id": "q", "vector": [1.0, 0.0]}')
+    ...     plan = offline.make_plan(place / "queries.jsonl", place / "index", scoring={"k": 10})
+    >>> plan.rows, plan.index["generation"], plan.scoring
+    (1, 1, {'k': 10})
+    """
+    made = Output("jsonl") if output is None else output
+    inputs, index = fingerprints({"--queries": queries}), index_record(Index.open(directory), directory)
+    plan = Plan(str(queries.resolve()), inputs, index, _plain(scoring), made, versions=versions(made))
+    return with_rows(plan, queries, check_rows(queries, check), part_rows)
+
+
+def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Plan:
+    """Return a plan with the parts of so many rows, which are checked."""
+    size = rows_a_part(rows) if part_rows is None else part_rows
+    if size < 1:
+        raise InputError(f"part_rows is {size}; it must be at least 1")
+    return replace(plan, rows=rows, part_rows=size, offsets=query_file(queries).offsets(size))
+
+
+def rows_a_part(rows: int) -> int:
+    """Return how many rows a part has unless one says so: hundreds of parts for a million rows.
+
+    Examples
+    --------
+    >>> [(rows, rows_a_part(rows)) for rows in (10, 100_000, 1_000_000)]
+    [(10, 256), (100000, 1563), (1000000, 4096)]
+    """
+    return min(max(-(-rows // PARTS), LEAST_ROWS), MOST_ROWS)
+
+
+def versions(output: Output) -> dict[str, str]:
+    """Return the versions of the packages that a part's bytes depend on."""
+    found = {"hopfuse": __version__}
+    if output.kind == "parquet":
+        try:
+            found["pyarrow"] = version("pyarrow")
+        except PackageNotFoundError:
+            found["pyarrow"] = "not installed"
+    return found
+
+
+def index_record(index: Index, directory: Path) -> dict[str, Any]:
+    """Return what tells one index from another."""
+    record: dict[str, Any] = _plain({"directory": str(directory.resolve()), "checksum": index.checksum, **index.info()})
+    return record
+
+
+def open_index(plan: Plan) -> Index:
+    """Open the plan's index at the plan's generation and seq, whatever was changed since.
+
+    Raises
+    ------
+    InputError
+        The directory has another index, or a later generation alone.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import hopfuse as hf
+    >>> from hopfuse import offline
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     place = pathlib.Path(name)
+    ...     generation = hf.Index.build(passages=[{"text": "A river."}]).save(place / "index")
+    ...     size = (place / "queries.jsonl").write_text('{"id": "q"}')
+    ...     plan = offline.make_plan(place / "queries.jsonl", place / "index", scoring={})
+    ...     offline.open_index(plan).texts[0]
+    'A river.'
+    """
+    directory = Path(plan.index["directory"])
+    try:
+        index = reopened(Index, str(directory), plan.index["generation"], plan.index["seq"])
+    except FormatError:
+        index = Index.open(directory)
+    found = index_record(index, directory)
+    if found == plan.index:
+        return index
+    was, now = (
+        f"generation {one['generation']}, seq {one['seq']}, checksum {str(one['checksum'])[:12]}"
+        for one in (plan.index, found)
+    )
+    raise InputError(
+        f"the plan is for another index: {plan.index['directory']} was at {was} and is at {now}; bring that index "
+        "back, or plan again"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def _canonical(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,129 @@
+"""What scores queries, and how a part is made with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import InputError
+from ..io.queries import Query, QueryRows
+from ..recipes import Recipe
+from .folder import Folder
+from .parts import Row
+from .plan import Plan
+
+#: Queries that are scored at a time, unless one says so.
+CHUNK = 256
+
+
+class Scorer(Protocol):
+    """Turns queries into rows of the result; what it answers depends on the query and the plan alone.
+
+    Examples
+    --------
+    >>> class LengthScorer:
+    ...     def score(self, queries, first):
+    ...         return [{"id": q.id, "hits": [{"id": "p", "score": float(len(q.text))}]} for q in queries]
+    """
+
+    def score(self, queries: Sequence[Query], first: int) -> Sequence[Row]:
+        """Return a row for each of the queries ``first``, ``first + 1``, ... of the file."""
+        ...
+
+
+#: Opens the scorer of a plan on so many threads (None: all); a worker process opens its own, so it is a function of a
+#: module, which another process can import.
+OpenScorer = Callable[[Plan, int | None], Scorer]
+
+
+class RecipeScorer:
+    """Scores queries by a recipe: their texts, vectors and entities, as the recipe reads them.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        With an encoder, where the queries have no vectors.
+    k : int
+        Hits a query.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse import offline
+    >>> from hopfuse.io.queries import Query
+    >>> index = hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}], vectors=[[1.0, 0.0], [0.0, 1.0]])
+    >>> scorer = offline.RecipeScorer(hf.recipes.HybridRRF(index), k=1)
+    >>> scorer.score([Query("q", None, None, np.array([0.0, 1.0]))], 0)[0]["hits"][0]["id"]
+    1
+    """
+
+    def __init__(self, recipe: Recipe, k: int = 10) -> None:
+        self._recipe, self._k = recipe, k
+
+    def score(self, queries: Sequence[Query], first: int) -> list[Row]:
+        """Return a row for each query; one without entities has those that the recipe's matcher finds."""
+        groups: dict[tuple[bool, ...], list[int]] = {}
+        for at, query in enumerate(queries):
+            groups.setdefault(tuple(value is not None for value in query[1:]), []).append(at)
+        rows = {at: row for group in groups.values() for at, row in zip(group, self._rows(queries, group), strict=True)}
+        return [rows[at] for at in range(len(queries))]
+
+    def _rows(self, queries: Sequence[Query], group: Sequence[int]) -> list[Row]:
+        """Search for queries that have the same columns: in which batch a query comes makes no difference."""
+        asked, needs = [queries[at] for at in group], self._recipe.needs
+        texts = [query.text for query in asked if query.text is not None]
+        entities = [query.entities for query in asked if query.entities is not None]
+        vectors = [query.vector for query in asked if query.vector is not None]
+        found = self._recipe.search(
+            texts or None,
+            vectors=np.stack(vectors) if vectors and needs.vectors else None,
+            entities=entities if entities and needs.entities else None,
+            k=self._k,
+        )
+        return [
+            {"id": query.id, "hits": [{"id": hit.id, "score": hit.score} for hit in hits]}
+            for query, hits in zip(asked, found, strict=True)
+        ]
+
+
+class PartMaker:
+    """Makes parts of a plan, one after another.
+
+    Parameters
+    ----------
+    folder : Folder
+    scorer : Scorer
+    chunk : int
+        Queries at a time. The parts do not depend on it.
+    """
+
+    def __init__(self, folder: Folder, scorer: Scorer, chunk: int = CHUNK) -> None:
+        self._folder, self._scorer, self._chunk = folder, scorer, chunk
+        self._queries = QueryRows(Path(folder.plan.queries))
+
+    def make(self, part: int) -> None:
+        """Make a part, unless it is there."""
+        if not self._folder.has(part):
+            self._folder.add(part, self.rows(part))
+
+    def rows(self, part: int) -> list[Row]:
+        """Return the rows of a part.
+
+        Raises
+        ------
+        InputError
+            The queries' file has fewer rows than the plan says.
+        """
+        plan, found = self._folder.plan, list[Row]()
+        first, end = plan.row_range(part)
+        offset = plan.offset(part)
+        for start in range(first, end, self._chunk):
+            count = min(self._chunk, end - start)
+            queries = self._queries.read(start, count, offset)
+            if len(queries) != count:
+                raise InputError(f"{plan.queries} has {start + len(queries)} rows; it had {plan.rows} when planned")
+            found += self._scorer.score(queries, start)
+        return found

@@ -1,0 +1,172 @@
+"""Worker processes: each scores parts over the same mapped index; the part of one that dies is made by another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from ..errors import HopfuseError
+from .folder import Folder
+from .scoring import OpenScorer, PartMaker
+
+#: Workers that die over the same part, or before their first, one after another, until it is given up.
+MOST_DEATHS = 5
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    part: int | None = None
+    ready: bool = False
+
+
+class Workers:
+    """So many processes, with one kernel thread each, that make the parts of a run.
+
+    Parameters
+    ----------
+    folder : Folder
+    open_scorer : function
+        A function of a module, which the workers import.
+    chunk : int
+        Queries at a time.
+    """
+
+    def __init__(self, folder: Folder, open_scorer: OpenScorer, chunk: int) -> None:
+        self._what = (folder.path, open_scorer, chunk)
+        self._context = get_context("spawn")  # a fork would copy locks of kernel threads as they happen to be
+        self._deaths: Counter[int | None] = Counter()
+        self.replaced = 0
+
+    def make(self, parts: Iterable[int], count: int) -> Iterator[int]:
+        """Make parts by ``count`` processes; yield each when it is there.
+
+        Raises
+        ------
+        HopfuseError
+            What a worker raised; or workers that die over one part again and again. Finished parts stay.
+        """
+        waiting = deque(parts)
+        workers = [self._started() for _ in range(min(count, len(waiting)))]
+        try:
+            while waiting or any(worker.part is not None for worker in workers):
+                for pipe in connection.wait([worker.pipe for worker in workers]):
+                    worker = next(one for one in workers if one.pipe is pipe)
+                    done = self._heard(worker, waiting, workers)
+                    if done is not None:
+                        yield done
+        finally:
+            for worker in workers:
+                _stop(worker)
+
+    def _heard(self, worker: _Worker, waiting: deque[int], workers: list[_Worker]) -> int | None:
+        """Take a worker's message, or its death; give it its next part; return the part that it has made."""
+        try:
+            kind, what = worker.pipe.recv()
+        except (EOFError, OSError):
+            workers.remove(worker)
+            self._bury(worker, waiting)
+            if waiting:
+                workers.append(self._started())
+            return None
+        if kind == "failed":
+            raise _as_error(*what)
+        done, worker.part, worker.ready = worker.part, None, True
+        self._deaths.pop(done, None)
+        if waiting:
+            worker.part = waiting.popleft()
+            with suppress(OSError):  # where it has died, its pipe says so at the next turn
+                worker.pipe.send(worker.part)
+        return done
+
+    def _bury(self, worker: _Worker, waiting: deque[int]) -> None:
+        """Put a dead worker's part back, first in the line."""
+        worker.pipe.close()
+        worker.process.join()
+        self.replaced += 1
+        self._deaths[worker.part] += 1
+        if worker.part is not None:
+            waiting.appendleft(worker.part)
+        if self._deaths[worker.part] >= MOST_DEATHS:
+            over = "before its first part" if worker.part is None else f"over part {worker.part}"
+            raise HopfuseError(
+                f"{MOST_DEATHS} workers died {over}, the last with exit code {worker.process.exitcode} (-9: killed, "
+                "often for want of memory): give fewer --workers or a smaller --chunk, and run again; the finished "
+                'parts stay. A script that starts workers needs `if __name__ == "__main__":`'
+            )
+
+    def _started(self) -> _Worker:
+        mine, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs, *self._what), daemon=True)
+        process.start()
+        theirs.close()  # so that the pipe ends with the worker
+        return _Worker(process, mine)
+
+
+def _stop(worker: _Worker) -> None:
+    """End a worker: one that has nothing to do leaves by itself, what another one does is not needed any more."""
+    worker.pipe.close()
+    if worker.part is not None or not worker.ready:
+        worker.process.kill()
+    worker.process.join()
+
+
+def _as_error(name: str, text: str) -> Exception:
+    """Return what a worker raised, by its name."""
+    kind = getattr(errors, name, None)
+    if name == "OSError":
+        return OSError(text)
+    if kind is None:
+        return RuntimeError(f"a worker failed:\n{text}")
+    return HopfuseError(text) if name == "MissingExtraError" else kind(text)
+
+
+# ---- In a worker -----------------------------------------------------------------------------------------------------
+
+
+def _work(pipe: Connection, folder: Path, open_scorer: OpenScorer, chunk: int) -> None:
+    """Make the parts that the pipe names, until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent leaves, and this with it
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        place = Folder(folder)
+        maker = PartMaker(place, open_scorer(place.plan, 1), chunk)
+        pipe.send(("ready", None))
+        while True:
+            try:
+                part = pipe.recv()
+            except EOFError:
+                return
+            maker.make(part)
+            pipe.send(("made", part))
+    except Exception as error:
+        pipe.send(("failed", _portable(error)))
+
+
+def _portable(error: Exception) -> tuple[str, str]:
+    """Return an error's name and text; of one that nobody foresaw, where it comes from, too."""
+    if isinstance(error, HopfuseError):
+        return type(error).__name__, str(error)
+    if isinstance(error, OSError):
+        return "OSError", str(error)
+    return type(error).__name__, "".join(traceback.format_exception(error))
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it ends, however it ends."""
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(1)

@@ -1,0 +1,248 @@
+"""``hopfuse score`` in stages, by several processes, from and to pipes, and to the files that other programs read."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cli.cli_files import QUERIES, command, hopfuse, read_jsonl, refused, write_jsonl
+from hopfuse import Index
+from hopfuse.io.runs import read_run_file
+from hopfuse.recipes import PhaseGraph
+
+OPTIONS = ("--k", 3, "--part-rows", 40)
+
+
+@pytest.fixture(scope="module")
+def expected(files, index, tmp_path_factory):
+    """The bytes that ``hopfuse score`` writes in one go."""
+    out = tmp_path_factory.mktemp("whole") / "out.jsonl"
+    given = ["--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy"]
+    hopfuse("score", index, *given, *OPTIONS, "--out", out)
+    return out.read_bytes()
+
+
+@pytest.fixture
+def folder(scoring, tmp_path, said):
+    said("score", "plan", *scoring[1:], *OPTIONS, "--out", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_stages_give_what_one_run_gives(folder, expected, said, refused_here, tmp_path, capsys) -> None:
+    assert "has 0 of 8 parts" in refused_here("score", "merge", folder, "--out", tmp_path / "out.jsonl")
+    for shard in ("2/2", "1/2"):
+        said("score", "run", folder, "--shard", shard, "--threads", 1, "--chunk", 13)
+    said("score", "verify", folder, "--sample", 2)
+    said("score", "merge", folder, "--out", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == expected
+    assert "--overwrite" in refused_here("score", "merge", folder, "--out", tmp_path / "out.jsonl")
+    assert "--shard is 'x'" in refused_here("score", "run", folder, "--shard", "x")
+    assert "shard is 3/2" in refused_here("score", "run", folder, "--shard", "3/2")
+
+
+def test_what_the_stages_say(folder, tmp_path) -> None:
+    run = hopfuse("score", "run", folder, "--threads", 1).stderr
+    assert "Made 8 parts of 300 queries in" in run
+    assert "/s" in run
+    assert "a second)" in run
+    assert "Made 0 parts of 0 queries in" in hopfuse("score", "run", folder).stderr
+    verified = hopfuse("score", "verify", folder, "--sample", 8).stderr
+    assert "are whole; parts 0, 1, 2, 3, 4, 5, 6, 7 were made again, with equal bytes" in verified
+    assert "Joined 8 parts of 300 queries" in hopfuse("score", "merge", folder, "--out", tmp_path / "a.jsonl").stderr
+    help = hopfuse("score", "--help").stdout
+    assert all(f"\n  {stage} " in help for stage in ("plan", "run", "merge", "verify"))
+
+
+def test_two_workers_over_the_real_index(scoring, expected, tmp_path) -> None:
+    done = hopfuse(*scoring, *OPTIONS, "--workers", 2, "--verify", 1, "--out", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == expected
+    assert "Scored 300 queries into" in done.stderr
+    assert "MB of memory in a process" in done.stderr
+    assert "threads is given" in refused(*scoring, "--workers", 2, "--threads", 2, "--out", tmp_path / "b.jsonl")
+
+
+def test_runs_that_other_programs_read(folder, expected, said, tmp_path) -> None:
+    said("score", "run", folder)
+    for name in ("out.trec", "out.json", "out.jsonl"):
+        said("score", "merge", folder, "--out", tmp_path / name, *(["--tag", "mine"] if name == "out.trec" else []))
+    whole = read_run_file(tmp_path / "out.jsonl")
+    assert len(whole) == QUERIES
+    assert read_run_file(tmp_path / "out.trec") == read_run_file(tmp_path / "out.json") == whole
+    first = json.loads(expected.splitlines()[0])
+    assert json.loads((tmp_path / "out.json").read_text())["q0"] == {h["id"]: h["score"] for h in first["hits"]}
+    assert (tmp_path / "out.trec").read_text().startswith(f"q0 Q0 {first['hits'][0]['id']} 1 ")
+
+
+def test_ranx_reads_the_json(folder, said, tmp_path) -> None:
+    ranx = pytest.importorskip("ranx")
+    said("score", "run", folder)
+    said("score", "merge", folder, "--out", tmp_path / "out.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it leaves the file open
+        read = ranx.Run.from_file(str(tmp_path / "out.json"), kind="json").to_dict()
+    assert read == json.loads((tmp_path / "out.json").read_text())
+
+
+def test_from_a_pipe_to_a_pipe(files, index, expected) -> None:
+    given = ["score", index, "--queries", "-", "--vectors", files / "query_vectors.npy", *OPTIONS, "--out", "-"]
+    with open(files / "queries.jsonl", "rb") as asked:
+        done = subprocess.run(command(*given), stdin=asked, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
+
+
+def test_a_plan_keeps_what_standard_input_gave(files, index, expected, said, tmp_path, monkeypatch) -> None:
+    given = ["--queries", "-", "--vectors", files / "query_vectors.npy", *OPTIONS, "--out", tmp_path / "run"]
+    for _ in range(2):  # the second time, the same plan is there
+        asked = SimpleNamespace(buffer=io.BytesIO((files / "queries.jsonl").read_bytes()))
+        monkeypatch.setattr(sys, "stdin", asked)
+        said("score", "plan", index, *given)
+    said("score", "run", tmp_path / "run")
+    said("score", "merge", tmp_path / "run", "--out", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == expected
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_titles_texts_and_the_scores_of_the_legs(scoring, index, files, said, tmp_path, suffix) -> None:
+    out = tmp_path / f"out.{suffix}"
+    extras = [x for name in ("legs", "title", "text") for x in ("--with", name)]
+    said(*scoring, "--recipe", "phase-graph", "--k", 4, *extras, "--out", out)
+    rows = read_jsonl(out) if suffix == "jsonl" else pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
+    opened = Index.open(index)
+    asked = read_jsonl(files / "queries.jsonl")
+    found = PhaseGraph(opened).search(
+        [row["text"] for row in asked],
+        vectors=np.load(files / "query_vectors.npy"),
+        entities=[[name for name in opened.entity_names if name in row["text"]] for row in asked],
+        k=4,
+    )
+    lists = {leg: [dict(hits.row(b)) for b in range(QUERIES)] for leg, hits in found.lists.items()}
+    seen = 0
+    for b, row in enumerate(rows):
+        for hit, own in zip(row["hits"], found[b], strict=True):
+            legs = {leg: scores[b].get(own.row) for leg, scores in lists.items()}
+            assert hit == {"id": own.id, "score": own.score, "title": own.title, "text": own.text, "legs": legs}
+            seen += legs["graph"] is not None
+    assert seen > QUERIES
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_metadata_of_the_hits(scoring, said, refused_here, tmp_path, suffix) -> None:
+    rows = [
+        {"id": 1, "text": "one", "metadata": {"year": 2019, "tags": ["a"], "day": "2024-05-01T00:00:00Z", "ok": True}},
+        {"id": 2, "text": "two", "metadata": {}},
+    ]
+    kinds = {"year": "int64", "tags": "strings", "day": "timestamp", "ok": "bool"}
+    vectors = np.ones((2, 8), np.float32)
+    Index.build(passages=rows, vectors=vectors, metadata_types=kinds).save(tmp_path / "index")
+    out = tmp_path / f"out.{suffix}"
+    given = ["score", tmp_path / "index", *scoring[2:], "--recipe", "hybrid-rrf", "--lexical", "none"]
+    said(*given, "--with", "metadata", "--out", out)
+    read = read_jsonl(out) if suffix == "jsonl" else pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
+    found = {hit["id"]: hit["metadata"] for hit in read[0]["hits"]}
+    assert found[1] == {"year": 2019, "tags": ["a"], "day": "2024-05-01T00:00:00+00:00", "ok": True}
+    assert not any(value is not None for value in found[2].values())
+    said_no = refused_here(*scoring, "--with", "metadata", "--out", tmp_path / "b.jsonl")
+    assert "--with names metadata, and the index has no metadata" in said_no
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_vectors_in_the_rows(scoring, files, expected, said, refused_here, tmp_path, suffix) -> None:
+    vectors = np.load(files / "query_vectors.npy")
+    rows = [{**row, "vector": vectors[at].tolist()} for at, row in enumerate(read_jsonl(files / "queries.jsonl"))]
+    path = write_queries(tmp_path / f"queries.{suffix}", rows)
+    given = ["score", scoring[1], "--queries", path, *OPTIONS]
+    said(*given, "--out", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == expected
+    more = ["--vectors", files / "query_vectors.npy", "--out", tmp_path / "b.jsonl"]
+    assert "has a column 'vector'; give one of them" in refused_here(*given, *more)
+
+
+def write_queries(path, rows):
+    if path.suffix == ".jsonl":
+        return write_jsonl(path, rows)
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist(rows), path, row_group_size=90)
+    return path
+
+
+BAD = [
+    (lambda rows: rows[201].update(vector=[1.0] * 7), "column 'vector': 7 numbers; the index has vectors of 8"),
+    (lambda rows: rows[201].update(vector=[1.0] * 7 + [float("nan")]), "column 'vector': a number that is not finite"),
+    (lambda rows: rows[201].update(vector=None), "column 'vector': there is none, and other rows have one"),
+    (lambda rows: rows[201].update(id="q7"), "column 'id': 'q7' is also that of"),
+    (lambda rows: rows[201].update(entities=[6]), "column 'entities': there is no entity 6; the index has 0 .. 5"),
+    (lambda rows: rows[201].update(text=None), "query 'q201' has no text to find names in"),
+]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_bad_row_is_named_before_anything_is_made(scoring, files, refused_here, tmp_path, suffix) -> None:
+    vectors = np.load(files / "query_vectors.npy")
+    where = "line 202" if suffix == "jsonl" else "row 201"
+    for number, (spoil, said) in enumerate(BAD):
+        rows = [{**row, "vector": vectors[at].tolist()} for at, row in enumerate(read_jsonl(files / "queries.jsonl"))]
+        rows = [{**row, "entities": None if row["text"] else []} for row in rows]
+        spoil(rows)
+        path = write_queries(tmp_path / f"queries{number}.{suffix}", rows)
+        line = refused_here("score", scoring[1], "--queries", path, "--out", tmp_path / "out.jsonl")
+        assert f"{path}, {where}" in line
+        assert said in line
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_a_bad_row_of_a_file_of_vectors_is_named(scoring, files, refused_here, tmp_path) -> None:
+    vectors = np.load(files / "query_vectors.npy")
+    vectors[201, 3] = np.inf
+    np.save(tmp_path / "vectors.npy", vectors)
+    given = ["score", scoring[1], "--queries", files / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    line = refused_here(*given, "--out", tmp_path / "out.jsonl")
+    assert f"{tmp_path / 'vectors.npy'}, row 201: a number that is not finite" in line
+    np.save(tmp_path / "vectors.npy", vectors[:, :5])
+    assert "row 0: 5 numbers; the index has vectors of 8" in refused_here(*given, "--out", tmp_path / "out.jsonl")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_names_that_a_trec_run_cannot_hold_are_refused_first(scoring, refused_here, tmp_path) -> None:
+    write_jsonl(tmp_path / "queries.jsonl", [{"id": "a", "text": "x"}, {"id": "b c", "text": "x"}])
+    np.save(tmp_path / "vectors.npy", np.ones((2, 8), np.float32))
+    given = ["score", scoring[1], "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    line = refused_here(*given, "--out", tmp_path / "out.trec")
+    assert "line 2, column 'id': 'b c' is empty or holds white space" in line
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_a_plan_for_another_index_is_refused(files, said, refused_here, tmp_path) -> None:
+    from cli.cli_files import build_args
+
+    said(*build_args(files), "--out", tmp_path / "index")
+    given = ["--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy", *OPTIONS]
+    said("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
+    said("score", "run", tmp_path / "run", "--shard", "1/2")
+    parts = sorted((tmp_path / "run" / "parts").iterdir())
+    said(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
+    line = refused_here("score", "run", tmp_path / "run")
+    assert "the plan is for another index" in line
+    assert "was at generation 1" in line
+    assert "is at generation 2" in line
+    assert sorted((tmp_path / "run" / "parts").iterdir()) == parts
+    line = refused_here("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
+    assert "holds an unfinished run with other index" in line
+
+
+@pytest.mark.full
+def test_a_row_of_another_dimension_late_in_a_large_file(index, refused_here, tmp_path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    vectors = [row.tolist() for row in np.ones((1000, 8), np.float32)]
+    rows = vectors * 1000
+    rows[900_001] = [1.0] * 9
+    table = arrow.table({"text": ["Ada"] * 10**6, "vector": arrow.array(rows, arrow.list_(arrow.float32()))})
+    parquet.write_table(table, tmp_path / "queries.parquet")
+    line = refused_here("score", index, "--queries", tmp_path / "queries.parquet", "--out", tmp_path / "out.jsonl")
+    assert "queries.parquet, row 900001, column 'vector': 9 numbers; the index has vectors of 8: encode" in line
+    assert not list(tmp_path.glob("out*"))

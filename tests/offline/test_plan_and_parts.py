@@ -1,0 +1,110 @@
+"""Plans and parts as files: what they hold, what they refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hopfuse.errors import FormatError, InputError
+from hopfuse.offline import Folder, Output, Plan
+from hopfuse.offline.parts import part_format, seal_of
+from hopfuse.offline.plan import rows_a_part
+from offline.conftest import ROWS
+
+ROW = {"id": "q0", "hits": [{"id": "p1", "score": 0.5}, {"id": "p2", "score": 0.25}]}
+ROWS_OF_PART = [ROW, {"id": "ключ", "hits": []}, {"id": "q2", "hits": [{"id": "p\u2028", "score": 1.5}]}]
+KINDS = ["jsonl", pytest.param("parquet", marks=pytest.mark.skipif("not has_arrow"))]
+try:
+    import pyarrow  # noqa: F401
+
+    has_arrow = True
+except ModuleNotFoundError:
+    has_arrow = False
+
+
+def test_a_plan_is_read_as_it_was_written(planned) -> None:
+    plan = planned(recipe="phase-graph").plan
+    assert Plan.from_json(plan.to_json(), "plan.json") == plan
+    assert plan.num_parts == 10
+    ranges = [plan.row_range(part) for part in range(plan.num_parts)]
+    assert ranges == [(first, min(first + 10, ROWS)) for first in range(0, ROWS, 10)]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text.replace(b'"rows": 95', b'"rows": 94'), "does not match its digest"),
+        (lambda text: text[: len(text) // 2], "is damaged"),
+        (lambda text: b"[]", "is damaged"),
+        (lambda text: b"{}", "is damaged"),
+        (lambda text: text.replace(b'"format": 1', b'"format": 2'), "reads format 1"),
+    ],
+)
+def test_an_edited_plan_is_refused(planned, edit, said) -> None:
+    with pytest.raises(FormatError, match=said):
+        Plan.from_json(edit(planned().plan.to_json()), "plan.json")
+
+
+def test_another_version_is_refused(planned) -> None:
+    plan = replace(planned().plan, versions={"hopfuse": "0.0.1"})
+    with pytest.raises(InputError, match=r"planned with hopfuse 0\.0\.1, .* install hopfuse 0\.0\.1, or plan again"):
+        plan.check_versions()
+
+
+def test_a_million_rows_make_hundreds_of_parts() -> None:
+    assert 100 <= 10**6 / rows_a_part(10**6) <= 999
+    assert rows_a_part(0) == rows_a_part(1) == 256
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_is_read_as_it_was_written(kind, tmp_path) -> None:
+    parts, seal = part_format(Output(kind)), seal_of(ROWS_OF_PART, "digest", 7)
+    path = tmp_path / "part"
+    path.write_bytes(parts.encode(ROWS_OF_PART, seal))
+    assert parts.seal(path) == seal == ("digest", 7, 3, 1)
+    assert list(parts.rows(path)) == ROWS_OF_PART
+    assert parts.encode(ROWS_OF_PART, seal) == path.read_bytes()
+
+
+def test_every_changed_byte_of_a_part_is_noticed(tmp_path) -> None:
+    parts, path = part_format(Output("jsonl")), tmp_path / "part"
+    whole = parts.encode(ROWS_OF_PART, seal_of(ROWS_OF_PART, "digest", 7))
+    damaged = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
+    damaged += [whole[:at] for at in range(len(whole) - 1)]  # a part without its last end of line holds the same rows
+    for content in damaged:
+        path.write_bytes(content)
+        with pytest.raises(FormatError, match="is damaged; remove it and run again"):
+            assert list(parts.rows(path)) is None
+
+
+def test_a_damaged_parquet_part_is_refused(tmp_path) -> None:
+    pytest.importorskip("pyarrow")
+    parts, path = part_format(Output("parquet")), tmp_path / "part"
+    whole = parts.encode(ROWS_OF_PART, seal_of(ROWS_OF_PART, "digest", 7))
+    page = whole.index(b"q0")
+    for content in (whole[:page] + b"q9" + whole[page + 2 :], whole[:-9], b""):
+        path.write_bytes(content)
+        with pytest.raises(FormatError, match="is damaged"):
+            list(parts.rows(path))
+
+
+def test_unknown_kinds_are_refused() -> None:
+    with pytest.raises(InputError, match="allowed: jsonl, parquet"):
+        Output("csv")  # type: ignore[arg-type]
+
+
+def test_a_folder_without_a_plan_says_so(tmp_path) -> None:
+    with pytest.raises(InputError, match="holds no plan; hopfuse score plan makes one"):
+        assert Folder(tmp_path).plan
+
+
+def test_a_folder_of_another_plan_is_not_taken(planned) -> None:
+    folder = planned(alpha=0.5)
+    folder.create(folder.plan)
+    before = (folder.path / "plan.json").read_bytes()
+    with pytest.raises(InputError, match="holds a plan with other alpha; choose another folder"):
+        folder.create(replace(folder.plan, scoring={"alpha": 0.6}))
+    with pytest.raises(InputError, match="holds a plan with other part rows"):
+        folder.create(replace(folder.plan, part_rows=11))
+    assert json.loads(before) == json.loads((folder.path / "plan.json").read_bytes())

@@ -1,0 +1,294 @@
+"""Runs of a plan: the same bytes whoever makes a part, whatever is killed, whatever the disk refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import write_jsonl
+from hopfuse.errors import FormatError, HopfuseError, InputError
+from hopfuse.io import files as io_files
+from hopfuse.io.queries import Query
+from hopfuse.offline import RecipeScorer, check_rows, merge, run, verify
+from offline.conftest import PART, ROWS, parts_of
+from offline.scorers import HashScorer, open_broken, open_dying, open_hash, open_refusing, open_slow
+
+
+@pytest.fixture
+def whole(planned):
+    """A finished run."""
+    folder = planned("whole")
+    run(folder.path, open_hash)
+    return folder
+
+
+def test_parts_do_not_depend_on_who_makes_them(whole, planned) -> None:
+    expected = parts_of(whole)
+    assert len(expected) == 10
+    for name, ways in {
+        "chunks": [{"chunk": 3}],
+        "shards": [{"shard": (3, 3)}, {"shard": (1, 3)}, {"shard": (2, 3)}],
+        "workers": [{"workers": 2, "chunk": 7}],
+    }.items():
+        folder = planned(name)
+        made = [run(folder.path, open_hash, **way) for way in ways]
+        assert sum(one.rows for one in made) == ROWS
+        assert parts_of(folder) == expected
+
+
+def test_what_is_there_is_not_made_again(whole) -> None:
+    whole.part(3).unlink()
+    counted: list[int] = []
+    assert run(whole.path, open_hash, progress=counted.append) == (1, PART, 0)
+    assert counted == [ROWS - PART, PART]
+    assert run(whole.path, open_broken).parts == 0, "nothing is scored where nothing is missing"
+
+
+def test_a_worker_that_is_killed_is_replaced(whole, planned, tmp_path) -> None:
+    deaths = tmp_path / "deaths"
+    deaths.mkdir()
+    folder = planned("dying", folder=str(deaths), times=2, row=20)
+    made = run(folder.path, open_dying, workers=2)
+    assert (made.parts, made.replaced) == (10, 2)
+    out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    merge(folder.path, out[0])
+    merge(whole.path, out[1])
+    assert out[0].read_bytes() == out[1].read_bytes()
+
+
+def test_a_part_that_kills_every_worker_is_given_up(planned, tmp_path) -> None:
+    deaths = tmp_path / "deaths"
+    deaths.mkdir()
+    folder = planned("dying", part_rows=40, folder=str(deaths), times=99, row=80)
+    with pytest.raises(HopfuseError, match=r"5 workers died over part 2, the last with exit code -9 .*give fewer"):
+        run(folder.path, open_dying, workers=2)
+    assert folder.missing() == [2]
+    assert not list((folder.path / "drafts").iterdir())
+
+
+def test_what_a_worker_refuses_is_said_here(planned) -> None:
+    with pytest.raises(InputError, match="query 'q1' is refused"):
+        run(planned("refused").path, open_refusing, workers=2)
+    with pytest.raises(RuntimeError, match=r"a worker failed:(.|\n)*ZeroDivisionError: a bug"):
+        run(planned("broken").path, open_broken, workers=2)
+
+
+def test_a_recipe_scores_queries_with_and_without_entities() -> None:
+    passages = [{"text": "Ada wrote."}, {"text": "Babbage built."}]
+    edges = [{"src": 0, "dst": 2}, {"src": 1, "dst": 3}]
+    index = hf.Index.build(passages=passages, vectors=np.eye(2), graph=edges, entities=["Ada", "Babbage"])
+    recipe = hf.recipes.PhaseGraph(index, matcher=hf.extract.EntityLinker(index), alpha=0.1)
+    asked = [("Ada?", None), ("Ada?", ["Babbage"]), ("Ada?", ["Ada"]), ("Babbage?", None)]
+    queries = [Query(str(at), text, names, np.array([1.0, 0.0])) for at, (text, names) in enumerate(asked)]
+    rows = RecipeScorer(recipe, k=1).score(queries, 0)
+    assert [(row["id"], row["hits"][0]["id"]) for row in rows] == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]
+    assert [row for query in queries for row in RecipeScorer(recipe, k=1).score([query], 0)] == rows
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from hopfuse.offline import run
+from offline.scorers import open_slow
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), open_slow, workers=2, chunk=1)
+"""
+
+
+def test_a_run_whose_parent_is_killed_leaves_no_process_and_goes_on(whole, planned, tmp_path) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    folder = planned("killed", pids=str(pids))
+    parent = killed_after(folder, 2)
+    started = [int(path.name) for path in pids.iterdir()]
+    assert parent not in started
+    for pid in started:
+        while alive(pid):
+            time.sleep(0.01)
+    left = parts_of(folder)
+    assert len(left) >= 2
+    for path in pids.iterdir():
+        path.unlink()
+    run(folder.path, open_hash)
+    assert not list((folder.path / "drafts").iterdir())
+    assert {name: parts_of(folder)[name] for name in left} == left
+    out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    merge(folder.path, out[0])
+    merge(whole.path, out[1])
+    assert out[0].read_bytes() == out[1].read_bytes()
+
+
+def killed_after(folder, parts: int) -> int:
+    """Run a plan with two workers in a process that is killed when so many parts are there; return its number."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    program = Path(folder.path, "program.py")
+    program.write_text(PARENT, encoding="utf-8")
+    parent = subprocess.Popen([sys.executable, program, folder.path], env={**os.environ, "PYTHONPATH": paths})
+    while len(list((folder.path / "parts").iterdir())) < parts and parent.poll() is None:
+        time.sleep(0.005)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    program.unlink()
+    return parent.pid
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked after does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.mark.full
+def test_a_hundred_kills_leave_the_same_bytes(whole, planned, tmp_path) -> None:
+    """Of workers and of the parent, at random moments, until a hundred were killed."""
+    import random
+
+    draw, kills, rounds = random.Random(0), 0, 0
+    expected: dict[int, bytes] = {}
+    paths = os.pathsep.join(path for path in sys.path if path)
+    while kills < 100:
+        rounds += 1
+        pids = tmp_path / f"pids{rounds}"
+        pids.mkdir()
+        folder = planned(f"killed{rounds}", part_rows=2, pids=str(pids))
+        program = tmp_path / "program.py"
+        program.write_text(PARENT, encoding="utf-8")
+        while folder.missing():
+            parent = subprocess.Popen([sys.executable, program, folder.path], env={**os.environ, "PYTHONPATH": paths})
+            while parent.poll() is None:
+                time.sleep(draw.uniform(0, 0.3))
+                workers = [int(path.name) for path in pids.iterdir()]
+                victims = [pid for pid in workers if alive(pid)] + [parent.pid] * (draw.random() < 0.3)
+                if victims and kills < 100:
+                    kills += 1
+                    victim = draw.choice(victims)
+                    try:
+                        os.kill(victim, signal.SIGKILL)
+                    except ProcessLookupError:
+                        kills -= 1
+            parent.wait()
+        out = tmp_path / f"{rounds}.jsonl"
+        merge(folder.path, out)
+        expected[rounds] = out.read_bytes()
+        assert not list((folder.path / "drafts").iterdir())
+    merge(whole.path, tmp_path / "whole.jsonl")
+    assert set(expected.values()) == {(tmp_path / "whole.jsonl").read_bytes()}
+    assert kills == 100
+
+
+# ---- What is refused, and what stays then ----------------------------------------------------------------------------
+
+
+def test_a_full_disk_leaves_the_finished_parts(whole, planned, monkeypatch) -> None:
+    folder, calls = planned("full"), []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) > 4:  # of each part and of its folder
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(io_files.os, "fsync", full)
+        with pytest.raises(
+            OSError, match=r"part 2 of .*/full cannot be written: No space left on device; .* run again"
+        ):
+            run(folder.path, open_hash)
+    assert sorted(parts_of(folder)) == ["part-000000.jsonl", "part-000001.jsonl"]
+    assert not list((folder.path / "drafts").iterdir())
+    run(folder.path, open_hash)
+    assert parts_of(folder) == parts_of(whole)
+
+
+def test_ids_that_repeat_are_named(tmp_path) -> None:
+    path = write_jsonl(tmp_path / "q.jsonl", [{"id": "a"}, {"id": "b"}, {"text": "its id is 2"}, {"id": 2}])
+    with pytest.raises(InputError, match=r"q.jsonl, line 4, column 'id': '2' is also that of .*q.jsonl, line 3; give"):
+        check_rows(path, lambda query, where: None)
+
+
+def test_inputs_that_changed_are_refused(planned, queries, tmp_path) -> None:
+    folder = planned()
+    before = queries.read_bytes()
+    try:
+        queries.write_bytes(before.replace(b"xx", b"yy"))
+        with pytest.raises(InputError, match=r"--queries: .*queries.jsonl has changed since the plan was made"):
+            run(folder.path, open_hash)
+    finally:
+        queries.write_bytes(before)
+    assert run(folder.path, open_hash).parts == 10, "the same contents with another time of change will do"
+
+
+def test_a_part_of_another_plan_is_named(whole, planned) -> None:
+    other = planned("other", alpha=1)
+    other.part(4).write_bytes(whole.part(4).read_bytes())
+    with pytest.raises(InputError, match=r"part-000004.jsonl is part 4 of another plan; remove it and run again"):
+        run(other.path, open_hash)
+
+
+def test_a_merge_of_parts_that_are_missing_is_refused(whole, tmp_path) -> None:
+    whole.part(3).unlink()
+    with pytest.raises(InputError, match=r"has 9 of 10 parts, and not part 3; hopfuse score run .* makes the others"):
+        merge(whole.path, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_merge_waits_for_no_run(whole, tmp_path) -> None:
+    with whole.lock(alone=False), pytest.raises(InputError, match="another process is working on it"):
+        merge(whole.path, tmp_path / "out.jsonl")
+
+
+def test_a_killed_merge_leaves_nothing_beside_the_result(whole, tmp_path) -> None:
+    out = tmp_path / "out" / "merged.jsonl"
+    out.parent.mkdir()
+    dying = "import os, signal, sys\nfrom pathlib import Path\nimport hopfuse.offline as o\n"
+    dying += "os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)\no.merge(*map(Path, sys.argv[1:]))"
+    done = subprocess.run([sys.executable, "-c", dying, whole.path, out], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not list(out.parent.iterdir())
+    assert len(parts_of(whole)) == 10
+    merge(whole.path, out)
+    assert list(out.parent.iterdir()) == [out]
+    assert not list((whole.path / "drafts").iterdir())
+
+
+def test_verify_makes_parts_again(whole, planned) -> None:
+    assert len(verify(whole.path, open_hash)) == 3
+    assert verify(whole.path, open_hash, sample=99) == list(range(10))
+    rows = list(HashScorer().score([type("Query", (), {"id": f"q{at}"}) for at in range(PART)], 0))
+    rows[0] = {"id": "q0", "hits": [{"id": "p9", "score": 9.0}]}
+    whole.add(0, rows)  # whole and of this plan, but not what is found
+    assert verify(whole.path, open_hash, sample=0) == []
+    with pytest.raises(InputError, match=r"part-000000.jsonl has other bytes than the same queries give now"):
+        verify(whole.path, open_hash, sample=10)
+
+
+def test_verify_notices_damage_in_any_part(whole) -> None:
+    whole.part(9).write_bytes(whole.part(9).read_bytes().replace(b"p1", b"p2", 1))
+    with pytest.raises(FormatError, match=r"part-000009.jsonl is damaged"):
+        verify(whole.path, open_hash, sample=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"shard": (0, 2)}, "shard is 0/2; allowed: 1/2 .. 2/2"),
+        ({"shard": (3, 2)}, "shard is 3/2"),
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": 2, "threads": 2}, "each of several workers has one thread"),
+    ],
+)
+def test_options_that_make_no_sense(planned, given, said) -> None:
+    folder = planned()
+    with pytest.raises(InputError, match=said):
+        run(folder.path, open_slow, **given)
+    assert not parts_of(folder)
