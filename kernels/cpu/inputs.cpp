@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "hopfuse/node_weights.h"
 #include "threads.h"
 
 namespace hopfuse {
@@ -67,26 +68,6 @@ RestartFinding check_rows(const GivenRestarts& given, const RestartRows& rows) {
     return {};
 }
 
-constexpr double least_ratio = 1.0 / 1267650600228229401496703205376.0;  // 2^-100
-
-// Multiplies by a power of two, exactly but for what leaves float64's range.
-class PowerOfTwo {
-public:
-    explicit PowerOfTwo(int exponent)
-        : first_(std::ldexp(1.0, exponent / 2)), second_(std::ldexp(1.0, exponent - exponent / 2)) {}
-    double times(double value) const { return value * first_ * second_; }
-
-private:
-    double first_, second_;
-};
-
-// The power of two that brings the largest weight of a query, above 0, into (1/2, 1].
-PowerOfTwo to_one(double largest) {
-    int exponent;
-    const double part = std::frexp(largest, &exponent);
-    return PowerOfTwo(part == 0.5 ? 1 - exponent : -exponent);
-}
-
 // Whether each node has entries, and the query admits it.
 struct Reachable {
     const GivenNodeWeights& given;
@@ -126,15 +107,9 @@ NodeWeightFinding read_weights(const GivenNodeWeights& given, const T* all, floa
             if (!(own[j] >= T(0) && own[j] <= std::numeric_limits<T>::max()))
                 return {NodeWeightFault::bad_weight, row, j};
         if (given.columns > 0 && largest_of_all == T(0)) return {NodeWeightFault::all_zero, row, 0};
-        const double top = largest > T(0) ? largest : largest_of_all > T(0) ? largest_of_all : T(1);
-        const PowerOfTwo scale = to_one(top);
-        const double least = scale.times(top) * least_ratio;
-        const auto read = [&](double value) {
-            const double scaled = scale.times(value);
-            return scaled < least ? 0.0f : scaled < 1.0 ? static_cast<float>(scaled) : 1.0f;
-        };
-        for (int64_t j = 0; j < given.columns; ++j) weight[row * given.columns + j] = read(own[j]);
-        other_weight[row] = read(1.0);
+        const NodeWeightScale scale = node_weight_scale(weight_that_scales(largest, largest_of_all));
+        for (int64_t j = 0; j < given.columns; ++j) weight[row * given.columns + j] = read_node_weight(scale, own[j]);
+        other_weight[row] = read_node_weight(scale, 1.0);
     }
     return {};
 }

@@ -2,28 +2,81 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
+from hopfuse import backends
+from hopfuse.backends.cuda import seeding
 from hopfuse.recipes.guided_walk.core import guided_walk
 from recipes.worlds import DIM, lists_of, random_questions, random_world
+from variants import SIMT
+
+
+def assert_alike(found: Any, expected: Any) -> None:
+    for name, hits in lists_of(expected).items():
+        assert_hits_equal(lists_of(found)[name], hits)
+    assert_hits_equal(found.first, expected.first)
+    assert_bitwise(found.starts.nodes, expected.starts.nodes, "nodes of the restart")
+    assert_bitwise(found.starts.weights, expected.starts.weights, "restart")
+    assert found.traces == expected.traces
+
+
+def asked_again() -> int:
+    """Queries that recordings have left to the plain core, so far."""
+    return int(backends.resolve(SIMT).device.last.get("capture", {}).get("queries_asked_again", 0))
 
 
 @pytest.mark.emulator
-@pytest.mark.parametrize("allow", [None, list(range(3, 20))])
-def test_a_device_has_the_hosts_answers(emulated: Any, allow: Any) -> None:
-    ask, recipe = random_questions(6), hf.recipes.GuidedWalk(random_world(5).index())
+@pytest.mark.parametrize(
+    ("options", "allow"),
+    [({}, None), ({}, list(range(3, 20))), ({"first": "dense", "depth": 2}, None), ({"damping": 0.9}, None)],
+)
+def test_a_device_has_the_hosts_answers(emulated: Any, options: dict[str, Any], allow: Any) -> None:
+    ask, recipe = random_questions(6), hf.recipes.GuidedWalk(random_world(5).index(), **options)
     expected = recipe.search(**ask, k=7, allow=allow, trace=True)
     runtime = emulated()
     found = recipe.search(**ask, k=7, allow=allow, trace=True)
     assert {"ppr_mask_l8", "ppr_volume_l8"} <= {kernel for kernel, _, _ in runtime.launches}  # the guided walk is there
-    for name, hits in lists_of(expected).items():
-        assert_hits_equal(lists_of(found)[name], hits)
-    assert_bitwise(found.starts.weights, expected.starts.weights, "restart")
-    assert found.traces == expected.traces
+    assert_alike(found, expected)
+
+
+@pytest.mark.emulator
+def test_a_search_is_one_replay_whatever_its_batch(emulated: Any) -> None:
+    """Questions without seeds among them, and a lexical leg's words, which enter as arrays."""
+    ask, index = random_questions(6, 11), random_world(5).index()
+    ask["entities"][2] = []
+    ask["queries"] = [f"text {q} of {q % 3}" for q in range(11)]
+    texts = [f"text {p} of {p % 3}" for p in range(index.num_passages)]
+    recipe = hf.recipes.GuidedWalk(index, lexical=hf.lexical.BM25.build(texts))
+    expected = recipe.search(**ask, k=7)
+    runtime = emulated()
+    recipe.warmup(7, batch_sizes=[11, 2, 1])
+    before = asked_again()
+    for rows in (slice(0, 11), slice(3, 5), slice(2, 3)):
+        runtime.events.clear()
+        found = recipe.search(**{name: given[rows] for name, given in ask.items()}, k=7)
+        assert Counter(event.kind for event in runtime.events) == {"copy": 2, "replay": 1}
+        for name, hits in lists_of(expected).items():
+            for part in ("ids", "scores", "counts"):
+                assert_bitwise(getattr(lists_of(found)[name], part), getattr(hits, part)[rows], f"{part} of {name}")
+    assert asked_again() == before
+
+
+@pytest.mark.emulator
+def test_more_second_seeds_than_a_recording_holds_are_asked_again(
+    emulated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, recipe = random_questions(6), hf.recipes.GuidedWalk(random_world(5).index(), second_top=4)
+    expected = recipe.search(**ask, k=7, trace=True)
+    emulated()
+    before = asked_again()
+    monkeypatch.setattr(seeding, "MOST_PLACES", 11)
+    assert_alike(recipe.search(**ask, k=7, trace=True), expected)
+    assert asked_again() - before == 5  # four passages of three entities each
 
 
 def test_the_core_is_one_unit() -> None:
@@ -40,4 +93,4 @@ def test_the_core_is_one_unit() -> None:
     found = captured(ask["vectors"], expected.seeds.nodes, expected.seeds.weights)
     for name, hits in lists_of(expected).items():
         assert_hits_equal(found[name], hits)
-    assert_bitwise(found["weights"], expected.starts.weights, "restart")
+    assert_hits_equal(found["first"], expected.first)

@@ -114,4 +114,4 @@ def test_what_a_search_was_given_is_not_kept() -> None:
     recipe = hf.recipes.PhaseGraph(random_world(1).index())
     for k in range(1, 6):
         assert set(lists_of(recipe.search(**random_questions(2), k=k))) == {"hits", "dense", "graph"}
-    assert recipe._captured == {}
+    assert recipe._recorded._captured == {}

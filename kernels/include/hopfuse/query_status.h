@@ -15,8 +15,11 @@ enum QueryStatus : int32_t {
     status_seed_twice = -5,
     status_no_seed = -6,
     status_document_outside = -7,
-    status_sum_beyond = -8,  // a result beyond float32
-    status_bad_score = -9,   // NaN or infinite; below status_sum_beyond, which may follow from it
+    status_sum_beyond = -8,          // a result beyond float32
+    status_bad_score = -9,           // NaN or infinite; below status_sum_beyond, which may follow from it
+    status_faint_node_weight = -10,  // with the lightest edge it leaves float32's range
+    status_no_node_weight = -11,     // none is above 0
+    status_bad_node_weight = -12,    // NaN, infinite or negative; below the two that may follow from it
 };
 
 // Of the exact sum of a query's squares: what float32 can score, and what has a direction.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +17,51 @@ LEAST_NODE_WEIGHT = _native.PPR_LEAST_WEIGHT
 
 
 class NodeWeights(NamedTuple):
-    """Weights of some nodes for each query of a batch; each query's other nodes have one weight."""
+    """Weights of some nodes for each query of a batch; each query's other nodes have one weight.
 
-    weight: NDArray[np.float32]
-    """(B, M) 0, or from 2^-101 to 1."""
+    ``weight`` and ``other`` are on the host or, where they are ``on_device``, on the device of the backend that gets
+    them.
+    """
+
+    weight: Any
+    """(B, M) float32, 0, or from 2^-101 to 1."""
     node: NDArray[np.int32]
     """(M,) internal nodes, none twice."""
-    other: NDArray[np.float32]
-    """(B,) the weight of all other nodes."""
+    other: Any
+    """(B,) float32, the weight of all other nodes."""
+    on_device: bool = False
 
     def take(self, rows: NDArray[np.int64]) -> NodeWeights:
         """Return those of some queries."""
         return self._replace(weight=self.weight[rows], other=self.other[rows])
 
     def exclude(self, queries: slice) -> bool:
-        """Return whether some queries have a node that weighs 0."""
-        return not (self.weight[queries].all() and self.other[queries].all())
-
-    def columns(self, num_nodes: int) -> NDArray[np.int32]:
-        """Return the column of each internal node, (N,), -1 where it has none."""
-        column = np.full(num_nodes, -1, np.int32)
-        column[self.node] = np.arange(self.node.size, dtype=np.int32)
-        return column
+        """Return whether some queries may have a node that weighs 0; what is on a device is not known."""
+        return self.on_device or not (self.weight[queries].all() and self.other[queries].all())
 
     def least(self, query: int) -> float:
         """Return a query's least weight above 0."""
         own = self.weight[query]
         other = float(self.other[query])
         return min(float(own.min(initial=1.0, where=own > 0)), other if other > 0 else 1.0)
+
+
+class NodeWeightCall(NamedTuple):
+    """Weights on a device, as a caller has them, to be brought into the range of walks."""
+
+    graph: Graph
+    weight: Any  # (B, M) float32
+    node: NDArray[np.int32]  # (M,) internal nodes, none twice
+    per_type: bool
+    allow: NDArray[np.uint8] | None  # (B, N) or (1, N) by internal node, on the host
+    lightest: NDArray[np.float64] | None  # (B,) of the edges that a query walks; None: no product leaves float32
+
+
+def columns_of(node: NDArray[np.int32], num_nodes: int) -> NDArray[np.int32]:
+    """Return the column of each internal node, (N,), -1 where it has none."""
+    column = np.full(num_nodes, -1, np.int32)
+    column[node] = np.arange(node.size, dtype=np.int32)
+    return column
 
 
 def order_weights(
@@ -64,7 +81,7 @@ def order_weights(
     """
     batch = given.shape[0]
     made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
-    column = made.columns(graph.num_nodes)
+    column = columns_of(node, graph.num_nodes)
     is_weighted = (column >= 0).view(np.uint8)
     is_single = given.dtype == np.float32
     wrong = _native.read_node_weights(

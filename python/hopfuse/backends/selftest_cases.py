@@ -29,7 +29,7 @@ from .calls import (
     SeedCall,
     SimilarityCall,
 )
-from .node_weights import order_weights
+from .node_weights import NodeWeightCall, NodeWeights, order_weights
 from .restarts import Restart
 
 Answer = list[NDArray[Any]]
@@ -440,7 +440,7 @@ def _project(backend: Backend, k: int | None) -> Answer:
 
 
 def _search(backend: Backend) -> Answer:
-    """Fuse a dense list and a walk: on a device by a recording, as a captured core runs there."""
+    """Fuse a dense list and a walk that it steers: on a device by a recording, as a captured core runs there."""
     batch, rng = 5, np.random.default_rng(8)
     graph, queries = _walk(batch, weighted=True)
     corpus = Corpus.from_array(rng.standard_normal((_NODES, 24)).astype(np.float32))
@@ -463,11 +463,21 @@ def _search(backend: Backend) -> Answer:
     )
 
     def search(call: DenseCall, starts: PprQueries) -> list[Any]:
-        dense = backend.dense_topk(call)
-        walked, _ = backend.ppr_topk(graph, starts, NodeRanking(10))
+        dense, limits = backend.dense_topk(call), (1.0, 0.01, RowFilter())
+        similar = SimilarityCall(call.queries, corpus, *limits, threads=1, on_device=call.on_device)
+        weights = weigh(backend.similarity_weights(similar))
+        walked, _ = backend.ppr_topk(graph, starts._replace(node_weights=weights), NodeRanking(10))
         lists = [(hits["ids"], hits["scores"], hits["counts"]) for hits in (dense, walked)]
         hits = backend.fuse(fuse_call._replace(lists=lists, on_device=call.on_device))
         return [hits["ids"], hits["scores"], hits["counts"], walked["scores"]]
+
+    def weigh(weights: Any) -> NodeWeights:
+        if device is None:
+            restart = Restart(queries.indptr, queries.node, queries.value)
+            return order_weights(graph, weights, graph.internal_of, restart, None)
+        given = NodeWeightCall(graph, weights, graph.internal_of, per_type=False, allow=None, lightest=None)
+        made: NodeWeights = device.order_weights(given)
+        return made
 
     device = backend.device
     if device is None:

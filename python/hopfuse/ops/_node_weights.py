@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import to_float64, to_numpy
 from .._validation import check_real
-from ..backends.node_weights import NodeWeights, order_weights
+from ..backends.node_weights import NodeWeightCall, NodeWeights, order_weights
 from ..backends.restarts import Restart
 from ..errors import InputError
 from ..types import Graph
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
 
 
 def read_node_weights(
@@ -44,6 +47,27 @@ def read_node_weights(
         )
     weights = weights if weights.dtype == np.float32 else to_float64(weights)
     return order_weights(graph, np.ascontiguousarray(weights), nodes, rows, allow)
+
+
+def device_node_weights(
+    device: DeviceOps,
+    graph: Graph,
+    node_weights: Any,
+    weighted_nodes: Any,
+    batch: int,
+    *,
+    per_type: bool,
+    allow: NDArray[np.uint8] | None,
+    lightest: NDArray[np.float64] | None,
+) -> NodeWeights:
+    """Return the weights of a batch that are on a device; their values are seen by the kernels."""
+    nodes, weights = _read_nodes(graph, weighted_nodes), device.runtime.adopt(node_weights)
+    if weights.dtype != np.float32 or tuple(weights.shape) != (batch, nodes.size):
+        raise InputError(
+            f"node_weights are {weights.dtype}{tuple(weights.shape)}; on a device they must be float32 of shape "
+            f"({batch}, {nodes.size}): convert them there"
+        )
+    return device.order_weights(NodeWeightCall(graph, weights, nodes, per_type, allow, lightest))
 
 
 def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..types import Graph, PprHits, PprResult, Seeds
 from ._captured import refuse_per_query
 from ._filter import read_filter
-from ._node_weights import read_node_weights
+from ._node_weights import device_node_weights, read_node_weights
 from ._restart import Restart, read_restart
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def ppr(
         (``per_type``: in each W_t). On an undirected graph an edge conducts z_u w z_v, which keeps the operator
         symmetric. z = 0 excludes the node for the query, as ``allow`` does, in every bit; a seed there is an error.
         Only ratios matter. The largest weight is that of allowed nodes with edges; weights below 2^-100 of it count as
-        0, the rest is read as float32 after a power of two.
+        0, the rest is read as float32 after a power of two. On a GPU where ``restart`` is there: float32.
     weighted_nodes : array_like of int (M,), optional
         The nodes that the columns of ``node_weights`` belong to, none twice; all others have z = 1. Default: all nodes.
     out : array of float32 (B, N), optional
@@ -322,9 +322,7 @@ def _read_queries(
     damping = _read_damping(options.damping, rows.batch)
     type_weights = _read_type_weights(options.edge_type_weights, rows.batch, graph, per_type)
     allow = _read_allow(graph, options.allow, rows)
-    weights = read_node_weights(graph, options.node_weights, options.weighted_nodes, rows, allow)
-    if weights is not None:
-        _check_node_products(graph, None if per_type else type_weights, weights)
+    weights = _read_weights(graph, options, rows, device, per_type=per_type, eta=type_weights, allow=allow)
     return PprQueries(
         *rows,
         seeds=seeds,
@@ -337,6 +335,31 @@ def _read_queries(
         threads=thread_count(options.threads),
         node_weights=weights,
     )
+
+
+def _read_weights(
+    graph: Graph,
+    options: _Options,
+    rows: Restart,
+    device: DeviceOps | None,
+    *,
+    per_type: bool,
+    eta: NDArray[np.float64] | None,
+    allow: NDArray[np.uint8] | None,
+) -> NodeWeights | None:
+    """Return the node weights, where they are given, as walks read them."""
+    given = options.node_weights, options.weighted_nodes
+    if options.node_weights is None:
+        return read_node_weights(graph, *given, rows, allow)
+    lightest = _lightest_walked(graph, None if per_type else eta, rows.batch)
+    if device is not None and is_on_device(options.node_weights):
+        return device_node_weights(device, graph, *given, rows.batch, per_type=per_type, allow=allow, lightest=lightest)
+    if device is not None:
+        refuse_per_query("node_weights")
+    weights = read_node_weights(graph, *given, rows, allow)
+    if weights is not None and lightest is not None:
+        _check_node_products(lightest, weights)
+    return weights
 
 
 def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
@@ -421,12 +444,16 @@ def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
         )
 
 
-def _check_node_products(graph: Graph, eta: NDArray[np.float64] | None, weights: NodeWeights) -> None:
-    """Refuse node weights that vanish in float32 when they multiply the lightest edge: a degree may be one product."""
+def _lightest_walked(graph: Graph, eta: NDArray[np.float64] | None, batch: int) -> NDArray[np.float64] | None:
+    """Return the weight of the lightest edge that each query walks, (B,), at most 1; None where all edges weigh 1."""
     if graph.weight is None and eta is None:
-        return
+        return None
     edges = _lightest(graph)[None] if eta is None else np.where(eta > 0, eta, np.inf) * _lightest(graph)
-    lightest = np.broadcast_to(edges.min(axis=1, initial=1.0), weights.other.shape)
+    return np.ascontiguousarray(np.broadcast_to(edges.min(axis=1, initial=1.0), batch))
+
+
+def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) -> None:
+    """Refuse node weights that vanish in float32 when they multiply the lightest edge: a degree may be one product."""
     tiny = float(np.finfo(np.float32).tiny)
     for query in np.flatnonzero(lightest * LEAST_NODE_WEIGHT < tiny):
         least = weights.least(int(query))

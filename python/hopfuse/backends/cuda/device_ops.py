@@ -30,7 +30,8 @@ from ..calls import (
     SeedCall,
     SimilarityCall,
 )
-from . import dense, dice, fusion, ising, ppr, projection, seeding, similarity
+from ..node_weights import NodeWeightCall, NodeWeights
+from . import dense, dice, fusion, ising, node_weights, ppr, projection, seeding, similarity
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -47,6 +48,10 @@ FAULTS = {
     -7: "row {row} has a document outside the graph or the incidence; documents are its nodes or rows",
     -8: SUM_BEYOND,
     -9: "row {row} has a score that is NaN or infinite; scores are finite float32 numbers",
+    -10: "node_weights of query {row} make the lightest edge weigh less than float32 can hold; make the least weight 0 "
+    "or larger, or scale the edges",
+    -11: "node_weights row {row} is all zero; leave the query out, or give it weights above 0",
+    -12: "node_weights row {row} has a weight that is negative, NaN or infinite; weights are finite and at least 0",
 }
 
 
@@ -148,6 +153,12 @@ class DeviceOps:
         self._finish(answers.status if queries.on_device else None, graph)
         self._record("ppr_f32", queries=queries.damping.size)
         return Evidence(**self._down(queries, answers.evidence()))
+
+    def order_weights(self, call: NodeWeightCall) -> NodeWeights:
+        """Return node weights on the device as walks read them."""
+        weights, status = node_weights.order_weights(self.runtime, call)
+        self._finish(status, call.graph)
+        return weights
 
     def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]:
         node, weight, *hits = self._up(call, *call[:5])

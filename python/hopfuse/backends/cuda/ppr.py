@@ -90,12 +90,16 @@ def _search(
 
 
 def _take(runtime: Runtime, queries: PprQueries, rows: NDArray[np.int64]) -> PprQueries:
-    """Return some queries of the batch, in order; seeds stay on the device."""
+    """Return some queries of the batch, in order; what is on the device stays there."""
     seeds = queries.seeds
     if seeds is None:
         return queries.take(rows)
     chosen = {name: take_rows(runtime, getattr(seeds, name), rows.tolist()) for name in ("node", "weight")}
-    return queries.options_of(rows)._replace(seeds=seeds._replace(**chosen))
+    taken, weights = queries._replace(seeds=seeds._replace(**chosen)), queries.node_weights
+    if weights is None or not weights.on_device:
+        return taken.options_of(rows)
+    own = {name: take_rows(runtime, getattr(weights, name), rows.tolist()) for name in ("weight", "other")}
+    return taken._replace(node_weights=None).options_of(rows)._replace(node_weights=weights._replace(**own))
 
 
 class _Solved(NamedTuple):

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from ... import _native
 from ..calls import PprQueries
+from ..node_weights import columns_of
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
 TILE_COLUMNS = 2  # of what kernels leave of each tile: TileColumn of ppr_walk.h
+USUAL_NODE_WEIGHT = 1.0 / 1024
 LOOK = 4  # passes between looks at whether any lane still walks
 
 
@@ -28,10 +30,13 @@ def fixed_passes(block: PprBlock) -> tuple[int, int]:
     """Return the first pass to measure and the last one, right for all but unusual restarts, which say so.
 
     ||s||_{D^-1} is least for the stationary restart, 1 / sqrt(vol), and most for a seed with the smallest degree. Where
-    lanes have degrees of their own, nothing is known of the least.
+    lanes have degrees of their own, nothing is known of the least. Node weights usually make no degree smaller than by
+    USUAL_NODE_WEIGHT, beside the volume.
     """
     q, graph = block.queries, block.graph
     volume, smallest = max(graph.total_degree, graph.least_degree), graph.least_degree
+    if q.node_weights is not None:
+        smallest *= USUAL_NODE_WEIGHT
     limits = [
         _native.ppr_pass_limit(block.symmetric, q.damping[0], q.tol, volume, 1.0 / math.sqrt(degree))
         for degree in (volume, smallest)
@@ -135,8 +140,10 @@ class PprBlock:
         if q.allow is not None:
             allowed = runtime.upload(q.allow if is_shared else q.allow[rows])
         if weights is not None:
-            own, other = runtime.upload(weights.weight[rows]), runtime.upload(weights.other[rows])
-            column, columns = runtime.upload(weights.columns(graph.num_nodes)), weights.node.size
+            own, other = weights.weight[rows], weights.other[rows]
+            if not weights.on_device:
+                own, other = runtime.upload(own), runtime.upload(other)
+            column, columns = runtime.upload(columns_of(weights.node, graph.num_nodes)), weights.node.size
             self.attraction, self.least = shares, runtime.empty((2, self.lanes), np.float32)
         if q.allow is not None or (weights is not None and weights.exclude(rows)):
             self.mask = shares

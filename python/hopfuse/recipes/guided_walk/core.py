@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._validation import check_k, check_threads
+from ..._validation import check_k, check_threads, check_whole
 from ...errors import InputError
 from ...index import Index
+from ...ops.capture import placement
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
@@ -33,7 +35,15 @@ from .._parts.filters import View, Views
 from .._parts.frozen import FrozenRecipe
 from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
-from .._parts.questions import check_queries, index_encoder, padded, question_vectors
+from .._parts.questions import (
+    MIN_SEED_WIDTH,
+    check_queries,
+    index_encoder,
+    padded,
+    question_vectors,
+    seed_width,
+)
+from .._parts.recorded import RecordedCores
 from .._parts.seeding import EntitySeeder
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
@@ -54,9 +64,9 @@ def guided_walk(
     graph: Graph,
     mentions: Incidence,
     threads: int | None,
-) -> dict[str, Any]:
+) -> dict[str, Hits]:
     """Return the lists of a batch, ``"dense"``, any ``"graph"``, ``"guided"`` and any ``"lexical"``; the answer whose
-    entities are the second seeds, ``"first"``; the ``"nodes"`` and ``"weights"`` of the restart; and the ``"hits"``.
+    entities are the second seeds, ``"first"``; and the ``"hits"``.
 
     Parameters
     ----------
@@ -86,19 +96,25 @@ def guided_walk(
     lists = {"dense": dense_topk(vectors, corpus, config.dense_k, allow=allow, threads=threads)}
     if config.first == "fused":
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
-    answer = fuse(list(lists.values()), method=config.ranks, k=config.second_top, threads=threads)
 
     weights = passage_weights(vectors, corpus, config, view, threads)
-    frequency = None if view is None else view.node_frequency
+    answers = list(lists.values())
     for _ in range(config.depth):
-        first = answer.head(config.second_top)
-        starts = add_entity_seeds(seeds, first, mentions, config.second_mass, frequency=frequency)
-        answer = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
+        first = fuse(answers, method=config.ranks, k=config.second_top, threads=threads)
+        starts = walk_starts(seeds, first, mentions, config, view)
+        walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
+        answers = [walked]
 
-    fused = {"guided": answer, "dense": lists["dense"]} | ({} if words is None else {"lexical": words})
+    fused = {"guided": walked, "dense": lists["dense"]} | ({} if words is None else {"lexical": words})
     counts = tuple(config.weights(tuple(fused)).values())
     hits = fuse(list(fused.values()), method=config.ranks, weights=counts, k=k, threads=threads)
-    return {**lists, **fused, "first": first, "nodes": starts.nodes, "weights": starts.weights, "hits": hits}
+    return {**lists, **fused, "first": first, "hits": hits}
+
+
+def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWalkConfig, view: View | None) -> Seeds:
+    """Return the guided walk's restart: the seeds, and the entities of an answer beside them."""
+    frequency = None if view is None else view.node_frequency
+    return add_entity_seeds(seeds, first, mentions, config.second_mass, frequency=frequency)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -203,6 +219,8 @@ class GuidedWalk(FrozenRecipe):
             "mentions": self._views.mentions,
             "threads": self.threads,
         }
+        core = partial(guided_walk, view=None, **self._fixed)
+        self._recorded = RecordedCores(core, index.corpus.dim, None if lexical is None else self._lexical_k)
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
 
@@ -265,9 +283,11 @@ class GuidedWalk(FrozenRecipe):
 
         Notes
         -----
-        Where calls go to a GPU, the operations run there one by one.
+        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`), with room for 1,024 second seeds: a
+        question with more is asked again without it. With ``allow`` the operations run one by one. The answers are the
+        same.
         """
-        k = min(check_k(k), self.index.num_passages)
+        k = self._k(k)
         if queries is not None:
             check_queries(queries)
         asked = question_vectors(self.encoder, queries, vectors)
@@ -278,9 +298,31 @@ class GuidedWalk(FrozenRecipe):
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
 
-        found = guided_walk(asked, named, words, k=k, view=view, **self._fixed)
+        if placement().records and view is None:
+            found = self._recorded(asked, named, words, k=k)
+        else:
+            found = guided_walk(asked, named, words, k=k, view=view, **self._fixed)
         hits, first = found.pop("hits"), found.pop("first")
-        starts = Seeds(found.pop("nodes"), found.pop("weights"))
+        starts = walk_starts(named, first, self._views.mentions, self.config, view)
         outcome = Outcome(asked, self._views.mentions, seeds, named, first, found, hits, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         return GuidedWalkResult(hits, self.index, found, traces, seeds=named, first=first, starts=starts)
+
+    def warmup(
+        self, k: int = 10, *, batch_sizes: Sequence[int] = (1, 2, 4, 8, 16, 32), max_seeds: int = MIN_SEED_WIDTH
+    ) -> None:
+        """Prepare searches of these batch sizes, so that the first need not wait; on the CPU there is nothing to do.
+
+        Parameters
+        ----------
+        k : int
+            As in :meth:`search`.
+        batch_sizes : sequence of int
+        max_seeds : int
+            Entities that a question names; the width is a power of two, and each has recordings of its own.
+        """
+        width = seed_width(check_whole(max_seeds, "max_seeds"))
+        self._recorded.of(width, self._k(k)).warmup(batch_sizes)
+
+    def _k(self, k: int) -> int:
+        return min(check_k(k), self.index.num_passages)

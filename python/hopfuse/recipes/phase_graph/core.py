@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..._validation import check_k, check_threads, check_whole
 from ...errors import InputError
 from ...index import Index
 from ...ops.calibration import calibrate
-from ...ops.capture import Captured, capture, placement
+from ...ops.capture import placement
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
@@ -41,6 +42,7 @@ from .._parts.questions import (
     question_vectors,
     seed_width,
 )
+from .._parts.recorded import RecordedCores
 from .._parts.seeding import EntitySeeder
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
@@ -203,13 +205,14 @@ class PhaseGraph(FrozenRecipe):
         _check_fusion(self.config, 2 if lexical is None else 3)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._views = Views(index)
-        self._captured: dict[tuple[int, int], Captured] = {}
         self._fixed: dict[str, Any] = {
             "config": self.config,
             "corpus": index.corpus,
             "graph": index.graph,
             "threads": self.threads,
         }
+        core = partial(phase_graph, view=None, backend="auto", **self._fixed)
+        self._recorded = RecordedCores(core, index.corpus.dim, None if lexical is None else self._lexical_k)
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
 
@@ -296,9 +299,7 @@ class PhaseGraph(FrozenRecipe):
 
         backend, records = placement()
         if records and view is None and not self.config.refuses_negative:
-            parts = () if words is None else (words.ids, words.scores, words.counts)
-            core = self._recorded(starts.nodes.shape[1], k)
-            lists = core(asked, starts.nodes, starts.weights, *parts)
+            lists = self._recorded(asked, starts, words, k=k)
         else:
             lists = phase_graph(asked, starts, words, k=k, view=view, backend=backend, **self._fixed)
         how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
@@ -322,26 +323,11 @@ class PhaseGraph(FrozenRecipe):
         max_seeds : int
             Entities of a question; the width is a power of two, and each has recordings of its own.
         """
-        core = self._recorded(seed_width(check_whole(max_seeds, "max_seeds")), self._k(k))
+        core = self._recorded.of(seed_width(check_whole(max_seeds, "max_seeds")), self._k(k))
         core.warmup([] if self.config.refuses_negative else batch_sizes)
 
     def _k(self, k: int) -> int:
         return min(check_k(k), self.index.num_passages)
-
-    def _recorded(self, width: int, k: int) -> Captured:
-        """Return the core for seeds of a width: on a GPU one upload, one graph, one download."""
-        if (width, k) not in self._captured:
-            fixed: dict[str, Any] = {**self._fixed, "k": k, "view": None, "backend": "auto"}
-
-            def core(vectors: Any, nodes: Any, weights: Any, *words: Any) -> dict[str, Hits]:
-                return phase_graph(vectors, Seeds(nodes, weights), Hits.unchecked(*words) if words else None, **fixed)
-
-            shapes: list[tuple[tuple[int, ...], Any]] = [((self._fixed["corpus"].dim,), np.float32)]
-            shapes += [((width,), np.int64), ((width,), np.float64)]
-            if self.lexical is not None:
-                shapes += [((self._lexical_k,), np.int64), ((self._lexical_k,), np.float32), ((), np.int64)]
-            self._captured[width, k] = capture(core, shapes)
-        return self._captured[width, k]
 
 
 def _check_fusion(config: PhaseGraphConfig, lists: int) -> None:

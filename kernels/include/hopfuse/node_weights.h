@@ -1,0 +1,52 @@
+// How a query's node weights are brought into the range of walks: hopfuse/ppr.h, NODE WEIGHTS. Shared by host and device.
+#pragma once
+
+#include "hopfuse/integers.h"
+#include "hopfuse/scalar.h"
+
+namespace hopfuse {
+
+// What a query's weights are multiplied by, a power of two in two factors, and below which they then count as 0.
+struct NodeWeightScale {
+    double first, second, least;
+};
+
+// 2^exponent, of -1022 .. 1023.
+HOPFUSE_FN double power_of_two(int exponent) {
+    union {
+        uint64_t u;
+        double f;
+    } both = {static_cast<uint64_t>(exponent + 1023) << 52};
+    return both.f;
+}
+
+HOPFUSE_FN double scaled_weight(NodeWeightScale scale, double weight) { return weight * scale.first * scale.second; }
+
+// From the largest weight that counts, above 0: the power of two at or above it becomes 1.
+HOPFUSE_FN NodeWeightScale node_weight_scale(double largest) {
+    constexpr double least_normal = 2.2250738585072014e-308, least_ratio = 7.888609052210118e-31;  // 2^-1022, 2^-100
+    const bool is_subnormal = largest < least_normal;
+    union {
+        double f;
+        uint64_t u;
+    } both = {is_subnormal ? largest * 18014398509481984.0 : largest};  // 2^54
+    const bool is_power = (both.u & 0xfffffffffffffull) == 0;
+    const int below = static_cast<int>(both.u >> 52) - 1023 - (is_subnormal ? 54 : 0);
+    const int exponent = is_power ? -below : -below - 1;
+    NodeWeightScale scale = {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2), 0.0};
+    scale.least = scaled_weight(scale, largest) * least_ratio;
+    return scale;
+}
+
+// A weight as walks read it.
+HOPFUSE_FN float read_node_weight(NodeWeightScale scale, double weight) {
+    const double scaled = scaled_weight(scale, weight);
+    return scaled < scale.least ? 0.0f : scaled < 1.0 ? static_cast<float>(scaled) : 1.0f;
+}
+
+// The weight that a scale follows from: the largest of the nodes that count, or else of any, or else 1.
+HOPFUSE_FN double weight_that_scales(double largest_that_counts, double largest) {
+    return largest_that_counts > 0.0 ? largest_that_counts : largest > 0.0 ? largest : 1.0;
+}
+
+}  // namespace hopfuse

@@ -1,0 +1,188 @@
+"""node_weights that are on a device themselves: read there as the CPU reads them, in plain calls and in recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph, random_restart
+from compare import assert_bitwise
+from devices import on_device, on_host
+from hopfuse import backends
+from hopfuse.backends.cuda.node_weights import order_weights
+from hopfuse.backends.node_weights import NodeWeightCall
+from hopfuse.backends.node_weights import order_weights as order_on_host
+from hopfuse.backends.restarts import Restart
+from hopfuse.errors import InputError
+from numpy.typing import NDArray
+from variants import SANITIZERS, SIMT, missing, registered, simt_runtime
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
+]
+NODES, WIDTH = 130, 3
+
+
+@pytest.fixture
+def runtime() -> Iterator[Any]:
+    """The session's emulator, its order and its log as new."""
+    runtime = simt_runtime()
+    runtime.order, runtime.seed = "forward", 0
+    runtime.launches.clear(), runtime.events.clear()
+    yield runtime
+    runtime.order, runtime.seed = "forward", 0
+
+
+def draw_weights(rng: np.random.Generator, batch: int, columns: int) -> NDArray[np.float32]:
+    """Weights of any size that float32 has, denormal ones and zeros among them; the largest may be any power."""
+    z = 10.0 ** rng.uniform(-44, 37, (batch, columns))
+    z[::2] = 10.0 ** rng.uniform(-3, 0, (len(z[::2]), columns)) * 2.0 ** rng.integers(-90, 90, (len(z[::2]), 1))
+    z[rng.random(z.shape) < 0.1] = 0.0
+    z[1::4, 0] = np.float32(2.0**100)
+    return z.astype(np.float32)
+
+
+def seeds_of(rows: list[dict[int, float]]) -> hf.Seeds:
+    return hf.Seeds.from_rows(rows, 4)
+
+
+@pytest.mark.parametrize("order", ["forward", "shuffle"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_device_reads_them_as_the_cpu_does(runtime: Any, directed: bool, order: str) -> None:
+    """Nodes without a column, without entries or excluded; parts of nodes and columns that blocks share."""
+    runtime.order = order
+    rng = np.random.default_rng(1)
+    graph = random_graph(rng, NODES, 300, directed=directed)
+    nobody = Restart(np.zeros(10, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    for columns in (NODES, 40, 1):
+        node = rng.permutation(NODES)[:columns].astype(np.int32)
+        given = draw_weights(rng, 9, columns) + np.float32(columns == 1)
+        for allow in (None, rng.random((1, NODES)) < 0.5, rng.random((9, NODES)) < 0.5):
+            mask = None if allow is None else allow.view(np.uint8)
+            expected = order_on_host(graph, given, node, nobody, mask)
+            call = NodeWeightCall(graph, runtime.upload(given), node, per_type=False, allow=mask, lightest=None)
+            for part in (32, 4096):
+                made, status = order_weights(runtime, call, part)
+                assert_bitwise(runtime.download(made.weight), expected.weight, "weights")
+                assert_bitwise(runtime.download(made.other), expected.other, "the others' weight")
+                assert (runtime.download(status) == 1).all()
+
+
+@pytest.mark.parametrize("types", [1, 3])
+@pytest.mark.parametrize("directed", [False, True])
+def test_walks_by_them_have_the_cpus_bits(runtime: Any, directed: bool, types: int) -> None:
+    rng = np.random.default_rng(2)
+    graph = random_graph(rng, NODES, 400, directed=directed, types=types, hub=3)
+    allowed = rng.random((6, NODES)) < 0.8
+    seeds = seeds_of(random_restart(rng, NODES, 6, allowed))
+    nodes = np.setdiff1d(np.arange(NODES), seeds.nodes)
+    z = (10.0 ** rng.uniform(-3, 0, (6, nodes.size)) * (rng.random((6, nodes.size)) < 0.9)).astype(np.float32)
+    for options in ({}, {"allow": allowed}, {"edge_type_norm": "per_type"}):
+        given: dict[str, Any] = {"weighted_nodes": nodes, "damping": 0.7, **options}
+        expected = hf.ppr_topk(graph, seeds, 8, node_weights=z, backend="cpu", **given)
+        found = on_host(hf.ppr_topk(graph, on_device(seeds), 8, node_weights=on_device(z), **given))
+        for name, array in vars(expected).items():
+            assert_bitwise(getattr(found, name), array, name)
+        scores = hf.ppr(graph, on_device(seeds), node_weights=on_device(z), **given).scores.get()
+        assert_bitwise(scores, hf.ppr(graph, seeds, node_weights=z, backend="cpu", **given).scores)
+
+
+def core_of(graph: hf.Graph) -> Any:
+    def core(nodes: Any, weights: Any, z: Any) -> hf.PprHits:
+        options: dict[str, Any] = {"weighted_nodes": np.arange(NODES), "stop": "tol", "empty": "skip"}
+        return hf.ppr_topk(graph, hf.Seeds(nodes, weights), 7, node_weights=z, **options)
+
+    return core
+
+
+SHAPES = [((WIDTH,), "int64"), ((WIDTH,), "float64"), ((NODES,), "float32")]
+
+
+def questions(rng: np.random.Generator, batch: int, decades: float) -> list[Any]:
+    nodes = np.stack([rng.permutation(NODES)[:WIDTH] for _ in range(batch)])
+    z = (10.0 ** rng.uniform(-decades, 0, (batch, NODES))).astype(np.float32)
+    return [nodes, rng.random((batch, WIDTH)) + 0.1, z]
+
+
+def test_a_recording_takes_weights_of_every_batch(runtime: Any) -> None:
+    """Of a replay, what an earlier one has left does not show: neither weights nor the least of them."""
+    graph = random_graph(np.random.default_rng(3), NODES, 400, hub=3)
+    core, captured = core_of(graph), hf.capture(core_of(graph), SHAPES, backend=SIMT)
+    rng = np.random.default_rng(4)
+    for batch, decades in ((4, 12.0), (4, 1.0), (3, 0.0), (1, 4.0), (9, 2.0)):
+        given = questions(rng, batch, decades)
+        expected = core(*given)
+        for name, array in vars(captured(*given)).items():
+            assert_bitwise(array, getattr(expected, name), f"{name}, {batch} of {decades} decades")
+
+
+def test_usual_weights_need_no_more_passes_than_a_recording_has(runtime: Any) -> None:
+    graph = random_graph(np.random.default_rng(5), NODES, 400, hub=3)
+    captured, rng = hf.capture(core_of(graph), SHAPES, backend=SIMT), np.random.default_rng(6)
+    device = backends.resolve(SIMT).device
+    before = device.last.get("capture", {}).get("queries_asked_again", 0)
+    for _ in range(3):
+        captured(*questions(rng, 8, 2.0))
+    assert device.last["capture"]["queries_asked_again"] == before
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        ((1, 5), np.nan, "node_weights row 1 has a weight that is negative, NaN or infinite"),
+        ((1, 5), np.inf, "node_weights row 1 has a weight that is negative, NaN or infinite"),
+        ((0, 5), -1.0, "node_weights row 0 has a weight that is negative, NaN or infinite"),
+        (2, 0.0, "node_weights row 2 is all zero"),
+        ((1, 7), 0.0, "seed row 1 has a node outside the graph, or one that allow or a node weight of 0 excludes"),
+    ],
+)
+def test_weights_that_no_walk_has_are_refused_by_their_row(runtime: Any, at: Any, value: float, message: str) -> None:
+    rng = np.random.default_rng(7)
+    graph = random_graph(rng, NODES, 400, hub=3)
+    nodes, weights, z = questions(rng, 3, 2.0)
+    nodes[1, 0] = 7
+    nodes[1, 1:] = -1
+    z[at] = value
+    for walk in (core_of(graph), hf.capture(core_of(graph), SHAPES, backend=SIMT)):
+        with pytest.raises(InputError, match=message):
+            walk(on_device(nodes), on_device(weights), on_device(z))
+
+
+def test_products_that_float32_cannot_hold_are_refused(runtime: Any) -> None:
+    graph = hf.Graph.from_edges([0, 0], [1, 2], [1e-20, 1.0])
+    seeds = on_device(hf.Seeds([[0]]))
+    hf.ppr(graph, seeds, node_weights=on_device(np.float32([[1.0, 1e-17, 1.0]])))
+    with pytest.raises(InputError, match="node_weights of query 0 make the lightest edge weigh less than float32"):
+        hf.ppr(graph, seeds, node_weights=on_device(np.float32([[1.0, 1e-20, 1.0]])))
+
+
+def test_shapes_types_and_places_that_do_not_fit_are_refused(runtime: Any) -> None:
+    graph, seeds = random_graph(np.random.default_rng(8), NODES, 400), on_device(hf.Seeds([[0]]))
+    for wrong in (np.ones((1, 4), np.float32), np.ones((2, NODES), np.float32), np.ones((1, NODES))):
+        with pytest.raises(InputError, match=r"on a device they must be float32 of shape \(1, 130\)"):
+            hf.ppr(graph, seeds, node_weights=on_device(wrong))
+    captured = hf.capture(
+        lambda *seeds: hf.ppr_topk(graph, hf.Seeds(*seeds), 3, node_weights=np.ones((1, NODES)), stop="tol"),
+        [((1,), "int64"), ((1,), "float64")],
+        backend=SIMT,
+    )
+    with pytest.raises(InputError, match="node_weights is given for each query inside a captured core"):
+        captured(np.zeros((1, 1), np.int64), np.ones((1, 1)))
+
+
+@pytest.mark.parametrize("build", SANITIZERS)
+def test_the_sanitizers_find_nothing(build: str) -> None:
+    rng = np.random.default_rng(9)
+    graph = random_graph(rng, NODES, 300, directed=True)
+    node = rng.permutation(NODES)[:50].astype(np.int32)
+    given = draw_weights(rng, 3, 50)
+    nobody = Restart(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    expected = order_on_host(graph, given, node, nobody, None)
+    with registered(build, build, order="shuffle", seed=1) as runtime:
+        call = NodeWeightCall(graph, runtime.upload(given), node, per_type=False, allow=None, lightest=np.ones(3))
+        made, _ = order_weights(runtime, call, 32)
+        assert_bitwise(runtime.download(made.weight), expected.weight, "weights")
