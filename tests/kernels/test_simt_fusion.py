@@ -16,6 +16,7 @@ from hopfuse import _native
 from hopfuse.backends import cpu
 from hopfuse.backends.calls import CalibrateCall, FuseCall, ScoredList
 from hopfuse.backends.cuda import fusion
+from hopfuse.backends.cuda.runtime import blocks
 from hopfuse.fusion import METHODS, Calibration, resolve
 from hopfuse_simt.runtime import CUDA, SimtRuntime
 from hypothesis import given
@@ -261,6 +262,15 @@ def test_powers_of_two_and_their_neighbours(shuffled: FusionRuntime, width: int)
     check_fuse(shuffled, [hits], 20, method="linear", calibration="none")
     workspace = [event for event in shuffled.events if event == ("allocate", 16 * 4096)]
     assert len(workspace) == (width > 2048)
+
+
+@pytest.mark.full
+def test_more_blocks_than_16_bits_count(shuffled: FusionRuntime) -> None:
+    batch = (1 << 16) + 3
+    ids = np.arange(batch)[:, None] % 977
+    check_fuse(shuffled, [hf.Hits(ids, np.ones((batch, 1), np.float32))], 1, method="linear", calibration="none")
+    assert shuffled.launches[-1] == ("fuse_f32", batch, 32)
+    assert [blocks(items, 256) for items in (0, 1, 256, 257, batch * 256, 1 << 40)] == [1, 1, 1, 2, batch, 1 << 32]
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name].weighted])

@@ -1,0 +1,155 @@
+"""The tests of the kernels' tests: every bug that is planted in a kernel (mutants.py) is found where the list says."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import random_graph, random_lists
+from compare import assert_bitwise
+from hopfuse import backends
+from hopfuse.backends.calls import DenseCall
+from hopfuse.backends.cuda import DeviceOps, ppr_topk
+from hopfuse.backends.cuda.dense import dense_topk
+from hopfuse.backends.cuda.selection import Sizes
+from hopfuse.ops._filter import read_filter
+from hopfuse_simt.errors import SimtError
+from hopfuse_simt.runtime import SimtRuntime
+from kernels.mutants import CUDA, MUTANTS, Mutant
+from numpy.typing import NDArray
+from variants import missing
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.full,
+    pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
+]
+
+
+PPR = sorted(path.name for path in CUDA.glob("ppr_*.cu"))
+PPR_RESULT = ("ids", "scores", "counts", "score_bounds", "proven", "iterations", "residual", "bound")
+#: Tiles of an odd number of rows, each shared by two blocks.
+ODD = Sizes(tile_scores=1, tile_rows=31, split_rows=12, split_blocks=4)
+
+
+class Moved(SimtRuntime):
+    """Matrix products that lower the best rows by all that their bound allows."""
+
+    def matmul(self, a: NDArray[np.float32], b: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+        wide, rows = a.astype(np.float64), b.astype(np.float64)
+        exact = wide @ rows.T
+        norms = np.linalg.norm(wide, axis=1)[:, None] * np.linalg.norm(rows, axis=1)
+        best = exact >= np.sort(exact, axis=1)[:, -5:-4]
+        out[...] = exact - np.where(best, (a.shape[1] - 1) * 2.0**-24, 0.0) * norms
+
+
+def assert_right(made: Any, expected: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        assert_bitwise(getattr(made, name), getattr(expected, name), name)
+
+
+def search(runtime: SimtRuntime, x: Any, q: Any, k: int, metric: Any, sizes: Sizes) -> None:
+    corpus = hf.Corpus.from_array(x, metric=metric)
+    call = DenseCall(
+        runtime.upload(q), corpus, k, read_filter(None, len(q), len(x), "allow"), threads=1, on_device=True
+    )
+    hits, _ = dense_topk(runtime, call, sizes)
+    assert_right(hits, hf.dense_topk(q, corpus, k, backend="cpu"), ("ids", "scores", "counts"))
+
+
+def dense(runtime: SimtRuntime, backend: str) -> None:
+    """Inner products of two queries by the bound, over odd tiles that blocks share."""
+    rng = np.random.default_rng(1)
+    x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((75, 3), (2, 3)))
+    search(runtime, x, q, 1, "ip", ODD)
+
+
+def moved(runtime: SimtRuntime, backend: str) -> None:
+    """Products at the end of their bound, below the least float32, and with more ties than a list holds."""
+    rng = np.random.default_rng(2)
+    near = rng.standard_normal((1, 64)) + rng.standard_normal((300, 64)) * 1e-6
+    tied = rng.standard_normal((300, 64)) * (np.arange(64) > 0)
+    tied[::3, 0] = 100.0
+    tiny = np.zeros((300, 64))  # in units of the least product: three, then many of two, then four that round up to one
+    tiny[:5, :3], tiny[5:, :2], tiny[-5:, :4] = 1.0, 1.0, 0.51
+    tiny *= 2.0**-75
+    whole = Sizes(tile_scores=1, tile_rows=300)
+    for x, metric in ((near, "ip"), (near, "cosine"), (tied, "ip"), (tiny, "ip")):
+        q = np.stack([np.full(64, 2.0**-74, np.float32) if x is tiny else x[0], np.eye(64, dtype=np.float32)[0]])
+        search(runtime, x.astype(np.float32), q.astype(np.float32), 5, metric, whole)
+
+
+def proofs(runtime: SimtRuntime, backend: str) -> None:
+    """Two queries that are proven after one pass, by the same launch; candidates that blocks share."""
+    graph = random_graph(np.random.default_rng(7), 100, 200, hub=3)
+    restart = [{3: 1.0, 64: 0.01}, {3: 1.0, 65: 0.01}]
+    options: dict[str, Any] = {"damping": 0.5, "tol": 1e-3}
+    made = hf.ppr_topk(graph, restart, 1, backend=backend, **options)
+    assert_right(made, hf.ppr_topk(graph, restart, 1, backend="cpu", **options), PPR_RESULT)
+    assert made.proven.all()
+    assert made.iterations[0] == made.iterations[1]
+
+
+def masks(runtime: SimtRuntime, backend: str) -> None:
+    """Subgraphs of each query's own, whose nodes several blocks count."""
+    rng = np.random.default_rng(8)
+    graph = random_graph(rng, 100, 300, hub=3)
+    allowed = rng.random((2, 100)) < 0.8
+    allowed[:, [3, 9]] = True
+    for weight in (1.0, 1e6):  # of seeds, which no answer depends on
+        options: dict[str, Any] = {"allow": allowed, "damping": 0.5, "tol": 1e-3}
+        made = hf.ppr_topk(graph, [{3: weight}, {9: weight}], 5, stop="tol", backend=backend, **options)
+        expected = hf.ppr_topk(graph, [{3: weight}, {9: weight}], 5, stop="tol", backend="cpu", **options)
+        assert_right(made, expected, PPR_RESULT)
+
+
+def fusion(runtime: SimtRuntime, backend: str) -> None:
+    """Lists that fill the room for entries to its last place."""
+    lists = random_lists(np.random.default_rng(9), 2, 2, width=16, ids=40)
+    assert_right(hf.fuse(lists, k=8, backend=backend), hf.fuse(lists, k=8, backend="cpu"), ("ids", "scores", "counts"))
+
+
+CASES: dict[str, tuple[Callable[[SimtRuntime, str], None], list[str]]] = {
+    "dense": (dense, ["topk.cu", "dense_topk.cu"]),
+    "moved": (moved, ["topk.cu", "dense_topk.cu"]),
+    "proofs": (proofs, PPR),
+    "masks": (masks, PPR),
+    "fusion": (fusion, ["fuse_f32.cu"]),
+}
+
+
+def finding(folder: Path, case: str, build: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a case on the kernels in a folder; return what was found, or nothing."""
+    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 40)
+    run, names = CASES[case]
+    kind = Moved if case == "moved" else SimtRuntime
+    runtime = kind(build, "shuffle", 1, sources=[folder / name for name in names])
+    backends.register("mutant", DeviceOps(runtime))
+    try:
+        run(runtime, "mutant")
+    except SimtError as error:
+        return error.kind
+    except AssertionError:
+        return "wrong"
+    finally:
+        backends._backends.pop("mutant")
+        runtime.module.close()
+    return ""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_planted_bug_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
+    for path in CUDA.iterdir():
+        shutil.copy(path, tmp_path)
+    (tmp_path / mutant.file).write_text(mutant.text(), encoding="utf-8")
+    assert finding(tmp_path, mutant.case, mutant.build, monkeypatch) == mutant.found
+
+
+@pytest.mark.parametrize(("case", "build"), sorted({(mutant.case, mutant.build) for mutant in MUTANTS}))
+def test_nothing_is_found_without_one(monkeypatch: pytest.MonkeyPatch, case: str, build: str) -> None:
+    assert finding(CUDA, case, build, monkeypatch) == ""
