@@ -26,6 +26,18 @@ def test_json():
     assert set(report["checks"][0]) == {"name", "equal", "values", "differing", "cpu_seconds", "device_seconds"}
 
 
+def test_a_report_has_what_is_asked_for_with_a_problem(tmp_path):
+    done = run("--backend", "cpu", "--quick", "--report", str(tmp_path / "report.json"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("checks are equal.\n")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["backend"], report["passed"], report["leaked_bytes"]) == ("cpu", True, None)
+    assert all(check["equal"] for check in report["checks"])
+    machine = report["machine"]
+    assert set(machine) == {"system", "python", "hopfuse", "auto", "backends"}
+    assert set(machine["backends"]) == {"cpu", "cuda"}
+
+
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_a_difference_ends_with_1_and_says_where(monkeypatch, more):
     checks = (Check("fuse rrf", False, 100, 3, 0.1, 0.2), Check("calibrate max", True, 10, 0, 0.1, 0.2))

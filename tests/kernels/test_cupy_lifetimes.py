@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_cupy import Device, FakeCupy, cuda
+from hopfuse.backends import selftest
 from hopfuse.backends.calls import DenseCall, RowFilter
 from hopfuse.backends.cuda.residents import release
 from hopfuse.errors import BackendError
@@ -82,6 +83,19 @@ def test_a_dropped_recording_gives_its_memory_back(host: Host) -> None:
     del out
     gc.collect()
     assert host.cupy.taken() == before
+
+
+def test_the_self_test_counts_what_recordings_do_not_give_back(host: Host) -> None:
+    device, kept = host.DeviceOps(host.runtime), []
+    assert selftest.leaked_bytes(device, 2) == 0
+    make = host.runtime.recording_memory
+
+    def keep() -> Any:
+        kept.append(make())
+        return kept[-1]
+
+    host.runtime.recording_memory = keep
+    assert selftest.leaked_bytes(device, 2) > 2**21
 
 
 @pytest.mark.parametrize("turn", [1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,7 +75,9 @@ def test_the_self_test_passes_and_launches_every_kernel(runtime: Any, cupy: Fake
 
 def test_explain_says_what_runs_and_where_kernels_came_from(runtime: Any, tmp_path: Path) -> None:
     assert runtime.explain()["kernels"] == {}
-    assert selftest.difference(DeviceOps(runtime)) is None
+    device = DeviceOps(runtime)
+    assert selftest.difference(device) is None
+    assert json.loads(json.dumps(device.explain())) == device.explain()  # as a report has it
     report = runtime.explain()
     assert report["device"] == "A host in disguise"
     assert (report["compute_capability"], report["driver"], report["runtime"]) == ("9.0", "CUDA 13.1", "CUDA 13.2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from . import cpu
 from .calls import Backend
-from .selftest_cases import Answer, Case, every_case, quick_cases
+from .selftest_cases import Answer, Case, every_case, quick_cases, search_case
 
-__all__ = ["Check", "difference", "run"]
+__all__ = ["Check", "difference", "leaked_bytes", "run"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,24 @@ def difference(device: Backend) -> str | None:
         return None
     listed = ", ".join(f"{check.name} ({check.differing} of {check.values} values)" for check in wrong)
     return f"its answers differ from the CPU's in {listed}; 'hopfuse selftest' shows all. Please report it"
+
+
+def leaked_bytes(backend: Backend, times: int = 20) -> int | None:
+    """Return the device memory that recording a search and dropping it does not give back; None without a device.
+
+    The first time loads kernels and starts cuBLAS, which stay. What other programs take meanwhile counts as well.
+    """
+    if backend.device is None:
+        return None
+    runtime, case = backend.device.runtime, search_case()
+    free: list[int] = []
+    for rounds in (1, times):
+        for _ in range(rounds):
+            case.run(backend)
+        gc.collect()
+        runtime.trim()
+        free.append(runtime.free_bytes())
+    return free[0] - free[1]
 
 
 def _check(case: Case, device: Backend, reference: Backend, rounds: int) -> Check:

@@ -88,7 +88,7 @@ def quick_cases() -> Iterator[Case]:
     yield ising_case("ising", weighted=True)
     yield Case("dice", _dice)
     yield from _projections()
-    yield Case("search, recorded and replayed", _search)
+    yield search_case()
 
 
 def every_case() -> Iterator[Case]:
@@ -114,7 +114,7 @@ def every_case() -> Iterator[Case]:
     yield Case("add_entity_seeds", _entity_seeds)
     yield Case("dice", _dice)
     yield from _projections()
-    yield Case("search, recorded and replayed", _search)
+    yield search_case()
 
 
 # ---- Personalized PageRank -------------------------------------------------------------------------------------
@@ -437,6 +437,11 @@ def _project(backend: Backend, k: int | None) -> Answer:
         return [backend.project(ProjectCall(incidence, scores, scale, rows, threads=1))]
     hits = backend.project_topk(ProjectCall(incidence, scores, scale, k, threads=1))
     return [hits["ids"], hits["scores"], hits["counts"]]
+
+
+def search_case() -> Case:
+    """Return the one that a device records."""
+    return Case("search, recorded and replayed", _search)
 
 
 def _search(backend: Backend) -> Answer:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from ... import SelfTest
+from ... import SelfTest, backend_info
 from ... import selftest as run_selftest
 
 
@@ -18,19 +22,40 @@ from ... import selftest as run_selftest
 @click.option("--backend", default="cuda", show_default=True, help="What to test.")
 @click.option("--quick", is_flag=True, help="Only what runs before the first use of a GPU.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def selftest(backend: str, quick: bool, as_json: bool) -> None:
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write JSON with the card, its driver, versions and memory, to send with a problem.",
+)
+def selftest(backend: str, quick: bool, as_json: bool, report: Path | None) -> None:
     """Run every kernel of a backend and compare with the CPU, bit for bit; exit code 1 where anything differs.
 
     A machine that cannot run the backend gets exit code 2 and the reason.
     """
     found = run_selftest(backend, quick)
+    result = {**asdict(found), "passed": found.passed}
+    if report is not None:
+        report.write_text(json.dumps({**result, "machine": about_machine()}, indent=2) + "\n", encoding="utf-8")
     if as_json:
-        click.echo(json.dumps({**asdict(found), "passed": found.passed}, indent=2))
+        click.echo(json.dumps(result, indent=2))
     else:
         Console().print(selftest_table(found))
         click.echo(verdict(found))
     if not found.passed:
         sys.exit(1)
+
+
+def about_machine() -> dict[str, Any]:
+    """Return the system, versions, and what the backends say of themselves, a GPU's card, driver and kernels."""
+    told = backend_info()
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "hopfuse": version("hopfuse"),
+        "auto": told["auto"],
+        "backends": told["backends"],
+    }
 
 
 def selftest_table(found: SelfTest) -> Table:
