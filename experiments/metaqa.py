@@ -41,8 +41,8 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "vector": ("vector", {}),
     "bm25": ("lexical", {}),
     "graph": ("graph", {}),
-    "hybrid": ("hybrid", {}),
-    "hybrid, min_max": ("hybrid", {"calibration": "min_max"}),
+    "hybrid": ("hybrid", {"calibration": "none"}),
+    "hybrid, min_max": ("hybrid", {}),
     "graph, words": ("graph", {"unit": "words"}),
     "graph, multisets": ("graph", {"repeats": True}),
     "graph, 2 hops": ("graph", {"hops": 2}),
@@ -226,9 +226,9 @@ this part alone.
 - `graph`: triples of the 10 nearest entities, by the mean Dice coefficient of the question's bigrams with those of
   head, relation and tail; the entity at the other end, by its best triple. `words`: the same over words; `multisets`:
   bigrams with their number, as APOC counts them; `2 hops`: also the triples of the entities reached.
-- `hybrid`: the recipe `TripleHybrid` ([triple-hybrid.md](triple-hybrid.md)), max(cosine, Dice + 1e-6) over both lists
+- `hybrid`: `TripleHybrid.paper()` ([triple-hybrid.md](triple-hybrid.md)), max(cosine, Dice + 1e-6) over both lists
   of 100, as the method has it. Most of these cosines are above a question's best Dice coefficient, so the vectors
-  decide; `min_max`: each list on [0, 1] before the maximum.
+  decide; `min_max`, the recipe's default: each list on [0, 1] before the maximum.
 - `hit@10`: at least one answer among ten hits, which the paper of the method calls Recall@10; `recall@10`: the share of
   a question's answers.
 """

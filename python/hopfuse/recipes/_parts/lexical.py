@@ -32,14 +32,14 @@ def check_leg(leg: Any) -> LexicalLeg | None:
 
 
 def lexical_length(
-    leg: LexicalLeg | None, *, lexical_weight: float | None, lexical_k: int | None, num_passages: int
+    leg: LexicalLeg | None, *, lexical_weight: float | None, lexical_k: int | None, default: int, num_passages: int
 ) -> int:
-    """Return the length of the leg's list, 100 where ``lexical_k`` is None; options without a leg are refused."""
+    """Return the length of the leg's list, ``default`` where none is given; options without a leg are refused."""
     options = {"lexical_weight": lexical_weight, "lexical_k": lexical_k}
     given = [name for name, value in options.items() if value is not None]
     if leg is None and given:
         raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
-    return min(lexical_k or 100, num_passages)
+    return min(lexical_k or default, num_passages)
 
 
 def lexical_pool(

@@ -207,6 +207,7 @@ class GuidedWalk(FrozenRecipe):
             lexical,
             lexical_weight=self.config.lexical_weight,
             lexical_k=self.config.lexical_k,
+            default=100,
             num_passages=index.num_passages,
         )
         check_edge_types(self.config.edge_weights, index.graph.edge_type_names)

@@ -16,8 +16,8 @@ from ...ops.fusion import KEEPS_SIGN, calibration_for
 from .._parts.config import check_edge_weights, check_options, option
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-#: Where an option is not given: the dense list's weight, and Boltzmann's temperature.
-ALPHA, TEMPERATURE = 0.2, 0.2
+#: Where an option is not given: the dense list's weight, Boltzmann's temperature, and the words' weight and length.
+ALPHA, TEMPERATURE, LEXICAL_WEIGHT, LEXICAL_K = 0.2, 0.2, 0.05, 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +51,10 @@ class PhaseGraphConfig:
         HippoRAG-2-style passage seeds: the restart mass on the dense pool (shares by min-max calibrated score)
         for each unit on entities. 0: entities only.
     lexical_weight : float, optional
-        Weight of the lexical leg, at least 0, beside ``alpha`` and 1 - alpha. What serves depends on the questions: the
-        default, 0.3, was not fitted to any.
+        Weight of the lexical leg, at least 0, beside ``alpha`` and 1 - alpha; 0.05 by default. What serves depends on
+        the questions: words lose where the graph alone is strong.
     lexical_k : int, optional
-        Pool cap of the lexical leg, 100 by default.
+        Pool cap of the lexical leg, 10 by default.
     entity_threshold : float
         Cosine similarity from which the nearest entity by embedding counts as matched.
     dense_fallback : bool
@@ -87,9 +87,9 @@ class PhaseGraphConfig:
     consensus: float = option(0.0, "Bonus for being in two lists.", low=0, high=FLOAT32_MAX)
     passage_seeds: float = option(0.0, "Restart mass on the dense list for each unit on entities.", low=0)
     lexical_weight: float | None = option(
-        0.3, "Weight of the lexical list [0.3].", low=0, high=FLOAT32_MAX, optional=True
+        LEXICAL_WEIGHT, f"Weight of the lexical list [{LEXICAL_WEIGHT}].", low=0, high=FLOAT32_MAX, optional=True
     )
-    lexical_k: int | None = option(100, "Length of the lexical list [100].", low=1, optional=True)
+    lexical_k: int | None = option(LEXICAL_K, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
     entity_threshold: float = option(0.8, "Cosine from which the nearest entity counts.", low=-1, high=1)
     dense_fallback: bool = option(True, "Without a walk, the dense list is the graph's too.")
 
@@ -160,6 +160,6 @@ class PhaseGraphConfig:
     def weights(self, legs: tuple[str, ...]) -> dict[str, float]:
         """Return what each leg counts, where the method reads weights."""
         alpha = ALPHA if self.alpha is None else self.alpha
-        lexical = 0.3 if self.lexical_weight is None else self.lexical_weight
+        lexical = LEXICAL_WEIGHT if self.lexical_weight is None else self.lexical_weight
         weights = {"dense": alpha, "graph": 1.0 - alpha, "lexical": lexical}
         return {leg: weights[leg] for leg in legs}

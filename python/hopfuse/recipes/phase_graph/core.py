@@ -46,7 +46,7 @@ from .._parts.recorded import RecordedCores
 from .._parts.seeding import EntitySeeder
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
-from .config import PhaseGraphConfig
+from .config import LEXICAL_K, PhaseGraphConfig
 from .trace import trace_queries
 
 
@@ -199,6 +199,7 @@ class PhaseGraph(FrozenRecipe):
             lexical,
             lexical_weight=self.config.lexical_weight,
             lexical_k=self.config.lexical_k,
+            default=LEXICAL_K,
             num_passages=index.num_passages,
         )
         check_edge_types(self.config.edge_weights, index.graph.edge_type_names)

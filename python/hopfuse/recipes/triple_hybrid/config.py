@@ -34,8 +34,9 @@ class TripleHybridConfig:
     vector_k, graph_k : int
         List lengths of the hybrid.
     calibration : {"none", "min_max", "max"}
-        What each list's scores go through before the maximum (:func:`hopfuse.calibrate`). The method has none: cosines
-        and Dice coefficients are then compared as they are, and an encoder whose cosines are all large hides the graph.
+        What each list's scores go through before the maximum (:func:`hopfuse.calibrate`). The method has "none":
+        cosines and Dice coefficients are then compared as they are, and an encoder whose cosines are all large hides
+        the graph.
 
     Raises
     ------
@@ -50,10 +51,22 @@ class TripleHybridConfig:
     repeats: bool = option(False, "Compare multisets, so that repeated bigrams or words count.")
     vector_k: int = option(100, "Length of the list by vector.", low=1)
     graph_k: int = option(100, "Length of the list by facts.", low=1)
-    calibration: Scale = option("none", "Scale of both lists before the maximum.", choices=SCALES)
+    calibration: Scale = option("min_max", "Scale of both lists before the maximum.", choices=SCALES)
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    @classmethod
+    def paper(cls) -> TripleHybridConfig:
+        """Return the method's own settings: scores compared as they are.
+
+        Examples
+        --------
+        >>> from hopfuse.recipes import TripleHybridConfig
+        >>> TripleHybridConfig.paper().calibration
+        'none'
+        """
+        return cls(calibration="none")
 
     @property
     def unread(self) -> frozenset[str]:

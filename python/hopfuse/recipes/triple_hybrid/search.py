@@ -66,8 +66,9 @@ class TripleHybrid(FrozenRecipe):
 
     References
     ----------
-    s = max(s_vec, s_graph + 1e-6) over the union of the lists; s_graph is the largest mean Dice coefficient of the
-    question with the labels of a fact that leads to the entity: Dice, Ecology 26, 1945; Sørensen, 1948.
+    s = max(s_vec, s_graph + 1e-6) over the union of the lists, whose scores are put on [0, 1] first, as the method
+    itself does not (:meth:`paper`); s_graph is the largest mean Dice coefficient of the question with the labels of a
+    fact that leads to the entity: Dice, Ecology 26, 1945; Sørensen, 1948.
 
     Examples
     --------
@@ -117,6 +118,11 @@ class TripleHybrid(FrozenRecipe):
         self._known = Knowledge(facts, labels, corpus, self.lexical, index.num_entities)
         self._views = Views(index)
         self._arguments = (index, self.config), {"encoder": encoder, "lexical": lexical, "threads": threads}
+
+    @staticmethod
+    def paper() -> TripleHybridConfig:
+        """Return :meth:`TripleHybridConfig.paper`: ``TripleHybrid(index, TripleHybrid.paper())``."""
+        return TripleHybridConfig.paper()
 
     @classmethod
     def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> str:
