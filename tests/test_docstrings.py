@@ -25,6 +25,7 @@ ROOMS = sorted({name.split(".")[1] if "." in name else "" for name in MODULES} -
 #: Packages whose public names are documented, each with an example.
 PUBLIC = [
     "hopfuse",
+    "hopfuse.client",
     "hopfuse.encoders",
     "hopfuse.diagnose",
     "hopfuse.evaluate",

@@ -43,6 +43,7 @@ ROOMS: dict[str, set[str]] = {
     **dict.fromkeys(AROUND, API | set(AROUND)),
     **dict.fromkeys(["serve", "offline"], API | set(AROUND)),
     "cli": API | set(AROUND) | {"serve", "offline"},
+    "client": API,
     "": API | set(AROUND) | {"backends", "reference"},
     "__main__": {"cli"},
 }
@@ -52,7 +53,7 @@ EAGER: dict[str, set[str]] = {
     "serve": {"msgspec", "prometheus_client", "starlette", "uvicorn"},
 }
 #: Rooms that may import other third-party modules inside functions.
-LAZY = {"encoders", "index", "io", "cli", "serve", "offline", *AROUND}
+LAZY = {"encoders", "index", "io", "cli", "client", "serve", "offline", *AROUND}
 #: Modules that no room may import: they run what they read.
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 #: A recipe sees no files and no network.

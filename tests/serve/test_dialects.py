@@ -68,7 +68,7 @@ def test_arrow_in_and_out(client, own):
         assert [json.loads(one) for one in row["metadata"]] == [hit.metadata for hit in found[0]]
     assert set(table.column_names) == {"id", "score", "title", "metadata"}
     about = json.loads(table.schema.metadata[b"hopfuse"])
-    assert about["seq"] == 1
+    assert about["seq"] == 0
     as_json = client.post("/v1/search", content=stream(columns), headers=ARROW | {"accept": "application/json"})
     assert len(as_json.json()["results"]) == 3
     back = client.post("/v1/search", json={"queries": QUESTIONS}, headers={"accept": ARROW["content-type"]})

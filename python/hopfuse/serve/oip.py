@@ -73,7 +73,7 @@ def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
     dim = snapshot.dim_for(snapshot.recipe)
     return {
         "name": snapshot.name,
-        "versions": [str(snapshot.seq or 1)],
+        "versions": [str(snapshot.seq)],
         "platform": "hopfuse",
         "inputs": [
             *([] if dim is None else [{"name": "vectors", "datatype": "FP32", "shape": [-1, dim]}]),
@@ -237,7 +237,7 @@ def _response(asked: InferRequest, answer: Answer) -> Response:
             # JSON has no -inf; a padded score is null there.
             output["data"] = [None if value == -np.inf else value for value in np.asarray(values).tolist()]
         outputs.append(output)
-    response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq or 1), outputs, asked.id))
+    response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id))
     if not behind:
         return response
     head = bytes(response.body)

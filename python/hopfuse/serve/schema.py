@@ -88,14 +88,14 @@ class SearchResponse(msgspec.Struct):
     """Answers in the order of the questions, of one state of the index."""
 
     results: list[ResultOut]
-    seq: int | None
+    seq: int
     timings: Timings
 
 
 class ArrowAbout(msgspec.Struct):
     """What an answer's schema says beside its rows, under ``hopfuse``."""
 
-    seq: int | None
+    seq: int
     timings: Timings
 
 
@@ -110,7 +110,7 @@ class IndexOut(msgspec.Struct):
     recipes: list[str]
     encoder: str | None
     reads_texts: bool
-    seq: int | None
+    seq: int
 
 
 class IndexesResponse(msgspec.Struct):

@@ -27,7 +27,7 @@ from .errors import RefusalError, invalid
 from .keys import Keys, Principal
 from .metrics import Metrics
 from .schema import HitOut, ResultOut, Timings
-from .snapshots import Load, Query, Snapshot, check_query
+from .snapshots import Load, Query, Snapshot, check_query, ranks_entities
 
 log = logging.getLogger("hopfuse.serve")
 #: Who sends a request that no key is asked for.
@@ -192,7 +192,7 @@ class Service:
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests that have begun keep theirs."""
         self.snapshots[snapshot.name] = snapshot
-        self.metrics.seq.labels(snapshot.name).set(snapshot.seq or 0)
+        self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
 
     async def warm_up(self, snapshot: Snapshot) -> None:
         """Search for one question and for a full batch: pages are read, and the times of both are known."""
@@ -385,7 +385,7 @@ class Service:
         searched = time.perf_counter()
         results, at = [], 0
         for asked in payloads:
-            results.append([_result(found, b, asked) for b in range(at, at + len(asked.queries))])
+            results.append([_result(plan, found, b, asked) for b in range(at, at + len(asked.queries))])
             at += len(asked.queries)
         parts = self.metrics.parts
         parts["prepare"].observe(prepared - began)
@@ -398,15 +398,24 @@ class Service:
         self.metrics.batch_queries.observe(works[0].batch)
 
 
-def _result(found: Any, query: int, asked: Asked) -> ResultOut:
+def _result(plan: Plan, found: Any, query: int, asked: Asked) -> ResultOut:
     """Return a question's ranking as it is sent."""
-    hits, fields = [], asked.fields
-    for hit in found[query]:
-        metadata = (hit.metadata or None) if "metadata" in fields else None
-        title, text = hit.title if "title" in fields else None, hit.text if "text" in fields else None
-        hits.append(HitOut(hit.id, hit.score, title, text, metadata))
+    if ranks_entities(plan.recipe.name):
+        hits = [HitOut(hit.id, hit.score, *_wanted(asked.fields, hit)) for hit in found[query]]
+    elif asked.fields:
+        ranked = [(plan.snapshot.passage(row), score) for row, score in found.hits.row(query)]
+        hits = [HitOut(passage.id, score, *_wanted(asked.fields, passage)) for passage, score in ranked]
+    else:
+        ids = plan.snapshot.index.passage_ids
+        hits = [HitOut(ids[row], score) for row, score in found.hits.row(query)]
     if found.traces is None:
         return ResultOut(hits)
     # The number in the batch means nothing to the caller; what a filter left out may be another tenant's.
     hidden = ("query",) if asked.sees_all else ("query", "left_out")
     return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden})
+
+
+def _wanted(fields: frozenset[str], one: Any) -> tuple[Any, ...]:
+    """Return title, text and metadata of a hit, None for those that are not wanted or not there."""
+    metadata = (one.metadata or None) if "metadata" in fields else None
+    return one.title if "title" in fields else None, one.text if "text" in fields else None, metadata

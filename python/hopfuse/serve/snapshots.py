@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,17 @@ class Collaborators(NamedTuple):
     lexical: Any = None
 
 
+class Passage(NamedTuple):
+    """What is sent of a passage; metadata is None where it has none."""
+
+    id: str | int
+    title: str
+    text: str
+    metadata: dict[str, Any] | None
+
+
+#: Passages of late hits that a snapshot keeps as Python's strings: to read one from the file takes 25 us.
+PASSAGES = 4096
 #: Makes the collaborators of an index: ``load(index, config)``.
 Load = Callable[[Index, IndexConfig], Collaborators]
 
@@ -86,10 +98,11 @@ class Snapshot:
     ) -> None:
         self.name, self.index, self.config = name, index, config
         self.encoder, self.matcher, self.lexical = collaborators
-        self.seq: int | None = getattr(index, "seq", index.info()["generation"])
+        self.seq = index.seq
         self._threads = threads
         self._fact_vectors: Any = None
         self._rows: dict[str, NDArray[np.int64]] = {}  # by key
+        self.passage = lru_cache(PASSAGES)(self._passage)
         self.default_recipe = config.recipe or default_recipe(index, self.lexical is not None)
         self.recipe = self.make(self.default_recipe, {})
 
@@ -120,7 +133,7 @@ class Snapshot:
     def _leg(self, recipe: str) -> Any:
         """Return the lexical leg over passages: of hybrid-rrf, and of others where the configuration names one."""
         wanted = recipe == "hybrid-rrf" or self.config.lexical is not None
-        return self.lexical if wanted and recipe != "triple-hybrid" else None
+        return self.lexical if wanted and not ranks_entities(recipe) else None
 
     def _vectors_of_facts(self) -> Any:
         """Return the encoder's vectors of all facts, made once."""
@@ -184,11 +197,15 @@ class Snapshot:
             raise InputError(f"there is no passage with the id {id!r}: no passage has it")
         return row
 
+    def _passage(self, row: int) -> Passage:
+        index = self.index
+        return Passage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
+
     def dim_for(self, recipe: Recipe) -> int | None:
         """Return the dimension of a question's vector, None where the recipe reads none."""
         if not recipe.needs.vectors:
             return None
-        corpus = self.index.entity_corpus if recipe.name == "triple-hybrid" else self.index.corpus
+        corpus = self.index.entity_corpus if ranks_entities(recipe.name) else self.index.corpus
         return None if corpus is None else corpus.dim
 
     def arguments(self, recipe: Recipe, queries: Sequence[Query]) -> dict[str, Any]:
@@ -218,6 +235,11 @@ class Snapshot:
             for at, names in zip(unread, matched, strict=True):
                 found[at] = names
         return found
+
+
+def ranks_entities(recipe: str) -> bool:
+    """Return whether a recipe's hits are entities; those of the others are passages."""
+    return recipe == "triple-hybrid"
 
 
 def default_recipe(index: Index, lexical: bool) -> str:

@@ -1,0 +1,138 @@
+"""The client against a real server: the recipe's own hits, retries, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.client import AsyncClient, Client
+from hopfuse.errors import EndpointError, InputError
+from hopfuse.extract import QuestionMatcher
+from hopfuse.recipes import GuidedWalk, PhaseGraph
+from serve.served import Letters
+
+QUESTIONS = ["What is far from Ankara?", "And from Lima?", "Where is Bergen?"]
+
+
+@pytest.fixture(scope="module")
+def collaborators(path):
+    index = hf.Index.open(path)
+    return index, {"encoder": Letters(), "matcher": QuestionMatcher(index)}
+
+
+@pytest.fixture
+def ask(url):
+    with Client(url, timeout=60) as client:
+        yield client
+
+
+def told(found):
+    return [[(hit.id, hit.score, hit.title, hit.text, hit.metadata) for hit in row] for row in found]
+
+
+def test_the_client_finds_what_the_recipe_finds(ask, collaborators):
+    index, parts = collaborators
+    own = GuidedWalk(index, **parts)
+    assert told(ask.search(QUESTIONS, k=4)) == told(own.search(QUESTIONS, k=4))
+    vectors, names = Letters().encode_queries(QUESTIONS), [["Lima"], [3], []]
+    found = ask.search(vectors=vectors, entities=names, allow=["p1", "p2", "p3"], k=4)
+    assert told(found) == told(own.search(vectors=vectors, entities=names, allow=["p1", "p2", "p3"], k=4))
+    each = [{"tenant": "a"}, None, ("p4", "p5")]
+    found = ask.search(QUESTIONS, allow=each, k=12)
+    alone = [hf.where(tenant="a"), None, ["p4", "p5"]]
+    assert told(found) == [told(own.search([q], allow=a, k=12))[0] for q, a in zip(QUESTIONS, alone, strict=True)]
+    assert found.seq == 0
+    assert found.timings["batch"] >= 1
+    changed = ask.search(QUESTIONS[:1], recipe="phase-graph", options={"alpha": 0.7}, trace=True, fields=())
+    expected = PhaseGraph(index, alpha=0.7, **parts).search(QUESTIONS[:1], trace=True)
+    assert [(hit.id, hit.score) for hit in changed[0]] == [(hit.id, hit.score) for hit in expected[0]]
+    assert {(hit.row, hit.title, hit.text) for hit in changed[0]} == {(-1, "", "")}
+    assert changed.traces[0]["seeds"] == expected.traces[0]["seeds"]
+    assert ask.indexes()[0]["name"] == "cities"
+
+
+def test_the_asynchronous_client(url, collaborators):
+    index, parts = collaborators
+
+    async def run():
+        async with AsyncClient(url, timeout=60) as client:
+            listed = await client.indexes()
+            return listed, await asyncio.gather(*(client.search([one], k=3) for one in QUESTIONS * 5))
+
+    listed, found = asyncio.run(run())
+    own = GuidedWalk(index, **parts).search(QUESTIONS, k=3)
+    assert [told(one)[0] for one in found] == told(own) * 5
+    assert listed[0]["passages"] == 12
+
+
+def test_errors(ask, url):
+    with pytest.raises(InputError, match="k is 51; it must be from 1 to 50"):
+        ask.search(QUESTIONS, k=51)
+    with pytest.raises(InputError, match="there are: cities"):
+        ask.search(QUESTIONS, index="nope")
+    with pytest.raises(InputError, match="for one question pass"):
+        ask.search("What?")
+    with pytest.raises(InputError, match="of one length"):
+        ask.search(QUESTIONS, vectors=np.ones((2, 8)))
+    with pytest.raises(InputError, match="no questions"):
+        ask.search()
+    with pytest.raises(InputError, match="2 filters for 3 questions"):
+        ask.search(QUESTIONS, allow=[None, ["p1"]])
+    with pytest.raises(InputError, match="address"):
+        Client("localhost:8080")
+    with pytest.raises(InputError, match="timeout"):
+        Client(url, timeout=0)
+    with pytest.raises(EndpointError, match="in time"):
+        ask.search(QUESTIONS, timeout=-1.0)
+    with Client("http://127.0.0.1:9") as nobody, pytest.raises(EndpointError, match="is hopfuse serve there"):
+        nobody.search(QUESTIONS)
+
+
+class Busy(BaseHTTPRequestHandler):
+    """Answers the statuses of a list, one after another."""
+
+    statuses: list[int]
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        status = self.statuses.pop(0)
+        answer = b'{"results": [{"hits": []}], "seq": 0, "timings": {}}' if status == 200 else b'{"error": "?"}'
+        self.send_response(status)
+        if status == 429:
+            self.send_header("Retry-After", "0")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_busy_server_is_asked_again_and_other_answers_are_errors():
+    with HTTPServer(("127.0.0.1", 0), Busy) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            Busy.statuses = [429, 429, 200]
+            with Client(url) as client:
+                assert client.search(["x"]).hits == [[]]
+            assert Busy.statuses == []
+            Busy.statuses = [504]
+            with Client(url) as client, pytest.raises(EndpointError, match="answered 504"):
+                client.search(["x"])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_without_httpx_the_extra_is_named():
+    program = "import sys; sys.modules['httpx'] = None; import hopfuse.client as c; c.Client('http://x')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "pip install 'hopfuse[client]'" in done.stderr
