@@ -15,20 +15,26 @@ MEASURED = 4
 
 @dataclass(frozen=True)
 class Card:
-    """GB/s, MiB of L2 and TFLOP/s of float32 without tensor cores, as NVIDIA's architecture papers give them."""
+    """GB/s, MiB of L2, TFLOP/s of float32 without tensor cores, what part of that float64 has, and the boost clock in
+    GHz, as NVIDIA's architecture papers give them.
+    """
 
     name: str
     bandwidth: float
     l2: float
     flops: float
+    double: float = 1 / 64
+    clock: float = 2.0
 
 
 CARDS = (
-    Card("RTX 3070", 448, 4, 20.3),
-    Card("RTX 4070", 504, 36, 29.1),
-    Card("RTX 4090", 1008, 72, 82.6),
-    Card("RTX 5090", 1792, 96, 104.8),
-    Card("H100 SXM", 3350, 50, 66.9),
+    Card("RTX 3070", 448, 4, 20.3, 1 / 64, 1.73),
+    Card("RTX 4070", 504, 36, 29.1, 1 / 64, 2.48),
+    Card("RTX 4090", 1008, 72, 82.6, 1 / 64, 2.52),
+    Card("RTX 5090", 1792, 96, 104.8, 1 / 64, 2.41),
+    Card("T4", 320, 4, 8.1, 1 / 32, 1.59),
+    Card("L4", 300, 48, 30.3, 1 / 64, 2.04),
+    Card("H100 SXM", 3350, 50, 66.9, 1 / 2, 1.98),
 )
 
 
@@ -42,12 +48,71 @@ class Size:
     vectors: int
     dim: int
     remark: str = ""
+    item: int = 4  # bytes of a number of a vector
 
 
 SIZES = (
     Size("MuSiQue", 72_000, 1_050_000, 11_656, 4096),
     Size("large", 10_000_000, 200_000_000, 1_000_000, 1024, " (100,000,000 edges, both ways)"),
 )
+
+
+#: The parts of a batch of 32 by the upper end of every formula.
+LANES = 32
+PART_SIZES = (
+    SIZES[0],
+    Size("million", 1_000_000, 10_000_000, 1_000_000, 1024, item=2),
+    Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
+)
+#: Launches (the matrix product among them), copies and clears of a recorded search: tests/kernels/test_capture.py.
+LAUNCHES, COPIES, CLEARS = 56, 23, 7
+#: What a filter adds: ppr_mask, ppr_degrees and the volume; two clears.
+FILTER_NODES = 8
+NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
+#: Entries of the hub; cycles of an entry in the residual's chain, or of a turn of the block that looks at candidates.
+HUB, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 125, 150, 128
+TILE_BYTES = 1 << 26  # of a 16-bit corpus, widened before its product
+PARTS = ("walk", "certificate", "selection", "dense", "nodes")
+
+
+def gather_bytes(size: Size, card: Card, lane_bytes: int) -> float:
+    """Each entry's state in whole sectors, or each node's once where all states fit in half of the L2."""
+    one = max(SECTOR, lane_bytes * LANES)
+    return float(size.nodes if size.nodes * one <= card.l2 * 2**19 else size.stored) * one
+
+
+def parts(size: Size, card: Card) -> dict[str, float]:
+    """Return the seconds of each part, and what a filter and a hub add to them."""
+    rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * LANES
+    entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, 4)
+    one = entries + 2 * state + gathers
+    doubles = 4.0 * size.stored * LANES / (card.flops * card.double / 2 * 1e12)  # two products or sums, two widenings
+    vectors = float(size.vectors * size.dim)
+    widened = 8 * vectors if size.item == 2 and card.l2 * 2**19 < TILE_BYTES else 0.0
+    dense = (size.item * vectors + widened + 8.0 * size.vectors * LANES) / rate
+    masked = size.stored * 9 + gathers + 24.0 * size.nodes * LANES + 32.0 * size.nodes * LANES
+    masked += PASSES * state + gather_bytes(size, card, 8)
+    return {
+        "walk": (PASSES * one + MEASURED * state) / rate,
+        "certificate": (one + 8 * size.stored + 3 * state) / rate + doubles,
+        "selection": 4.0 * size.vectors * LANES / rate + size.vectors / LOOK_THREADS * LOOK_CYCLES / (card.clock * 1e9),
+        "dense": max(dense, 2 * vectors * LANES / (card.flops * 1e12)),
+        "nodes": NODE_SECONDS * (LAUNCHES + COPIES + CLEARS),
+        "filter": masked / rate + NODE_SECONDS * FILTER_NODES,
+        "hub": HUB * ENTRY_CYCLES / (card.clock * 1e9),
+    }
+
+
+def part_table(size: Size) -> str:
+    lines = [
+        f"| card | {' | '.join(PARTS)} | sum | a filter adds | a hub adds |",
+        "| --- |" + " --- |" * (len(PARTS) + 3),
+    ]
+    for card in CARDS:
+        of = parts(size, card)
+        cells = [*(of[name] for name in PARTS), sum(of[name] for name in PARTS), of["filter"], of["hub"]]
+        lines.append(f"| {card.name} | {' | '.join(map(milliseconds, cells))} |")
+    return "\n".join(lines)
 
 
 def lane_blocks(batch: int) -> list[int]:
@@ -114,8 +179,10 @@ def table(size: Size) -> str:
 
 
 def cards() -> str:
-    lines = ["| card | GB/s | L2 (MiB) | float32 TFLOP/s |", "| --- | --- | --- | --- |"]
-    lines += [f"| {card.name} | {card.bandwidth:g} | {card.l2:g} | {card.flops:g} |" for card in CARDS]
+    lines = ["| card | GB/s | L2 (MiB) | float32 TFLOP/s | float64 of it | GHz |", "| --- |" + " --- |" * 5]
+    for card in CARDS:
+        numbers = f"{card.bandwidth:g} | {card.l2:g} | {card.flops:g} | 1/{1 / card.double:.0f} | {card.clock:g}"
+        lines.append(f"| {card.name} | {numbers} |")
     return "\n".join(lines)
 
 
@@ -139,18 +206,44 @@ they take.
 
 ## The cards
 
-Bandwidth, L2 and float32 rate from NVIDIA's papers on the Ampere GA102, Ada, Blackwell RTX and Hopper architectures.
+Bandwidth, L2, rates and boost clocks from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and Hopper
+architectures.
+"""
+
+PARTS_TEXT = """
+## PhaseGraph by part, B = 32, computed
+
+The upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of {sector}
+bytes, and read from memory wherever the states of all nodes take more than half of the L2; {node:.1f} µs for
+each of the {launches} launches, {copies} copies and {clears} clears that the emulator counts in a recorded
+search. *certificate*: a pass in float64, four instructions of its rate for an entry and a lane. *selection*:
+the nodes of passages, and one block that looks at all of them, {look} cycles for {threads} (assumed). *dense*:
+a 16-bit corpus is also written and read as float32 where a tile of {tile} MiB takes more than half of the L2.
+*a filter adds* masks, degrees and volumes of each query and reading tables of its own; *a hub adds* the chain
+of its row in the certificate, {hub:,} entries of {cycles} cycles (assumed), with a filter one in every pass
+too.
 """
 
 
 def render() -> str:
-    parts = [INTRODUCTION.format(passes=PASSES, measured=MEASURED), cards()]
+    sections = [INTRODUCTION.format(passes=PASSES, measured=MEASURED), cards()]
     for size in SIZES:
-        parts.append(
+        sections.append(
             f"\n## PhaseGraph, {size.name} size, computed\n\n{size.nodes:,} nodes, {size.stored:,} stored entries with "
             f"weights{size.remark};\n{size.vectors:,} vectors of {size.dim:,} dimensions in float32.\n\n{table(size)}"
         )
-    return "\n".join([*parts, ""])
+    text = PARTS_TEXT.format(
+        share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=LAUNCHES, copies=COPIES, clears=CLEARS,
+        look=LOOK_CYCLES, threads=LOOK_THREADS, tile=TILE_BYTES >> 20, hub=HUB, cycles=ENTRY_CYCLES,
+    )  # fmt: skip
+    sections.append(text.rstrip("\n"))
+    for size in PART_SIZES:
+        kind = "float32" if size.item == 4 else "float16"
+        sections.append(
+            f"\n{size.nodes:,} nodes, {size.stored:,} stored entries; {size.vectors:,} vectors of {size.dim:,} "
+            f"dimensions in {kind}:\n\n{part_table(size)}"
+        )
+    return "\n".join([*sections, ""])
 
 
 def main() -> None:

@@ -33,8 +33,8 @@ def test_the_page_has_every_card_batch_and_size_that_it_is_for() -> None:
         "1,000,000 vectors of 1,024",
     ):
         assert size in page
-    for card in ("RTX 3070", "RTX 4070", "RTX 4090", "RTX 5090", "H100"):
-        assert page.count(f"| {card}") == 1 + len(roofline.SIZES)
+    for card in ("RTX 3070", "RTX 4070", "RTX 4090", "RTX 5090", "T4", "L4", "H100"):
+        assert page.count(f"| {card}") == 1 + len(roofline.SIZES) + len(roofline.PART_SIZES)
     assert page.count("| B = 1 | B = 32 | B = 256 |") == len(roofline.SIZES)
     for kind in ("computed", "measured"):
         assert f"- *{kind}*" in page
@@ -45,3 +45,15 @@ def test_a_faster_card_is_never_slower() -> None:
     slow, fast = roofline.Card("slow", 100, 1, 1), roofline.Card("fast", 200, 1, 2)
     for batch in roofline.BATCHES:
         assert roofline.seconds(size, batch, fast, True) == pytest.approx(roofline.seconds(size, batch, slow, True) / 2)
+
+
+def test_parts_by_hand() -> None:
+    size = roofline.Size("tiny", nodes=10, stored=100, vectors=8, dim=4, item=2)
+    card = roofline.Card("one byte a second", 1e-9 / 0.8, 0.0, 1e30, 1.0, 1e-9)
+    of = roofline.parts(size, card)
+    one = 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 100 * 4 * 32  # no L2: every entry gathers
+    assert of["walk"] == pytest.approx(13 * one + 4 * 4 * 10 * 32)
+    assert of["certificate"] == pytest.approx(one + 800 + 3 * 4 * 10 * 32)
+    assert of["dense"] == pytest.approx(2 * 32 + 8 * 32 + 8 * 8 * 32)  # read, widened and read again; scores
+    assert of["nodes"] == pytest.approx(1.5e-6 * (56 + 23 + 7))
+    assert of["hub"] == pytest.approx(1e5 * 125)

@@ -18,6 +18,8 @@ from hopfuse.errors import InputError
 from hopfuse_simt.runtime import SimtError
 from variants import missing, registered
 
+from bench import roofline
+
 pytestmark = [
     pytest.mark.emulator,
     pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
@@ -110,6 +112,15 @@ def test_a_replay_takes_few_launches(runtime: Any) -> None:
     }
     assert sum(walk.values()) <= 3 * passes
     assert sum(others.values()) <= 15, others
+
+
+def test_the_page_of_times_counts_what_a_search_records(runtime: Any) -> None:
+    """Launches, the matrix product among them, and the copies and clears beside them."""
+    captured = System().captured()
+    captured(*questions(32))
+    queued = Counter(event.kind for event, _ in recording_of(captured).queue)
+    made = queued["launch"] + queued["matmul"], queued["copy"], queued["clear"]
+    assert made == (roofline.LAUNCHES, roofline.COPIES, roofline.CLEARS)
 
 
 def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
