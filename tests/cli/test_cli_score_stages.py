@@ -235,6 +235,19 @@ def test_a_plan_for_another_index_is_refused(files, said, refused_here, tmp_path
     assert "holds an unfinished run with other index" in line
 
 
+def test_an_index_that_takes_changes_is_read_where_the_plan_was_made(files, said, tmp_path, expected) -> None:
+    from cli.cli_files import build_args
+
+    said(*build_args(files), "--aliases", files / "aliases.jsonl", "--out", tmp_path / "index")
+    given = ["--queries", files / "queries.jsonl", "--vectors", files / "query_vectors.npy", *OPTIONS]
+    said("score", "plan", tmp_path / "index", *given, "--out", tmp_path / "run")
+    with Index.open(tmp_path / "index", writable=True) as live, live.change() as change:
+        change.delete_passages(["p0"])
+    said("score", "run", tmp_path / "run")
+    said("score", "merge", tmp_path / "run", "--out", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == expected
+
+
 @pytest.mark.full
 def test_a_row_of_another_dimension_late_in_a_large_file(index, refused_here, tmp_path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

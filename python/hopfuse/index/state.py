@@ -55,8 +55,8 @@ class State(Generic[Kind]):
         sections = MergedSections(lambda: merge(base, self.batches), made)
         log = b"" if self.header is None else self.header.salt
         checksum = hashlib.sha256(f"{base.checksum} {log.hex()} {self.seq}".encode()).hexdigest()
-        named = {"_seq": self.seq, "_checksum": checksum}
-        return type(base)(sections, base.settings, base.directory, base.generation, _made=made, **named)
+        place = (base.directory, base.generation)
+        return type(base)(sections, base.settings, *place, _made=made, _seq=self.seq, _checksum=checksum)
 
     def at(self, seq: int) -> State[Kind]:
         """Return the state at an earlier seq."""
