@@ -1,7 +1,8 @@
 """Costs of filters by metadata: ``python -m experiments.filters``.
 
 Prints the median CPU time of compiling each filter over a million rows, of which half have each value. Every filter is
-compiled anew (a mask that is kept costs a look-up); columns are read once before, as by an index in use.
+compiled anew (a mask that is kept costs a look-up); columns are read once before, as by an index in use. Then, for an
+isolated search of a tenant's passages, that of the first search, which makes the tenant's index, and of later ones.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse.index import Metadata
+from hopfuse.lexical import BM25
 
 ROWS, REPEATS = 1_000_000, 21
+PASSAGES, TENANTS = (2_000, 20_000), 20
+MEASURED = 3  # tenants that are searched first and again
 
 FILTERS: dict[str, Callable[[int], hf.Where]] = {
     "tenant (string) eq": lambda at: hf.where(tenant=f"t{at}"),
@@ -73,6 +77,46 @@ def compiled(index: hf.Index) -> dict[str, float]:
     }
 
 
+def tenants(count: int, of: int) -> hf.Index:
+    """Return an index of passages of tenants: 6 entities and 40 words each, and an edge between two of these."""
+    random = np.random.default_rng(0)
+    entities = count // 2
+    own = [random.choice(entities, 6, replace=False) for _ in range(count)]
+    edges = [{"src": p, "dst": count + int(e), "type": "context"} for p in range(count) for e in own[p]]
+    edges += [
+        {"src": count + int(own[p][0]), "dst": count + int(own[p][1]), "type": "fact", "passage": p}
+        for p in range(count)
+    ]
+    texts = [" ".join(f"w{word}" for word in random.zipf(1.3, 40) % 30_000) for _ in range(count)]
+    passages = [{"text": texts[p], "metadata": {"tenant": f"t{p % of}"}} for p in range(count)]
+    index = hf.Index.build(
+        passages=passages,
+        vectors=random.standard_normal((count, 256)).astype(np.float32),
+        entities=[f"Entity {e}" for e in range(entities)],
+        graph=edges,
+    )
+    return index.with_lexical(BM25.build(texts, stopwords=None, stemmer=None).matrix)
+
+
+def searched(count: int, of: int) -> list[tuple[str, float, float, float]]:
+    """Return for each recipe the CPU milliseconds of a search of everything, and of a tenant's first and later ones."""
+    index, lines = tenants(count, of), []
+    vectors = np.random.default_rng(1).standard_normal((1, 256)).astype(np.float32)
+    ask: dict[str, Any] = {"queries": ["w3 w70 w900"], "vectors": vectors, "entities": [["Entity 7"]]}
+    for kind in (hf.recipes.HybridRRF, hf.recipes.PhaseGraph, hf.recipes.GuidedWalk):
+        recipe = kind(index, lexical=BM25(index.lexical), threads=1)
+        recipe.search(**ask)
+        whole = median(cpu_ms(partial(recipe.search, **ask)) for _ in range(REPEATS))
+        first, later = [], []
+        for tenant in range(MEASURED):
+            allow = hf.where(tenant=f"t{tenant}")
+            again = kind(index.with_facts(None), lexical=BM25(index.lexical), threads=1)  # an index without parts
+            first.append(cpu_ms(partial(again.search, **ask, allow=allow)))
+            later.append(median(cpu_ms(partial(again.search, **ask, allow=allow)) for _ in range(5)))
+        lines.append((kind.__name__, whole, median(first), median(later)))
+    return lines
+
+
 def main() -> None:
     """Print a table."""
     index = hf.Index.build(passages=rows(ROWS), metadata_types={"day": "timestamp"})
@@ -80,6 +124,11 @@ def main() -> None:
     print(f"| filter over {ROWS:,} passages | ms |\n|---|---:|")
     for name, ms in compiled(index).items():
         print(f"| {name} | {ms:.2f} |")
+    for count in PASSAGES:
+        print(f"\n| {count:,} passages, {TENANTS} tenants | everything, ms | first search, ms | later, ms |")
+        print("|---|---:|---:|---:|")
+        for name, whole, first, later in searched(count, TENANTS):
+            print(f"| {name} | {whole:.1f} | {first:.0f} | {later:.1f} |")
 
 
 if __name__ == "__main__":

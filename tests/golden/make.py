@@ -18,7 +18,7 @@ import hopfuse as hf
 import numpy as np
 from hopfuse.index import EncoderInfo, WordInfo
 from hopfuse.recipes import RECIPES
-from hopfuse.types import TermMatrix
+from hopfuse.types import EdgeStatements, TermMatrix
 
 HERE = Path(__file__).parent
 
@@ -53,6 +53,16 @@ def graph(*, directed: bool, weighted: bool) -> hf.Graph:
         directed=directed,
         edge_type=[0, 0, 0, 1, 1, 2, 2] if weighted else None,
         edge_type_names=["context", "relation", "同義"] if weighted else None,
+    )
+
+
+def statements() -> EdgeStatements:
+    """The edges of the undirected, weighted graph one by one; of those between entities two are some passage's."""
+    return EdgeStatements(
+        np.array([(0, 3), (0, 4), (2, 5), (3, 4), (4, 4), (4, 5), (2, 0)], np.int32),
+        np.array([0, 0, 0, 1, 1, 2, 2], np.uint8),
+        np.array([1.0, 0.5, 0.1, 3.0, 1.5, 2.0, 0.25]),
+        np.array([-1, -1, -1, 0, 2, -1, -1], np.int32),
     )
 
 
@@ -93,6 +103,7 @@ def indexes() -> dict[str, hf.Index]:
     strings = hf.Index.build(
         passages=described,
         graph=graph(directed=False, weighted=True),
+        statements=statements(),
         encoder=EncoderInfo("golden", 5, False),
         words=WordInfo(3, "english", None, ("a", "the")),
         metric="cosine",

@@ -13,7 +13,7 @@ import numpy as np
 from hopfuse import Facts, Graph
 from hopfuse.index import EncoderInfo, Index, WordInfo
 from hopfuse.index.format import BLOCK, ENTRY, HEADER, HEADER_BYTES
-from hopfuse.types import TermMatrix
+from hopfuse.types import EdgeStatements, TermMatrix
 
 PASSAGES = [
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada wrote the first program ."},
@@ -39,6 +39,16 @@ def typed_graph(directed: bool = False) -> Graph:
         directed=directed,
         edge_type=[0, 0, 0, 0, 1, 0, 1, 2, 2],
         edge_type_names=["context", "relation", "同義"],
+    )
+
+
+def stated_edges() -> EdgeStatements:
+    """The edges of the undirected typed graph one by one, and who states those between two entities."""
+    return EdgeStatements(
+        np.array([(0, 3), (0, 4), (0, 3), (2, 5), (3, 4), (3, 4), (4, 4), (4, 5), (2, 0)], np.int32),
+        np.array([0, 0, 0, 0, 1, 0, 1, 2, 2], np.uint8),
+        np.array([1.0, 0.5, 2.0, 1.0, 3.0, 0.25, 1.5, 0.1, 1.0]),
+        np.array([-1, -1, -1, -1, 0, 2, 2, -1, -1], np.int32),
     )
 
 
@@ -82,6 +92,7 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
         "passages": [{**row, "metadata": values} for row, values in zip(PASSAGES, METADATA, strict=True)],
         "vectors": vectors(3),
         "graph": typed_graph(),
+        "statements": stated_edges(),
         "entities": ENTITIES,
         "aliases": ALIASES,
         "entity_vectors": vectors(4, 2, seed=1),
@@ -89,6 +100,8 @@ def full_index(*, parts: tuple[str, ...] = ("lexical", "facts"), **changes: Any)
         "words": WordInfo(2, "english", None, ("a", "the")),
     }
     arguments |= changes
+    if "graph" in changes:
+        arguments["statements"] = changes.get("statements")
     if "vectors" in changes and "encoder" not in changes:
         del arguments["encoder"]
     built = Index.build(**arguments)

@@ -24,7 +24,18 @@ def test_importing_the_room_loads_nothing_large() -> None:
 
 def test_public_names_and_codes() -> None:
     assert hopfuse.index.__all__ == [
-        *("Change", "EncoderInfo", "Follower", "Index", "LiveIndex", "Metadata", "MetadataColumn", "Where", "WordInfo"),
+        *(
+            "Change",
+            "EncoderInfo",
+            "Follower",
+            "Index",
+            "IndexPart",
+            "LiveIndex",
+            "Metadata",
+            "MetadataColumn",
+            "Where",
+            "WordInfo",
+        ),
         "where",
     ]
     assert hopfuse.index.Index is Index

@@ -79,7 +79,10 @@ class PolicyWorld:
         index, first = self.index, self.index.num_passages
         assert index.graph is not None
         assert index.facts is not None
-        src, dst, weight, kind = index.graph.edges()
+        stated = index.edge_statements
+        assert stated is not None
+        said = (stated.passages < 0) | mask[np.maximum(stated.passages, 0)]
+        (src, dst), weight, kind = stated.ends[said].T, stated.weights[said], stated.types[said]
         seen = np.concatenate([mask, np.zeros(index.num_entities, bool)])
         seen[dst[(dst >= first) & mask[np.minimum(src, first - 1)] & (src < first)]] = True
         seen[src[(src >= first) & mask[np.minimum(dst, first - 1)] & (dst < first)]] = True

@@ -28,11 +28,20 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 class Words:
-    """A lexical leg that cannot filter."""
+    """A lexical leg that cannot filter, over some of 24 passages."""
+
+    def __init__(self, rows: Any = range(24)) -> None:
+        self.rows = list(rows)
 
     def search(self, questions: Sequence[str], k: int, /) -> hf.Hits:
-        rows = [np.random.default_rng(sum(map(ord, q))).permutation(24)[:15] for q in questions]
-        return hf.Hits(np.stack(rows), np.tile(np.arange(15, 0, -1, dtype=np.float32), (len(rows), 1))).head(k)
+        found = []
+        for q in questions:
+            order = np.random.default_rng(sum(map(ord, q))).permutation(24)[:15].tolist()
+            found.append([(self.rows.index(row), 15.0 - at) for at, row in enumerate(order) if row in self.rows])
+        return hf.Hits.from_lists(found).head(k)
+
+    def part(self, rows: Any) -> Words:
+        return Words([self.rows[row] for row in rows])
 
 
 def rows_of(seeds: hf.Seeds) -> list[dict[int, float]]:

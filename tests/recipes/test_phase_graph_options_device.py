@@ -22,8 +22,8 @@ RECORDED: list[dict[str, Any]] = [
 ]
 ONE_BY_ONE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"method": "power_mean", "calibration": "max", "alpha": 0.3}, {}),
-    ({"consensus": 0.5}, {"allow": MASKS}),
-    ({"passage_seeds": 0.2}, {"allow": MASKS[0]}),
+    ({"consensus": 0.5}, {"allow": MASKS, "allow_scope": "results"}),
+    ({"passage_seeds": 0.2}, {"allow": MASKS[0], "allow_scope": "results"}),
     ({"method": "rrf"}, {"allow": MASKS, "allow_scope": "results"}),
 ]
 

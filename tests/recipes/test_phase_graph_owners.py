@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from compare import assert_hits_equal
 from hopfuse import reference
+from hopfuse.errors import InputError
 from recipes.worlds import DIM, Encoder, World, lists_of, random_questions, random_world
 
 #: Passages 0 and 1 are ours, 2 and 3 theirs; the entity "Hub" is everybody's, "Secret" theirs alone.
@@ -59,7 +60,7 @@ def expected_walk() -> list[Any]:
 def test_entities_that_may_not_be_seen_are_left_out_and_listed() -> None:
     found, trace = search(["Hidden", 2, "Ours"], allow=[0, 1])
     names = [(seed["name"], seed["match"]) for seed in trace["left_out"]]
-    assert names == [("Hidden", "exact"), ("Secret", "given")]
+    assert names == [("Secret", "given")]
     assert all(seed["weight"] == 0 and seed["passage_frequency"] == 0 for seed in trace["left_out"])
     assert found.seeds.nodes[0].tolist().count(-1) == 8 - len(trace["seeds"])
     found, trace = search([2, 3], allow=[0, 1])
@@ -73,7 +74,7 @@ def test_a_name_finds_what_it_would_find_in_an_index_of_ones_own() -> None:
     """Secret is theirs by name and ours by alias; Mine is an alias of both; Hidden goes to the nearest of ours."""
     _, trace = search(["Secret"], allow=[0, 1])
     assert [(seed["name"], seed["match"]) for seed in trace["seeds"]] == [("Ours", "alias")]
-    assert [(seed["name"], seed["match"]) for seed in trace["left_out"]] == [("Secret", "exact")]
+    assert trace["left_out"] == []
     _, trace = search(["Mine"], allow=[0, 1])
     assert [seed["name"] for seed in trace["seeds"]] == ["Ours"]
     _, trace = search(["Hidden"], allow=[0, 1])
@@ -106,7 +107,9 @@ def test_the_lexical_pool_is_of_allowed_passages(each: bool) -> None:
     masks = np.random.default_rng(1).random((4, 24)) < 0.4
     allowed = masks if each else masks[0]
     answers = [
-        hf.recipes.PhaseGraph(index, lexical=leg, lexical_k=5).search(questions, **ask, allow=allowed)
+        hf.recipes.PhaseGraph(index, lexical=leg, lexical_k=5).search(
+            questions, **ask, allow=allowed, allow_scope="results"
+        )
         for leg in (Words(), FilteringWords())
     ]
     whole = Words().search(questions, 24)
@@ -117,10 +120,27 @@ def test_the_lexical_pool_is_of_allowed_passages(each: bool) -> None:
         assert_hits_equal(lists_of(answers[0])[pool], lists_of(answers[1])[pool])
 
 
-def test_bm25_filters_by_itself() -> None:
+def test_a_leg_and_a_matcher_that_know_the_whole_index_are_refused() -> None:
+    index, ask = random_world(5).index(), random_questions(6, batch=1)
+    with pytest.raises(InputError, match=r"the lexical leg, a Words, counts the words of the whole index"):
+        hf.recipes.PhaseGraph(index, lexical=Words()).search(["a"], **ask, allow=[0])
+
+    class Matcher:
+        def match(self, texts: Sequence[str], /) -> Any:
+            return [[0] for _ in texts]
+
+    recipe = hf.recipes.PhaseGraph(index, matcher=Matcher())
+    assert recipe.search(["a"], **ask, allow=[0]).hits.counts.tolist() == [1]
+    with pytest.raises(InputError, match=r"the matcher, a Matcher, knows names of the whole index, and has no part"):
+        recipe.search(["a"], vectors=ask["vectors"], allow=[0])
+    assert recipe.search(["a"], vectors=ask["vectors"], allow=[0], allow_scope="results").hits.counts.tolist() == [1]
+
+
+def test_bm25_counts_the_words_of_allowed_passages() -> None:
     pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
     index = random_world(5).index()
     bm25 = hf.lexical.BM25.build(list(index.titles), stopwords=None, stemmer=None)
     found = hf.recipes.PhaseGraph(index, lexical=bm25).search(["title 3"], **ASK, entities=[[]], allow=[3, 4])
-    assert found.lists["lexical"].row(0) == bm25.search(["title 3"], 5, allow=[3, 4]).row(0)  # type: ignore[union-attr]
-    assert found.lists["lexical"].counts.tolist() == [2]  # type: ignore[union-attr]
+    alone = hf.lexical.BM25.build(["Title 3", "Title 4"], stopwords=None, stemmer=None).search(["title 3"], 5)
+    assert found.lists["lexical"].row(0) == [(3 + row, score) for row, score in alone.row(0)]
+    assert found.lists["lexical"].counts.tolist() == [2]

@@ -47,6 +47,7 @@ class World:
             aliases=self.aliases,
             entity_vectors=self.entity_vectors,
             graph=graph,
+            statements=hf.types.EdgeStatements.of_no_passage(graph),
             metric="cosine",
         )
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from .._validation import check_whole, checked_texts
 from ..errors import InputError, MissingExtraError
+from ..index import IndexPart
 from ._folding import Folded, fold, fold_with_offsets, splits_word
 
 Kind = Literal["exact", "alias"]
@@ -97,10 +98,15 @@ class Gazetteer:
         case_sensitive: bool = False,
     ) -> None:
         check_whole(min_length, "min_length")
+        others: dict[int, Any] = {
+            entity: row if isinstance(row, str) else list(row) for entity, row in (aliases or {}).items()
+        }
+        self._given: tuple[Sequence[str], dict[int, Any], dict[str, Any]]
+        self._given = names, others, {"min_length": min_length, "case_sensitive": case_sensitive}
         self._case_sensitive = case_sensitive
         skipped: list[tuple[int, str]] = []
         table: dict[str, dict[int, Kind]] = {}
-        for entity, surface, kind in _surfaces(names, {} if aliases is None else aliases):
+        for entity, surface, kind in _surfaces(names, others):
             folded = fold(surface.strip(), case_sensitive)
             if not folded:
                 raise InputError(f"entity {entity} has the blank name {surface!r}; every name needs a character")
@@ -147,6 +153,21 @@ class Gazetteer:
         [[(0, 'exact'), (1, 'alias'), (2, 'exact')], []]
         """
         return [self._mentions(text) for text in checked_texts(texts)]
+
+    def part(self, part: IndexPart) -> Gazetteer:
+        """Return the gazetteer of the entities of a part of an index, whose entities this one's names are.
+
+        Raises
+        ------
+        InputError
+            The names are of fewer entities than the index has.
+        """
+        names, aliases, options = self._given
+        if part.entities.size and part.entities[-1] >= len(names):
+            raise InputError(f"the gazetteer has {len(names)} names, and the index an entity {part.entities[-1]}")
+        rows = part.entities.tolist()
+        own = {at: aliases[row] for at, row in enumerate(rows) if row in aliases}
+        return Gazetteer([names[row] for row in rows], own, **options)
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
         """Return every place of a surface in a text, those that overlap too: start, end, and the surface's number.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._arrays.filters import read_filter
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
-from ..index import Index
+from ..index import Index, IndexPart
 from ..types import Incidence
 from ._casing import Casing, casing_of, fits, has_capital
 from ._folding import fold
@@ -103,6 +103,7 @@ class EntityLinker:
             raise InputError(f"function_words is one str; pass a collection of words: [{function_words!r}]")
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
             raise InputError(f"least is {least!r}; it must be a number above 0 and at most 1")
+        self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
         self._function_words = frozenset(function_words)
         senses: dict[str, dict[int, Sense]] = {}
@@ -169,6 +170,12 @@ class EntityLinker:
             return [self._link(text, None) for text in asked]
         rows = read_filter(allow, len(asked), self._index.num_passages, "allow").to_masks(self._index.num_passages)
         return [self._link(text, rows[0 if len(rows) == 1 else b]) for b, text in enumerate(asked)]
+
+    def part(self, part: IndexPart) -> EntityLinker:
+        """Return the linker of a part of the index, as a recipe needs it for an isolated search."""
+        return EntityLinker(
+            part.index, min_length=self._min_length, function_words=self._function_words, least=self._least
+        )
 
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:
         spans = self._gazetteer.spans(text)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..index import Index, WordInfo
 from ..index.contents import PassageId
-from ..types import Facts, Graph
+from ..types import EdgeStatements, Facts, Graph
+from ..types.edge_statements import NO_PASSAGE
 from ._edges import Edges, graph_of
 from ._sequence import neighbours
 from ._word_table import read_words
@@ -57,6 +58,8 @@ class Memory:
         By type, entities that are joined without a fact, the lower first, and how many passages link them.
     sequence : ndarray of int64, shape (S, 2)
         Passages that follow each other in a document or conversation.
+    link_passages : mapping of str to ndarray of int64, shape (., 3)
+        By type as :attr:`links`, the two entities and a passage that links them, a row for each passage.
     """
 
     ids: tuple[PassageId, ...]
@@ -72,6 +75,7 @@ class Memory:
     words: WordInfo | None = None
     links: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     sequence: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    link_passages: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def num_names(self) -> int:
@@ -154,6 +158,38 @@ class Memory:
             blocks.append(Edges(family, pairs, np.array(list(counts.values()), np.float64)))
         return blocks
 
+    def statements(self, graph: Graph) -> EdgeStatements | None:
+        """Return the edges of a graph of :meth:`graph` as the passages state them; synonyms are no passage's.
+
+        None for a graph that has other edges: then nobody knows who states those between two entities.
+        """
+        number = {name: at for at, name in enumerate(graph.edge_type_names)}
+        passages = len(self.ids)
+        src, dst, weight, kind = graph.edges()
+        said = {fact.family for fact in self.facts} | set(self.links)
+        if not said <= set(number):
+            return None
+        whole = (src < passages) | (dst < passages) | ~np.isin(kind, [number[name] for name in said])
+        held = int(whole.sum())
+        parts: list[tuple[NDArray[Any], ...]] = [
+            (src[whole], dst[whole], kind[whole], weight[whole], np.full(held, NO_PASSAGE))
+        ]
+        rows = [(fact.head, fact.tail, number[fact.family], at) for fact in self.facts for at in fact.passages]
+        rows += [(a, b, number[name], at) for name, found in self.link_passages.items() for a, b, at in found.tolist()]
+        stated = np.array(rows, np.int64).reshape(-1, 4)
+        ends = passages + np.sort(stated[:, :2], axis=1)
+        parts.append((ends[:, 0], ends[:, 1], stated[:, 2], np.ones(len(rows)), stated[:, 3]))
+        joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        statements = EdgeStatements(
+            np.stack(joined[:2], axis=1).astype(np.int32),
+            joined[2].astype(np.uint8),
+            joined[3].astype(np.float64),
+            joined[4].astype(np.int32),
+        )
+        made, given = statements.graph(graph).to_arrays(), graph.to_arrays()
+        same = set(made) == set(given) and all(np.array_equal(made[name], given[name]) for name in made)
+        return statements if same else None
+
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.
 
@@ -169,11 +205,13 @@ class Memory:
         if self.num_names or self.words is None:
             facts = Facts.from_numbers(stated, len(self.entities), len(self.ids))
         rows = zip(self.ids, self.titles, self.texts, strict=True)
+        graph = self.graph() if graph is None else graph
         return Index.build(
             passages=[{"id": id, "title": title, "text": text} for id, title, text in rows],
             entities=list(self.entities),
             aliases={entity: names for entity, names in enumerate(self.aliases) if names},
-            graph=self.graph() if graph is None else graph,
+            graph=graph,
+            statements=self.statements(graph),
             facts=facts,
             words=self.words,
             **options,
@@ -284,6 +322,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         )
     table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
+    linking: dict[str, list[tuple[int, int, int]]] = {}
     left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
     stated: dict[tuple[int, str, int], list[int]] = {}
     writings: dict[str, Counter[str]] = {}
@@ -306,6 +345,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         for kind, pairs in _links(one.links, table).items():
             mentions.update((passage, entity) for pair in pairs for entity in pair)
             linked.setdefault(kind, Counter()).update(pairs)
+            linking.setdefault(kind, []).extend((*pair, passage) for pair in sorted(pairs))
     kept, conflicts = resolve_conflicts(stated, predicates.is_functional)
     left_out["outvoted"] = sum(len(passages) for one in conflicts for passages in one.dropped.values())
     facts = []
@@ -331,6 +371,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         words.info,
         {kind: np.array([(*pair, n) for pair, n in pairs.items()], np.int64) for kind, pairs in linked.items()},
         neighbours(ids, [one.document for one in read], [one.position for one in read]),
+        {kind: np.array(rows, np.int64) for kind, rows in linking.items()},
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from ..index import Index
+from .._arrays.filters import read_filter
+from .._arrays.kept import Kept
+from ..index import Index, IndexPart
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
 from .words import WordMatcher
@@ -56,21 +58,41 @@ class QuestionMatcher:
         ----------
         texts : sequence of str, B entries
         allow : array_like of bool (P,) or (B, P), of rows, or B such lists, optional
-            Passages that a question may see: see :meth:`EntityLinker.match`. Names as they are written, and words, are
-            the whole index's.
+            Passages that a question may see: it names what an index of these passages alone
+            (:meth:`hopfuse.Index.part`) would know.
         """
-        found: list[list[str | int | Match]] = self._names(texts, allow) if self._named else [[] for _ in texts]
+        if allow is None:
+            return self._match(texts)
+        masks = read_filter(allow, len(texts), self._index.num_passages, "allow").to_masks(self._index.num_passages)
+        found: list[list[str | int | Match]] = []
+        for b, text in enumerate(texts):
+            mask = masks[0 if len(masks) == 1 else b]
+            part = self._index.part(mask)
+            alone = self._kept.get(mask, partial(self.part, part))
+            found += [[_in_whole(one, part) for one in row] for row in alone.match([text])]
+        return found
+
+    def part(self, part: IndexPart) -> QuestionMatcher:
+        """Return the matcher of a part of the index, as a recipe needs it for an isolated search."""
+        return QuestionMatcher(part.index, case_sensitive=self._case_sensitive)
+
+    def _match(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
+        found: list[list[str | int | Match]] = self._names(texts) if self._named else [[] for _ in texts]
         if self._index.words is not None:
             unnamed = [at for at, row in enumerate(found) if not row]
             for at, words in zip(unnamed, self._words.match([texts[at] for at in unnamed]), strict=True):
                 found[at] += dict.fromkeys(match.entity for match in words)
         return found
 
-    def _names(self, texts: Sequence[str], allow: Any) -> list[list[str | int | Match]]:
+    def _names(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
         """Return the distinct names as they are written there; or, linked to entities, all of them."""
         if self._case_sensitive:
             return [list(dict.fromkeys(m.surface for m in found)) for found in self._gazetteer.match(texts)]
-        return [list(found) for found in self._linker.match(texts, allow=allow)]
+        return [list(found) for found in self._linker.match(texts)]
+
+    @cached_property
+    def _kept(self) -> Kept[QuestionMatcher]:
+        return Kept(self._index.num_passages)
 
     @cached_property
     def _linker(self) -> EntityLinker:
@@ -90,3 +112,12 @@ class QuestionMatcher:
             {row_of[e]: row for e, row in aliases.items() if e in row_of},
             case_sensitive=True,
         )
+
+
+def _in_whole(found: str | int | Match, part: IndexPart) -> str | int | Match:
+    """Return a mention by the whole index's number."""
+    if isinstance(found, str):
+        return found
+    if isinstance(found, int):
+        return int(part.entities[found])
+    return found._replace(entity=int(part.entities[found.entity]))

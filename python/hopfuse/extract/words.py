@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
-from ..index import Index, WordInfo
+from ..index import Index, IndexPart, WordInfo
 from ..lexical import listed_stopwords, snowball_stemmer
 from ._folding import Folded, fold, fold_with_offsets
 from ._spacy_model import check_lengths, loaded_model
@@ -257,6 +257,10 @@ class WordMatcher:
         """
         rows = zip(texts, self._reader.words(texts), strict=True)
         return [[self._match(word, text) for word in words if word.key in self._number] for text, words in rows]
+
+    def part(self, part: IndexPart) -> WordMatcher:
+        """Return the matcher of a part of the index, as a recipe needs it for an isolated search."""
+        return WordMatcher(part.index)
 
     def _match(self, word: Word, text: str) -> Match:
         at = self._number[word.key]

@@ -69,6 +69,15 @@ class Prior:
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "weight", float(weight))
 
+    def part(self, documents: NDArray[np.int64]) -> Prior:
+        """Return the prior of some documents alone, numbered from 0."""
+        made = object.__new__(Prior)
+        factors = self.factors[documents]
+        factors.flags.writeable = False
+        object.__setattr__(made, "factors", factors)
+        object.__setattr__(made, "weight", self.weight)
+        return made
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Prior is not changed: make another with {name}")
 

@@ -6,7 +6,7 @@ The file format is specified byte by byte in ``FORMAT.md`` beside this module.
 from .change import Change
 from .encoder import EncoderInfo
 from .filters import Where, where
-from .index import Index
+from .index import Index, IndexPart
 from .live import Follower, LiveIndex
 from .metadata import Metadata, MetadataColumn
 from .words import WordInfo
@@ -16,6 +16,7 @@ __all__ = [
     "EncoderInfo",
     "Follower",
     "Index",
+    "IndexPart",
     "LiveIndex",
     "Metadata",
     "MetadataColumn",

@@ -15,7 +15,8 @@ from ..io import tables
 from ..io.npy import read_npy
 from ..io.readers import read_table
 from ..io.tables import Spec
-from ..types import Corpus, Facts, Graph
+from ..types import Corpus, EdgeStatements, Facts, Graph
+from ..types.edge_statements import NO_PASSAGE
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
 from .columns import string_arrays
@@ -23,7 +24,8 @@ from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
 from .graph_check import check_graph, check_symmetry
 from .metadata_build import check_types, metadata_arrays
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays, word_arrays
+from .part import check_owners, check_statements, joins_entities
+from .parts import check_encoder_dim, encoder_arrays, fact_arrays, graph_arrays, statement_arrays, word_arrays
 
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
@@ -33,7 +35,9 @@ FACT_ENDS = ("name", "node")
 PASSAGES = Spec("passages", ("text",), ("title", "id", "metadata"), ("id", "text", "title"), others=True)
 METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True)
 ENTITIES = Spec("entities", ("name",), (), ("name",), others=True)
-EDGES = Spec("graph", ("src", "dst"), ("type", "weight"), ("src", "dst", "type", "weight"), others=False)
+EDGES = Spec(
+    "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -52,6 +56,7 @@ def build_parts(
     metadata_types: Any,
     vectors: Any,
     graph: Any,
+    statements: Any,
     entities: Any,
     aliases: Any,
     entity_vectors: Any,
@@ -70,7 +75,8 @@ def build_parts(
     num_passages = arrays["passage.length"].size
     corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
     names = _entity_names(entities)
-    own_graph = _load_graph(graph, num_passages, None if names is None else len(names))
+    own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
+    stated = None if stated is None or not joins_entities(stated, num_passages) else stated
     if names is None:
         names = [str(e) for e in range(0 if own_graph is None else own_graph.num_nodes - num_passages)]
     entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
@@ -84,6 +90,8 @@ def build_parts(
         arrays |= encoder_arrays(info)
     if own_graph is not None:
         arrays |= graph_arrays(own_graph, num_passages)
+        if stated is not None:
+            arrays |= statement_arrays(stated)
     own_facts = _load_facts(facts, fact_ends, names, num_passages)
     if own_facts is not None:
         arrays |= fact_arrays(own_facts, num_passages, len(names))
@@ -92,6 +100,7 @@ def build_parts(
     settings = Settings(metric, storage, own_graph is not None and own_graph.directed)
     made = {
         "graph": own_graph,
+        "edge_statements": stated,
         "corpus": corpus,
         "entity_corpus": entity_corpus,
         "facts": own_facts,
@@ -189,10 +198,17 @@ def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) 
     return corpus
 
 
-def _load_graph(graph: Any, num_passages: int, num_entities: int | None) -> Graph | None:
-    """Return the graph itself, checked, or one built from an edge table."""
+def _load_graph(
+    graph: Any, num_passages: int, num_entities: int | None, statements: Any
+) -> tuple[Graph | None, EdgeStatements | None]:
+    """Return the graph itself, checked, or one built from an edge table, and its edges as they were stated."""
+    if statements is not None and not (isinstance(graph, Graph) and isinstance(statements, EdgeStatements)):
+        raise InputError(
+            f"statements is a {type(statements).__name__} beside graph, a {type(graph).__name__}; give EdgeStatements "
+            "of a Graph, or a table with a column 'passage' as graph"
+        )
     if graph is None:
-        return None
+        return None, None
     if not isinstance(graph, Graph):
         return _graph_from_table(graph, num_passages, num_entities)
     _check_nodes(graph.num_nodes, num_passages, num_entities)
@@ -202,7 +218,10 @@ def _load_graph(graph: Any, num_passages: int, num_entities: int | None) -> Grap
             check_symmetry(graph.to_arrays())
     except FormatError as error:
         raise InputError(f"graph: {error}; build it with Graph.from_edges") from None
-    return graph
+    if statements is not None:
+        check_statements(statements, graph, num_passages)
+        check_owners(statements, num_passages)
+    return graph, statements
 
 
 def _entity_arrays(names: list[str], aliases: Any) -> Arrays:
@@ -241,7 +260,7 @@ def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     return read_npy(path, what)
 
 
-def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -> Graph:
+def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -> tuple[Graph, EdgeStatements | None]:
     table = read_table(edges, EDGES)
     limit = MAX_NODES if num_entities is None else num_passages + num_entities
     src, dst = tables.integers(table, "src", limit), tables.integers(table, "dst", limit)
@@ -250,7 +269,7 @@ def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -
     if num_entities is None:
         nodes = max(num_passages, int(max(src.max(initial=-1), dst.max(initial=-1))) + 1)
         check_node_count(nodes - num_passages, src.size, f"node {nodes - 1} of {table.what}", "entities=", "entities")
-    return Graph.from_edges(
+    graph = Graph.from_edges(
         src,
         dst,
         weight,
@@ -258,6 +277,23 @@ def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -
         edge_type=None if types is None else types[0],
         edge_type_names=None if types is None else types[1],
     )
+    if "passage" not in table.columns:
+        return graph, None
+    given = tables.integers_or_none(table, "passage")
+    for at, passage in enumerate(given):
+        if passage is not None and not NO_PASSAGE <= passage < num_passages:
+            raise InputError(
+                f"{table.where(at)} has passage = {passage}; it must be a row 0 .. {num_passages - 1}, or -1"
+            )
+    weights = np.ones(src.size) if weight is None else np.asarray(weight, np.float64)
+    kept = np.flatnonzero(weights > 0)
+    passages = np.array([NO_PASSAGE if one is None else one for one in given], np.int32)
+    kinds = np.zeros(src.size, np.uint8) if types is None else types[0].astype(np.uint8)
+    stated = EdgeStatements(
+        np.stack([src, dst], axis=1)[kept].astype(np.int32), kinds[kept], weights[kept], passages[kept]
+    )
+    check_owners(stated, num_passages)
+    return graph, stated
 
 
 def _check_nodes(nodes: int, num_passages: int, num_entities: int | None) -> None:

@@ -86,6 +86,11 @@ class StringColumn(Sequence[str]):
         except UnicodeDecodeError as error:
             raise FormatError(f"{self._bytes.label}: a string in {start} .. {stop - 1} is not UTF-8: {error}") from None
 
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Return where each string begins, (n + 1,), and the bytes of all."""
+        check_offsets(self._offsets, self._bytes.shape[0])
+        return self._offsets.whole(), self._bytes.whole()
+
     def check(self) -> None:
         """Verify every string without keeping any."""
         check_offsets(self._offsets, self._bytes.shape[0])

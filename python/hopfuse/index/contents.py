@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Facts, Graph, TermMatrix
+from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
 from .columns import RaggedStrings, StringColumn, id_column, string_column
 from .encoder import EncoderInfo
@@ -28,6 +28,7 @@ from .parts import (
     load_facts,
     load_graph,
     load_lexical,
+    load_statements,
     load_words,
     vector_dim,
     words_info,
@@ -293,6 +294,11 @@ class Contents:
     def graph(self) -> Graph | None:
         """The graph over passages and entities, verified once; None where there is none."""
         return self._once("graph", lambda: load_graph(self._sections, self._settings))
+
+    @property
+    def edge_statements(self) -> EdgeStatements | None:
+        """The graph's edges as they were stated, and by which passages; None where the graph alone is known."""
+        return self._once("edge_statements", lambda: load_statements(self._sections, self.graph, self.num_passages))
 
     @property
     def words(self) -> WordInfo | None:

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.kept import Kept
 from ..errors import FormatError, InputError
-from ..types import Facts, TermMatrix
+from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from .contents import Contents, PassageId
 from .encoder import EncoderInfo
 from .files import write_file
+from .filters import Where
 from .format import Settings
 from .generations import publish
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
@@ -62,6 +65,7 @@ class Index(Contents):
         metadata_types: Mapping[str, str] | None = None,
         vectors: Any = None,
         graph: Any = None,
+        statements: EdgeStatements | None = None,
         entities: Any = None,
         aliases: Mapping[Any, Sequence[str]] | None = None,
         entity_vectors: Any = None,
@@ -93,9 +97,13 @@ class Index(Contents):
             and float16 files are, and are saved as they are.
         graph : Graph, or an edge table (as ``passages``), optional
             N = P + E nodes; 0 .. P-1 are the passages in their order, P .. N-1 the entities. A table
-            has ``src`` and ``dst`` (nodes) and, optionally, ``type`` (str) and ``weight`` (>= 0), no
-            other columns; its edges are undirected. A TSV without a header has the columns src, dst,
-            type, weight.
+            has ``src`` and ``dst`` (nodes) and, optionally, ``type`` (str), ``weight`` (>= 0) and ``passage`` (the
+            row of the passage that states the edge; -1 or nothing for one of no passage, such as a dictionary's
+            synonym), no other columns; its edges are undirected. A TSV without a header has the columns src, dst,
+            type, weight, passage. An edge at a passage is that one's own. Where edges between entities have no
+            ``passage``, isolated searches (docs/filters.md) are refused.
+        statements : EdgeStatements, optional
+            The edges of a Graph as passages state them, what the column ``passage`` is for a table.
         entities : list of str, or a table with the column ``name``, optional
             E names, which may repeat. By default the graph's nodes beyond the passages, each named
             by its index 0 .. E-1.
@@ -148,6 +156,7 @@ class Index(Contents):
             metadata_types=metadata_types,
             vectors=vectors,
             graph=graph,
+            statements=statements,
             entities=entities,
             aliases=aliases,
             entity_vectors=entity_vectors,
@@ -478,6 +487,52 @@ class Index(Contents):
         new = {} if metadata is None else metadata_of(metadata, metadata_types, self.num_passages, self.rows_of)
         return self._with(("metadata.",), new, {}, dropped="metadata")
 
+    def part(self, allow: Where | NDArray[np.bool_]) -> IndexPart:
+        """Return the index that some passages alone make, as a build of their rows would make it.
+
+        Its passages, entities, edges and facts are in the order of this index. It has the entities that an edge joins
+        to one of the passages, or of which a passage states an edge or a fact; edges at these passages, that they
+        state, or that are no passage's; facts that they state; BM25's scores among them (if this index keeps counts);
+        all types of edges, and the names and aliases of those entities, whoever wrote them. Parts are kept, the last
+        ones used, as long as they have no more passages together than this index.
+
+        Parameters
+        ----------
+        allow : Where, or ndarray of bool, shape (P,)
+
+        Raises
+        ------
+        InputError
+            Another mask; edges between two entities of which it is not known who states them.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build(
+        ...     passages=[{"text": "Ada wrote notes."}, {"text": "Ada met Babbage."}],
+        ...     entities=["Ada", "Babbage"],
+        ...     graph=[{"src": 0, "dst": 2}, {"src": 1, "dst": 2}, {"src": 1, "dst": 3}],
+        ... )
+        >>> part = index.part(np.array([True, False]))
+        >>> part.index, part.entities
+        (Index(passages=1, entities=1, dim=None, graph=True, lexical=False, metric='ip', storage='float32'), array([0]))
+        """
+        from .part import part_arrays
+
+        mask = self.mask(allow) if isinstance(allow, Where) else np.asarray(allow)
+        if mask.dtype != np.bool_ or mask.shape != (self.num_passages,):
+            raise InputError(
+                f"allow is {mask.dtype}{mask.shape}; it must be a filter or a bool mask ({self.num_passages},)"
+            )
+
+        def make() -> IndexPart:
+            made = part_arrays(self, mask)
+            index = type(self)._of_arrays(made.arrays, self._settings, made.made)
+            return IndexPart(index, made.passages, made.entities, made.facts)
+
+        kept: Kept[IndexPart] = self._once("parts", lambda: Kept(self.num_passages))
+        return kept.get(mask, make)
+
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
             return reopened, (type(self), str(self._directory.absolute()), self._generation, self._seq)
@@ -511,5 +566,28 @@ class Index(Contents):
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
-            kept_parts = {key: part for key, part in self._made.items() if key != dropped}
+            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts")}
             return type(self)(sections, self._settings, _made={**kept_parts, **made})
+
+
+@dataclass(frozen=True, eq=False)
+class IndexPart:
+    """An index of some passages of another, and what its rows are there.
+
+    Attributes
+    ----------
+    index : Index
+    passages, entities, facts : ndarray of int64
+        For each of its passages, entities and facts, the row in the whole; ascending.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.Index.build(passages=[{"text": "one"}, {"text": "two"}]).part(np.array([False, True])).passages
+    array([1])
+    """
+
+    index: Index
+    passages: NDArray[np.int64]
+    entities: NDArray[np.int64]
+    facts: NDArray[np.int64]

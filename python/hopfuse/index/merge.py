@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
 from ..types import Corpus, Graph
+from ..types.edge_statements import UNKNOWN
 from .batch import Batch, Slots
 from .contents import Contents
 from .merge_facts import merge_facts
@@ -24,8 +25,6 @@ from .parts import fact_arrays, graph_arrays, lexical_arrays, word_arrays
 from .rows import take_rows, take_strings
 
 Arrays = dict[str, NDArray[Any]]
-#: Who states an edge where nobody knows.
-UNKNOWN = -2
 
 
 class Places(NamedTuple):

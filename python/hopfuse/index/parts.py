@@ -6,14 +6,16 @@ What comes from a file is verified before anything uses it: whatever is wrong is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InputError
-from ..types import Corpus, Facts, Graph, Incidence, TermMatrix
+from ..types import Corpus, EdgeStatements, Facts, Graph, Incidence, TermMatrix
 from ..types.corpus import Metric, Storage
+from ..types.edge_statements import UNKNOWN
 from .columns import string_arrays, string_column
 from .encoder import EncoderInfo
 from .format import Settings
@@ -123,6 +125,39 @@ def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
         "weighted": "graph.weight" in sections,
         "edge_types": dict(zip(string_column(sections, "graph.type_name"), counts, strict=True)),
     }
+
+
+def statement_arrays(statements: EdgeStatements) -> Arrays:
+    """Return the sections ``edge.*``."""
+    return {
+        "edge.end": statements.ends,
+        "edge.weight": statements.weights,
+        "edge.type": statements.types,
+        "edge.passage": statements.passages,
+    }
+
+
+def load_statements(sections: Sections, graph: Graph | None, num_passages: int) -> EdgeStatements | None:
+    """Return the edges as they were stated, checked; None where the graph alone is known."""
+    if "edge.end" not in sections or graph is None:
+        return None
+    end, kind, weight, passage = (sections[f"edge.{name}"].whole() for name in ("end", "type", "weight", "passage"))
+    label = sections["edge.end"].label
+    try:
+        stated = EdgeStatements(end, kind, weight, passage)
+        if len(stated) and (end.max() >= graph.num_nodes or kind.max() >= graph.num_edge_types):
+            raise InputError("a node or a type is not one of the graph's")
+        if len(stated) and passage.max() >= num_passages:
+            raise InputError(f"a passage is outside 0 .. {num_passages - 1}")
+    except InputError as error:
+        raise FormatError(f"{label}: {error}") from None
+    return stated
+
+
+def statements_of(graph: Graph) -> EdgeStatements:
+    """Return a graph's merged edges as if each was stated once, nobody knows by which passage."""
+    edges = EdgeStatements.of_no_passage(graph)
+    return replace(edges, passages=np.full(len(edges), UNKNOWN, np.int32))
 
 
 # ---- Terms ----

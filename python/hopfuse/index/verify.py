@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError
+from ..errors import FormatError, InputError
+from ..types import Graph
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
 from .graph_check import check_symmetry
 from .metadata import check_metadata
-from .parts import graph_arrays, load_corpus, load_encoder, load_facts, load_graph, load_lexical, load_words
+from .part import check_statements
+from .parts import (
+    graph_arrays,
+    load_corpus,
+    load_encoder,
+    load_facts,
+    load_graph,
+    load_lexical,
+    load_statements,
+    load_words,
+)
 from .schema import RULES
 from .sections import Section
 
@@ -39,6 +50,7 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
     if graph is not None:
         if not graph.directed:
             check_symmetry(graph.to_arrays())
+        _verify_statements(sections, graph, num_passages)
         derived = graph_arrays(graph, num_passages)
         for name in ("entity.passage_frequency", "graph.edge_count"):
             _check_equal(derived[name], sections[name])
@@ -52,6 +64,16 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
         "facts": load_facts(sections, num_passages, num_entities),
         "metadata": check_metadata(sections, num_passages),
     }
+
+
+def _verify_statements(sections: Mapping[str, Section], graph: Graph, num_passages: int) -> None:
+    statements = load_statements(sections, graph, num_passages)
+    if statements is None:
+        return
+    try:
+        check_statements(statements, graph, num_passages)
+    except InputError as error:
+        raise FormatError(f"{sections['edge.end'].label}: {error}") from None
 
 
 def _verify_passages(sections: Mapping[str, Section]) -> None:

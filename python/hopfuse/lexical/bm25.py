@@ -190,6 +190,29 @@ class BM25:
         each = zip(known, np.broadcast_to(masks, (len(rows), self.num_passages)), strict=True)
         return pad_rows([self._best(terms, k, allowed) for terms, allowed in each], k)
 
+    def part(self, rows: NDArray[np.int64]) -> BM25:
+        """Return what the texts of some passages alone would make, numbered from 0.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Ascending.
+
+        Raises
+        ------
+        InputError
+            The matrix has no counts, as one that an earlier version built.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hopfuse.lexical import BM25
+        >>> bm25 = BM25.build(["A river.", "The sea.", "A river by the sea."])
+        >>> bm25.part(np.array([0, 2])).search(["sea"], k=1).ids
+        array([[1]])
+        """
+        return BM25(self.matrix.part(rows))
+
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Return the k best passages with a score above 0: higher first, then lower id."""
         if not terms:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import check_k, checked_texts
 from ..errors import BackendError, InputError
@@ -22,6 +23,7 @@ from ..types.hits import pad_rows
 
 _WORD = re.compile(r"\w+")
 _NAME = "passages_fts5"
+_TOKENIZER = re.compile(r"tokenize='((?:[^']|'')*)'")
 _RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
 #: Passages beyond twice k that are asked for, among which a score below the k-th usually is.
 SPARE = 1000
@@ -148,6 +150,28 @@ class FTS5:
         k = min(check_k(k), self.num_passages)
         asked = checked_texts(questions)
         return pad_rows([self._best(question, k) for question in asked], k)
+
+    def part(self, rows: NDArray[np.int64]) -> FTS5:
+        """Return the database, in memory, that the texts of some passages alone would make, numbered from 0.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Ascending.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hopfuse.lexical import FTS5
+        >>> FTS5.build(["A river.", "The sea.", "A river by the sea."]).part(np.array([0, 2])).search(["sea"], k=1).ids
+        array([[1]])
+        """
+        with self._lock:
+            texts = dict(self._connection.execute(f"SELECT rowid, text FROM {_NAME}").fetchall())
+            (made,) = self._connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (_NAME,)).fetchone()
+        found = _TOKENIZER.search(made)
+        assert found is not None
+        return FTS5.build([texts[row] for row in rows.tolist()], tokenizer=found[1].replace("''", "'"))
 
     def close(self) -> None:
         """Close the database; it is closed with the object otherwise."""

@@ -1,6 +1,7 @@
 """The small frozen types that go in and out of every operation."""
 
 from .corpus import Corpus
+from .edge_statements import EdgeStatements
 from .facts import Facts
 from .graph import Graph
 from .hits import Hits, PprHits
@@ -12,6 +13,7 @@ from .term_matrix import TermMatrix
 
 __all__ = [
     "Corpus",
+    "EdgeStatements",
     "Facts",
     "Graph",
     "Hits",

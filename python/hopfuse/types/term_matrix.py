@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.bm25 import bm25_scores
-from .._arrays.rows import ascends, check_array, check_indptr
+from .._arrays.rows import ascends, check_array, check_indptr, indptr_of
 from ..errors import InputError
 
 METHODS = ("lucene", "robertson", "atire")
@@ -134,6 +134,41 @@ class TermMatrix:
         scores = bm25_scores(indptr, passages, counts, num_passages, method=method, k1=k1, b=b)
         options: dict[str, Any] = {"num_passages": num_passages, "method": method, "k1": k1, "b": b}
         return cls(indptr=indptr, passages=passages, scores=scores, counts=counts, **options, **rest)
+
+    def part(self, rows: NDArray[np.int64]) -> TermMatrix:
+        """Return the matrix that some passages alone give, numbered from 0; terms that none of them has are left out.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Ascending.
+
+        Raises
+        ------
+        InputError
+            A matrix without counts.
+        """
+        if self.counts is None:
+            raise InputError(
+                "the terms have no counts, so their scores among some passages alone are not known; build BM25 anew"
+            )
+        place = np.full(self.num_passages, -1, np.int64)
+        place[rows] = np.arange(rows.size)
+        kept = np.flatnonzero(place[self.passages] >= 0)
+        term = np.repeat(np.arange(len(self.terms)), np.diff(self.indptr))[kept]
+        terms, number = np.unique(term, return_inverse=True)
+        return TermMatrix.from_counts(
+            terms=[self.terms[t] for t in terms.tolist()],
+            indptr=indptr_of(number, terms.size),
+            passages=place[self.passages[kept]].astype(np.int32),
+            counts=np.ascontiguousarray(self.counts[kept], np.int32),
+            num_passages=rows.size,
+            method=self.method,
+            k1=self.k1,
+            b=self.b,
+            stopwords=self.stopwords,
+            stemmer=self.stemmer,
+        )
 
     def __repr__(self) -> str:
         return (

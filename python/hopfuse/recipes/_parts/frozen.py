@@ -1,8 +1,19 @@
-"""Recipes as objects: their attributes do not change, and they can be pickled."""
+"""Recipes as objects: their attributes do not change, they can be pickled, and they search parts of their index."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._arrays.kept import Kept
+from ...errors import InputError
+from ...index import Index, IndexPart
+from .filters import View, Views
+from .isolated import Group, in_order, joined_hits, part_of_leg, part_of_matcher
 
 
 class FrozenRecipe:
@@ -11,6 +22,8 @@ class FrozenRecipe:
     So a pickle holds the index (an opened one by its path) and the collaborators, and nothing that was derived.
     """
 
+    index: Index
+    config: Any
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -21,6 +34,67 @@ class FrozenRecipe:
 
     def __reduce__(self) -> Any:
         return _make, (type(self), *self._arguments)
+
+    @cached_property
+    def _views(self) -> Views:
+        return Views(self.index)
+
+    @cached_property
+    def _kept(self) -> Kept[Any]:
+        return Kept(self.index.num_passages)
+
+    def _of_part(self, part: IndexPart) -> dict[str, Any]:
+        """Return the collaborators and the config that are others for a part of the index."""
+        given = self._arguments[1]
+        return {
+            "matcher": part_of_matcher(given["matcher"], part),
+            "lexical": part_of_leg(given["lexical"], part.passages),
+        }
+
+    def _searched(self, view: View, given: Mapping[str, Any], *, k: int, trace: bool) -> list[tuple[Group, Any]]:
+        """Return what each group of questions finds in an index of its passages alone.
+
+        ``given``: what the search was given for each question, by the name of its parameter.
+        """
+        batch = view.of.size
+        for name, rows in given.items():
+            if rows is not None and len(rows) != batch:
+                raise InputError(f"{name} has {len(rows)} rows for {batch} queries; give one row per query")
+        found = []
+        for number, passages in enumerate(view.passages):
+            part = self.index.part(passages)
+            recipe = self._kept.get(passages, partial(self._alone, part))
+            group = Group(np.flatnonzero(view.of == number), part, self.index, batch)
+            asked = {name: group.of(rows) for name, rows in given.items() if name != "entities"}
+            if "entities" in given:
+                asked["entities"] = group.mentions(given["entities"])
+            found.append((group, recipe.search(**asked, k=max(1, k), trace=trace)))
+        return found
+
+    def _alone(self, part: IndexPart) -> Any:
+        """Return the same recipe over a part of the index."""
+        named = {**self._arguments[1], "config": self.config, **self._of_part(part)}
+        make: Any = type(self)
+        return make(part.index, named.pop("config"), **named)
+
+
+def joined(
+    index: Index, parts: Sequence[tuple[Group, Any]], batch: int, k: int, rows: Sequence[NDArray[np.int64]]
+) -> dict[str, Any]:
+    """Return the fields of a batch's result from the results of its groups, in the whole index's numbers.
+
+    ``rows``: for each group, what the ids of its hits are in the whole index.
+    """
+    fields: dict[str, Any] = {"index": index, "lists": {}, "traces": None, "fell_back": None}
+    fields["hits"] = joined_hits([(group, found.hits) for group, found in parts], rows, batch, k)
+    for name in parts[0][1].lists:
+        fields["lists"][name] = joined_hits([(group, found.lists[name]) for group, found in parts], rows, batch, 0)
+    if parts[0][1].traces is not None:
+        fields["traces"] = in_order([(group, group.traces(found.traces)) for group, found in parts], batch)
+    if parts[0][1].fell_back is not None:
+        told = in_order([(group, found.fell_back) for group, found in parts], batch)
+        fields["fell_back"] = np.array(told, np.bool_)
+    return fields
 
 
 def _make(kind: type[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:

@@ -19,7 +19,10 @@ class LexicalLeg(Protocol):
     """Anything that ranks passages by words; :class:`hopfuse.lexical.BM25` is one."""
 
     def search(self, questions: Sequence[str], k: int, /) -> Hits:
-        """Return at most k passages for each question; with ``allow=``, a parameter as of ``dense_topk``, of those."""
+        """Return at most k passages for each question; with ``allow=``, a parameter as of ``dense_topk``, of those.
+
+        A leg that has ``part(rows)``, which returns the leg over some rows alone, can take part in isolated searches.
+        """
         ...
 
 

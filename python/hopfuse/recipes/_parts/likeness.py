@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ...index import Index
 from ...ops.dense import dense_topk
 from ...types import Corpus, Incidence
-from .filters import View
 
 SPREAD = 0.05
 """A cosine so much below the best is worth 1 / e of it."""
@@ -35,7 +34,6 @@ class PassageLikeness:
         namesakes: Sequence[Namesakes],
         vectors: NDArray[Any] | None,
         threads: int | None,
-        view: View | None = None,
     ) -> list[dict[int, float]]:
         """Return for each name how much its entities are like the question: 1 for the one with the best passage.
 
@@ -47,18 +45,12 @@ class PassageLikeness:
         vectors : ndarray (B, d) or None
             The questions', in the passages' space.
         threads : int, optional
-        view : View, optional
-            Passages that a question does not see are not compared.
         """
         if not namesakes or vectors is None or self._index.corpus is None or self._index.graph is None:
             return [dict.fromkeys(entities, 1.0) for _, entities in namesakes]
         corpus, passages = self._parts(self._index.corpus)
         asked = [(query, entity) for query, entities in namesakes for entity in entities]
-        seen = None if view is None else view.alone
         rows = [_row(passages, self._index.num_passages + entity) for _, entity in asked]
-        if seen is not None:
-            masks = np.broadcast_to(seen, (len(vectors), seen.shape[-1]))
-            rows = [row[masks[query][row]] for (query, _), row in zip(asked, rows, strict=True)]
         best = dense_topk(vectors[[query for query, _ in asked]], corpus, 1, allow=rows, threads=threads)
         cosines = iter(best.scores[:, 0].tolist())  # -inf for an entity without passages
         return [_worth({entity: next(cosines) for entity in entities}) for _, entities in namesakes]

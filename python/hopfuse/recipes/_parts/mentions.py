@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import InputError
-from .filters import View
-from .lexical import has_allow
 
 
 class Matcher(Protocol):
@@ -16,8 +14,8 @@ class Matcher(Protocol):
     def match(self, texts: Sequence[str], /) -> Sequence[Sequence[Any]]:
         """Return matches for each text: ``entity`` (a number), ``surface``, ``kind`` (``"exact"`` or ``"alias"``).
 
-        They may have a ``confidence``, above 0 and at most 1. With ``allow=``, a parameter as of ``dense_topk``, it
-        finds what an index of these passages alone would know.
+        They may have a ``confidence``, above 0 and at most 1. A matcher that has ``part(part)``, which returns the
+        matcher of an :class:`hopfuse.index.IndexPart`, can take part in isolated searches.
         """
         ...
 
@@ -36,16 +34,12 @@ def question_mentions(
     queries: Sequence[str] | None,
     entities: Any,
     batch: int | None,
-    view: View | None = None,
 ) -> Sequence[Sequence[Any]]:
     """Return the names, entity numbers or matches of each question, or what the matcher finds in it."""
     if entities is None:
         if queries is None or matcher is None:
             raise InputError("search needs entities=, or queries= and a recipe with a matcher")
-        match: Any = matcher.match
-        allow = None if view is None else view.alone
-        found = match(list(queries)) if allow is None or not has_allow(match) else match(list(queries), allow=allow)
-        return [[_read(mention) for mention in row] for row in found]
+        return [[_read(mention) for mention in row] for row in matcher.match(list(queries))]
     rows = entities if isinstance(entities, Sequence) and not isinstance(entities, str) else [None]
     if any(isinstance(row, str) or not isinstance(row, Iterable) for row in rows):
         raise InputError("entities must be a sequence of sequences: the mentions of each query, [[name, ...], ...]")

@@ -60,8 +60,8 @@ def question_vectors(encoder: Encoder | None, queries: Sequence[str] | None, vec
 
 
 def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
-    """Return entity seeds that weigh something as nodes of the graph, in rows of a power of two."""
-    rows = [{num_passages + s.entity: s.weight for s in row if s.weight > 0} for row in seeds]
+    """Return entity seeds as nodes of the graph, in rows of a power of two."""
+    rows = [{num_passages + s.entity: s.weight for s in row} for row in seeds]
     return Seeds.from_rows(rows, seed_width(max(map(len, rows), default=0)))
 
 

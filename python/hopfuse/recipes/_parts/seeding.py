@@ -15,16 +15,12 @@ from ...errors import InputError
 from ...index import Index
 from ...ops.dense import dense_topk
 from ...types import Corpus
-from .filters import View
 from .likeness import PassageLikeness
 from .mentions import Mention
 
 
 class Seed(NamedTuple):
-    """An entity that a walk starts at: the mention, how it was matched, how sure that is, and the weight.
-
-    A weight of 0 means that the question may not see the entity, and no walk starts there.
-    """
+    """An entity that a walk starts at: the mention, how it was matched, how sure that is, and the weight."""
 
     entity: int
     surface: str
@@ -87,7 +83,6 @@ class EntitySeeder:
         self,
         mentions: Sequence[Sequence[Any]],
         threads: int | None,
-        view: View | None = None,
         vectors: NDArray[Any] | None = None,
     ) -> list[list[Seed]]:
         """Return the seeds of each query, by its mentions: names, entity numbers, or a matcher's.
@@ -95,30 +90,16 @@ class EntitySeeder:
         ``vectors`` (B, d) are the questions', in the passages' space; without them entities of one name weigh the same.
 
         An entity seeds a query once, by its strongest match.
-
-        Under a view, entities that a query does not see weigh 0, and a mention that names only such goes on to what it
-        would find without them: aliases, then the nearest. Frequencies are counted in the passages that are seen.
         """
-        of, weights = [0] * len(mentions), self._weight[None]
-        if view is not None and view.frequency is not None:
-            of = view.of.tolist()
-            weights = np.where(view.frequency > 0, self._specificity(view.frequency), 0.0)
-        named = {
-            (group, mention): self._named(mention, weights[group])
-            for group, row in zip(of, mentions, strict=True)
-            for mention in row
-            if isinstance(mention, str)
-        }
-        unmatched = [key for key, found in named.items() if not _seen(found) and fold(key[1])]
-        for (group, surface), (entity, similarity) in self._nearest(unmatched, weights, threads).items():
-            seed = Seed(entity, surface, "nearest", similarity, float(weights[group][entity]))
-            named[group, surface].append(seed)
+        named = {mention: self._named(mention) for row in mentions for mention in row if isinstance(mention, str)}
+        unmatched = [surface for surface, seeds in named.items() if not seeds and fold(surface)]
+        for surface, (entity, similarity) in self._nearest(unmatched, threads).items():
+            named[surface].append(Seed(entity, surface, "nearest", similarity, float(self._weight[entity])))
         rows = []
-        for query, (group, row) in enumerate(zip(of, mentions, strict=True)):
+        for query, row in enumerate(mentions):
             found: dict[int, Seed] = {}
             for mention in row:
-                is_name = isinstance(mention, str)
-                matches = named[group, mention] if is_name else [self._given(query, mention, weights[group])]
+                matches = named[mention] if isinstance(mention, str) else [self._given(query, mention)]
                 for seed in matches:
                     known = found.setdefault(seed.entity, seed)
                     if (seed.confidence, STRENGTH[seed.match]) > (known.confidence, STRENGTH[known.match]):
@@ -126,60 +107,53 @@ class EntitySeeder:
             rows.append(list(found.values()))
         shared = [(query, names) for query, found in enumerate(rows) for names in _namesakes(found, mentions[query])]
         likeness: list[dict[int, float]] = [{} for _ in rows]
-        for (query, _), like in zip(shared, self._likeness.of(shared, vectors, threads, view), strict=True):
+        for (query, _), like in zip(shared, self._likeness.of(shared, vectors, threads), strict=True):
             likeness[query] |= like
         return [_weighed(row, like) for row, like in zip(rows, likeness, strict=True)]
 
-    def num_aliased(self, surface: str, seen: NDArray[np.bool_] | None = None) -> int:
-        """Return how many entities a text is an alias of; ``seen`` (E,): count these alone."""
-        return sum(seen is None or bool(seen[entity]) for entity in self._aliases.get(fold(surface), ()))
+    def num_aliased(self, surface: str) -> int:
+        """Return how many entities a text is an alias of."""
+        return len(self._aliases.get(fold(surface), ()))
 
     def _specificity(self, frequency: NDArray[Any]) -> NDArray[np.float64]:
         """Return how much entities say that are in so many passages each, shape (..., E)."""
         return np.asarray(1.0 / np.minimum(np.maximum(frequency, 1), self._most))
 
-    def _named(self, surface: str, weight: NDArray[np.float64]) -> list[Seed]:
-        """Return the entities of a name; while none is seen, those of that alias, then of that word, too."""
-        key, found = fold(surface), list[Seed]()
+    def _named(self, surface: str) -> list[Seed]:
+        """Return the entities of a name; where there is none, those of that alias, else of that word."""
+        key = fold(surface)
         for match, known in (("exact", self._names), ("alias", self._aliases), ("exact", self._words)):
-            found += [Seed(e, surface, match, 1.0, float(weight[e])) for e in known.get(key, ())]
-            if _seen(found):
-                break
-        return found
+            if known.get(key):
+                return [Seed(e, surface, match, 1.0, float(self._weight[e])) for e in known[key]]
+        return []
 
-    def _given(self, query: int, mention: Any, weight: NDArray[np.float64]) -> Seed:
+    def _given(self, query: int, mention: Any) -> Seed:
         """Return the entity of a number, or of a matcher's mention."""
         if isinstance(mention, Mention):
-            seed = self._given(query, mention.entity, weight)
+            seed = self._given(query, mention.entity)
             return seed._replace(surface=mention.surface, match=mention.kind, confidence=mention.confidence)
         if isinstance(mention, bool) or not isinstance(mention, int | np.integer):
             raise InputError(f"query {query} mentions {mention!r}; a mention is a name (str) or an entity number (int)")
         if not 0 <= mention < self._weight.size:
             raise InputError(f"query {query} mentions entity {mention}; entities are 0 .. {self._weight.size - 1}")
-        return Seed(int(mention), "", "given", 1.0, float(weight[mention]))
+        return Seed(int(mention), "", "given", 1.0, float(self._weight[mention]))
 
-    def _nearest(
-        self, mentions: list[tuple[int, str]], weights: NDArray[np.float64], threads: int | None
-    ) -> dict[tuple[int, str], tuple[int, float]]:
-        """Return the nearest entity that is seen, for each group and mention that no name matches."""
-        if not mentions or self._encoder is None or self._corpus is None:
+    def _nearest(self, surfaces: list[str], threads: int | None) -> dict[str, tuple[int, float]]:
+        """Return the nearest entity for each surface that no name matches."""
+        if not surfaces or self._encoder is None or self._corpus is None or len(self._corpus) == 0:
             return {}
-        surfaces = {surface: at for at, surface in enumerate(dict.fromkeys(surface for _, surface in mentions))}
-        vectors = self._encoder.encode_queries(list(surfaces))[[surfaces[surface] for _, surface in mentions]]
-        seen = weights > 0
-        allow = None if seen.all() else seen[0] if len(seen) == 1 else seen[[group for group, _ in mentions]]
-        hits = dense_topk(vectors, self._corpus, 1, allow=allow, threads=threads)
-        best = zip(mentions, hits.ids[:, 0], hits.scores[:, 0], strict=True)
-        return {key: (int(e), float(score)) for key, e, score in best if e >= 0 and score >= self._threshold}
+        hits = dense_topk(self._encoder.encode_queries(surfaces), self._corpus, 1, threads=threads)
+        best = zip(surfaces, hits.ids[:, 0], hits.scores[:, 0], strict=True)
+        return {surface: (int(e), float(score)) for surface, e, score in best if e >= 0 and score >= self._threshold}
 
 
 def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the entities that are seen, for each name of several that a matcher found."""
+    """Return the entities, for each name of several that a matcher found."""
     if not any(isinstance(mention, Mention) for mention in mentions):
         return []
     found = defaultdict[str, list[int]](list)
     for seed in row:
-        if seed.weight > 0 and seed.match in ("exact", "alias"):
+        if seed.match in ("exact", "alias"):
             found[seed.surface].append(seed.entity)
     return [tuple(entities) for entities in found.values() if len(entities) > 1]
 
@@ -191,7 +165,7 @@ def _weighed(row: list[Seed], likeness: Mapping[int, float]) -> list[Seed]:
     """
     if not likeness and all(seed.confidence == 1 for seed in row):
         return row
-    most = min((seed.weight for seed in row if seed.confidence >= SURE and seed.weight > 0), default=np.inf)
+    most = min((seed.weight for seed in row if seed.confidence >= SURE), default=np.inf)
     weighed = []
     for seed in row:
         weight = seed.weight if seed.confidence >= SURE else min(seed.weight, most)
@@ -201,13 +175,9 @@ def _weighed(row: list[Seed], likeness: Mapping[int, float]) -> list[Seed]:
     return weighed
 
 
-def _seen(seeds: Sequence[Seed]) -> bool:
-    return any(seed.weight > 0 for seed in seeds)
-
-
-def seed_trace(index: Index, seed: Seed, counted: NDArray[np.int64] | None = None) -> dict[str, Any]:
-    """Return a seed as plain data; its frequency is the index's unless others are given."""
-    name, frequency = index.entity_names[seed.entity], index.passage_frequency if counted is None else counted
+def seed_trace(index: Index, seed: Seed) -> dict[str, Any]:
+    """Return a seed as plain data."""
+    name, frequency = index.entity_names[seed.entity], index.passage_frequency
     return {
         "entity": seed.entity,
         "name": name,

@@ -29,10 +29,12 @@ from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_entity_seeds
+from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.config import check_edge_types, make_config
-from .._parts.filters import View, Views
-from .._parts.frozen import FrozenRecipe
+from .._parts.filters import View
+from .._parts.frozen import FrozenRecipe, joined
+from .._parts.isolated import Group, joined_hits, joined_seeds
 from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import (
@@ -49,7 +51,6 @@ from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import GuidedWalkConfig
 from .trace import Outcome, trace_queries
-from .weights import passage_weights
 
 
 def guided_walk(
@@ -82,10 +83,9 @@ def guided_walk(
         The same in every search; ``mentions``: the entities of each passage, as nodes.
     """
     passages = np.arange(len(corpus))
-    allow, nodes, ranked = (None, None, passages) if view is None else (view.allow, view.nodes, view.candidates)
+    allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
     walk: dict[str, Any] = {
-        "candidates": ranked if nodes is None else passages,
-        "allow": nodes,
+        "candidates": ranked,
         "damping": config.damping,
         "edge_type_weights": config.edge_weights,
         "stop": "tol",
@@ -97,11 +97,11 @@ def guided_walk(
     if config.first == "fused":
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
 
-    weights = passage_weights(vectors, corpus, config, view, threads)
+    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, threads=threads)
     answers = list(lists.values())
     for _ in range(config.depth):
         first = fuse(answers, method=config.ranks, k=config.second_top, threads=threads)
-        starts = walk_starts(seeds, first, mentions, config, view)
+        starts = walk_starts(seeds, first, mentions, config)
         walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
         answers = [walked]
 
@@ -111,10 +111,9 @@ def guided_walk(
     return {**lists, **fused, "first": first, "hits": hits}
 
 
-def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWalkConfig, view: View | None) -> Seeds:
+def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWalkConfig) -> Seeds:
     """Return the guided walk's restart: the seeds, and the entities of an answer beside them."""
-    frequency = None if view is None else view.node_frequency
-    return add_entity_seeds(seeds, first, mentions, config.second_mass, frequency=frequency)
+    return add_entity_seeds(seeds, first, mentions, config.second_mass)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -212,12 +211,12 @@ class GuidedWalk(FrozenRecipe):
         )
         check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
-        self._views = Views(index)
+        self._mentions = Incidence.from_graph(index.graph, index.num_passages)
         self._fixed: dict[str, Any] = {
             "config": self.config,
             "corpus": index.corpus,
             "graph": index.graph,
-            "mentions": self._views.mentions,
+            "mentions": self._mentions,
             "threads": self.threads,
         }
         core = partial(guided_walk, view=None, **self._fixed)
@@ -262,13 +261,11 @@ class GuidedWalk(FrozenRecipe):
             none.
         k : int
             Hits of each question; there are no more than passages.
-        allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
-            Passages that a question may find, as in :meth:`PhaseGraph.search`: the others change no answer. Second
-            seeds are entities of allowed passages, by how many allowed passages they are in, and similarities are
-            compared with those of allowed passages alone.
+        allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
+            Passages that a question may find, as in :meth:`PhaseGraph.search`.
         allow_scope : {"isolated", "results"}
-            ``"results"``: both walks go over everything with the whole index's seeds and weights, and only what is
-            listed is restricted.
+            As in :meth:`PhaseGraph.search`. ``"results"``: both walks go over everything with the whole index's seeds
+            and weights, and only what is listed is restricted.
         trace : bool
             Adds ``traces``: per question ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
             ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those
@@ -293,8 +290,11 @@ class GuidedWalk(FrozenRecipe):
             check_queries(queries)
         asked = question_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, len(asked), allow_scope)
-        mentions = question_mentions(self.matcher, queries, entities, len(asked), view)
-        seeds = self._seeder.seeds(mentions, self.threads, view, asked)
+        if view is not None and allow_scope == "isolated" and len(asked):
+            given = {"queries": queries, "vectors": asked, "entities": entities}
+            return self._joined(self._searched(view, given, k=k, trace=trace), len(asked), k)
+        mentions = question_mentions(self.matcher, queries, entities, len(asked))
+        seeds = self._seeder.seeds(mentions, self.threads, asked)
         named = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
@@ -304,8 +304,8 @@ class GuidedWalk(FrozenRecipe):
         else:
             found = guided_walk(asked, named, words, k=k, view=view, **self._fixed)
         hits, first = found.pop("hits"), found.pop("first")
-        starts = walk_starts(named, first, self._views.mentions, self.config, view)
-        outcome = Outcome(asked, self._views.mentions, seeds, named, first, found, hits, view)
+        starts = walk_starts(named, first, self._mentions, self.config)
+        outcome = Outcome(asked, self._mentions, seeds, named, first, found, hits, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         return GuidedWalkResult(hits, self.index, found, traces, seeds=named, first=first, starts=starts)
 
@@ -327,3 +327,13 @@ class GuidedWalk(FrozenRecipe):
 
     def _k(self, k: int) -> int:
         return min(check_k(k), self.index.num_passages)
+
+    def _joined(self, parts: Sequence[tuple[Group, GuidedWalkResult]], batch: int, k: int) -> GuidedWalkResult:
+        """Return the result of a batch from those of its groups, in the whole index's numbers."""
+        rows = [group.part.passages for group, _ in parts]
+        return GuidedWalkResult(
+            **joined(self.index, parts, batch, k, rows),
+            seeds=joined_seeds([(group, found.seeds) for group, found in parts], batch),
+            first=joined_hits([(group, found.first) for group, found in parts], rows, batch, 0),
+            starts=joined_seeds([(group, found.starts) for group, found in parts], batch),
+        )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...index import Index
 from ...ops.ppr import ppr
 from ...ops.seeding import add_entity_seeds
+from ...ops.similarity import similarity_weights
 from ...types import Graph, Hits, Incidence, Seeds
 from .._parts.attribution import seed_shares
 from .._parts.filters import View
@@ -18,7 +19,6 @@ from .._parts.names import named_node, named_passage
 from .._parts.seeding import Seed, seed_trace
 from .._parts.strong_paths import Step, Transitions
 from .config import GuidedWalkConfig
-from .weights import passage_weights
 
 
 class Outcome(NamedTuple):
@@ -97,9 +97,8 @@ class _Walk:
 
 def _starts(config: GuidedWalkConfig, outcome: Outcome) -> list[_Start]:
     """Return the parts of each question's restart."""
-    view, none = outcome.view, Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
-    frequency = None if view is None else view.node_frequency
-    second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass, frequency=frequency)
+    none = Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
+    second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass)
     starts = []
     for own, more in zip(_rows(outcome.named), _rows(second), strict=True):
         mass = config.second_mass if own else 1.0
@@ -116,13 +115,14 @@ def _rows(seeds: Seeds) -> list[dict[int, float]]:
 
 
 def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None) -> NDArray[np.float64]:
-    """Return each question's weight of every node, (B, N): 0 for one that it may not see."""
+    """Return each question's weight of every node, (B, N)."""
     assert index.corpus is not None
     assert index.graph is not None
-    nodes = None if outcome.view is None else outcome.view.nodes
     weights = np.ones((len(outcome.hits), index.graph.num_nodes))
-    weights[:, : index.num_passages] = passage_weights(outcome.vectors, index.corpus, config, outcome.view, threads)
-    return weights if nodes is None else np.where(nodes, weights, 0.0)
+    weights[:, : index.num_passages] = similarity_weights(
+        outcome.vectors, index.corpus, tau=config.tau, floor=config.floor, threads=threads
+    )
+    return weights
 
 
 def _type_weights(graph: Graph, config: GuidedWalkConfig) -> list[float]:
@@ -140,7 +140,6 @@ def _trace(
     walk: _Walk | None,
 ) -> dict[str, Any]:
     view, seeds = outcome.view, outcome.seeds[b]
-    counted = None if view is None else view.frequency_of(b)
     legs = {leg: _leg(index, found, b) for leg, found in outcome.lists.items()}
     for passage, row in legs["guided"].items():
         row["weight"] = float(weights[passage])
@@ -154,25 +153,23 @@ def _trace(
     return {
         "query": b,
         "ranked_by": "guided walk" if walk is not None else "dense and words" if "lexical" in legs else "dense",
-        "seeds": [seed_trace(index, seed, counted) for seed in seeds if seed.weight > 0],
-        "left_out": [seed_trace(index, seed, counted) for seed in seeds if not seed.weight > 0],
+        "seeds": [seed_trace(index, seed) for seed in seeds],
+        "left_out": [],
         "allowed": None if view is None else view.num_allowed(b),
-        "second_seeds": _second(index, outcome, b, start, counted),
+        "second_seeds": _second(index, outcome, b, start),
         **{leg: list(rows.values()) for leg, rows in legs.items()},
         "hits": hits,
     }
 
 
-def _second(
-    index: Index, outcome: Outcome, b: int, start: _Start, counted: NDArray[np.int32 | np.int64] | None
-) -> list[dict[str, Any]]:
+def _second(index: Index, outcome: Outcome, b: int, start: _Start) -> list[dict[str, Any]]:
     """Return the second seeds with their shares of the restart, the largest first, and the passages they are of."""
     indptr, indices, first = outcome.mentions.indptr, outcome.mentions.indices, index.num_passages
     of: dict[int, list[int]] = {}
     for passage, _ in outcome.first.row(b):
         for node in indices[indptr[passage] : indptr[passage + 1]].tolist():
             of.setdefault(node, []).append(passage)
-    frequency = index.passage_frequency if counted is None else counted
+    frequency = index.passage_frequency
     assert frequency is not None
     return [
         {

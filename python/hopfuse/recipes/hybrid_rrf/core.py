@@ -12,13 +12,14 @@ leg's (without a prior or a bonus, and with a weight above 0).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..._validation import check_k, check_threads
 from ...errors import InputError
-from ...index import Index
+from ...index import Index, IndexPart
 from ...ops.capture import placement
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
@@ -26,8 +27,8 @@ from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.config import make_config
 from .._parts.fallback import fall_back
-from .._parts.filters import View, Views, only
-from .._parts.frozen import FrozenRecipe
+from .._parts.filters import View, only
+from .._parts.frozen import FrozenRecipe, joined
 from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import check_queries, index_encoder, padded, question_vectors
@@ -73,7 +74,7 @@ def hybrid_rrf(
         The same in every search.
     """
     passages = np.arange(num_passages)
-    allow, nodes, ranked = (None, None, passages) if view is None else (view.allow, view.nodes, view.candidates)
+    allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
     lists = {} if words is None else {"lexical": words}
 
     if corpus is not None:
@@ -86,8 +87,7 @@ def hybrid_rrf(
             graph,
             seeds,
             config.graph_k,
-            candidates=ranked if nodes is None else passages,
-            allow=nodes,
+            candidates=ranked,
             damping=config.damping,
             stop="tol",
             empty="skip",
@@ -164,7 +164,6 @@ class HybridRRF(FrozenRecipe):
             raise InputError(f"importance is of {known} passages; the index has {index.num_passages}: give one each")
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
-        self._views = Views(index)
         by_cosine = self.config.fusion == "convex" and index.corpus is not None
         self._fixed: dict[str, Any] = {
             "config": self.config,
@@ -175,6 +174,12 @@ class HybridRRF(FrozenRecipe):
         }
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
+
+    def _of_part(self, part: IndexPart) -> dict[str, Any]:
+        config: HybridRRFConfig = self.config
+        if config.importance is None:
+            return super()._of_part(part)
+        return super()._of_part(part) | {"config": replace(config, importance=config.importance.part(part.passages))}
 
     @staticmethod
     def adr() -> HybridRRFConfig:
@@ -220,11 +225,10 @@ class HybridRRF(FrozenRecipe):
             Names as the questions have them, entity numbers of the index, or what a matcher found.
         k : int
             Hits of each question; there are no more than passages.
-        allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
+        allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
             Passages that a question may find, in every list.
         allow_scope : {"isolated", "results"}
-            What the graph's walk goes over, as in :meth:`PhaseGraph.search`; an index without a graph knows no
-            difference.
+            As in :meth:`PhaseGraph.search`.
         trace : bool
             Adds ``traces``: per question ``seeds``, ``left_out`` (entities that it names and may not see), ``allowed``
             (how many passages it may find, or None), ``fell_back`` (whether its graph list is the dense one, as no
@@ -241,11 +245,15 @@ class HybridRRF(FrozenRecipe):
         asked = self._read(queries, vectors, entities)
         batch = next((len(rows) for rows in (queries, asked) if rows is not None), None)
         given = len(entities) if batch is None and isinstance(entities, Sequence) else 0
-        view = self._views.read(allow, given if batch is None else batch, allow_scope)
+        size = given if batch is None else batch
+        view = self._views.read(allow, size, allow_scope)
+        if view is not None and allow_scope == "isolated" and size:
+            parts = self._searched(view, {"queries": queries, "vectors": asked, "entities": entities}, k=k, trace=trace)
+            return SearchResult(**joined(self.index, parts, size, k, [group.part.passages for group, _ in parts]))
         mentions = None
         if self.index.graph is not None:
-            mentions = question_mentions(self.matcher, queries, entities, batch, view)
-        seeds: list[list[Seed]] = [] if mentions is None else self._seeder.seeds(mentions, self.threads, view, asked)
+            mentions = question_mentions(self.matcher, queries, entities, batch)
+        seeds: list[list[Seed]] = [] if mentions is None else self._seeder.seeds(mentions, self.threads, asked)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
         titles = None if self._titles is None else only(self._titles.search(queries), seen)
@@ -261,7 +269,8 @@ class HybridRRF(FrozenRecipe):
 
     @property
     def _lexical_k(self) -> int:
-        return min(self.config.lexical_k, self.index.num_passages)
+        length: int = self.config.lexical_k
+        return min(length, self.index.num_passages)
 
     def _read(self, queries: Any, vectors: Any, entities: Any) -> Any:
         """Return the vectors of the questions, where a leg reads them; refuse what none would."""

@@ -29,13 +29,12 @@ def trace_ranks(
     for b in range(len(hits)):
         rows = {leg: found.row(b) for leg, found in lists.items()}
         ranks = {leg: {passage: at for at, (passage, _) in enumerate(row, 1)} for leg, row in rows.items()}
-        counted = None if view is None else view.frequency_of(b)
         named = seeds[b] if seeds else []
         traces.append(
             {
                 "query": b,
-                "seeds": [seed_trace(index, seed, counted) for seed in named if seed.weight > 0],
-                "left_out": [seed_trace(index, seed, counted) for seed in named if not seed.weight > 0],
+                "seeds": [seed_trace(index, seed) for seed in named],
+                "left_out": [],
                 "allowed": None if view is None else view.num_allowed(b),
                 "fell_back": bool(fell_back[b]),
                 **{leg: [_entry(index, at, *hit) for at, hit in enumerate(row, 1)] for leg, row in rows.items()},

@@ -30,8 +30,9 @@ from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.fallback import fall_back
-from .._parts.filters import View, Views
-from .._parts.frozen import FrozenRecipe
+from .._parts.filters import View
+from .._parts.frozen import FrozenRecipe, joined
+from .._parts.isolated import joined_seeds
 from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import (
@@ -79,7 +80,7 @@ def phase_graph(
         The same in every search.
     """
     passages = np.arange(len(corpus))
-    allow, nodes, ranked = (None, None, passages) if view is None else (view.allow, view.nodes, view.candidates)
+    allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
 
     dense = dense_topk(vectors, corpus, config.dense_k, allow=allow, backend=backend, threads=threads)
 
@@ -90,8 +91,7 @@ def phase_graph(
         graph,
         seeds,
         config.graph_k,
-        candidates=ranked if nodes is None else passages,
-        allow=nodes,
+        candidates=ranked,
         damping=config.damping,
         edge_type_weights=config.edge_weights,
         stop="tol",
@@ -205,7 +205,6 @@ class PhaseGraph(FrozenRecipe):
         check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
         _check_fusion(self.config, 2 if lexical is None else 3)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
-        self._views = Views(index)
         self._fixed: dict[str, Any] = {
             "config": self.config,
             "corpus": index.corpus,
@@ -258,15 +257,15 @@ class PhaseGraph(FrozenRecipe):
             Names as the questions have them, entity numbers of the index, or what a matcher found.
         k : int
             Hits of each question; there are no more than passages.
-        allow : array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B such lists, optional
-            Passages that a question may find, for all questions or for each. The others change no answer: the dense
-            list has none of them, the walk goes over the allowed passages and the entities next to those alone, and
-            what a name finds and how often an entity occurs (a seed's weight) is read of those entities and passages.
-            Entities that a question names and may not see are no seeds; its trace lists them. Three things are of the
-            whole index all the same: edges between two entities that it may see, whoever stated them (a type is left
-            out by ``edge_weights`` of 0); the names that a ``matcher`` without ``allow=`` knows; and a lexical leg's
-            counts of words. A leg whose ``search`` has no ``allow=`` is asked for lists of all P passages.
+        allow : Where, array_like of bool (P,) or (B, P), of rows, of passages' ids (str), or B of them, optional
+            Passages that a question may find, for all questions or for each: a filter by metadata
+            (:func:`hopfuse.where`), a mask, rows, or passages' ids.
         allow_scope : {"isolated", "results"}
+            ``"isolated"``: the answer is that of an index of the allowed passages alone (:meth:`hopfuse.Index.part`),
+            in every bit: their entities, edges and facts, frequencies, similarities and counts of words. The first
+            search of a set of passages makes that index, later ones use it (docs/filters.md). It is refused where it is
+            not known who states edges between entities, and for a ``matcher`` or a ``lexical`` leg without ``part``.
+            Numbers of entities that the question may not see are no seeds; its trace lists them.
             ``"results"``: the walk goes over everything with the whole index's seeds, and only what is listed is
             restricted. Each distinct set of passages then is a walk of its own.
         trace : bool
@@ -284,16 +283,23 @@ class PhaseGraph(FrozenRecipe):
 
         Notes
         -----
-        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`). With ``allow``, and for a method that
-        refuses scores below 0 on a scale that keeps them, the operations run one by one, with the same answers.
+        On a GPU a search is one recording, replayed (:func:`hopfuse.capture`). With ``allow_scope="results"``, and for
+        a method that refuses scores below 0 on a scale that keeps them, the operations run one by one, with the same
+        answers.
         """
         k = self._k(k)
         if queries is not None:
             check_queries(queries)
         asked = question_vectors(self.encoder, queries, vectors)
         view = self._views.read(allow, len(asked), allow_scope)
-        mentions = question_mentions(self.matcher, queries, entities, len(asked), view)
-        seeds = self._seeder.seeds(mentions, self.threads, view, asked)
+        if view is not None and allow_scope == "isolated" and len(asked):
+            given = {"queries": queries, "vectors": asked, "entities": entities}
+            groups = self._searched(view, given, k=k, trace=trace)
+            starts = joined_seeds([(group, found.seeds) for group, found in groups], len(asked))
+            rows = [group.part.passages for group, _ in groups]
+            return PhaseGraphResult(**joined(self.index, groups, len(asked), k, rows), seeds=starts)
+        mentions = question_mentions(self.matcher, queries, entities, len(asked))
+        seeds = self._seeder.seeds(mentions, self.threads, asked)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)

@@ -32,12 +32,11 @@ def trace_queries(
     traces = []
     for b in range(len(hits)):
         legs = {leg: _leg(index, config, lists[leg], scaled[leg], shares[leg], b) for leg in lists}
-        counted = None if view is None else view.frequency_of(b)
         traces.append(
             {
                 "query": b,
-                "seeds": [seed_trace(index, seed, counted) for seed in seeds[b] if seed.weight > 0],
-                "left_out": [seed_trace(index, seed, counted) for seed in seeds[b] if not seed.weight > 0],
+                "seeds": [seed_trace(index, seed) for seed in seeds[b]],
+                "left_out": [],
                 "allowed": None if view is None else view.num_allowed(b),
                 "fell_back": bool(fell_back[b]),
                 "temperatures": {leg: _temperature(config, scaled[leg], b) for leg in lists},

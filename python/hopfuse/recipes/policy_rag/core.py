@@ -23,7 +23,6 @@ from ...ops.ppr import ppr
 from ...ops.projection import project_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Hits, Seeds
-from .._parts.filters import View
 from .._parts.hits import take
 from .._parts.questions import seed_width
 from .config import Policy
@@ -40,7 +39,6 @@ class Questions(NamedTuple):
     texts: Sequence[str]
     vectors: NDArray[Any] | None  # in the space of entities and facts
     mentions: Sequence[Sequence[Any]]
-    view: View | None
 
 
 class Start(NamedTuple):
@@ -61,9 +59,9 @@ def start(
     llm: LanguageModel | None,
 ) -> Start:
     """Return the seeds of each question, by its candidates and by the facts that the gate keeps."""
-    texts, vectors, mentions, view = questions
-    candidates = candidate_finder.find(texts, vectors, mentions, graph.specificity, view)
-    found = fact_finder.find(texts, vectors, candidates, graph.facts)
+    texts, vectors, mentions = questions
+    candidates = candidate_finder.find(texts, vectors, mentions, graph.specificity)
+    found = fact_finder.find(texts, vectors, candidates)
     facts = judge(policy, llm, texts, found, candidates)
     kept = [[verdict for verdict in row if verdict.kept] for row in facts]
     candidates = candidate_finder.add_ends(texts, vectors, candidates, kept, graph.specificity)
@@ -96,7 +94,6 @@ def walk(
         tol=policy.walk.tol,
         edge_type_weights=eta,
         edge_type_norm=cast(Any, policy.walk.edge_type_norm),
-        allow=graph.nodes,
         backend=backend,
         threads=threads,
     )

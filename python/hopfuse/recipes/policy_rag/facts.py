@@ -55,19 +55,16 @@ class FactFinder:
         queries: Sequence[str],
         vectors: NDArray[Any] | None,
         candidates: Sequence[Collection[int]],
-        allow: NDArray[np.bool_] | None = None,
     ) -> list[list[FoundFact]]:
         """Return the best facts of each question, best first; equal ones in their order.
 
-        A fact needs a score above 0. ``allow`` (F,): facts that the questions may see.
+        A fact needs a score above 0.
         """
         if self._facts is None or len(self._facts) == 0 or len(queries) == 0:
             return [[] for _ in queries]
         if self._rules.scope == "all":
-            return self._nearest(vectors, allow)
+            return self._nearest(vectors, None)
         query, fact = self._around(candidates)
-        if allow is not None:
-            query, fact = query[allow[fact]], fact[allow[fact]]
         if self._corpus is not None:
             return self._nearest(vectors, np.split(fact, np.searchsorted(query, np.arange(1, len(queries)))))
         indptr = np.searchsorted(query, np.arange(len(queries) + 1))

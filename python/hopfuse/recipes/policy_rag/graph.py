@@ -1,4 +1,4 @@
-"""The typed graph of a policy's walk, the way from its nodes back to passages, and what of both a question may see."""
+"""The typed graph of a policy's walk, and the way from its nodes back to passages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ..._arrays.rows import entries_of
 from ...errors import InputError
 from ...index import Index
 from ...types import Graph, Incidence
-from .._parts.facts import num_statements
 from .config import Policy
 
 TYPES = ("relation", "synonym", "context")
@@ -22,7 +21,7 @@ TYPES = ("relation", "synonym", "context")
 
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """An index as a policy lays it out, or what some of its passages alone would give.
+    """An index as a policy lays it out.
 
     Attributes
     ----------
@@ -39,11 +38,9 @@ class PolicyGraph:
     hubs : ndarray of float64, shape (P,)
         Share of each passage's entities that are hubs.
     statements : ndarray of int64, shape (F,)
-        Passages that state each fact; 0 for a fact that is not seen.
+        Passages that state each fact.
     passages : ndarray of bool, shape (P,), or None
         Passages that are listed; None: all.
-    nodes : ndarray of bool, shape (N,), or None
-        Nodes that the walk may reach; None: all.
     """
 
     graph: Graph
@@ -55,17 +52,11 @@ class PolicyGraph:
     statements: NDArray[np.int64]
     passages_by_entity: tuple[NDArray[np.int64], NDArray[np.int64]]
     passages: NDArray[np.bool_] | None = None
-    nodes: NDArray[np.bool_] | None = None
 
     @property
     def num_passages(self) -> int:
         """P."""
         return self.mentions.num_rows
-
-    @property
-    def facts(self) -> NDArray[np.bool_] | None:
-        """Facts that are seen, (F,); None: all."""
-        return None if self.nodes is None else self.statements > 0
 
     def passages_of(self, entity: int) -> NDArray[np.int64]:
         """Return the passages that mention an entity."""
@@ -96,39 +87,6 @@ class PolicyGraph:
     def listing(self, passages: NDArray[np.bool_]) -> PolicyGraph:
         """Return the same graph of which some passages alone are listed; ``passages``: a mask (P,)."""
         return replace(self, passages=passages, scale=np.where(passages, self.scale, np.float32(0)))
-
-    def isolated(self, passages: NDArray[np.bool_], index: Index, policy: Policy) -> PolicyGraph:
-        """Return what an index of some passages alone would give; ``passages``: a mask (P,).
-
-        Edges between two entities that the passages mention stay, whoever stated them.
-        """
-        rows = np.flatnonzero(passages)
-        passage, entity = _pairs(self.mentions, rows)
-        frequency = np.bincount(entity, minlength=index.num_entities).astype(np.int64)
-        scale, hubs = np.zeros(passages.size, np.float32), np.zeros(passages.size)
-        scale[rows] = _scale(policy, passage, frequency[entity], index.passage_lengths[rows])
-        hubs[rows] = _hubs(policy, passage, frequency[entity], rows.size)
-        statements, facts = self.statements, index.facts
-        if facts is not None:
-            ends = (frequency > 0)[facts.rows[:, [0, 2]]].all(axis=1)
-            statements = np.where(ends, num_statements(facts, passages), 0)
-        return replace(
-            self,
-            specificity=_specificity(policy, frequency),
-            scale=scale,
-            hubs=hubs,
-            statements=statements,
-            passages=passages,
-            nodes=np.concatenate([passages, frequency > 0]),
-        )
-
-    def induced(self) -> Graph:
-        """Return the graph without the nodes that the walk may not reach; numbers stay."""
-        if self.nodes is None:
-            return self.graph
-        src, dst, weight, kind = self.graph.edges()
-        kept = self.nodes[src] & self.nodes[dst]
-        return _from_edges(self.graph, src[kept], dst[kept], weight[kept], kind[kept])
 
 
 def read_edge_weights(given: Any, batch: int, policy: Policy) -> NDArray[Any]:
@@ -174,7 +132,8 @@ def _typed(index: Index, policy: Policy) -> Graph:
     synonym = np.array([name == "synonym" for name in names], bool)
     context = (src < passages) != (dst < passages)
     kind = np.where(context, TYPES.index("context"), np.where(synonym[types], TYPES.index("synonym"), 0))
-    factors = _factors(names, {names[t] for t in np.unique(types[kind == 0])}, policy)
+    others = set(np.unique(types[kind != 0]).tolist()) - set(np.unique(types[kind == 0]).tolist())
+    factors = _factors(names, [name for t, name in enumerate(names) if t not in others], policy)
     weight = np.where(kind == 0, weight * factors[types], weight)
     kept = weights[kind] > 0
     return _from_edges(graph, src[kept], dst[kept], weight[kept], kind[kept])

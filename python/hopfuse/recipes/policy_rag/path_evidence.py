@@ -34,7 +34,7 @@ class PathEvidence:
     def __init__(
         self, index: Index, graph: PolicyGraph, families: Mapping[str, float], paths: Iterable[Sequence[Step]]
     ) -> None:
-        self._index, self._seen, self._first = index, graph, index.num_passages
+        self._index, self._first = index, index.num_passages
         walked = {
             (before.node, after.node)
             for path in paths
@@ -88,8 +88,6 @@ class PathEvidence:
         assert facts is not None
         head, relation, tail = facts.rows[fact].tolist()
         stated = facts.passages[facts.indptr[fact] : facts.indptr[fact + 1]]
-        if self._seen.nodes is not None:
-            stated = stated[self._seen.nodes[stated]]
         return {
             "fact": fact,
             "head": names[head],

@@ -10,16 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays.convert import to_numpy
 from ..._validation import check_k, check_threads
 from ...errors import InputError
-from ...index import Index
+from ...index import Index, IndexPart
 from ...ops.capture import Captured, capture, placement
 from ...ops.dense import dense_topk
-from ...types import Hits, LabelSets
+from ...types import Corpus, Hits, LabelSets
 from .._parts.config import make_config
-from .._parts.filters import View, Views
-from .._parts.frozen import FrozenRecipe
+from .._parts.filters import View
+from .._parts.frozen import FrozenRecipe, joined
 from .._parts.hits import filled, gathered
+from .._parts.isolated import Group, in_order, part_of_matcher
 from .._parts.mentions import Matcher, question_mentions
 from .._parts.questions import check_queries, index_encoder, question_vectors, seed_width
 from .._parts.seeding import EntitySeeder
@@ -140,7 +142,6 @@ class PolicyRAG(FrozenRecipe):
         self._candidates = CandidateFinder(policy.seeds, seeder, labels, self._entities, threads)
         self._facts = FactFinder(policy.facts, facts, names, labels, fact_vectors, threads)
         self._reranker = Reranker(policy.term_weights, index.titles, names, facts)
-        self._views = Views(index)
         self._recorded = self._record()
         collaborators = {"encoder": encoder, "fact_vectors": fact_vectors, "matcher": matcher, "llm": llm}
         self._arguments = (index, policy), {**collaborators, "threads": threads}
@@ -206,11 +207,8 @@ class PolicyRAG(FrozenRecipe):
             Passages that a question may see: ids, rows or a mask, for all questions or for each. Questions are searched
             together if they see the same passages.
         allow_scope : {"isolated", "results"}
-            ``"isolated"``: the answer is that of an index of the allowed passages alone. Entities that occur in none of
-            them are no candidates, facts are those that one of them states, the walk goes over these passages and their
-            entities, and frequencies, lengths and hubs are counted in them. Two things are of the whole index all the
-            same: edges between two entities that the question may see, whoever stated them, and the names that a
-            ``matcher`` without ``allow=`` knows. ``"results"``: the walk goes over everything, and only the dense list
+            ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
+            :meth:`PhaseGraph.search`. ``"results"``: the walk goes over everything, and only the dense list
             and the pool are restricted.
         trace : bool
             Adds ``traces``: per question ``seeds`` with their factors, ``facts`` kept and dropped with the reason, and
@@ -225,16 +223,22 @@ class PolicyRAG(FrozenRecipe):
         check_queries(queries)
         assert queries is not None
         batch, k = len(queries), min(self._checked_k(k), index.num_passages)
+        view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
+        if view is not None and allow_scope == "isolated" and batch:
+            given = {"queries": queries, "vectors": vectors, "entities": entities}
+            if edge_weights is not None:
+                eta = read_edge_weights(edge_weights, batch, policy)
+                given["edge_weights"] = np.broadcast_to(eta, (batch, eta.shape[-1]))
+            return self._joined(self._searched(view, given, k=k, trace=trace), batch, k)
         own, vectors = self._vectors(queries, vectors)
         by_name = policy.seeds.source != "question"
-        view, (backend, records) = self._views.read(allow, batch, allow_scope), placement()
-        mentions = question_mentions(self.matcher, queries, entities, batch, view) if by_name else [[]] * batch
+        mentions = question_mentions(self.matcher, queries, entities, batch) if by_name else [[]] * batch
         etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
 
         groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
-        for rows, graph, seen in self._groups(view, batch):
+        for rows, graph in self._groups(view, batch):
             at = rows.tolist()
-            questions = Questions([queries[b] for b in at], _of(own, rows), [mentions[b] for b in at], seen)
+            questions = Questions([queries[b] for b in at], _of(own, rows), [mentions[b] for b in at])
             dense = None if vectors is None else self._dense(vectors[rows], k, graph, backend)
             origin = start(policy, graph, questions, self._candidates, self._facts, self.llm)
             seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, self.threads)
@@ -319,18 +323,34 @@ class PolicyRAG(FrozenRecipe):
         run: dict[str, Any] = {"backend": backend, "threads": self.threads}
         return dense_topk(vectors, self.index.corpus, depth, allow=graph.passages, **run)
 
-    def _groups(self, view: View | None, batch: int) -> Iterator[tuple[NDArray[np.int64], PolicyGraph, View | None]]:
-        """Yield the questions that see the same passages, with the graph and the entities that they see."""
+    def _of_part(self, part: IndexPart) -> dict[str, Any]:
+        vectors = self._arguments[1]["fact_vectors"]
+        if isinstance(vectors, Corpus):
+            rows = vectors.vectors[part.facts]
+            vectors = Corpus.from_stored(rows, metric=vectors.metric, storage=vectors.storage)
+        elif vectors is not None:
+            vectors = to_numpy(vectors, "fact_vectors")[part.facts]
+        return {"matcher": part_of_matcher(self.matcher, part), "fact_vectors": vectors}
+
+    def _joined(self, parts: Sequence[tuple[Group, PolicyRAGResult]], batch: int, k: int) -> PolicyRAGResult:
+        """Return the result of a batch from those of its groups, in the whole index's numbers."""
+        facts, seeds = [], []
+        for group, found in parts:
+            entities, numbers = group.part.entities, group.part.facts
+            facts.append((group, [[_whole(one, entities, numbers) for one in row] for row in found.facts]))
+            seeds.append((group, [{int(entities[e]): share for e, share in row.items()} for row in found.seeds]))
+        rows = [group.part.passages for group, _ in parts]
+        return PolicyRAGResult(
+            **joined(self.index, parts, batch, k, rows), facts=in_order(facts, batch), seeds=in_order(seeds, batch)
+        )
+
+    def _groups(self, view: View | None, batch: int) -> Iterator[tuple[NDArray[np.int64], PolicyGraph]]:
+        """Yield the questions that may find the same passages, with the graph that lists them."""
         if view is None or batch == 0:
-            yield np.arange(batch), self._graph, None
+            yield np.arange(batch), self._graph
             return
         for group, passages in enumerate(view.passages):
-            rows = np.flatnonzero(view.of == group)
-            if view.frequency is None:
-                yield rows, self._graph.listing(passages), None
-            else:
-                graph = self._graph.isolated(passages, self.index, self.config)
-                yield rows, graph, view.group(group, rows.size)
+            yield np.flatnonzero(view.of == group), self._graph.listing(passages)
 
     def _record(self) -> Captured:
         """Return the walk and the projection: on a GPU one upload, one graph, one download."""
@@ -344,6 +364,12 @@ class PolicyRAG(FrozenRecipe):
 def _of(array: NDArray[Any] | None, rows: NDArray[np.int64]) -> Any:
     """Return the rows of some questions; what is the same for all stays."""
     return array if array is None or array.ndim == 1 else array[rows]
+
+
+def _whole(verdict: Verdict, entities: NDArray[np.int64], facts: NDArray[np.int64]) -> Verdict:
+    """Return a verdict of a part of the index in the whole index's numbers."""
+    head, tail = int(entities[verdict.head]), int(entities[verdict.tail])
+    return verdict._replace(fact=int(facts[verdict.fact]), head=head, tail=tail)
 
 
 def _in_order(parts: Sequence[tuple[NDArray[np.int64], list[Any]]]) -> list[Any]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ...ops.dense import dense_topk
 from ...ops.dice import dice_scores
 from ...types import Corpus, LabelSets
-from .._parts.filters import View
 from .._parts.mentions import Mention
 from .._parts.seeding import EntitySeeder
 from .config import SeedRules
@@ -66,7 +65,6 @@ class CandidateFinder:
         vectors: NDArray[Any] | None,
         mentions: Sequence[Sequence[Any]],
         specificity: NDArray[np.float64],
-        view: View | None = None,
     ) -> list[Candidates]:
         """Return the candidates of each question.
 
@@ -77,23 +75,19 @@ class CandidateFinder:
             Of the questions in the entities' space.
         mentions : sequence of B sequences
         specificity : ndarray of float64, shape (E,)
-        view : View, optional
-            One view for all questions: entities that it does not have are no candidates.
         """
         rules, rows = self._rules, list[Entries]()
-        seen = None if view is None or view.frequency is None else view.frequency[0] > 0
         if rules.source == "question":
             rows = [{} for _ in queries]
         else:
-            for found in self._seeder.seeds(mentions, self._threads, view):
-                kept = [seed for seed in found if seen is None or seen[seed.entity]]
-                rows.append({s.entity: (s.surface, s.match, s.similarity * s.confidence) for s in kept})
-        if rules.source != "entities" and vectors is not None and self._corpus is not None:
-            nearest = dense_topk(vectors, self._corpus, rules.nearest, allow=seen, threads=self._threads)
+            for found in self._seeder.seeds(mentions, self._threads):
+                rows.append({s.entity: (s.surface, s.match, s.similarity * s.confidence) for s in found})
+        if rules.source != "entities" and vectors is not None and self._corpus is not None and len(self._corpus):
+            nearest = dense_topk(vectors, self._corpus, rules.nearest, threads=self._threads)
             for b, row in enumerate(rows):
                 for entity, _ in nearest.row(b):
                     row.setdefault(entity, ("", "question", None))
-        ambiguous = [self._ambiguous(row, seen) for row in mentions]
+        ambiguous = [self._ambiguous(row) for row in mentions]
         return self._weighted(queries, vectors, rows, ambiguous, specificity)
 
     def add_ends(
@@ -146,11 +140,11 @@ class CandidateFinder:
         hits = dense_topk(vectors, self._corpus, most, allow=[sorted(row) for row in rows], threads=self._threads)
         return [dict(hits.row(b)) for b in range(len(rows))]
 
-    def _ambiguous(self, mentions: Sequence[Any], seen: NDArray[np.bool_] | None) -> frozenset[str]:
+    def _ambiguous(self, mentions: Sequence[Any]) -> frozenset[str]:
         """Return surfaces that are aliases of more entities than the policy allows."""
-        named = {m: self._seeder.num_aliased(m, seen) for m in mentions if isinstance(m, str)}
+        named = {m: self._seeder.num_aliased(m) for m in mentions if isinstance(m, str)}
         aliases = [m for m in mentions if isinstance(m, Mention) and m.kind == "alias"]
-        matched = {(m.surface, m.entity) for m in aliases if seen is None or seen[m.entity]}
+        matched = {(m.surface, m.entity) for m in aliases}
         counts = Counter(surface for surface, _ in matched) | Counter(named)
         return frozenset(surface for surface, count in counts.items() if count > self._rules.ambiguous)
 

@@ -82,7 +82,6 @@ class _Walk:
             tol=rules.tol,
             edge_type_weights=self._eta,
             edge_type_norm=cast(Any, rules.edge_type_norm),
-            allow=graph.nodes,
             threads=self._threads,
         ).scores
         shares = seed_shares(each, self.mass, self._transitions.kept, rules.damping)
@@ -105,7 +104,7 @@ def _walks(policy: Policy, outcome: Outcome, threads: int | None) -> list[_Walk 
             continue
         eta = tuple((outcome.eta if outcome.eta.ndim == 1 else outcome.eta[row]).tolist())
         if eta not in transitions:
-            transitions[eta] = Transitions(outcome.graph.induced(), eta, rules.edge_type_norm, rules.damping)
+            transitions[eta] = Transitions(outcome.graph.graph, eta, rules.edge_type_norm, rules.damping)
         starts = outcome.starts.nodes[row], outcome.starts.weights[row]
         walks[b] = _Walk(policy, outcome.graph, transitions[eta], eta, *starts, threads)
     return walks

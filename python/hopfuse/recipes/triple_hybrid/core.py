@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays.rows import entries_of
 from ...ops.dense import dense_topk
 from ...ops.dice import dice_scores
 from ...ops.fusion import fuse
-from ...types import Corpus, Facts, Hits, LabelSets
+from ...types import Corpus, Facts, Hits, Incidence, LabelSets
 from ...types.hits import PAD_ID, PAD_SCORE
 from .._parts.facts import QueryFacts, facts_of, num_statements
 from .._parts.filters import View
@@ -44,11 +45,10 @@ class Knowledge(NamedTuple):
 
 
 class Visible(NamedTuple):
-    """The entities and facts of each query, as masks of its group ``of[b]``."""
+    """The entities that each query may list, as masks of its group ``of[b]``."""
 
     of: NDArray[np.int64]  # (B,)
     entities: NDArray[np.bool_]  # (G, E)
-    facts: NDArray[np.bool_] | None  # (G, F); None where only what is listed is restricted
 
     @property
     def rows(self) -> NDArray[np.bool_]:
@@ -94,10 +94,12 @@ def rank(
     depth = min(max(config.seeds, config.vector_k), known.num_entities)
     nearest = dense_topk(vectors, known.corpus, depth, allow=listed, **run)
     seeds = nearest.head(config.seeds)
-    if visible is not None and visible.facts is None:
+    if visible is not None:
         seeds = dense_topk(vectors, known.corpus, min(config.seeds, known.num_entities), **run)
 
-    led = facts_around(known.facts, seeds, config.hops, visible)
+    led = facts_around(known.facts, seeds, config.hops)
+    if visible is not None:
+        led = led.at(visible.entities[visible.of[led.query], led.entity])
     labels = known.facts.rows[led.fact] + np.array([0, known.num_entities, 0], np.int32)
     scores = dice_scores(queries, known.labels, labels, indptr=led.indptr(len(queries)), **run)
     limit = k if config.mode == "graph" else min(config.graph_k, known.num_entities)
@@ -111,22 +113,23 @@ def rank(
     return Ranking(hits, lists, seeds, best_facts)
 
 
-def visible_to(view: View, facts: Facts | None, num_entities: int, isolated: bool) -> Visible:
-    """Return what each group of queries may see, of its allowed passages.
+def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_entities: int) -> Visible:
+    """Return the entities that each group of queries may list, of its allowed passages.
 
     An entity occurs in a passage if the graph joins the two, or if the passage states a fact of it.
     """
-    groups = len(view.passages)
-    entities = np.zeros((groups, num_entities), np.bool_) if view.frequency is None else view.frequency > 0
-    stated = np.zeros((groups, 0 if facts is None else len(facts)), np.bool_)
-    if facts is not None:
-        for group, passages in enumerate(view.passages):
-            stated[group] = num_statements(facts, passages) > 0
-            entities[group, facts.rows[stated[group]][:, [0, 2]]] = True
-    return Visible(view.of, entities, stated if isolated else None)
+    entities = np.zeros((len(view.passages), num_entities), np.bool_)
+    for group, passages in enumerate(view.passages):
+        if mentions is not None:
+            nodes, _ = entries_of(mentions.indptr, mentions.indices, np.flatnonzero(passages))
+            entities[group, nodes - passages.size] = True
+        if facts is not None:
+            stated = num_statements(facts, passages) > 0
+            entities[group, facts.rows[stated][:, [0, 2]]] = True
+    return Visible(view.of, entities)
 
 
-def facts_around(facts: Facts, seeds: Hits, hops: int, visible: Visible | None) -> QueryFacts:
+def facts_around(facts: Facts, seeds: Hits, hops: int) -> QueryFacts:
     """Return every fact with a seed at one end, in both directions; then those of the entities reached, and so on."""
     n = facts.num_entities
     held = np.arange(seeds.ids.shape[1]) < seeds.counts[:, None]
@@ -137,13 +140,9 @@ def facts_around(facts: Facts, seeds: Hits, hops: int, visible: Visible | None) 
         if hop:
             frontier = np.setdiff1d(found[-1].query * n + found[-1].entity, seen)
             seen = np.union1d(seen, frontier)
-        led = facts_of(facts, frontier // n, frontier % n)
-        if visible is not None and visible.facts is not None:
-            led = led.at(visible.facts[visible.of[led.query], led.fact])
-        found.append(led)
+        found.append(facts_of(facts, frontier // n, frontier % n))
     merged = QueryFacts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-    merged = merged.at(np.argsort(merged.query, kind="stable"))
-    return merged if visible is None else merged.at(visible.entities[visible.of[merged.query], merged.entity])
+    return merged.at(np.argsort(merged.query, kind="stable"))
 
 
 def best_entities(led: QueryFacts, scores: NDArray[np.float32], batch: int, k: int) -> tuple[Hits, NDArray[np.int64]]:

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from ..._validation import check_k, check_threads
 from ...errors import InputError
-from ...index import Index
+from ...index import Index, IndexPart
 from ...ops.capture import placement
-from ...types import LabelSets
-from .._parts.config import check_choice, make_config
-from .._parts.filters import Views
-from .._parts.frozen import FrozenRecipe
+from ...types import Incidence, LabelSets
+from .._parts.config import make_config
+from .._parts.frozen import FrozenRecipe, joined
+from .._parts.isolated import part_of_leg
 from .._parts.lexical import LexicalLeg, check_leg
 from .._parts.questions import check_queries, index_encoder, question_vectors
 from ..protocol import AllowScope, Needs
@@ -116,13 +116,16 @@ class TripleHybrid(FrozenRecipe):
             labels = LabelSets.from_labels(names, unit=self.config.unit, repeats=self.config.repeats)
         corpus = None if index.entity_corpus is None else index.entity_corpus.with_metric("cosine")
         self._known = Knowledge(facts, labels, corpus, self.lexical, index.num_entities)
-        self._views = Views(index)
+        self._mentions = None if index.graph is None else Incidence.from_graph(index.graph, index.num_passages)
         self._arguments = (index, self.config), {"encoder": encoder, "lexical": lexical, "threads": threads}
 
     @staticmethod
     def paper() -> TripleHybridConfig:
         """Return :meth:`TripleHybridConfig.paper`: ``TripleHybrid(index, TripleHybrid.paper())``."""
         return TripleHybridConfig.paper()
+
+    def _of_part(self, part: IndexPart) -> dict[str, Any]:
+        return {"lexical": part_of_leg(self.lexical, part.entities)}
 
     @classmethod
     def missing(cls, index: Index, config: TripleHybridConfig | None = None) -> str:
@@ -172,9 +175,9 @@ class TripleHybrid(FrozenRecipe):
             passage if the graph joins the two or if the passage states a fact of it; entities that occur in no allowed
             passage are not listed.
         allow_scope : {"isolated", "results"}
-            ``"isolated"``: only entities that occur in an allowed passage are seeds, and only facts that an allowed
-            passage states are followed. Names, and the words of a lexical leg, are those of the whole index.
-            ``"results"``: seeds and facts are those of the whole index, and only what is listed is restricted.
+            ``"isolated"``: the answer is that of an index of the allowed passages alone, as in
+            :meth:`PhaseGraph.search`. ``"results"``: seeds and facts are those of the whole index, and only what is
+            listed is restricted.
         trace : bool
             Adds ``traces``: per question its ``seeds`` with their cosines (where the mode has some), and for each hit
             the score in each list that has it, the list that counts (``by``), and the best triple that leads to it.
@@ -193,9 +196,12 @@ class TripleHybrid(FrozenRecipe):
             assert self._known.corpus is not None
             vectors = question_vectors(self.encoder, queries, vectors)
         batch = len(vectors if queries is None else queries)
-        isolated = check_choice(allow_scope, "allow_scope", ("isolated", "results")) == "isolated"
-        view = self._views.read(allow, batch, "isolated")
-        visible = None if view is None else visible_to(view, index.facts, index.num_entities, isolated)
+        view = self._views.read(allow, batch, allow_scope)
+        if view is not None and allow_scope == "isolated" and batch:
+            parts = self._searched(view, {"queries": queries, "vectors": vectors}, k=k, trace=trace)
+            rows = [group.part.entities for group, _ in parts]
+            return TripleHybridResult(**joined(index, parts, batch, k, rows))
+        visible = None if view is None else visible_to(view, self._mentions, index.facts, index.num_entities)
         run: dict[str, Any] = {"backend": placement().backend, "threads": self.threads}
         found = rank(config, self._known, queries, vectors, k, visible=visible, **run)
         traces = None

@@ -1,0 +1,235 @@
+"""The index that some passages of another make, as a build of their rows alone would make it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.rows import entries_of, indptr_of
+from ..errors import InputError
+from ..types import EdgeStatements, Facts, Graph
+from ..types.edge_statements import NO_PASSAGE, UNKNOWN
+from .columns import RaggedStrings, StringColumn, string_arrays
+from .contents import Contents
+from .encoder import EncoderInfo
+from .metadata_build import metadata_rows
+from .parts import (
+    encoder_arrays,
+    fact_arrays,
+    graph_arrays,
+    lexical_arrays,
+    statement_arrays,
+    statements_of,
+    word_arrays,
+)
+from .words import WordInfo
+
+Arrays = dict[str, NDArray[Any]]
+Rows = NDArray[np.int64]
+
+
+class PartArrays(NamedTuple):
+    """The sections of a part, what some are made of, and which passages, entities and facts of the whole it has."""
+
+    arrays: Arrays
+    made: dict[str, Any]
+    passages: Rows
+    entities: Rows
+    facts: Rows
+
+
+def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
+    """Return what an index of some passages alone would have, in the order of the whole; ``allow``: a mask (P,).
+
+    An entity is in it if an edge joins it to one of the passages, or one of them states an edge or a fact of it.
+    """
+    passages = np.flatnonzero(allow)
+    edges = None if whole.graph is None else _edges(whole, allow)
+    facts = None if whole.facts is None else np.flatnonzero(_num_stated(whole.facts, allow))
+    entities = _entities(whole, edges, facts, allow)
+    node = np.full(whole.num_passages + whole.num_entities, -1, np.int64)
+    node[np.concatenate([passages, whole.num_passages + entities])] = np.arange(passages.size + entities.size)
+    made: dict[str, Any] = {}
+    arrays: Arrays = {
+        **_passage_arrays(whole, passages),
+        **_entity_arrays(whole, entities),
+        **metadata_rows(whole.metadata, passages),
+    }
+    if whole.encoder is not None and (whole.vectors is not None or whole.entity_vectors is not None):
+        arrays |= encoder_arrays(EncoderInfo.of(whole.encoder))
+    if whole.words is not None:
+        words = whole.words
+        first = int(np.searchsorted(entities, words.first))
+        made["words"] = WordInfo(first, words.stemmer, words.tagger, words.stopwords)
+        arrays |= word_arrays(made["words"], entities.size)
+    if edges is not None:
+        assert whole.graph is not None
+        made["graph"], kept = _graph(edges, whole.graph, node, passages)
+        arrays |= graph_arrays(made["graph"], passages.size)
+        if kept is not None:
+            arrays |= statement_arrays(kept)
+    if facts is not None:
+        assert whole.facts is not None
+        made["facts"] = _facts(whole.facts, facts, allow, node, passages.size, entities.size, whole.num_passages)
+        arrays |= fact_arrays(made["facts"], passages.size, entities.size)
+    if whole.lexical is not None and whole.lexical.counts is not None:
+        made["lexical"] = whole.lexical.part(passages)
+        arrays |= lexical_arrays(made["lexical"], passages.size)
+    return PartArrays(arrays, made, passages, entities, np.zeros(0, np.int64) if facts is None else facts)
+
+
+def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
+    """Return the edges that count among some passages: those of their own, that they state, or that nobody states.
+
+    Raises
+    ------
+    InputError
+        Edges between two entities of which nobody knows who states them.
+    """
+    graph, first = whole.graph, whole.num_passages
+    assert graph is not None
+    stated = whole.edge_statements or statements_of(graph)
+    passage = stated.ends < first
+    between = ~passage.any(axis=1)
+    unknown = int((between & (stated.passages == UNKNOWN)).sum())
+    if unknown:
+        raise InputError(
+            f"it is not known which passages state {unknown} edges of the graph between two entities, so an isolated "
+            "answer cannot leave out what others state; build the index with a column 'passage' of the edges, or with "
+            "statements=, or give allow_scope='results'"
+        )
+    own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
+    said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
+    rows = np.flatnonzero(own & said)
+    return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in _parts(stated)))
+
+
+def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None, allow: NDArray[np.bool_]) -> Rows:
+    seen = np.zeros(whole.num_entities, np.bool_)
+    first = whole.num_passages
+    if edges is not None:
+        speaks = (edges.passages >= 0) | (edges.ends < first).any(axis=1)
+        ends = edges.ends[speaks].reshape(-1)
+        seen[ends[ends >= first] - first] = True
+    if facts is not None:
+        assert whole.facts is not None
+        seen[whole.facts.rows[facts][:, [0, 2]]] = True
+    return np.flatnonzero(seen)
+
+
+def _graph(edges: EdgeStatements, whole: Graph, node: Rows, passages: Rows) -> tuple[Graph, EdgeStatements | None]:
+    """Return the graph, and its edges as they are stated where some join two entities."""
+    ends = node[edges.ends]
+    rows = np.flatnonzero((ends >= 0).all(axis=1))
+    row_of = np.where(
+        edges.passages >= 0, node[np.maximum(edges.passages, 0)] if node.size else NO_PASSAGE, edges.passages
+    )
+    kept = EdgeStatements(
+        ends[rows].astype(np.int32), edges.types[rows], edges.weights[rows], row_of[rows].astype(np.int32)
+    )
+    graph = kept.graph(whole, int((node >= 0).sum()))
+    return graph, kept if joins_entities(kept, passages.size) else None
+
+
+def _facts(
+    facts: Facts,
+    kept: Rows,
+    allow: NDArray[np.bool_],
+    node: Rows,
+    num_passages: int,
+    num_entities: int,
+    first: int,
+) -> Facts:
+    rows = facts.rows[kept].astype(np.int64)
+    ends = node[first + rows[:, [0, 2]]] - num_passages
+    used, order, number = np.unique(rows[:, 1], return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(order))  # relations are numbered in the order in which the facts first have them
+    names = [facts.relations[int(used[at])] for at in np.argsort(order)]
+    passages, count = entries_of(facts.indptr, facts.passages, kept)
+    seen = allow[passages] if passages.size else np.zeros(0, np.bool_)
+    of = np.repeat(np.arange(kept.size), count)[seen]
+    return Facts(
+        np.stack([ends[:, 0], rank[number].reshape(-1), ends[:, 1]], axis=1).astype(np.int32).reshape(-1, 3),
+        names,
+        indptr_of(of, kept.size),
+        node[passages[seen]].astype(np.int32),
+        num_entities=num_entities,
+        num_passages=num_passages,
+    )
+
+
+def _num_stated(facts: Facts, allow: NDArray[np.bool_]) -> Rows:
+    of = np.repeat(np.arange(len(facts)), np.diff(facts.indptr))
+    return np.bincount(of[allow[facts.passages]], minlength=len(facts)) if len(facts) else np.zeros(0, np.int64)
+
+
+def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
+    ids = whole.passage_ids
+    arrays = {
+        **_strings("passage.title", whole.titles, rows),
+        **_strings("passage.text", whole.texts, rows),
+        "passage.length": whole.passage_lengths[rows],
+    }
+    if isinstance(ids, StringColumn) and rows.size:
+        arrays |= _strings("passage.id", ids, rows)
+    else:
+        numbers = np.array(ids[:], np.int64) if not isinstance(ids, StringColumn) else np.zeros(0, np.int64)
+        arrays["passage.id.number"] = numbers[rows]
+    if whole.vectors is not None:
+        arrays["passage.vectors"] = whole.vectors[rows]
+    return arrays
+
+
+def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
+    aliases: RaggedStrings = whole.entity_aliases
+    own = [aliases[int(row)] for row in rows]
+    arrays = {
+        **_strings("entity.name", whole.entity_names, rows),
+        "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
+        **string_arrays("entity.alias", [alias for row in own for alias in row]),
+    }
+    if whole.entity_vectors is not None:
+        arrays["entity.vectors"] = whole.entity_vectors[rows]
+    return arrays
+
+
+def _strings(name: str, column: StringColumn, rows: Rows) -> Arrays:
+    """Return the sections of some strings of a column; their bytes are copied, not decoded."""
+    offsets, data = column.arrays()
+    taken, count = entries_of(offsets, data, rows)
+    return {f"{name}.offsets": np.concatenate([[0], np.cumsum(count)]).astype(np.int64), f"{name}.bytes": taken}
+
+
+def _parts(edges: EdgeStatements) -> tuple[NDArray[Any], ...]:
+    return edges.ends, edges.types, edges.weights, edges.passages
+
+
+def joins_entities(statements: EdgeStatements, num_passages: int) -> bool:
+    """Return whether an edge joins two entities; of the others the graph itself says whose they are."""
+    return bool((statements.ends >= num_passages).all(axis=1).any())
+
+
+def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int) -> None:
+    """Refuse edges that do not sum to the graph's."""
+    if statements.ends.size and statements.ends.max() >= graph.num_nodes:
+        raise InputError(f"the statements have node {statements.ends.max()}; nodes are 0 .. {graph.num_nodes - 1}")
+    if len(statements) and statements.passages.max() >= num_passages:
+        raise InputError(f"the statements have passage {statements.passages.max()}; there are {num_passages}")
+    ours, theirs = statements.graph(graph).to_arrays(), graph.to_arrays()
+    if set(ours) != set(theirs) or any(not np.array_equal(ours[name], theirs[name]) for name in ours):
+        raise InputError("the statements do not sum to the graph's edges; give one row for each time an edge is stated")
+
+
+def check_owners(statements: EdgeStatements, num_passages: int) -> None:
+    """Refuse a passage that states an edge at other passages alone."""
+    named = np.flatnonzero((statements.ends < num_passages).any(axis=1) & (statements.passages >= 0))
+    strangers = named[(statements.ends[named] != statements.passages[named, None]).all(axis=1)]
+    if strangers.size:
+        row = int(strangers[0])
+        src, dst = statements.ends[row].tolist()
+        raise InputError(
+            f"passage {statements.passages[row]} states the edge from {src} to {dst}, which is of a passage itself; an "
+            "edge at a passage is stated by that one"
+        )

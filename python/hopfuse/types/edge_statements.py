@@ -1,0 +1,105 @@
+"""Edges as they were stated: one row for each time, with the passage that states it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.rows import check_array
+from ..errors import InputError
+from .graph import Graph
+
+#: An edge of no passage: it holds wherever its ends are.
+NO_PASSAGE = -1
+#: An edge that some passage may state, nobody knows which.
+UNKNOWN = -2
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeStatements:
+    """The edges of a graph one by one, in the order in which they were stated, and the passages that state them.
+
+    Parameters
+    ----------
+    ends : ndarray of int32, shape (I, 2)
+        Source and target, nodes.
+    types : ndarray of uint8, shape (I,)
+    weights : ndarray of float64, shape (I,)
+        Above 0; those of one edge sum to its weight, in their order.
+    passages : ndarray of int32, shape (I,)
+        Rows 0 .. P - 1; -1 for an edge of no passage, such as a dictionary's synonyms; -2 where it is not known.
+
+    Raises
+    ------
+    InputError
+        Arrays of other dtypes or lengths, a passage below -2, a weight that is not above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.types import EdgeStatements
+    >>> EdgeStatements(np.array([[2, 3]], np.int32), np.zeros(1, np.uint8), np.ones(1), np.array([0], np.int32))
+    EdgeStatements(1 edges)
+    """
+
+    ends: NDArray[np.int32]
+    types: NDArray[np.uint8]
+    weights: NDArray[np.float64]
+    passages: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        check_array(self.types, "types", np.uint8)
+        check_array(self.weights, "weights", np.float64)
+        check_array(self.passages, "passages", np.int32)
+        size = self.types.size
+        if self.ends.dtype != np.int32 or self.ends.shape != (size, 2):
+            raise InputError(f"ends are {self.ends.dtype}{self.ends.shape}; they must be int32({size}, 2)")
+        if not size == self.weights.size == self.passages.size:
+            raise InputError(f"{size} types, {self.weights.size} weights and {self.passages.size} passages differ")
+        if size and not (self.passages.min() >= UNKNOWN and (self.weights > 0).all() and self.ends.min() >= 0):
+            raise InputError("a passage is below -2, a weight not above 0, or an end below 0")
+
+    @classmethod
+    def of_no_passage(cls, graph: Graph) -> EdgeStatements:
+        """Return a graph's edges, of which none between two entities is any passage's: they hold wherever both are.
+
+        For edges that are made of names or known beforehand, as synonyms and hierarchies are; not for what texts say.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.types.EdgeStatements.of_no_passage(hf.Graph.from_edges([0, 0], [1, 1])).passages
+        array([-1], dtype=int32)
+        """
+        src, dst, weight, kind = graph.edges()
+        ends = np.stack([src, dst], axis=1).astype(np.int32)
+        return cls(ends, kind, weight.astype(np.float64), np.full(kind.size, NO_PASSAGE, np.int32))
+
+    def graph(self, like: Graph, num_nodes: int | None = None) -> Graph:
+        """Return the graph that the edges sum to, of a graph's types and direction, by default of its nodes.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> graph = hf.Graph.from_edges([0, 0], [1, 1])
+        >>> parts = (np.zeros(2, np.uint8), np.ones(2), np.full(2, -1, np.int32))
+        >>> hf.types.EdgeStatements(np.array([[0, 1], [0, 1]], np.int32), *parts).graph(graph).weight
+        array([2., 2.], dtype=float32)
+        """
+        return Graph.from_edges(
+            self.ends[:, 0],
+            self.ends[:, 1],
+            self.weights,
+            num_nodes=like.num_nodes if num_nodes is None else num_nodes,
+            directed=like.directed,
+            edge_type=self.types,
+            edge_type_names=like.edge_type_names,
+        )
+
+    def __len__(self) -> int:
+        return int(self.types.size)
+
+    def __repr__(self) -> str:
+        return f"EdgeStatements({len(self)} edges)"

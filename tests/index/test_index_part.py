@@ -1,0 +1,258 @@
+"""Who states an edge, and the index that some passages alone make; what recipes find there is tested with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import FormatError, InputError
+from hopfuse.extract import EntityLinker, Extraction, Gazetteer, QuestionMatcher, WordMatcher, WordReader, build_memory
+from hopfuse.lexical import BM25, FTS5
+from hopfuse.types import EdgeStatements, TermMatrix
+from index.index_files import Forge, forged, full_index
+
+TEXTS = ["A river by the sea.", "The sea is salt.", "Rivers flow; a river is long.", "Salt and sea and salt."]
+EDGES: list[dict[str, Any]] = [
+    {"src": 0, "dst": 3},
+    {"src": 1, "dst": 4},
+    {"src": 2, "dst": 5},
+    {"src": 3, "dst": 4, "type": "met", "weight": 0.5, "passage": 0},
+    {"src": 4, "dst": 3, "type": "met", "weight": 0.25, "passage": 2},
+    {"src": 3, "dst": 5, "type": "same", "passage": -1},
+    {"src": 4, "dst": 5, "type": "met", "weight": 0.0, "passage": 1},
+]
+
+
+DEFAULTS: dict[str, Any] = {"type": "context", "weight": 1.0}
+
+
+def table(*changed: dict[str, Any]) -> hf.Index:
+    rows = [DEFAULTS | row for row in (*EDGES, *changed)]
+    return hf.Index.build(passages=[{"text": "a"}, {"text": "b"}, {"text": "c"}], entities=["x", "y", "z"], graph=rows)
+
+
+def edges_of(index: hf.Index) -> list[tuple[Any, ...]]:
+    assert index.graph is not None
+    return sorted(zip(*(part.tolist() for part in index.graph.edges()), strict=True))
+
+
+def test_an_edge_counts_where_a_passage_that_states_it_is_allowed(tmp_path: Path) -> None:
+    table().save(tmp_path)
+    for index in (table(), hf.Index.open(tmp_path), hf.Index.open(tmp_path, verify="full")):
+        assert index.edge_statements is not None
+        assert index.edge_statements.passages.tolist() == [-1, -1, -1, 0, 2, -1]  # an edge of weight 0 is none
+        part = index.part(np.array([True, False, False]))
+        assert (part.passages.tolist(), part.entities.tolist()) == ([0], [0, 1])
+        assert edges_of(part.index) == [(0, 1, 1.0, 0), (1, 2, 0.5, 1)]
+        part = index.part(np.array([True, False, True]))
+        assert part.entities.tolist() == [0, 1, 2]
+        assert edges_of(part.index) == [(0, 2, 1.0, 0), (1, 4, 1.0, 0), (2, 3, 0.75, 1), (2, 4, 1.0, 2)]
+        assert index.part(np.zeros(3, bool)).index.num_entities == 0
+
+
+def test_parts_are_kept_while_they_are_no_more_than_the_whole() -> None:
+    index = table()
+    one, two, all_three = np.array([True, False, False]), np.array([False, True, True]), np.ones(3, bool)
+    first = index.part(one)
+    second = index.part(two)
+    assert index.part(one) is first
+    assert index.part(two) is second
+    index.part(all_three)
+    assert index.part(one) is not first
+    assert index.with_facts(None).part(two) is not second
+    for allow in ([True, False, False], one[:2], np.array([0, 1, 2]), np.ones((1, 3), bool)):
+        if not isinstance(allow, list):
+            with pytest.raises(InputError, match=r"it must be a filter or a bool mask \(3,\)"):
+                index.part(allow)
+
+
+def test_edges_of_which_nobody_knows_who_states_them_are_refused() -> None:
+    rows = [DEFAULTS | {name: value for name, value in row.items() if name != "passage"} for row in EDGES]
+    graph = table().graph
+    assert graph is not None
+    passages = [{"text": "a"}, {"text": "b"}, {"text": "c"}]
+    for given in (rows, graph):
+        index = hf.Index.build(passages=passages, entities=["x", "y", "z"], graph=given)
+        with pytest.raises(
+            InputError, match=r"not known which passages state 2 edges of the graph between two entities"
+        ):
+            index.part(np.ones(3, bool))
+    whole = hf.Index.build(
+        passages=passages, entities=["x", "y", "z"], graph=graph, statements=EdgeStatements.of_no_passage(graph)
+    )
+    assert edges_of(whole.part(np.array([True, True, False])).index) == [
+        (0, 2, 1.0, 0),
+        (1, 3, 1.0, 0),
+        (2, 3, 0.75, 1),
+    ]
+    plain = hf.Index.build(passages=passages, graph=rows[:3])
+    assert plain.edge_statements is None
+    assert plain.part(np.array([False, True, False])).entities.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"src": 3, "dst": 4, "passage": 3}, r"graph\[7\] has passage = 3; it must be a row 0 .. 2, or -1"),
+        ({"src": 3, "dst": 4, "passage": "a"}, "passage = 'a'; it must be an integer"),
+        ({"src": 0, "dst": 4, "passage": 1}, "passage 1 states the edge from 0 to 4, which is of a passage itself"),
+    ],
+)
+def test_a_passage_that_cannot_state_an_edge_is_refused(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        table(row)
+
+
+def changed(**changes: Any) -> EdgeStatements:
+    stated = table().edge_statements
+    assert stated is not None
+    return EdgeStatements(**({name: getattr(stated, name).copy() for name in vars(stated)} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": np.ones(6)}, "the statements do not sum to the graph's edges"),
+        ({"types": np.zeros(6, np.uint8)}, "do not sum to the graph's edges"),
+        ({"passages": np.full(6, 3, np.int32)}, "the statements have passage 3; there are 3"),
+        ({"ends": np.full((6, 2), 9, np.int32)}, "the statements have node 9; nodes are 0 .. 5"),
+    ],
+)
+def test_statements_that_are_not_the_graph_s_are_refused(changes: dict[str, Any], message: str) -> None:
+    passages, stated = [{"text": "a"}, {"text": "b"}, {"text": "c"}], changed(**changes)
+    with pytest.raises(InputError, match=message):
+        hf.Index.build(passages=passages, graph=table().graph, statements=stated)
+
+
+def test_statements_are_arrays_of_one_length_beside_a_graph() -> None:
+    for changes in (
+        {"weights": np.zeros(6)},
+        {"passages": np.full(6, -3, np.int32)},
+        {"types": np.zeros(5, np.uint8)},
+        {"ends": np.zeros((6, 2))},
+        {"ends": np.full((6, 2), -1, np.int32)},
+    ):
+        with pytest.raises(InputError):
+            changed(**changes)
+    with pytest.raises(InputError, match="statements is a EdgeStatements beside graph, a list"):
+        hf.Index.build(passages=[{"text": "a"}], graph=[{"src": 0, "dst": 1}], statements=changed())
+
+
+def spoil(name: str, at: Any, value: Any) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        forge.array(name)[at] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "lazy"),
+    [
+        (spoil("edge.passage", 0, 3), "a passage is outside 0 .. 2", True),
+        (spoil("edge.passage", 0, -3), "a passage is below -2", True),
+        (spoil("edge.type", 0, 3), "a node or a type is not one of the graph's", True),
+        (spoil("edge.end", (0, 0), 7), "a node or a type is not one of the graph's", True),
+        (spoil("edge.weight", 0, 0.0), "a weight not above 0", True),
+        (spoil("edge.weight", 0, 9.0), "do not sum to the graph's edges", False),
+    ],
+)
+def test_forged_statements_are_refused(
+    change: Callable[[Forge], None], message: str, lazy: bool, tmp_path: Path
+) -> None:
+    full_index().save(tmp_path)
+    forged(tmp_path, change)
+    with pytest.raises(FormatError, match=message):
+        hf.Index.open(tmp_path, verify="full")
+    if lazy:
+        with pytest.raises(FormatError, match=message):
+            _ = hf.Index.open(tmp_path).edge_statements
+
+
+def test_a_memory_knows_which_passages_state_its_edges() -> None:
+    memory = build_memory(
+        [
+            Extraction(
+                "a", "", "", ("Ada", "Babbage"), (("Ada", "met", "Babbage"),), links=(("near", "Ada", "London"),)
+            ),
+            Extraction("b", "", "", ("Ada",), (("Ada", "met", "Babbage"), ("Babbage", "knew", "Byron"))),
+        ]
+    )
+    synonyms = memory.graph([[0, 2]], [0.5])
+    index = memory.index(synonyms)
+    names = list(index.entity_names)
+    whole = {(names[a - 2], names[b - 2]): w for a, b, w, _ in edges_of(index) if a >= 2}
+    assert whole[("Ada", "Babbage")] == 2.0
+    part = index.part(np.array([True, False]))
+    known = list(part.index.entity_names)
+    alone = {(known[a - 1], known[b - 1]): w for a, b, w, _ in edges_of(part.index) if a >= 1}
+    assert alone == {("Ada", "Babbage"): 1.0} | {pair: w for pair, w in whole.items() if "London" in pair}
+    assert "Byron" not in known
+    other = hf.Graph.from_edges([2], [3], num_nodes=synonyms.num_nodes)
+    assert memory.statements(other) is None
+
+
+@pytest.mark.parametrize("method", ["lucene", "robertson", "atire"])
+def test_lexical_legs_count_some_rows_alone(method: str) -> None:
+    for rows in ([0, 2, 3], [1], []):
+        texts, numbers = [TEXTS[row] for row in rows], np.array(rows, np.int64)
+        part, alone = (
+            leg.matrix for leg in (BM25.build(TEXTS, method=method).part(numbers), BM25.build(texts, method=method))
+        )
+        assert part.terms == alone.terms
+        for name in ("indptr", "passages", "counts", "scores"):
+            assert np.array_equal(getattr(part, name), getattr(alone, name)), name
+        for tokenizer in ("porter unicode61", "unicode61 tokenchars '-'"):
+            legs = (FTS5.build(TEXTS, tokenizer=tokenizer).part(numbers), FTS5.build(texts, tokenizer=tokenizer))
+            ours, theirs = (leg.search(["salt river", "the sea"], 4) for leg in legs)
+            assert np.array_equal(ours.ids, theirs.ids)
+            assert np.array_equal(ours.scores, theirs.scores)
+
+
+def test_terms_without_counts_have_no_part() -> None:
+    options: dict[str, Any] = {"num_passages": 1, "method": "lucene", "k1": 1.0, "b": 0.5}
+    arrays: dict[str, Any] = {"indptr": np.array([0, 1]), "passages": np.zeros(1, np.int32)}
+    matrix = TermMatrix(terms=["a"], scores=np.ones(1, np.float32), **arrays, **options)
+    with pytest.raises(InputError, match="the terms have no counts"):
+        BM25(matrix).part(np.array([0]))
+
+
+def test_matchers_know_the_names_of_a_part_alone() -> None:
+    index = hf.Index.build(
+        passages=[{"text": "Ada Byron wrote."}, {"text": "Ada met Byron."}],
+        entities=["Ada Byron", "Ada", "Byron"],
+        aliases={2: ["Lord"]},
+        graph=[{"src": 0, "dst": 2}, {"src": 1, "dst": 3}, {"src": 1, "dst": 4}],
+    )
+    part = index.part(np.array([False, True]))
+    gazetteer = Gazetteer(["Ada Byron", "Ada", "Byron"], {2: ["Lord"]})
+    question = "Did Ada Byron know the Lord?"
+    for matcher in (EntityLinker(index), gazetteer):
+        assert [match.surface for match in matcher.match([question])[0]] == ["Ada Byron", "Lord"]
+        found = matcher.part(part).match([question])[0]
+        assert [(match.surface, int(part.entities[match.entity])) for match in found] == [
+            ("Ada", 1),
+            ("Byron", 2),
+            ("Lord", 2),
+        ]
+    for cased in (False, True):
+        matcher = QuestionMatcher(index, case_sensitive=cased)
+        found = matcher.match([question] * 2, allow=[[1], [0, 1]])
+        surfaces = [[one if isinstance(one, str) else one.surface for one in row] for row in found]
+        assert surfaces == [["Ada", "Byron", "Lord"], ["Ada Byron", "Lord"]]
+        if not cased:
+            assert [match.entity for match in found[0]] == [1, 2, 2]
+        assert len(matcher.part(part).match([question])[0]) == 3
+    with pytest.raises(InputError, match="the gazetteer has 1 names, and the index an entity 2"):
+        Gazetteer(["Ada"]).part(part)
+    words = build_memory(WordReader().read([{"text": text} for text in TEXTS])).index()
+    part = words.part(np.array([True, False, False, False]))
+    alone = WordMatcher(words).part(part).match(["Is the river salt?"])[0]
+    assert [(match.surface, words.entity_names[int(part.entities[match.entity])]) for match in alone] == [
+        ("river", "river")
+    ]
+    numbers = QuestionMatcher(words).match(["Is the river salt?"], allow=[0])[0]
+    assert [words.entity_names[number] for number in numbers] == ["river"]
