@@ -226,7 +226,7 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList<L>& l
         __syncthreads();
         if (thread < half && best[thread + half] > best[thread]) best[thread] = best[thread + half];
     }
-    return best[0];
+    return thread == 0 ? best[0] : mine;  // others may not look: thread 0 has just written
 }
 
 // What a block's threads say to each other about their lane.
