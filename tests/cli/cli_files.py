@@ -70,7 +70,8 @@ def said_error(done):
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     *bars, line = done.stderr.strip().splitlines()
-    assert all(bar.startswith(("Scoring ", "Verifying ", "Reading ", "Going on ")) for bar in bars), done.stderr
+    known = ("Scoring ", "Verifying ", "Reading ", "Going on ", "Adding ", "Replacing ")
+    assert all(bar.startswith(known) for bar in bars), done.stderr
     assert line.startswith("hopfuse: ")
     return line
 

@@ -14,6 +14,7 @@ from .about.bench import bench
 from .about.info import info
 from .about.selftest import selftest
 from .build.command import build
+from .change.commands import add, compact, delete, log_command
 from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
 from .judge.eval import evaluate_runs
@@ -43,6 +44,7 @@ def app() -> None:
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
+    "Change": (add, delete, compact, log_command),
     "Run": (search, trace, score, serve, policy),
     "Judge": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),

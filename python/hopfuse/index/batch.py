@@ -84,6 +84,20 @@ GROUPS = (
 )
 
 
+_KINDS = {
+    "deleted passages": (-1, "delete.passage"),
+    "deleted entities": (-1, "delete.entity"),
+    "deleted aliases": (-1, "delete.alias.entity"),
+    "deleted edges": (-1, "delete.edge"),
+    "deleted facts": (-1, "delete.fact"),
+    "passages": (1, "passage.length"),
+    "entities": (1, "entity.word"),
+    "aliases": (1, "alias.entity"),
+    "edges": (1, "edge.end"),
+    "statements of facts": (1, "fact.row"),
+}
+
+
 class Batch:
     """Arrays of one batch, checked: an array that is absent is empty.
 
@@ -109,6 +123,11 @@ class Batch:
     def strings(self, name: str) -> list[str]:
         """Return strings by the name that their two arrays share."""
         return list(_column(self.arrays, name)) if f"{name}.offsets" in self.arrays else []
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows are added and, below 0, deleted, by kind."""
+        found = {what: sign * self._count(name) for what, (sign, name) in _KINDS.items()}
+        return {what: count for what, count in found.items() if count}
 
     def sections(self, prefix: str) -> dict[str, Section]:
         """Return the arrays whose names begin so, as sections."""

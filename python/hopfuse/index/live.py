@@ -119,6 +119,26 @@ class LiveIndex(Generic[Kind]):
             time.sleep(_POLL_SECONDS)
         return self._index
 
+    def history(self) -> list[dict[str, Any]]:
+        """Return the batches since the last generation, each with its ``seq``, ``time`` and ``counts``.
+
+        The time is in microseconds since 1970 in UTC; counts are rows that were added, and, below 0, deleted, by kind.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> saved = hf.Index.build(passages=[{"id": "a", "text": "The sea."}]).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     with live.change() as change:
+        ...         change.replace_passages([{"id": "a", "text": "A river."}])
+        ...     live.history()[0]["counts"]
+        {'deleted passages': -1, 'passages': 1}
+        """
+        state = read_state(self._kind, self.directory)
+        pairs = zip(state.frames, state.batches, strict=True)
+        return [{"seq": frame.seq, "time": frame.time, "counts": batch.counts()} for frame, batch in pairs]
+
     def follow(self, make: Callable[[Kind], S]) -> Follower[Kind, S]:
         """Return a searcher of the last snapshot, whichever that is: ``live.follow(lambda index: PhaseGraph(index))``.
 

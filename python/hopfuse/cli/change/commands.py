@@ -1,0 +1,108 @@
+"""``hopfuse add``, ``delete``, ``compact`` and ``log``: changes of an index, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ... import Index, LiveIndex
+from ...errors import InputError
+from ...index.build import PASSAGES
+from ...io.npy import read_npy
+from ...io.readers import read_table
+from ...report import printable
+from ..console import json_text, note, progress_bar
+from ..options import FILE, encoder_for, encoder_option, index_argument
+
+
+@click.command()
+@index_argument
+@click.argument("passages", type=FILE)
+@click.option("--replace", is_flag=True, help="Replace the passages that have these ids; all must be there.")
+@click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
+@encoder_option
+@click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True, help="Passages per commit.")
+def add(directory: Path, passages: Path, replace: bool, vectors: Path | None, encoder: str | None, batch: int) -> None:
+    """Add PASSAGES to an index, or replace some, while it is searched.
+
+    PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet. The index's own encoder gives them
+    vectors, and BM25 follows; entities, edges and facts are added in Python (Index.open(..., writable=True)). Each
+    batch is on the disk before the next one; what is added and killed half way is there up to a batch.
+    """
+    index = Index.open(directory)
+    if index.dim is None and (vectors is not None or encoder is not None):
+        raise InputError("the index has no vectors of passages; leave --vectors and --encoder out")
+    model = None if index.dim is None or vectors is not None else encoder_for(index, encoder, vectors)
+    table = read_table(passages, PASSAGES)
+    rows = [{name: column[at] for name, column in table.columns.items()} for at in range(table.num_rows)]
+    given = None if vectors is None else read_npy(vectors, "--vectors")
+    if given is not None and len(given) != len(rows):
+        raise InputError(f"--vectors has {len(given)} rows for {len(rows)} passages; give one for each")
+    with Index.open(directory, writable=True, encoder=model) as live, progress_bar() as progress:
+        task = progress.add_task("Replacing passages" if replace else "Adding passages", total=len(rows))
+        for first in range(0, len(rows), batch):
+            part = slice(first, first + batch)
+            with live.change() as change:
+                call = change.replace_passages if replace else change.add_passages
+                call(rows[part], vectors=None if given is None else given[part])
+            progress.advance(task, len(rows[part]))
+        seq = live.refresh().seq
+    note(f"{len(rows):,} passages {'replaced' if replace else 'added'}; the index is at seq {seq}")
+
+
+@click.command()
+@index_argument
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--entities", is_flag=True, help="IDS are names of entities.")
+def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
+    """Delete the passages of some IDS from an index, with what they state, while it is searched."""
+    with Index.open(directory, writable=True) as live, live.change() as change:
+        if entities:
+            change.delete_entities(ids)
+        else:
+            change.delete_passages(_ids(live, ids))
+    note(f"{len(ids):,} {'entities' if entities else 'passages'} deleted; the index is at seq {change.seq}")
+
+
+@click.command()
+@index_argument
+def compact(directory: Path) -> None:
+    """Write the changes of an index into a new generation; searches go on meanwhile."""
+    with Index.open(directory, writable=True) as live:
+        generation = live.compact()
+    note(f"Saved generation {generation} in {directory}, at seq {live.seq}")
+
+
+@click.command("log")
+@index_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, a line for each batch.")
+def log_command(directory: Path, as_json: bool) -> None:
+    """Say what was changed since the last generation, and when: a line for each batch."""
+    for batch in Index.open(directory, live=True).history():
+        row = {"seq": batch["seq"], "time": _time(batch["time"]), **batch["counts"]}
+        if as_json:
+            click.echo(json_text(row).replace("\n", " "))
+        else:
+            click.echo(printable("  ".join([f"{row['seq']:>8}", row["time"], *_said(batch["counts"])])))
+
+
+def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:
+    """Return ids of the index's own kind."""
+    if live.index.num_passages and isinstance(live.index.passage_ids[0], str):
+        return list(ids)
+    wrong = [id for id in ids if not id.removeprefix("-").isdecimal()]
+    if wrong:
+        raise InputError(f"{wrong[0]!r} is no id of the index, whose ids are integers")
+    return [int(id) for id in ids]
+
+
+def _time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="seconds")
+
+
+def _said(counts: dict[str, int]) -> Iterator[str]:
+    return (f"{count:+,} {what}" for what, count in counts.items())
