@@ -135,11 +135,7 @@ class Incidence(KeepsDerived):
             raise InputError(
                 f"num_rows is {rows}; the graph has {graph.num_nodes} nodes, of which the first are the rows"
             )
-        src, dst, _, _ = graph.edges()
-        low, high = np.minimum(src, dst), np.maximum(src, dst)
-        between = (low < rows) & (high >= rows)
-        pairs = np.unique(low[between] * max(graph.num_nodes, 1) + high[between])
-        low, high = pairs // max(graph.num_nodes, 1), pairs % max(graph.num_nodes, 1)
+        low, high = _joined_below(graph, rows)
         return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
 
     @property
@@ -196,6 +192,25 @@ class Incidence(KeepsDerived):
             f"Incidence(rows={self.num_rows}, columns={self.num_columns}, entries={self.indices.size}, "
             f"weighted={self.weights is not None})"
         )
+
+
+def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pairs of one of the first nodes and a later one that an edge joins, ascending, each once."""
+    nodes = max(graph.num_nodes, 1)
+    if not graph.directed and graph.keeps_order:  # both ends have the edge in their rows, which ascend already
+        last = int(graph.indptr[rows])
+        low = np.repeat(np.arange(rows, dtype=np.int64), np.diff(graph.indptr[: rows + 1]))
+        high = graph.indices[:last].astype(np.int64)
+        later = high >= rows
+        low, high = low[later], high[later]
+        fresh = np.ones(low.size, np.bool_)
+        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        return low[fresh], high[fresh]
+    src, dst, _, _ = graph.edges()
+    low, high = np.minimum(src, dst), np.maximum(src, dst)
+    between = (low < rows) & (high >= rows)
+    pairs = np.unique(low[between] * nodes + high[between])
+    return pairs // nodes, pairs % nodes
 
 
 def _numbers(given: ArrayLike, name: str, limit: int) -> NDArray[np.int64]:
