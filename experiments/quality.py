@@ -158,7 +158,7 @@ _HEAD = """# Retrieval quality
 questions show (two points more were aimed at), and so are `PhaseGraph` and `HybridRRF`, which take about half of the
 time. `HybridRRF` where there are words besides, or where vectors or the graph are missing: it runs on any of the three.
 Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model beyond the encoder: it is
-within ten points of the folder's graph on hotpotqa, and far behind on the other two. `PolicyRAG` where a person edits
+within four points of the folder's graph on hotpotqa, and far behind on the other two. `PolicyRAG` where a person edits
 what counts and every step must be explained. `TripleHybrid` answers by entities, not by passages. `HybridRRF`'s
 `fusion="convex"`, which is no default, is behind its reciprocal ranks everywhere, and behind the walk on all but
 hotpotqa.
