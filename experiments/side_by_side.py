@@ -199,8 +199,8 @@ _LOSSES = """### Against the best leg
 
 How far each recipe is from the best of its own legs by last_hop_recall@5, with the paired bootstrap 95 % interval of
 the difference. With their defaults two are behind by more than a point and more than chance: `policy-rag` over a graph
-of words on musique-train, whose words lead nowhere, and `triple-hybrid` by passages on metaqa, where its graph finds next
-to nothing and still has an equal say. `hybrid-convex` is an option, no default.
+of words on musique-train, and `triple-hybrid` by passages on metaqa, where its graph finds next to nothing and still
+has an equal say. `hybrid-convex` is an option, no default.
 """
 
 
