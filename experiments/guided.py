@@ -259,9 +259,9 @@ bootstrap 95 % interval. The rows are no choices, and nothing is corrected for t
 - C: edges from the entity that is a passage's title to the entities that it names, which the folders' graphs lack.
 
 A and B help on hotpotqa and musique-train, and together by 6.5 points on all test halves; on 2wiki-dev300, where the
-graph alone leads to the answer, A costs two points on the tune half, and four on the test half. Title edges of weight 1
-add a point on all test halves, and lose three on 2wiki-dev300's tune half. A floor below 0.01, and seeds read off an answer twice, change
-nothing or lose; entities of five passages lose nearly eight points.
+graph alone leads to the answer, A costs two points on the tune half, and four on the test half. Title edges of
+weight 1 add a point on all test halves, and lose three on 2wiki-dev300's tune half. A floor below 0.01, and seeds read
+off an answer twice, change nothing or lose; entities of five passages lose nearly eight points.
 """
 
 _ENCODERS = """By the vectors of other encoders, of passages and questions: WordLlama's, and MiniLM's projected on 128
