@@ -193,7 +193,7 @@ def test_a_malformed_passage_is_named(tmp_path: Path, name: str, content: str | 
         ("src\tdst\tweight\n0\t1\tnan\n", r"line 2 has weight = 'nan'"),
         ("src\tdst\tweight\n0\t1\t1e999\n", r"line 2 has weight = '1e999'"),
         ("src\tdst\tweigth\n0\t1\t2\n", r"line 1 has the column 'weigth'; allowed: src, dst, type, weight"),
-        ("0\t1\ta\t1\textra\n", r"line 1 has 5 fields and is no header"),
+        ("0\t1\ta\t1\t0\textra\n", r"line 1 has 6 fields and is no header"),
         ("head\ttail\n0\t1\n", r"line 1 has src = 'head'"),
         ("0\n", r"line 1 has 1 fields"),
     ],
