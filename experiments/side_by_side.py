@@ -181,7 +181,8 @@ def _losses(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
 
 _HEAD = """Written by `python -m experiments.side_by_side`, which builds indexes by `hopfuse build` and runs
 `hopfuse compare` on them, every recipe with its defaults and every leg. Figures are percentages of the test halves (by
-the MD5 of a question's id), on which no recipe's defaults were chosen
+the MD5 of a question's id). Defaults were chosen on the other halves, but those of GuidedWalk, PhaseGraph and
+PolicyRAG while figures of these had been seen, two or three times, so a fresh set should confirm them
 ({sizes} questions); metrics of the last hop count the
 questions whose hop order is known, by the share found. *graph*: the folder's own, with the entities of the questions
 that stand in the folder, or that of `hopfuse build --reader`, with names found in the questions. Passages and questions
