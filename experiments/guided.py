@@ -182,7 +182,7 @@ def of_folder(folder: Path, encoder: WordLlamaEncoder) -> dict[str, Any]:
 
 
 def newcomers(encoder: WordLlamaEncoder) -> dict[str, Any]:
-    """How many questions of newcomers to the atlas have their passage among the first five, by options."""
+    """Count the questions of newcomers to the atlas that have their passage among the first five, by options."""
     index, rows = atlas_data(build_atlas(), encoder).index, [row for row in read_lines(ASKED) if "passage" in row]
     questions, matcher = [row["question"] for row in rows], EntityLinker(index)
     found = {}

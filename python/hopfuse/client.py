@@ -76,7 +76,7 @@ _Steps = Generator[_Send | _Wait, Any, Any]
 
 
 class _Asking:
-    """What both clients ask, as steps without input or output."""
+    """The requests of both clients, as steps without input or output."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):

@@ -1,4 +1,4 @@
-"""What BM25 gives a term in a passage, from counts."""
+"""BM25's score of a term in a passage, from counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was made for sets of rows, the last ones used."""
+"""A cache of values by sets of rows, the last ones used."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def progress_bar() -> Progress:
 
 
 class _Rate(ProgressColumn):
-    """How many a second."""
+    """The rate, a second."""
 
     def render(self, task: Task) -> Text:
         rate = task.finished_speed or task.speed

@@ -1,4 +1,4 @@
-"""Whether a name in a question is written as in the index, and whether the question's case says anything at all."""
+"""The case of a name in a question beside the index's, and whether the question's case says anything at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EMPHASISED = 4  # letters: a word of so many capitals may be any name, a shorter
 
 
 class Casing(NamedTuple):
-    """How a text uses capitals.
+    """The use of capitals in a text.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What recipes read of queries: vectors of a file or an encoder, and the names in their texts."""
+"""The inputs of recipes from queries: vectors of a file or an encoder, and the names in their texts."""
 
 from __future__ import annotations
 
