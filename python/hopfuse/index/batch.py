@@ -28,7 +28,7 @@ Shape = tuple[tuple[str | None, int] | int, ...]
 
 
 class Slots(NamedTuple):
-    """How many passages and entities there have been: a slot is never used again."""
+    """Counts of all passages and entities so far: a slot is never used again."""
 
     passages: int
     entities: int

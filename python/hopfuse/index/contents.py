@@ -121,7 +121,7 @@ class Contents:
 
     @property
     def directory(self) -> Path | None:
-        """Where the index was opened; None for one that was not."""
+        """The directory that the index was opened from; None for one that was not."""
         return self._directory
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -134,7 +134,7 @@ class Contents:
 
     @property
     def seq(self) -> int:
-        """How many batches of changes came before: 0 for an index that never took one."""
+        """The number of batches of changes before: 0 for an index that never took one."""
         return self._seq
 
     @property

@@ -32,7 +32,7 @@ _LOW_PRIORITY = 10
 
 
 class Searchable(Protocol):
-    """What :meth:`LiveIndex.follow` makes anew for each snapshot: a recipe."""
+    """A recipe, which :meth:`LiveIndex.follow` makes anew for each snapshot."""
 
     def search(self, *args: Any, **options: Any) -> Any:
         """Search the index that it was made of."""
@@ -278,7 +278,7 @@ class _Writer(Generic[Kind]):
 
     @property
     def state(self) -> State[Kind]:
-        """What is on the disk."""
+        """The state on the disk."""
         return self._durable
 
     def commit(self, change: Change) -> int:

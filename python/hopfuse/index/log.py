@@ -43,7 +43,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """What a log follows: the generation, and its seq."""
+    """The generation that a log follows, and its seq."""
 
     generation: int
     seq: int
@@ -56,16 +56,16 @@ class Header:
 
     @property
     def seed(self) -> int:
-        """What every checksum of the log starts from, so that no frame of another log, or in a text, is one of it."""
+        """The start of every checksum of the log, so that no frame of another log, or in a text, is one of it."""
         return zlib.crc32(self.salt)
 
 
 class Tail(NamedTuple):
-    """What a log holds from an offset on."""
+    """The batches of a log from an offset on."""
 
     frames: list[Frame]
     end: int
-    """Where the next frame goes; what stands there, if anything, was never committed."""
+    """The offset of the next frame; what stands there, if anything, was never committed."""
 
 
 def read_header(path: Path, generation: int, seq: int) -> Header | None:

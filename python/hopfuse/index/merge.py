@@ -28,7 +28,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Places(NamedTuple):
-    """Where the slots are: slot to row, -1 where nothing lives, and row to slot."""
+    """Places of the slots: slot to row, -1 where nothing lives, and row to slot."""
 
     passage: NDArray[np.int64]
     passages: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What lives in an index while it is written to: the slots of ids and names, by which a change is checked."""
+"""The slots of ids and names of an index that is written to, by which a change is checked."""
 
 from __future__ import annotations
 

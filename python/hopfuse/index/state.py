@@ -1,4 +1,4 @@
-"""What a directory holds: a generation, and the batches of its log; and the index that the two make."""
+"""A directory's generation and the batches of its log, and the index that the two make."""
 
 from __future__ import annotations
 

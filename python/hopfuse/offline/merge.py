@@ -19,7 +19,7 @@ STDOUT = Path("-")
 
 
 class Merged(NamedTuple):
-    """What was joined: rows, those of them without a hit, parts."""
+    """Counts of a merge: rows, those of them without a hit, parts."""
 
     rows: int
     empty: int

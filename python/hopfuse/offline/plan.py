@@ -27,7 +27,7 @@ MOST_ROWS, LEAST_ROWS, PARTS = 4096, 256, 64
 
 @dataclass(frozen=True)
 class Plan:
-    """What is scored by what, in which parts; a part's bytes depend on it and on nothing else.
+    """A plan: inputs, index, scoring and parts; a part's bytes depend on it and on nothing else.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def num_parts(self) -> int:
-        """How many parts the rows make."""
+        """The number of parts that the rows make."""
         return -(-self.rows // self.part_rows)
 
     def row_range(self, part: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from .workers import Workers
 
 
 class Made(NamedTuple):
-    """What a run did.
+    """The outcome of a run.
 
     Attributes
     ----------

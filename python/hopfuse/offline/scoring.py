@@ -1,4 +1,4 @@
-"""What scores queries, and how a part is made with it."""
+"""Scorers of queries, and the making of a part with one."""
 
 from __future__ import annotations
 

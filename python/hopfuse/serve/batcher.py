@@ -24,7 +24,7 @@ NEWEST = 0.2
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """What one request asks of the worker, or a part of it that fits into a batch.
+    """The work of one request, or a part of it that fits into a batch.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What ``hopfuse serve`` is told: a TOML file, read into frozen and checked values."""
+"""The configuration of ``hopfuse serve``: a TOML file, read into frozen and checked values."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class RetrievalSetting(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RetrievalRequest(msgspec.Struct):
-    """What Dify asks."""
+    """Dify's request."""
 
     knowledge_id: Annotated[str, msgspec.Meta(description="The index.")]
     query: str

@@ -31,7 +31,7 @@ class RefusalError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """What is sent: ``{"error": {"code", "message", "field"}}``."""
+        """The body: ``{"error": {"code", "message", "field"}}``."""
         error = {"code": self.code, "message": self.message}
         return {"error": error if self.field is None else {**error, "field": self.field}}
 

@@ -1,4 +1,4 @@
-"""What ``/metrics`` shows, in Prometheus' format."""
+"""The counters of ``/metrics``, in Prometheus' format."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
-    """What a stream's schema says beside its rows, under ``hopfuse``: as in a JSON body."""
+    """The metadata of a stream's schema, under ``hopfuse``: as in a JSON body."""
 
     k: Annotated[int, msgspec.Meta(ge=1)] = 10
     index: str | None = None
@@ -77,7 +77,7 @@ class ResultOut(msgspec.Struct, omit_defaults=True):
 
 
 class Timings(msgspec.Struct):
-    """Where the time went: in the queue, and in the batch that the request was searched in."""
+    """Times in the queue, and in the batch that the request was searched in."""
 
     queued_ms: float
     batch: int
@@ -93,7 +93,7 @@ class SearchResponse(msgspec.Struct):
 
 
 class ArrowAbout(msgspec.Struct):
-    """What an answer's schema says beside its rows, under ``hopfuse``."""
+    """The metadata of an answer's schema, under ``hopfuse``."""
 
     seq: int
     timings: Timings
@@ -120,7 +120,7 @@ class IndexesResponse(msgspec.Struct):
 
 
 class Health(msgspec.Struct):
-    """Whether the server runs, and whether it answers searches."""
+    """The state of the server: it runs, it answers searches."""
 
     status: Literal["ok"]
 

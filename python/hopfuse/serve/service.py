@@ -36,7 +36,7 @@ ANYONE = Principal()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a batch is searched; work of the same plan shares one."""
+    """The way to search a batch; work of the same plan shares one."""
 
     snapshot: Snapshot
     recipe: Recipe
@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one request gives a batch: its questions, and what of the passages it wants to see."""
+    """The share of one request in a batch: its questions, and the fields of passages that it wants."""
 
     queries: Sequence[Query]
     fields: frozenset[str]

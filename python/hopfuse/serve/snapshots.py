@@ -22,7 +22,7 @@ from .keys import Principal
 
 
 class Collaborators(NamedTuple):
-    """What reads questions beside an index; each may be None.
+    """The readers of questions beside an index; each may be None.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Collaborators(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """What is sent of a passage; metadata is None where it has none."""
+    """A passage as it is sent; metadata is None where it has none."""
 
     id: str | int
     title: str

@@ -11,7 +11,7 @@ from ...types import Hits, Seeds
 
 
 class Core(Protocol):
-    """What a search computes of its batch, where it may find everything."""
+    """The computation of a search that may find everything."""
 
     def __call__(self, vectors: Any, seeds: Seeds, words: Hits | None, *, k: int) -> dict[str, Hits]: ...
 
