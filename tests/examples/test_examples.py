@@ -39,6 +39,7 @@ def test_the_atlas_explains_a_question_that_the_walk_alone_answers(atlas):
     assert 1 <= int(ranks[-1][1]) <= 10
 
 
+@pytest.mark.full
 def test_the_atlas_ends_in_a_table_of_quality_and_time(atlas):
     assert "40 questions, 1 threads. Percent found in the first 5 or 10 passages; median time" in atlas
     table = atlas[atlas.index("Percent found") :]

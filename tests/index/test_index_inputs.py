@@ -70,7 +70,10 @@ def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
         full_index(**changes)
 
 
-@pytest.mark.parametrize(("node", "named"), [(2**31 - 2, None), (30_000_000, None), (1_000_017, None), (1_000_016, 1)])
+@pytest.mark.parametrize(
+    ("node", "named"),
+    [(2**31 - 2, None), (30_000_000, None), (1_000_017, None), pytest.param(1_000_016, 1, marks=pytest.mark.full)],
+)
 def test_one_wrong_node_does_not_make_millions_of_entities(node: int, named: int | None) -> None:
     """The count is refused before anything is allocated; entities= says how many there are."""
     edges = [{"src": 0, "dst": node}]

@@ -191,6 +191,7 @@ def test_the_sanitizers_find_nothing(build: str, monkeypatch: pytest.MonkeyPatch
     }
 
 
+@pytest.mark.full
 def test_a_pass_moves_the_bytes_that_its_comment_states() -> None:
     """A pass of 32 lanes asks for at most 1.15 times nnz (4 + w) + 4 nnz B (gathers) + 4 n B a stream.
 
