@@ -10,20 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..io import tables
-from ..io.readers import read_table
 from ..types import Corpus
+from .allowed import check_added, check_edges
 from .batch import LEAST_WEIGHT, MOST_WEIGHT, Slots
-from .build import PASSAGES
+from .change_rows import (
+    EDGE_KEYS,
+    End,
+    added_metadata,
+    alias_pairs,
+    end_of,
+    fact_rows,
+    listed,
+    living,
+    passage_arrays,
+    set_rows,
+    term_arrays,
+)
 from .columns import string_arrays
-from .contents import Contents, PassageId, text_to_index
-from .metadata_build import metadata_arrays
-from .names import Names
+from .contents import Contents, PassageId
+from .filters import Where
+from .names import Names, no_passage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-End = tuple[str, Any]
 
 
 class Change:
@@ -54,10 +63,13 @@ class Change:
     (1, ['a', 'b'], Graph(undirected, nodes=4, stored=4, types=['context']))
     """
 
-    def __init__(self, base: Contents, encoder: Any, commit: Callable[[Change], int]) -> None:
+    def __init__(
+        self, base: Contents, encoder: Any, commit: Callable[[Change], int], only: Where | None = None
+    ) -> None:
         self.seq: int | None = None
-        self._base, self._encoder, self._commit = base, encoder, commit
+        self._base, self._encoder, self._commit, self._only = base, encoder, commit, only
         self._deleted: dict[str, list[Any]] = {"passage": [], "entity": [], "alias": [], "edge": [], "fact": []}
+        self._put: list[Any] = []  # ids: deleted where they are there
         self._passages: list[dict[str, Any]] = []
         self._entities: list[dict[str, Any]] = []
         self._aliases: list[tuple[str, str]] = []
@@ -66,7 +78,7 @@ class Change:
 
     # ---- Passages ----
 
-    def add_passages(self, passages: Any, *, vectors: Any = None) -> None:
+    def add_passages(self, passages: Any, *, vectors: Any = None, replace: bool = False) -> None:
         """Add passages after all that are there.
 
         Parameters
@@ -75,27 +87,33 @@ class Change:
             Rows with ``id`` and ``text``, optionally ``title`` and ``metadata``, as in :meth:`hopfuse.Index.build`.
         vectors : array_like of float, shape (n, d), optional
             Where the index has vectors; without them the encoder makes them that the index was opened with.
+        replace : bool
+            A passage that has the id of one of these is deleted, as by :meth:`replace_passages`.
 
         Raises
         ------
         InputError
             Rows without ids, vectors that cannot be scored or are missing. An id that a passage has is refused at the
-            commit.
+            commit, without ``replace``.
         """
-        part = _passage_arrays(passages)
+        part = passage_arrays(passages)
         if part["ids"]:
             own = self._vectors(vectors, "passage.vectors", part["texts"], len(part["ids"]))
             self._passages.append(part if own is None else part | {"passage.vectors": own})
+            self._put += part["ids"] if replace else []
 
     def delete_passages(self, ids: Iterable[PassageId]) -> None:
         """Delete passages, with their edges, the edges that they state, and what they state of facts.
 
         Entities stay: see :meth:`delete_entities`.
         """
-        self._deleted["passage"] += _listed(ids, "ids")
+        self._deleted["passage"] += listed(ids, "ids")
 
     def replace_passages(self, passages: Any, *, vectors: Any = None) -> None:
-        """Delete the passages that have these ids, and add these; edges and facts of the old ones go with them."""
+        """Delete the passages that have these ids, and add these; edges and facts of the old ones go with them.
+
+        All must be there; ``add_passages(..., replace=True)`` replaces those that are.
+        """
         before = len(self._passages)
         self.add_passages(passages, vectors=vectors)
         for part in self._passages[before:]:
@@ -103,39 +121,43 @@ class Change:
 
     # ---- Entities ----
 
-    def add_entities(self, names: Iterable[str], *, vectors: Any = None, words: bool = False) -> None:
+    def add_entities(
+        self, names: Iterable[str], *, vectors: Any = None, words: bool = False, missing: bool = False
+    ) -> None:
         """Add entities; those that are words come after all words that are there, names after all names.
 
         Parameters
         ----------
         names : iterable of str
-            New ones: no entity has them.
+            New ones, which no entity has at the commit, unless ``missing``.
         vectors : array_like of float, shape (n, d2), optional
             As in :meth:`add_passages`; the encoder makes those of names.
         words : bool
             They are words, as ``index.words`` reads them.
+        missing : bool
+            Add those alone that no entity has.
         """
-        listed = _listed(names, "names")
-        if not all(isinstance(name, str) for name in listed):
+        given = listed(names, "names")
+        if not all(isinstance(name, str) for name in given):
             raise InputError("names are not all strings")
         if words and self._base.words is None:
             raise InputError("words are added to an index whose entities are all names; add them as names")
-        if listed:
-            part: dict[str, Any] = {"names": listed, "word": bool(words)}
-            own = self._vectors(vectors, "entity.vectors", listed, len(listed))
+        if given:
+            part: dict[str, Any] = {"names": given, "word": bool(words), "missing": missing}
+            own = self._vectors(vectors, "entity.vectors", given, len(given))
             self._entities.append(part if own is None else part | {"entity.vectors": own})
 
     def delete_entities(self, names: Iterable[str]) -> None:
         """Delete entities, with their aliases, edges and facts."""
-        self._deleted["entity"] += _listed(names, "names")
+        self._deleted["entity"] += listed(names, "names")
 
     def add_aliases(self, aliases: Mapping[str, Sequence[str]]) -> None:
         """Add other names of entities: a list for each entity's name."""
-        self._aliases += _pairs(aliases)
+        self._aliases += alias_pairs(aliases)
 
     def delete_aliases(self, aliases: Mapping[str, Sequence[str]]) -> None:
         """Delete other names of entities; one that is not there is nothing to delete."""
-        self._deleted["alias"] += _pairs(aliases)
+        self._deleted["alias"] += alias_pairs(aliases)
 
     # ---- Edges and facts ----
 
@@ -153,9 +175,9 @@ class Change:
         if graph is None:
             raise InputError("the index has no graph; build it with one, if only of its nodes, to add edges")
         for at, edge in enumerate(edges):
-            if not isinstance(edge, Mapping) or not {"src", "dst"} <= set(edge) <= _EDGE_KEYS:
+            if not isinstance(edge, Mapping) or not {"src", "dst"} <= set(edge) <= EDGE_KEYS:
                 raise InputError(
-                    f"edges[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {sorted(_EDGE_KEYS)}"
+                    f"edges[{at}] is {edge!r}; it must be a mapping with src and dst; allowed: {sorted(EDGE_KEYS)}"
                 )
             weight, kind = edge.get("weight", 1.0), edge.get("type", graph.edge_type_names[0])
             if (
@@ -166,7 +188,7 @@ class Change:
                 raise InputError(f"edges[{at}] has the weight {weight!r}; it must be a number from 2^-64 to 2^64")
             if not isinstance(kind, str):
                 raise InputError(f"edges[{at}] has the type {kind!r}; it must be a string")
-            ends = _end(edge["src"], f"edges[{at}]"), _end(edge["dst"], f"edges[{at}]")
+            ends = end_of(edge["src"], f"edges[{at}]"), end_of(edge["dst"], f"edges[{at}]")
             by = edge.get("stated_by")
             at_passages = [key for what, key in ends if what == "passage"]
             if by is not None and at_passages and by not in at_passages:
@@ -183,23 +205,23 @@ class Change:
             if (
                 graph is None
                 or not isinstance(edge, Mapping)
-                or not {"src", "dst"} <= set(edge) <= _EDGE_KEYS - {"weight", "stated_by"}
+                or not {"src", "dst"} <= set(edge) <= EDGE_KEYS - {"weight", "stated_by"}
             ):
                 raise InputError(
                     f"edges[{at}] is {edge!r}; it must be a mapping with src, dst and type, of an index with a graph"
                 )
-            ends = _end(edge["src"], f"edges[{at}]"), _end(edge["dst"], f"edges[{at}]")
+            ends = end_of(edge["src"], f"edges[{at}]"), end_of(edge["dst"], f"edges[{at}]")
             self._deleted["edge"].append((*ends, edge.get("type", graph.edge_type_names[0])))
 
     def add_facts(self, facts: Iterable[Sequence[Any]]) -> None:
         """State facts: rows (head, relation, tail, id) of two entities' names, a relation, and the passage's id."""
         if self._base.facts is None:
             raise InputError("the index has no facts; build it with facts, if only an empty table, to add some")
-        self._facts += _rows(facts, 4, "(head, relation, tail, id of a passage)")
+        self._facts += fact_rows(facts, 4, "(head, relation, tail, id of a passage)")
 
     def delete_facts(self, facts: Iterable[Sequence[str]]) -> None:
         """Delete facts (head, relation, tail): all that was stated of them before this change."""
-        self._deleted["fact"] += _rows(facts, 3, "(head, relation, tail)")
+        self._deleted["fact"] += fact_rows(facts, 3, "(head, relation, tail)")
 
     # ---- Commit ----
 
@@ -229,33 +251,42 @@ class Change:
         """Return the arrays of the batch, by the slots of what is there; empty if nothing changes."""
         before = names.slots
         made: dict[str, NDArray[Any]] = {}
-        passages = _distinct(self._deleted["passage"], names.passage)
-        entities = _distinct(self._deleted["entity"], names.entity)
-        _set(made, "delete.passage", passages)
-        _set(made, "delete.entity", entities)
+        hidden = self._hidden(names)
+
+        def old_passage(id: Any) -> int:
+            slot = names.passage(id)
+            if slot in hidden:
+                raise no_passage(id)
+            return slot
+
+        put = {names.passage(id) for id in self._put if names.has_passage(id)} - hidden
+        passages = sorted(put.union(map(old_passage, self._deleted["passage"])))
+        entities = sorted(set(map(names.entity, self._deleted["entity"])))
+        set_rows(made, "delete.passage", passages)
+        set_rows(made, "delete.entity", entities)
         place = self._add_passages(made, names, passages, before, terms_of)
         number = self._add_entities(made, names, entities, before)
 
         def passage(id: Any) -> int:
-            return _live(place, id, names.passage, passages, "passage")
+            return living(place, id, old_passage, passages, "passage")
 
         def entity(name: Any) -> int:
-            return _live(number, name, names.entity, entities, "entity")
+            return living(number, name, names.entity, entities, "entity")
 
         def end(one: End, find: Any = (passage, entity)) -> int:
             return find[0](one[1]) if one[0] == "passage" else -1 - int(find[1](one[1]))
 
         self._add_aliases(made, names, entity)
         types: dict[str, int] = {}
-        old = names.passage, names.entity
+        old = old_passage, names.entity
         gone = [(end(a, old), end(b, old), types.setdefault(kind, len(types))) for a, b, kind in self._deleted["edge"]]
-        _set(made, "delete.edge", gone, 3)
+        set_rows(made, "delete.edge", gone, 3)
         rows = [(end(a), end(b)) for a, b, _, _, _ in self._edges]
         if rows:
-            _set(made, "edge.end", rows, 2)
-            _set(made, "edge.type", [types.setdefault(kind, len(types)) for _, _, kind, _, _ in self._edges])
+            set_rows(made, "edge.end", rows, 2)
+            set_rows(made, "edge.type", [types.setdefault(kind, len(types)) for _, _, kind, _, _ in self._edges])
             made["edge.weight"] = np.array([weight for _, _, _, weight, _ in self._edges])
-            _set(made, "edge.passage", [-1 if by is None else passage(by) for *_, by in self._edges])
+            set_rows(made, "edge.passage", [-1 if by is None else passage(by) for *_, by in self._edges])
         if types:
             made |= string_arrays("edge.type_name", types)
         relations: dict[str, int] = {}
@@ -263,8 +294,8 @@ class Change:
             (names.entity(h), relations.setdefault(r, len(relations)), names.entity(t))
             for h, r, t in self._deleted["fact"]
         ]
-        _set(made, "delete.fact", gone, 3)
-        _set(
+        set_rows(made, "delete.fact", gone, 3)
+        set_rows(
             made,
             "fact.row",
             [(entity(h), relations.setdefault(r, len(relations)), entity(t), passage(p)) for h, r, t, p in self._facts],
@@ -273,6 +304,23 @@ class Change:
         if relations:
             made |= string_arrays("fact.relation", relations)
         return made
+
+    def _hidden(self, names: Names) -> set[int]:
+        """Return the slots of named passages that the filter does not allow; refuse what it cannot bound."""
+        only = self._only
+        if only is None:
+            return set()
+        if any(self._deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or self._aliases:
+            raise InputError(
+                f"a change with the filter {only} adds passages, entities, edges and facts, and deletes passages; what "
+                "else it changes could be others' too: change it without a filter"
+            )
+        check_edges(only, self._edges, names.edge_types)
+        rows = [row for part in self._passages for row in part["metadata"]]
+        check_added(only, [id for part in self._passages for id in part["ids"]], rows, names.metadata_types)
+        ends = [key for a, b, *_ in self._edges for what, key in (a, b) if what == "passage"]
+        stating = [*(edge[4] for edge in self._edges), *(fact[3] for fact in self._facts)]
+        return names.hidden([*self._deleted["passage"], *self._put, *ends, *stating], only)
 
     def edge_types(self) -> set[str]:
         """Return the types of the edges that it adds."""
@@ -299,32 +347,37 @@ class Change:
             offsets = np.concatenate([np.diff(part[f"{name}.offsets"]) for part in parts])
             made[f"{name}.offsets"] = np.concatenate([[0], np.cumsum(offsets)]).astype(np.int64)
             made[f"{name}.bytes"] = np.concatenate([part[f"{name}.bytes"] for part in parts])
-        made |= _metadata(parts, names.metadata_types)
+        made |= added_metadata(parts, names.metadata_types)
         if self._base.lexical is not None:
-            made |= _term_arrays(terms_of(texts))
+            made |= term_arrays(terms_of(texts))
         return {id: before.passages + at for at, id in enumerate(ids)}
 
     def _add_entities(self, made: dict[str, Any], names: Names, gone: list[int], before: Slots) -> dict[Any, int]:
-        listed = [name for part in self._entities for name in part["names"]]
-        for name in listed:
-            if names.has_entity(name) and names.entity(name) not in gone:
-                raise InputError(f"an entity has the name {name!r} already")
-        if len(set(listed)) != len(listed):
-            raise InputError("the change adds two entities of one name; names are distinct")
-        if not listed:
+        added: dict[str, tuple[dict[str, Any], int]] = {}  # by name: its part, and its place there
+        for part in self._entities:
+            for at, name in enumerate(part["names"]):
+                there = names.has_entity(name, gone)
+                if part["missing"] and (there or name in added):
+                    continue
+                if there:
+                    raise InputError(f"an entity has the name {name!r} already")
+                if name in added:
+                    raise InputError("the change adds two entities of one name; names are distinct")
+                added[name] = part, at
+        if not added:
             return {}
-        made |= string_arrays("entity.name", listed)
-        made["entity.word"] = np.array([part["word"] for part in self._entities for _ in part["names"]], np.uint8)
+        made |= string_arrays("entity.name", added)
+        made["entity.word"] = np.array([part["word"] for part, _ in added.values()], np.uint8)
         if "entity.vectors" in self._entities[0]:
-            made["entity.vectors"] = np.concatenate([part["entity.vectors"] for part in self._entities])
-        return {name: before.entities + at for at, name in enumerate(listed)}
+            made["entity.vectors"] = np.stack([part["entity.vectors"][at] for part, at in added.values()])
+        return {name: before.entities + at for at, name in enumerate(added)}
 
     def _add_aliases(self, made: dict[str, Any], names: Names, entity: Any) -> None:
         if self._deleted["alias"]:
-            _set(made, "delete.alias.entity", [names.entity(name) for name, _ in self._deleted["alias"]])
+            set_rows(made, "delete.alias.entity", [names.entity(name) for name, _ in self._deleted["alias"]])
             made |= string_arrays("delete.alias.name", [alias for _, alias in self._deleted["alias"]])
         if self._aliases:
-            _set(made, "alias.entity", [entity(name) for name, _ in self._aliases])
+            set_rows(made, "alias.entity", [entity(name) for name, _ in self._aliases])
             made |= string_arrays("alias.name", [alias for _, alias in self._aliases])
 
     def _vectors(self, given: Any, section: str, texts: list[str], count: int) -> NDArray[Any] | None:
@@ -344,98 +397,3 @@ class Change:
                 f"vectors have shape ({corpus.num_vectors}, {corpus.dim}); {count} of {own.dim} components are needed"
             )
         return corpus.vectors
-
-
-_EDGE_KEYS = {"src", "dst", "type", "weight", "stated_by"}
-
-
-def _passage_arrays(passages: Any) -> dict[str, Any]:
-    """Return the arrays of a table of passages, their ids, and what each is found by."""
-    table = read_table(passages, PASSAGES)
-    if table.num_rows and "id" not in table.columns:
-        raise InputError(f"{table.where(0)} has no id; passages that are added have ids of their own")
-    texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
-    are_strings = bool(ids) and isinstance(ids[0], str)
-    own: Any = string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}  # type: ignore[arg-type]
-    return {
-        **own,
-        **string_arrays("passage.title", titles),
-        **string_arrays("passage.text", texts),
-        "passage.length": np.array([len(text.split()) for text in texts], np.int32),
-        "ids": ids,
-        "metadata": tables.objects(table, "metadata"),
-        "where": table.where,
-        "texts": [text_to_index(title, text) for title, text in zip(titles, texts, strict=True)],
-    }
-
-
-def _metadata(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of all passages that are added, each column of the type that the index has for it."""
-    rows = [(part["where"], at, row) for part in parts for at, row in enumerate(part["metadata"])]
-    return metadata_arrays([row for *_, row in rows], types, lambda row: rows[row][0](rows[row][1]))
-
-
-def _set(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int = 0) -> None:
-    if rows:
-        made[name] = np.array(rows, np.int64).reshape((-1, columns) if columns else -1)
-
-
-def _live(added: Mapping[Any, int], key: Any, find: Any, gone: Sequence[int], what: str) -> int:
-    """Return the slot of what this change adds, or of what is there and stays."""
-    if isinstance(key, str | int) and key in added:
-        return added[key]
-    slot = int(find(key))
-    if slot in gone:
-        raise InputError(f"the {what} {key!r} is deleted by this change, and named by it; leave one out")
-    return slot
-
-
-def _distinct(keys: Sequence[Any], find: Any) -> list[int]:
-    return sorted({find(key) for key in keys})
-
-
-def _listed(given: Any, what: str) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"{what} is a {type(given).__name__}; give a list")
-    return list(given)
-
-
-def _pairs(aliases: Any) -> list[tuple[str, str]]:
-    if not isinstance(aliases, Mapping):
-        raise InputError(f"aliases is a {type(aliases).__name__}; it must map an entity's name to a list of aliases")
-    pairs = [(name, alias) for name, values in aliases.items() for alias in _listed(values, f"aliases[{name!r}]")]
-    if not all(isinstance(alias, str) for _, alias in pairs):
-        raise InputError("aliases are not all strings")
-    return pairs
-
-
-def _rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
-    rows = []
-    for at, row in enumerate(_listed(given, "facts")):
-        whole = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == width
-        if not whole or not all(isinstance(part, str) for part in row[:3]):
-            raise InputError(f"facts[{at}] is {row!r}; it must be {what}")
-        rows.append(tuple(row))
-    return rows
-
-
-def _end(end: Any, where: str) -> End:
-    if not isinstance(end, tuple | list) or len(end) != 2 or end[0] not in ("passage", "entity"):
-        raise InputError(f"{where} has the end {end!r}; it must be ('passage', id) or ('entity', name)")
-    return (end[0], end[1])
-
-
-def _term_arrays(rows: list[list[str]]) -> dict[str, Any]:
-    """Return how often each passage has each term, term by term."""
-    number = {term: t for t, term in enumerate(sorted({term for row in rows for term in row}))}
-    term = np.array([number[term] for row in rows for term in row], np.int64)
-    passage = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))
-    entries, counts = np.unique(term * len(rows) + passage, return_counts=True)
-    columns, passages = np.divmod(entries, len(rows))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(number)))])
-    return {
-        **string_arrays("lexical.term", number),
-        "lexical.indptr": indptr.astype(np.int64),
-        "lexical.passage": passages,
-        "lexical.count": counts.astype(np.int32),
-    }

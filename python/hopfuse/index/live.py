@@ -20,6 +20,7 @@ from .change import Change
 from .contents import Contents
 from .encoder import EncoderInfo
 from .files import write_file
+from .filters import Where
 from .generations import check_directory, hold_lock, log_path, new_generation, point_to
 from .log import Frame, LogWriter, frame_bytes, write_log
 from .names import Names
@@ -166,10 +167,29 @@ class LiveIndex(Generic[Kind]):
 
     # ---- Writing ----
 
-    def change(self) -> Change:
-        """Return a new batch of changes, which is committed where its ``with`` block ends, or by ``commit()``."""
+    def change(self, *, only: Where | None = None) -> Change:
+        """Return a new batch of changes, which is committed where its ``with`` block ends, or by ``commit()``.
+
+        Parameters
+        ----------
+        only : Where, optional
+            The passages that the change may add, delete and name; others are to it as if they were not there. It may
+            change nothing that such passages share with others: it deletes no entity, edge or fact, gives no alias,
+            adds no column of metadata, no type of edges, and no edge that no passage states.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> rows = [{"id": "a", "text": "The sea.", "metadata": {"tenant": "x"}}]
+        >>> saved = hf.Index.build(passages=rows).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live, live.change(only=hf.where(tenant="y")) as change:
+        ...     change.add_passages([{"id": "b", "text": "A river.", "metadata": {"tenant": "y"}}])
+        >>> change.seq
+        1
+        """
         writer = self._open_writer()
-        return Change(writer.state.base, writer.encoder, writer.commit)
+        return Change(writer.state.base, writer.encoder, writer.commit, only)
 
     def compact(self) -> int:
         """Write the changes into a new generation, and return its number; searches and commits go on meanwhile.
@@ -272,7 +292,6 @@ class _Writer(Generic[Kind]):
         self._pending: list[_Commit] = []
         self._log: LogWriter | None = None
         self._names: Names | None = None
-        self._types: set[str] = set()
         if state.header is not None:
             self._open_log()
 
@@ -287,18 +306,17 @@ class _Writer(Generic[Kind]):
             if self.closed:
                 raise InputError("the index is closed; open it again to change it")
             if self._names is None:
-                self._names = self._read_names()
+                self._names = Names(self._durable.base, self._durable.batches)
             arrays = change.arrays(self._names, self._terms_of)
             if not arrays:
                 return self._durable.seq + len(self._pending)
-            self._check_limits(change)
+            self._check_limits(change, self._names)
             batch = Batch(arrays, self._names.slots)
             if sum(batch.after) > MAX_NODES:
                 raise InputError(
                     f"{sum(batch.after)} slots of passages and entities; {MAX_NODES} are allowed: compact the index"
                 )
             self._names.apply(batch)
-            self._types |= change.edge_types()
             mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
             self._pending.append(mine)
         with self._writing:
@@ -400,18 +418,10 @@ class _Writer(Generic[Kind]):
 
     def _forget(self) -> None:
         """Read names anew when they are next needed."""
-        self._names, self._types = None, set()
+        self._names = None
 
-    def _read_names(self) -> Names:
-        state = self._durable
-        for batch in state.batches:
-            self._types |= set(batch.strings("edge.type_name"))
-        if state.base.graph is not None:
-            self._types |= set(state.base.graph.edge_type_names)
-        return Names(state.base, state.batches)
-
-    def _check_limits(self, change: Change) -> None:
-        types, graph = self._types | change.edge_types(), self._durable.base.graph
+    def _check_limits(self, change: Change, names: Names) -> None:
+        types, graph = change.edge_types().union(names.edge_types), self._durable.base.graph
         if len(types) > MAX_EDGE_TYPES:
             raise InputError(f"{len(types)} edge types; {MAX_EDGE_TYPES} are allowed")
         if graph is not None and change.edge_types() and float(graph.degree.sum(axis=1).max(initial=0)) > MOST_DEGREE:

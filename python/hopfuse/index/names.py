@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from .allowed import meets
 from .batch import Batch, Slots
 from .contents import Contents, PassageId
+from .filters import Where
 from .metadata import Metadata
 
 
@@ -24,6 +27,8 @@ class Names:
         self._id_of: dict[int, PassageId] = {}
         self._name_of: dict[int, str] = {}
         self.metadata_types = dict(base.metadata.types)
+        self.edge_types = [] if base.graph is None else list(base.graph.edge_type_names)
+        self._metadata = [(0, base.metadata)]  # of the slots from a first one on
         self._add(base.passage_ids, base.entity_names, Slots(0, 0))
         for batch in batches:
             self.apply(batch)
@@ -36,15 +41,35 @@ class Names:
             self._entities[self._name_of.pop(slot)].remove(slot)
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
         self._add(ids, batch.strings("entity.name"), batch.before)
-        self.metadata_types |= Metadata(batch.sections("metadata."), batch.after.passages - batch.before.passages).types
+        metadata = Metadata(batch.sections("metadata."), batch.after.passages - batch.before.passages)
+        self.metadata_types |= metadata.types
+        self.edge_types += [kind for kind in batch.strings("edge.type_name") if kind not in self.edge_types]
+        self._metadata.append((batch.before.passages, metadata))
         self.slots = batch.after
 
     def passage(self, id: Any) -> int:
         """Return the slot of a passage that lives."""
         slot = self._passages.get(id) if _is_id(id) else None
         if slot is None:
-            raise InputError(f"there is no passage with the id {id!r}; add it first, in this change or an earlier one")
+            raise no_passage(id)
         return slot
+
+    def has_passage(self, id: Any) -> bool:
+        """Return True if a passage lives that has the id."""
+        return _is_id(id) and id in self._passages
+
+    def hidden(self, ids: Iterable[Any], only: Where) -> set[int]:
+        """Return the slots of those passages of some ids that a filter does not allow."""
+        slots = sorted({self._passages[id] for id in ids if self.has_passage(id)})
+        if not slots:
+            return set()
+        firsts = [first for first, _ in self._metadata]
+        rows = []
+        for slot in slots:
+            first, metadata = self._metadata[bisect_right(firsts, slot) - 1]
+            rows.append(metadata.row(slot - first))
+        allowed = meets(only, rows, self.metadata_types)
+        return {slot for slot, is_allowed in zip(slots, allowed, strict=True) if not is_allowed}
 
     def entity(self, name: Any) -> int:
         """Return the slot of the one entity that lives and has a name."""
@@ -64,9 +89,9 @@ class Names:
             if slot is not None and slot not in gone:
                 raise InputError(f"a passage has the id {id!r} already; replace it with replace_passages")
 
-    def has_entity(self, name: str) -> bool:
-        """Return True if an entity lives that has the name."""
-        return bool(self._entities.get(name))
+    def has_entity(self, name: str, gone: Sequence[int] = ()) -> bool:
+        """Return True if an entity lives that has the name, beside some slots."""
+        return any(slot not in gone for slot in self._entities.get(name, ()))
 
     def _add(self, ids: Sequence[PassageId], names: Iterable[str], first: Slots) -> None:
         for slot, id in enumerate(ids, first.passages):
@@ -77,6 +102,11 @@ class Names:
         for slot, name in enumerate(names, first.entities):
             self._entities.setdefault(name, []).append(slot)
             self._name_of[slot] = name
+
+
+def no_passage(id: Any) -> InputError:
+    """Return the error of an id that no passage has, as far as whoever asks may know."""
+    return InputError(f"there is no passage with the id {id!r}; add it first, in this change or an earlier one")
 
 
 def _is_id(id: Any) -> bool:

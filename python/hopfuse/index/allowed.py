@@ -1,0 +1,60 @@
+"""A change that may touch only what a filter allows: what it may say, and the passages that it may add."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .filters import Where
+from .metadata import Metadata
+from .metadata_build import metadata_arrays
+from .sections import Section
+
+
+def meets(only: Where, rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> NDArray[np.bool_]:
+    """Return which rows of metadata a filter allows: bool, shape (rows,).
+
+    Raises
+    ------
+    InputError
+        A value of another type than its column's; a filter of a column that there is not.
+    """
+    arrays = metadata_arrays(rows, types, lambda row: f"passages[{row}]")
+    sections = {name: Section(name, array) for name, array in arrays.items()}
+    return only.mask(Metadata(sections, len(rows)))
+
+
+def check_added(
+    only: Where, ids: Sequence[Any], rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str]
+) -> None:
+    """Refuse passages that a filter does not allow, and columns that are not there: their type would hold for all."""
+    known = [row or {} for row in rows]
+    allowed = meets(only, known, types)
+    for id, row in zip(ids, known, strict=True):
+        for name in row:
+            if name not in types:
+                raise InputError(
+                    f"the passage {id!r} has the metadata {name!r}, which the index does not have; a change with a "
+                    "filter adds no column: add it without one first"
+                )
+    for id, is_allowed in zip(ids, allowed, strict=True):
+        if not is_allowed:
+            raise InputError(f"the passage {id!r} is not one that this change may add: {only} does not allow it")
+
+
+def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], types: Collection[str]) -> None:
+    """Refuse edges that no passage states, which every passage's walk would take, and types that are not there."""
+    for at, (src, dst, kind, _, by) in enumerate(edges):
+        if by is None and "passage" not in (src[0], dst[0]):
+            raise InputError(
+                f"edges[{at}] joins two entities, and the change has the filter {only}: a passage must state it, "
+                "give stated_by"
+            )
+        if kind not in types:
+            raise InputError(
+                f"edges[{at}] has the type {kind!r}; a change with a filter adds no type, allowed: {', '.join(types)}"
+            )

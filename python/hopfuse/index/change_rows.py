@@ -1,0 +1,112 @@
+"""The parts of a change: what callers give, checked, and as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..io import tables
+from ..io.readers import read_table
+from .build import PASSAGES
+from .columns import string_arrays
+from .contents import text_to_index
+from .metadata_build import metadata_arrays
+
+End = tuple[str, Any]
+EDGE_KEYS = {"src", "dst", "type", "weight", "stated_by"}
+
+
+def passage_arrays(passages: Any) -> dict[str, Any]:
+    """Return the arrays of a table of passages, their ids, and what each is found by."""
+    table = read_table(passages, PASSAGES)
+    if table.num_rows and "id" not in table.columns:
+        raise InputError(f"{table.where(0)} has no id; passages that are added have ids of their own")
+    texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
+    are_strings = bool(ids) and isinstance(ids[0], str)
+    own: Any = string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}  # type: ignore[arg-type]
+    return {
+        **own,
+        **string_arrays("passage.title", titles),
+        **string_arrays("passage.text", texts),
+        "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        "ids": ids,
+        "metadata": tables.objects(table, "metadata"),
+        "where": table.where,
+        "texts": [text_to_index(title, text) for title, text in zip(titles, texts, strict=True)],
+    }
+
+
+def added_metadata(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata of all passages that are added, each column of the type that the index has for it."""
+    rows = [(part["where"], at, row) for part in parts for at, row in enumerate(part["metadata"])]
+    return metadata_arrays([row for *_, row in rows], types, lambda row: rows[row][0](rows[row][1]))
+
+
+def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int = 0) -> None:
+    """Set an array of integers, if there are any."""
+    if rows:
+        made[name] = np.array(rows, np.int64).reshape((-1, columns) if columns else -1)
+
+
+def living(added: Mapping[Any, int], key: Any, find: Any, gone: Sequence[int], what: str) -> int:
+    """Return the slot of what this change adds, or of what is there and stays."""
+    if isinstance(key, str | int) and key in added:
+        return added[key]
+    slot = int(find(key))
+    if slot in gone:
+        raise InputError(f"the {what} {key!r} is deleted by this change, and named by it; leave one out")
+    return slot
+
+
+def listed(given: Any, what: str) -> list[Any]:
+    """Return a list of what a caller gives."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"{what} is a {type(given).__name__}; give a list")
+    return list(given)
+
+
+def alias_pairs(aliases: Any) -> list[tuple[str, str]]:
+    """Return each entity's name with each of its aliases."""
+    if not isinstance(aliases, Mapping):
+        raise InputError(f"aliases is a {type(aliases).__name__}; it must map an entity's name to a list of aliases")
+    pairs = [(name, alias) for name, values in aliases.items() for alias in listed(values, f"aliases[{name!r}]")]
+    if not all(isinstance(alias, str) for _, alias in pairs):
+        raise InputError("aliases are not all strings")
+    return pairs
+
+
+def fact_rows(given: Any, width: int, what: str) -> list[tuple[Any, ...]]:
+    """Return facts as tuples of so many parts."""
+    rows = []
+    for at, row in enumerate(listed(given, "facts")):
+        whole = isinstance(row, Sequence) and not isinstance(row, str) and len(row) == width
+        if not whole or not all(isinstance(part, str) for part in row[:3]):
+            raise InputError(f"facts[{at}] is {row!r}; it must be {what}")
+        rows.append(tuple(row))
+    return rows
+
+
+def end_of(end: Any, where: str) -> End:
+    """Return the end of an edge: what it is, and its id or name."""
+    if not isinstance(end, tuple | list) or len(end) != 2 or end[0] not in ("passage", "entity"):
+        raise InputError(f"{where} has the end {end!r}; it must be ('passage', id) or ('entity', name)")
+    return (end[0], end[1])
+
+
+def term_arrays(rows: list[list[str]]) -> dict[str, Any]:
+    """Return how often each passage has each term, term by term."""
+    number = {term: t for t, term in enumerate(sorted({term for row in rows for term in row}))}
+    term = np.array([number[term] for row in rows for term in row], np.int64)
+    passage = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))
+    entries, counts = np.unique(term * len(rows) + passage, return_counts=True)
+    columns, passages = np.divmod(entries, len(rows))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(number)))])
+    return {
+        **string_arrays("lexical.term", number),
+        "lexical.indptr": indptr.astype(np.int64),
+        "lexical.passage": passages,
+        "lexical.count": counts.astype(np.int32),
+    }

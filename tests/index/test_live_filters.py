@@ -1,0 +1,144 @@
+"""Changes that add what is missing, replace what is there, and touch only what a filter allows."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import pytest
+from hopfuse.errors import InputError
+
+ONLY = hf.where(tenant="x")
+
+
+def passage(id: str, tenant: str | None = "x", **more: Any) -> dict[str, Any]:
+    return {"id": id, "text": f"text of {id}", "metadata": {} if tenant is None else {"tenant": tenant, **more}}
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Any:
+    """Passages x1 of the tenant x, y1 of y and z1 of nobody, each joined to Ada; in the log x2 and y2."""
+    hf.Index.build(
+        passages=[passage("x1", year=2020), passage("y1", "y"), passage("z1", None)],
+        entities=["Ada", "Babbage"],
+        graph=[{"src": at, "dst": 3, "type": "context"} for at in range(3)],
+        facts=[{"head": "Ada", "relation": "knew", "tail": "Babbage", "passage": 1}],
+    ).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change() as change:
+            change.add_passages([passage("x2"), passage("y2", "y")])
+        yield live
+
+
+def ids(live: Any) -> list[Any]:
+    return list(live.refresh().passage_ids)
+
+
+def test_passages_are_added_or_replaced_by_their_ids(live: Any) -> None:
+    with live.change() as change:
+        change.add_passages([passage("x1"), passage("new")], replace=True)
+    assert ids(live) == ["y1", "z1", "x2", "y2", "x1", "new"]
+    assert live.index.graph.num_stored == 4  # the edge of the old x1 went with it
+    with pytest.raises(InputError, match="a passage has the id 'x1' already"), live.change() as change:
+        change.add_passages([passage("x1")])
+
+
+def test_missing_entities_are_added_once_by_threads_that_race(live: Any) -> None:
+    def add(at: int) -> None:
+        with live.change() as change:
+            change.add_entities(["Ada", "Byron", "Byron", f"of {at}"], missing=True)
+
+    threads = [threading.Thread(target=add, args=(at,)) for at in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    names = list(live.refresh().entity_names)
+    assert sorted(names) == sorted(["Ada", "Babbage", "Byron", *(f"of {at}" for at in range(6))])
+    with live.change() as change:
+        change.delete_entities(["Ada"])
+        change.add_entities(["Ada"], missing=True)
+    assert list(live.refresh().entity_names) == [*names[1:], "Ada"]
+    with pytest.raises(InputError, match="an entity has the name 'Ada' already"), live.change() as change:
+        change.add_entities(["Ada"])
+
+
+def test_a_filter_admits_what_it_allows(live: Any) -> None:
+    with live.change(only=ONLY) as change:
+        change.delete_passages(["x2"])
+        change.add_passages([passage("x1"), passage("x3", year=1)], replace=True)
+        change.add_entities(["Byron", "Ada"], missing=True)
+        change.add_edges(
+            [
+                {"src": ("passage", "x3"), "dst": ("entity", "Byron"), "type": "context"},
+                {"src": ("entity", "Ada"), "dst": ("entity", "Byron"), "type": "context", "stated_by": "x1"},
+            ]
+        )
+        change.add_facts([("Ada", "knew", "Byron", "x3")])
+    assert ids(live) == ["y1", "z1", "y2", "x1", "x3"]
+    assert list(live.index.facts.passages) == [0, 4]
+
+
+def edge(a: Any, b: Any, **more: Any) -> list[dict[str, Any]]:
+    return [{"src": a, "dst": b, "type": "context", **more}]
+
+
+ADA, BABBAGE = ("entity", "Ada"), ("entity", "Babbage")
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "says"),
+    [
+        ("add_passages", [passage("n", "y")], r"'n' is not one that this change may add: where\(tenant='x'\)"),
+        ("add_passages", [passage("n", None)], "'n' is not one"),
+        ("add_passages", [passage("n", colour="red")], "'colour', which the index does not have"),
+        ("add_passages", [passage("n", year="red")], "the column is int64"),
+        ("add_passages", [{"id": "n", "text": "t", "metadata": {"tenant": 3}}], "the column is string"),
+        ("add_passages", [passage("y1")], "a passage has the id 'y1' already"),
+        ("add_edges", edge(ADA, BABBAGE), "joins two entities"),
+        ("add_edges", edge(("passage", "x1"), ADA, type="new"), "a change with a filter adds no type"),
+        ("delete_entities", ["Ada"], "what else it changes"),
+        ("delete_edges", edge(("passage", "x1"), ADA), "what else it changes"),
+        ("delete_facts", [("Ada", "knew", "Babbage")], "what else it changes"),
+        ("add_aliases", {"Ada": ["A"]}, "what else it changes"),
+        ("delete_aliases", {"Ada": ["A"]}, "what else it changes"),
+    ],
+)
+def test_a_filter_refuses_the_rest(live: Any, method: str, given: Any, says: str) -> None:
+    before = live.refresh().seq
+    with pytest.raises(InputError, match=says), live.change(only=ONLY) as change:
+        getattr(change, method)(given)
+    assert live.refresh().seq == before
+
+
+@pytest.mark.parametrize("id", ["y1", "y2", "z1", "there is none"])
+def test_what_a_filter_hides_is_as_if_it_were_not_there(live: Any, id: str) -> None:
+    end = ("passage", id)
+    for method, given in (
+        ("delete_passages", [id]),
+        ("replace_passages", [passage(id)]),
+        ("add_edges", edge(end, ADA)),
+        ("add_edges", edge(ADA, BABBAGE, stated_by=id)),
+        ("add_facts", [("Ada", "knew", "Babbage", id)]),
+    ):
+        with pytest.raises(InputError) as refused, live.change(only=ONLY) as change:
+            getattr(change, method)(given)
+        says = f"there is no passage with the id {id!r}; add it first, in this change or an earlier one"
+        assert str(refused.value) == says
+    if id != "there is none":  # ids are distinct over all tenants, so this one is told
+        with pytest.raises(InputError, match=f"a passage has the id '{id}' already"), live.change(only=ONLY) as change:
+            change.add_passages([passage(id)], replace=True)
+
+
+def test_a_filter_sees_what_was_committed_and_not_yet_read(live: Any) -> None:
+    with live.change() as change:
+        change.add_passages([passage("x1", "y", colour="red")], replace=True)
+        change.add_edges([{"src": ("passage", "x2"), "dst": ADA, "type": "late"}])
+    with pytest.raises(InputError, match="there is no passage with the id 'x1'"), live.change(only=ONLY) as change:
+        change.delete_passages(["x1"])
+    with live.change(only=ONLY) as change:
+        change.add_passages([passage("x4", colour="blue")])
+        change.add_edges(edge(("passage", "x4"), ADA, type="late"))
+    assert ids(live)[-2:] == ["x1", "x4"]
