@@ -144,7 +144,7 @@ class Routes:
         kind = check_content_type(request, (JSON, ARROW))
         body = await read_body(request, service.config.limits)
         read = read_search if kind == JSON else read_arrow
-        search = read(service, body, request.state.principal)
+        search = await read(service, body, request.state.principal)
         stages = service.metrics.stages
         stages["read"].observe(time.perf_counter() - arrived)
         answer = await service.search(search, watch=request.receive)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +26,7 @@ COLUMNS |= {"allow": COLUMNS["entities"]}
 _SETTINGS = msgspec.json.Decoder(ArrowSettings)
 
 
-def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
+async def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
     """Return the search that a stream asks for.
 
     Parameters
@@ -41,10 +42,10 @@ def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
     RefusalError
         What is no stream, has other columns or too many rows, is compressed or uses dictionaries.
     """
-    limits = service.config.limits
+    arrived, limits = time.monotonic(), service.config.limits
     table = _table(body, limits.queries)
     asked = decode(_SETTINGS, (table.schema.metadata or {}).get(KEY, b"{}"))
-    snapshot = service.snapshot(asked.index, principal)
+    snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     columns = {name: _column(table, name) for name in COLUMNS}
     queries = []
     for at in range(table.num_rows):
@@ -64,6 +65,7 @@ def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
         fields=frozenset(asked.fields),
         principal=principal,
         nbytes=len(body),
+        arrived=arrived,
     )
 
 

@@ -153,6 +153,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Whether a request may choose the recipe and its options.
     keys : mapping of str to KeyConfig
         By name. Without any, everybody who reaches the server may do everything.
+    follow_seconds : float
+        Between two looks at whether an index was changed; a change is searched that much later at most, and the time of
+        a merge.
     origins : sequence of str
         Pages of other sites that may send requests from a browser (CORS): ``"https://example.org"``.
     limits : Limits
@@ -177,6 +180,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
     request_options: bool = True
     keys: dict[Name, KeyConfig] = {}
+    follow_seconds: Seconds = 0.2
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
 

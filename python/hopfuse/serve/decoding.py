@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from typing import Any
 
 import msgspec
@@ -20,16 +21,18 @@ from .snapshots import Query, Snapshot
 _DECODER = msgspec.json.Decoder(SearchRequest)
 
 
-def read_search(service: Service, body: bytes, principal: Principal) -> Search:
+async def read_search(service: Service, body: bytes, principal: Principal) -> Search:
     """Return the search that a JSON body asks for.
 
     Raises
     ------
     RefusalError
-        400, with the field; 404 for an index that there is not.
+        400, with the field; 404 for an index that there is not; 504 for a seq that is not there in time.
     """
+    arrived = time.monotonic()
     asked = decode(_DECODER, body)
-    snapshot, limits = service.snapshot(asked.index, principal), service.config.limits
+    snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
+    limits = service.config.limits
     if len(asked.queries) > limits.queries:
         raise invalid("queries", f"has {len(asked.queries)} entries; a request has at most {limits.queries}")
     return Search(
@@ -45,6 +48,7 @@ def read_search(service: Service, body: bytes, principal: Principal) -> Search:
         fields=frozenset(asked.fields),
         principal=principal,
         nbytes=len(body),
+        arrived=arrived,
     )
 
 

@@ -50,6 +50,12 @@ class Metrics:
             for of in ("requests", "queries", "bytes")
         }
         self.seq = Gauge("hopfuse_index_seq", "State of the index that is searched.", ("index",), **named)
+        self.reload_seconds = Histogram(
+            "hopfuse_reload_seconds", "Seconds from a change's discovery until it is searched.", ("index",), **named
+        )
+        self.reload_failures = Counter(
+            "hopfuse_reload_failures", "States of an index that could not be served.", ("index",), **named
+        )
 
     def watch(self, batcher: Batcher) -> None:
         """Show a batcher's queue."""

@@ -7,6 +7,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 Field = Literal["title", "text", "metadata"]
+AtLeast = (
+    Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1, description="Wait, within the timeout, for a state of this seq.")]
+    | None
+)
 
 
 class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,6 +46,7 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     recipe: Annotated[str | None, msgspec.Meta(description="By default the index's.")] = None
     options: Annotated[dict[str, Any], msgspec.Meta(description="Fields of the recipe's config.")] = {}
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    at_least: AtLeast = None
     trace: Annotated[bool, msgspec.Meta(description="Say how each hit was found.")] = False
     fields: Annotated[list[Field], msgspec.Meta(description="What of a passage is sent beside its id and score.")] = (
         msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
@@ -56,6 +61,7 @@ class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
     recipe: str | None = None
     options: dict[str, Any] = {}
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    at_least: AtLeast = None
     fields: list[Field] = msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
 
 

@@ -7,7 +7,6 @@ and deadlines are the same for all.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,41 +17,23 @@ from typing import Any
 
 import msgspec
 
-from .. import Index
-from ..errors import FormatError, HopfuseError
+from .. import Index, LiveIndex
+from ..encoders import as_encoder
+from ..errors import HopfuseError
 from ..recipes import Recipe
 from .batcher import Batcher, Work, late
+from .batches import Asked, Plan, Runner
 from .config import ServeConfig
+from .encoding import SharedEncoder, Turns
 from .errors import RefusalError, invalid
+from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
-from .schema import HitOut, ResultOut, Timings
-from .snapshots import Load, Query, Snapshot, check_query, ranks_entities
+from .schema import ResultOut, Timings
+from .snapshots import Load, Query, Snapshot, check_query
 
-log = logging.getLogger("hopfuse.serve")
 #: Who sends a request that no key is asked for.
 ANYONE = Principal()
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The way to search a batch; work of the same plan shares one."""
-
-    snapshot: Snapshot
-    recipe: Recipe
-    k: int
-    trace: bool
-    restricted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The share of one request in a batch: its questions, and the fields of passages that it wants."""
-
-    queries: Sequence[Query]
-    fields: frozenset[str]
-    #: Whether a trace may name what the filter hides.
-    sees_all: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,6 +55,8 @@ class Search:
         Whose turn it takes.
     nbytes : int
         Of the body.
+    arrived : float
+        When, by :func:`time.monotonic`; the timeout counts from then.
     """
 
     snapshot: Snapshot
@@ -86,6 +69,7 @@ class Search:
     fields: frozenset[str] = frozenset(("title", "text", "metadata"))
     principal: Principal = ANYONE
     nbytes: int = 0
+    arrived: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +93,8 @@ class Service:
     ----------
     config : ServeConfig
     load : callable
-        ``load(index, config)``, the :class:`Collaborators` of an index.
+        ``load(index, config)``, the :class:`Collaborators` of a state of an index; called again for each later state,
+        from another thread: it gives the encoder that it gave before.
 
     Examples
     --------
@@ -138,7 +123,7 @@ class Service:
         self._load = load
         limits = config.limits
         self.batcher = Batcher(
-            self._run,
+            Runner(self.metrics).run,
             limit=limits.batch,
             max_requests=limits.queue_requests,
             max_bytes=limits.queue_bytes,
@@ -149,6 +134,10 @@ class Service:
         self._opened: list[Snapshot] = []
         self._recipes: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Task[Recipe]] = OrderedDict()
         self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
+        self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
+        self._turns = Turns()
+        self._lives: dict[str, LiveIndex[Index]] = {}
+        self.followers: dict[str, Follower] = {}
         self.status = "starting"
 
     # ---- Life -------------------------------------------------------------------------------------------------------
@@ -171,27 +160,53 @@ class Service:
         for snapshot in self._opened:
             await self.warm_up(snapshot)
             self.serve(snapshot)
+            self.followers[snapshot.name] = self._follow(snapshot)
+        self._opened = []
         self.status = "ok"
 
     async def stop(self) -> None:
         """Refuse what still waits, and end the threads."""
         self.status = "stopping"
+        for follower in self.followers.values():
+            await follower.stop()
         self.batcher.close()
-        self._maker.shutdown(wait=True)
+        for pool in (self._maker, self._reader):
+            pool.shutdown(wait=True)
+        for live in self._lives.values():
+            live.close()
 
     def open(self, name: str) -> Snapshot:
         """Open the current state of an index, and make what searches it."""
+        live = self._lives[name] = Index.open(self.config.indexes[name].path, live=True)
+        return self._snapshot_of(name, live.index)
+
+    def _snapshot_of(self, name: str, index: Index, before: Snapshot | None = None) -> Snapshot:
         config = self.config.indexes[name]
-        index = Index.open(config.path)
-        snapshot = Snapshot(name, index, config, self._load(index, config), self.config.threads)
+        found = self._load(index, config)
+        if found.encoder is not None:
+            found = found._replace(encoder=SharedEncoder(as_encoder(found.encoder), self._turns))
+        snapshot = Snapshot(name, index, config, found, self.config.threads, before)
         for principal in self.keys.all():
             if principal.sees(name):
-                snapshot.visible(principal)
+                snapshot.rows(None, principal, "filter")  # now, not by the key's first request
         return snapshot
+
+    def _follow(self, snapshot: Snapshot) -> Follower:
+        return Follower(
+            self._lives[snapshot.name],
+            snapshot,
+            make=lambda index, before: self._snapshot_of(before.name, index, before),
+            serve=self.serve,
+            thread=self._reader,
+            metrics=self.metrics,
+            seconds=self.config.follow_seconds,
+        )
 
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests that have begun keep theirs."""
         self.snapshots[snapshot.name] = snapshot
+        for key in [key for key in self._recipes if key[0].name == snapshot.name]:
+            del self._recipes[key]
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
 
     async def warm_up(self, snapshot: Snapshot) -> None:
@@ -199,12 +214,12 @@ class Service:
         if snapshot.index.num_passages == 0:
             return
         first = await self._in_maker(snapshot.sample)
-        plan = Plan(snapshot, snapshot.recipe, min(10, self.config.limits.k), False, False)
+        plan = Plan(snapshot, snapshot.recipe, 10, False, False)
         for size in (1, 1, self.config.limits.batch):  # the first reads the pages
             asked = Asked([first] * size, frozenset(("title", "text")))
             work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=time.monotonic() + 3600.0)
             await work.future
-        await self._in_maker(snapshot.index.row_of, snapshot.index.passage_ids[0])  # reads all ids
+        await self._in_maker(snapshot.read_ids)
 
     # ---- A request --------------------------------------------------------------------------------------------------
 
@@ -222,6 +237,23 @@ class Service:
             raise RefusalError(404, "unknown", f"index is {name!r}; there are: {', '.join(seen)}", field="index")
         return seen[wanted]
 
+    async def snapshot_at(
+        self, name: str | None, principal: Principal, at_least: int | None, timeout_ms: int | None
+    ) -> Snapshot:
+        """Return the state of an index once it is of at least a seq, within a request's timeout.
+
+        Raises
+        ------
+        RefusalError
+            504: it is not there in time.
+        """
+        snapshot = self.snapshot(name, principal)
+        if at_least is None or at_least <= snapshot.seq:
+            return snapshot
+        deadline = time.monotonic() + self.timeout(timeout_ms) / 1000
+        await self.followers[snapshot.name].reach(at_least, deadline)
+        return self.snapshot(snapshot.name, principal)
+
     async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
         """Answer a request, or raise its refusal.
 
@@ -236,12 +268,12 @@ class Service:
         RefusalError
         """
         limits = self.config.limits
-        timeout_ms = self._timeout(search.timeout_ms)
+        timeout_ms = self.timeout(search.timeout_ms)
         if not 1 <= search.k <= limits.k:
             raise invalid("k", f"is {search.k}; it must be from 1 to {limits.k}")
         if not 1 <= len(search.queries) <= limits.queries:
             raise invalid("queries", f"has {len(search.queries)} entries; a request has from 1 to {limits.queries}")
-        deadline = time.monotonic() + timeout_ms / 1000
+        deadline = search.arrived + timeout_ms / 1000
         recipe = await self._recipe(search)
         self._check(search, recipe)
         places = self._places(search.queries)
@@ -272,7 +304,8 @@ class Service:
             ),
         )
 
-    def _timeout(self, given: int | None) -> int:
+    def timeout(self, given: int | None) -> int:
+        """Return the milliseconds in which a request is answered, as it gives them or by default."""
         limits = self.config.limits
         if given is not None and not 1 <= given <= limits.max_timeout_ms:
             raise invalid("timeout_ms", f"is {given}; it must be from 1 to {limits.max_timeout_ms}")
@@ -355,67 +388,5 @@ class Service:
     async def _in_maker(self, make: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)
 
-    # ---- On the worker thread ---------------------------------------------------------------------------------------
-
-    def _run(self, plan: Plan, payloads: list[Asked]) -> list[Any]:
-        """Search a batch; where it is refused, each part alone, so that only the one with the fault is."""
-        try:
-            return self._batch(plan, payloads)
-        except FormatError:
-            log.exception("the files of index %s are damaged", plan.snapshot.name)
-            return [RefusalError(500, "damaged", "the index is damaged; its operator finds more in the log")] * len(
-                payloads
-            )
-        except HopfuseError as error:
-            if len(payloads) == 1:
-                return [RefusalError(400, "invalid", str(error))]
-            return [one for payload in payloads for one in self._run(plan, [payload])]
-        except Exception:
-            log.exception("a search failed")
-            return [
-                RefusalError(500, "failed", "the search failed; the server's operator finds more in the log")
-            ] * len(payloads)
-
-    def _batch(self, plan: Plan, payloads: list[Asked]) -> list[list[ResultOut]]:
-        queries = [query for asked in payloads for query in asked.queries]
-        began = time.perf_counter()
-        arguments = plan.snapshot.arguments(plan.recipe, queries)
-        prepared = time.perf_counter()
-        found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
-        searched = time.perf_counter()
-        results, at = [], 0
-        for asked in payloads:
-            results.append([_result(plan, found, b, asked) for b in range(at, at + len(asked.queries))])
-            at += len(asked.queries)
-        parts = self.metrics.parts
-        parts["prepare"].observe(prepared - began)
-        parts["recipe"].observe(searched - prepared)
-        parts["passages"].observe(time.perf_counter() - searched)
-        self.metrics.queries.labels(plan.snapshot.name).inc(len(queries))
-        return results
-
     def _observe(self, works: list[Work], seconds: float) -> None:
         self.metrics.batch_queries.observe(works[0].batch)
-
-
-def _result(plan: Plan, found: Any, query: int, asked: Asked) -> ResultOut:
-    """Return a question's ranking as it is sent."""
-    if ranks_entities(plan.recipe.name):
-        hits = [HitOut(hit.id, hit.score, *_wanted(asked.fields, hit)) for hit in found[query]]
-    elif asked.fields:
-        ranked = [(plan.snapshot.passage(row), score) for row, score in found.hits.row(query)]
-        hits = [HitOut(passage.id, score, *_wanted(asked.fields, passage)) for passage, score in ranked]
-    else:
-        ids = plan.snapshot.index.passage_ids
-        hits = [HitOut(ids[row], score) for row, score in found.hits.row(query)]
-    if found.traces is None:
-        return ResultOut(hits)
-    # The number in the batch means nothing to the caller; what a filter left out may be another tenant's.
-    hidden = ("query",) if asked.sees_all else ("query", "left_out")
-    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden})
-
-
-def _wanted(fields: frozenset[str], one: Any) -> tuple[Any, ...]:
-    """Return title, text and metadata of a hit, None for those that are not wanted or not there."""
-    metadata = (one.metadata or None) if "metadata" in fields else None
-    return one.title if "title" in fields else None, one.text if "text" in fields else None, metadata

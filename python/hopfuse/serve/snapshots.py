@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,18 +91,30 @@ class Snapshot:
     config : IndexConfig
     collaborators : Collaborators
     threads : int, optional
+    before : Snapshot, optional
+        The one that this one follows; vectors of facts that both have are its.
     """
 
     def __init__(
-        self, name: str, index: Index, config: IndexConfig, collaborators: Collaborators, threads: int | None = None
+        self,
+        name: str,
+        index: Index,
+        config: IndexConfig,
+        collaborators: Collaborators,
+        threads: int | None = None,
+        before: Snapshot | None = None,
     ) -> None:
         self.name, self.index, self.config = name, index, config
         self.encoder, self.matcher, self.lexical = collaborators
         self.seq = index.seq
         self._threads = threads
+        #: Rows of facts by text, and the vectors, if there are any, of which they are rows.
+        self._known_facts: tuple[dict[str, int], list[NDArray[np.float32]]] = (
+            ({}, []) if before is None else before._known_facts
+        )
         self._fact_vectors: Any = None
         self._rows: dict[str, NDArray[np.int64]] = {}  # by key
-        self.passage = lru_cache(PASSAGES)(self._passage)
+        self.passage = lru_cache(PASSAGES)(partial(_passage, index))  # of the index: a snapshot is in no circle
         self.default_recipe = config.recipe or default_recipe(index, self.lexical is not None)
         self.recipe = self.make(self.default_recipe, {})
 
@@ -136,9 +148,16 @@ class Snapshot:
         return self.lexical if wanted and not ranks_entities(recipe) else None
 
     def _vectors_of_facts(self) -> Any:
-        """Return the encoder's vectors of all facts, made once."""
-        if self._fact_vectors is None and self.encoder is not None and self.index.facts is not None:
-            self._fact_vectors = self.encoder.encode_passages(self.index.facts.texts(self.index.entity_names))
+        """Return the encoder's vectors of all facts, each made once."""
+        facts = self.index.facts
+        if self._fact_vectors is None and self.encoder is not None and facts is not None:
+            texts = list(facts.texts(self.index.entity_names))
+            place, known = self._known_facts
+            new = [text for text in dict.fromkeys(texts) if text not in place]
+            vectors = np.concatenate([*known, self.encoder.encode_passages(new)])
+            place = place | {text: at for at, text in enumerate(new, len(vectors) - len(new))}
+            self._fact_vectors = vectors[np.array([place[text] for text in texts], np.int64)]
+            self._known_facts = {text: at for at, text in enumerate(texts)}, [self._fact_vectors]
         return self._fact_vectors
 
     def sample(self) -> Query:
@@ -150,6 +169,17 @@ class Snapshot:
             vector = np.full(dim, 1 / dim, np.float32)
         names: list[str | int] = [0] if index.num_entities else []
         return Query(index.texts[0][:200] or "text", vector, names)
+
+    def warm_up(self) -> None:
+        """Search for one question, and read all ids: what the first search would wait for."""
+        if self.index.num_passages:
+            k = min(10, self.index.num_passages)
+            self.recipe.search(k=k, **self.arguments(self.recipe, [self.sample()]))
+            self.read_ids()
+
+    def read_ids(self) -> None:
+        """Read all ids of passages, as the first one that is looked for would."""
+        self.index.row_of(self.index.passage_ids[0])
 
     def visible(self, principal: Principal) -> NDArray[np.bool_] | None:
         """Return the passages that a key sees, bool (P,); None: all.
@@ -197,10 +227,6 @@ class Snapshot:
             raise InputError(f"there is no passage with the id {id!r}: no passage has it")
         return row
 
-    def _passage(self, row: int) -> Passage:
-        index = self.index
-        return Passage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
-
     def dim_for(self, recipe: Recipe) -> int | None:
         """Return the dimension of a question's vector, None where the recipe reads none."""
         if not recipe.needs.vectors:
@@ -235,6 +261,10 @@ class Snapshot:
             for at, names in zip(unread, matched, strict=True):
                 found[at] = names
         return found
+
+
+def _passage(index: Index, row: int) -> Passage:
+    return Passage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
 
 
 def ranks_entities(recipe: str) -> bool:

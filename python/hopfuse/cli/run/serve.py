@@ -61,7 +61,7 @@ def serve(
     else:
         raise InputError("there is nothing to serve: give INDEX, or --config with a file that names indexes")
     config.check_public(public)
-    run(config, collaborators)
+    run(config, Readers())
 
 
 def _print_key(names: Sequence[str]) -> None:
@@ -87,27 +87,48 @@ def _named(given: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def collaborators(index: Index, config: IndexConfig) -> Collaborators:
-    """Return what reads questions for an index; what is not installed is said, and requests must do without it."""
-    from ...serve import Collaborators
+class Readers:
+    """Makes what reads questions for an index; what is not installed is said, and requests must do without it.
 
-    encoder = None
-    if config.encoder is not None or index.encoder is not None:
+    It is asked again for each later state of an index: an encoder is loaded once, and what is missing is said once.
+    """
+
+    def __init__(self) -> None:
+        self._encoders: dict[Any, Any] = {}
+        self._said: set[str] = set()
+
+    def __call__(self, index: Index, config: IndexConfig) -> Collaborators:
+        """Return the collaborators of a state of an index."""
+        from ...serve import Collaborators
+
+        key = (config.encoder, index.encoder)
+        if key not in self._encoders:
+            self._encoders[key] = self._encoder(index, config)
+        matcher: QuestionMatcher | None = None
+        if index.graph is not None and index.num_entities:
+            matcher = QuestionMatcher(index)
+            try:
+                matcher.match(["which"])  # made now, not by the first request
+            except MissingExtraError as error:
+                matcher = None
+                self._say(f"no names are found in texts: requests must give entities. {error}")
+        return Collaborators(self._encoders[key], matcher, _words(index, config))
+
+    def _encoder(self, index: Index, config: IndexConfig) -> Any:
+        if config.encoder is None and index.encoder is None:
+            return None
         try:
-            encoder = encoder_for(index, config.encoder, None)
+            return encoder_for(index, config.encoder, None)
         except (InputError, MissingExtraError) as error:
             if config.encoder is not None:
                 raise
-            note(f"no encoder: requests must give vectors. {error}")
-    matcher: QuestionMatcher | None = None
-    if index.graph is not None and index.num_entities:
-        matcher = QuestionMatcher(index)
-        try:
-            matcher.match(["which"])  # made now, not by the first request
-        except MissingExtraError as error:
-            matcher = None
-            note(f"no names are found in texts: requests must give entities. {error}")
-    return Collaborators(encoder, matcher, _words(index, config))
+            self._say(f"no encoder: requests must give vectors. {error}")
+            return None
+
+    def _say(self, what: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            note(what)
 
 
 def _words(index: Index, config: IndexConfig) -> Any:

@@ -1,0 +1,111 @@
+"""Batches on the worker thread: questions of many requests, searched together and answered apart."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import FormatError, HopfuseError
+from ..recipes import Recipe
+from .errors import RefusalError
+from .metrics import Metrics
+from .schema import HitOut, ResultOut
+from .snapshots import Query, Snapshot, ranks_entities
+
+log = logging.getLogger("hopfuse.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The way to search a batch; work of the same plan shares one."""
+
+    snapshot: Snapshot
+    recipe: Recipe
+    k: int
+    trace: bool
+    restricted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The share of one request in a batch: its questions, and the fields of passages that it wants."""
+
+    queries: Sequence[Query]
+    fields: frozenset[str]
+    #: Whether a trace may name what the filter hides.
+    sees_all: bool = True
+
+
+class Runner:
+    """Searches batches.
+
+    Parameters
+    ----------
+    metrics : Metrics
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def run(self, plan: Plan, payloads: list[Asked]) -> list[Any]:
+        """Search a batch; where it is refused, each part alone, so that only the one with the fault is."""
+        try:
+            return self._batch(plan, payloads)
+        except FormatError:
+            log.exception("the files of index %s are damaged", plan.snapshot.name)
+            return [RefusalError(500, "damaged", "the index is damaged; its operator finds more in the log")] * len(
+                payloads
+            )
+        except HopfuseError as error:
+            if len(payloads) == 1:
+                return [RefusalError(400, "invalid", str(error))]
+            return [one for payload in payloads for one in self.run(plan, [payload])]
+        except Exception:
+            log.exception("a search failed")
+            return [
+                RefusalError(500, "failed", "the search failed; the server's operator finds more in the log")
+            ] * len(payloads)
+
+    def _batch(self, plan: Plan, payloads: list[Asked]) -> list[list[ResultOut]]:
+        queries = [query for asked in payloads for query in asked.queries]
+        began = time.perf_counter()
+        arguments = plan.snapshot.arguments(plan.recipe, queries)
+        prepared = time.perf_counter()
+        found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
+        searched = time.perf_counter()
+        results, at = [], 0
+        for asked in payloads:
+            results.append([_result(plan, found, b, asked) for b in range(at, at + len(asked.queries))])
+            at += len(asked.queries)
+        parts = self._metrics.parts
+        parts["prepare"].observe(prepared - began)
+        parts["recipe"].observe(searched - prepared)
+        parts["passages"].observe(time.perf_counter() - searched)
+        self._metrics.queries.labels(plan.snapshot.name).inc(len(queries))
+        return results
+
+
+def _result(plan: Plan, found: Any, query: int, asked: Asked) -> ResultOut:
+    """Return a question's ranking as it is sent."""
+    if ranks_entities(plan.recipe.name):
+        hits = [HitOut(hit.id, hit.score, *_wanted(asked.fields, hit)) for hit in found[query]]
+    elif asked.fields:
+        ranked = [(plan.snapshot.passage(row), score) for row, score in found.hits.row(query)]
+        hits = [HitOut(passage.id, score, *_wanted(asked.fields, passage)) for passage, score in ranked]
+    else:
+        ids = plan.snapshot.index.passage_ids
+        hits = [HitOut(ids[row], score) for row, score in found.hits.row(query)]
+    if found.traces is None:
+        return ResultOut(hits)
+    # The number in the batch means nothing to the caller; what a filter left out may be another tenant's.
+    hidden = ("query",) if asked.sees_all else ("query", "left_out")
+    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden})
+
+
+def _wanted(fields: frozenset[str], one: Any) -> tuple[Any, ...]:
+    """Return title, text and metadata of a hit, None for those that are not wanted or not there."""
+    metadata = (one.metadata or None) if "metadata" in fields else None
+    return one.title if "title" in fields else None, one.text if "text" in fields else None, metadata

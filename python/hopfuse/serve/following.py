@@ -1,0 +1,160 @@
+"""Following an index that is changed: the state that is searched is swapped for the next one, and no request waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from .. import Index, LiveIndex
+from .errors import RefusalError
+from .metrics import Metrics
+from .snapshots import Snapshot
+
+log = logging.getLogger("hopfuse.serve")
+#: Seconds between two looks at the disk while somebody waits for what comes.
+SOON = 0.01
+
+
+class Follower:
+    """Keeps the snapshot of one index that is searched at the index's last state.
+
+    It looks for what was committed; merges it, makes the recipe and searches once, on a thread beside the kernels'; and
+    swaps the snapshot. After a merge it rests for as long as that took, unless somebody waits for a seq: so it takes
+    half of a core at most, and what is committed meanwhile is merged together. A state that cannot be served is left
+    out, and the one before stays.
+
+    Parameters
+    ----------
+    live : LiveIndex
+    snapshot : Snapshot
+        The one that is searched now.
+    make : callable
+        ``make(index, before)``, the snapshot of a state of the index.
+    serve : callable
+        ``serve(snapshot)``, on the event loop.
+    thread : Executor
+        Where states are read and made.
+    metrics : Metrics
+    seconds : float
+        Between two looks at the disk.
+    """
+
+    def __init__(
+        self,
+        live: LiveIndex[Index],
+        snapshot: Snapshot,
+        *,
+        make: Callable[[Index, Snapshot], Snapshot],
+        serve: Callable[[Snapshot], None],
+        thread: Executor,
+        metrics: Metrics,
+        seconds: float,
+    ) -> None:
+        self._live, self._snapshot, self._make, self._serve = live, snapshot, make, serve
+        self._thread, self._metrics, self._seconds = thread, metrics, seconds
+        self._loop = asyncio.get_running_loop()
+        self._changed, self._asked = asyncio.Event(), asyncio.Event()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._refused: Index | None = None
+        self._said = ""
+        self._task = asyncio.create_task(self._run())
+
+    def changed(self) -> None:
+        """Look now, from any thread: this process has committed something."""
+        self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def reach(self, seq: int, deadline: float) -> None:
+        """Wait until a state of at least a seq is searched.
+
+        Raises
+        ------
+        RefusalError
+            504: it is not there when the deadline, of :func:`time.monotonic`, has passed.
+        """
+        if self._snapshot.seq >= seq:
+            return
+        waiter = (seq, self._loop.create_future())
+        self._waiting.append(waiter)
+        self._asked.set()
+        self._changed.set()
+        try:
+            await asyncio.wait_for(waiter[1], deadline - time.monotonic())
+        except TimeoutError:
+            raise RefusalError(
+                504,
+                "timeout",
+                f"at_least is {seq}, and the index is at seq {self._snapshot.seq}; give the seq that a change was "
+                "answered with, or a larger timeout_ms",
+                field="at_least",
+            ) from None
+        finally:
+            self._waiting = [one for one in self._waiting if one is not waiter]
+
+    async def stop(self) -> None:
+        """Follow no more; whoever waits for a seq is refused by its deadline."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        took = 0.0
+        while True:
+            await self._pause(took)
+            began = time.monotonic()
+            try:
+                snapshot = await self._loop.run_in_executor(self._thread, self._next)
+            except Exception as error:  # of whatever a state holds: the one before is searched on
+                self._fail(error)
+                took = time.monotonic() - began
+                continue
+            self._said = ""
+            if snapshot is None:
+                took = 0.0
+                continue
+            took = time.monotonic() - began
+            self._swap(snapshot, took)
+
+    async def _pause(self, took: float) -> None:
+        if took and not self._waiting:
+            await _within(self._asked, took)
+        await _within(self._changed, SOON if self._waiting else self._seconds)
+        self._asked.clear()
+        self._changed.clear()
+
+    def _next(self) -> Snapshot | None:
+        """Return the snapshot of the last state, None where it is searched already, or was refused."""
+        index = self._live.refresh()
+        if index is self._snapshot.index or index is self._refused:
+            return None
+        try:
+            snapshot = self._make(index, self._snapshot)
+            snapshot.warm_up()
+        except Exception:
+            self._refused = index
+            raise
+        return snapshot
+
+    def _swap(self, snapshot: Snapshot, took: float) -> None:
+        self._snapshot, self._refused = snapshot, None
+        self._serve(snapshot)
+        self._metrics.reload_seconds.labels(snapshot.name).observe(took)
+        for seq, waiter in self._waiting:
+            if seq <= snapshot.seq and not waiter.done():
+                waiter.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        name = self._snapshot.name
+        self._metrics.reload_failures.labels(name).inc()
+        if str(error) != self._said:  # once, however often the disk is looked at
+            self._said = str(error)
+            log.error("index %s stays at seq %d: %s", name, self._snapshot.seq, error, exc_info=error)
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

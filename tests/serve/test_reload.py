@@ -1,0 +1,162 @@
+"""A server that follows an index while a writer changes it: no request fails, and each answer is that of its seq."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import hopfuse as hf
+import httpx
+import pytest
+from hopfuse.extract import QuestionMatcher
+from hopfuse.recipes import RECIPES
+from serve.served import CITIES, Letters, configured, load, running, save
+
+QUESTIONS = [f"What is far from {city}?" for city in CITIES]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save(tmp_path / "index")
+
+
+def metric(url, name):
+    return {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in httpx.get(f"{url}/metrics").text.splitlines()
+        if line.startswith(name)
+    }
+
+
+def search(url, question, **more):
+    return httpx.post(f"{url}/v1/search", json={"queries": [question], **more}, timeout=60)
+
+
+def add(live, at, city="Ankara"):
+    text = f"{city} is near, {at} times."
+    with live.change() as change:
+        change.add_passages(
+            [{"id": f"new{at}", "text": text, "metadata": {"tenant": "a"}}], vectors=Letters().encode_passages([text])
+        )
+        change.add_edges([{"src": ("passage", f"new{at}"), "dst": ("entity", city), "type": "context"}])
+    return change.seq
+
+
+def expected(index, recipe, questions, k):
+    searcher = RECIPES[recipe](index, encoder=Letters(), matcher=QuestionMatcher(index))
+    found = searcher.search(questions, k=k)
+    return [[(hit.id, hit.score, hit.text) for hit in row] for row in found]
+
+
+@pytest.mark.parametrize(
+    ("requests", "changes"), [(150, 6), pytest.param(100_000, 400, marks=pytest.mark.full)], ids=["few", "many"]
+)
+def test_no_request_fails_and_each_answer_is_that_of_its_seq(folder, requests, changes):
+    states = {}
+    with (
+        hf.Index.open(folder, writable=True) as live,
+        running(configured(folder, follow_seconds=0.01)) as url,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        answers, changed = [], threading.Event()
+
+        def ask(number):
+            with httpx.Client(base_url=url, timeout=60) as client:
+                for at in range(number, requests, 4):
+                    if at >= requests // 2:
+                        changed.wait()
+                    question = QUESTIONS[at % len(QUESTIONS)]
+                    recipe = "phase-graph" if at % 5 == 0 else "guided-walk"
+                    body = {"queries": [question], "k": 5, "recipe": recipe}
+                    answers.append((question, recipe, client.post("/v1/search", json=body)))
+
+        asking = [pool.submit(ask, number) for number in range(4)]
+        states[0] = live.index
+        for at in range(changes):
+            seq = add(live, at, CITIES[at % 3])
+            states[seq] = live.refresh()
+            if at % 3 == 2:
+                live.compact()
+            if at % 2:
+                assert search(url, QUESTIONS[0], at_least=seq).json()["seq"] == seq
+                changed.set()
+        for one in asking:
+            one.result()
+        assert {answer.status_code for *_, answer in answers} == {200}
+        last = search(url, QUESTIONS[0], at_least=seq).json()
+        assert last["seq"] == changes
+        failures = metric(url, "hopfuse_reload_failures_total")
+        assert set(failures.values()) <= {0.0}
+    got = {}
+    for question, recipe, answer in answers:
+        hits = [(hit["id"], hit["score"], hit["text"]) for hit in answer.json()["results"][0]["hits"]]
+        got.setdefault((answer.json()["seq"], recipe), []).append((question, hits))
+    assert len({seq for seq, _ in got}) > 1
+    for (seq, recipe), pairs in got.items():
+        right = dict(zip(QUESTIONS, expected(states[seq], recipe, QUESTIONS, 5), strict=True))
+        for question, hits in pairs:
+            assert hits == right[question]
+
+
+def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
+    with running(configured(folder)) as url:
+        refused = search(url, QUESTIONS[0], at_least=1, timeout_ms=50)
+        assert refused.status_code == 504
+        assert refused.json()["error"]["field"] == "at_least"
+        assert "at_least is 1, and the index is at seq 0" in refused.json()["error"]["message"]
+        assert search(url, QUESTIONS[0], at_least=0).status_code == 200
+        assert search(url, QUESTIONS[0], at_least=-1).json()["error"]["field"] == "at_least"
+
+
+def test_a_state_that_cannot_be_served_leaves_the_one_before(folder, caplog):
+    def refusing(index, config):
+        if "Bergen" not in list(index.entity_names):
+            raise RuntimeError("no Bergen")
+        return load(index, config)
+
+    with (
+        running(configured(folder, follow_seconds=0.01), refusing) as url,
+        hf.Index.open(folder, writable=True) as live,
+    ):
+        with live.change() as change:
+            change.delete_entities(["Bergen"])
+        while not any(metric(url, "hopfuse_reload_failures_total").values()):
+            pass
+        answer = search(url, QUESTIONS[0])
+        assert (answer.status_code, answer.json()["seq"]) == (200, 0)
+        assert "stays at seq 0: no Bergen" in caplog.text
+        with live.change() as change:
+            change.add_entities(["Bergen"])
+        assert search(url, QUESTIONS[0], at_least=2).json()["seq"] == 2
+
+
+def test_an_index_may_lose_all_its_passages_and_get_new_ones(folder):
+    with running(configured(folder)) as url, hf.Index.open(folder, writable=True) as live:
+        with live.change() as change:
+            change.delete_passages(list(live.index.passage_ids))
+        emptied = search(url, QUESTIONS[0], at_least=1)
+        assert (emptied.status_code, emptied.json()["results"]) == (200, [{"hits": []}])
+        add(live, 1)
+        assert [hit["id"] for hit in search(url, QUESTIONS[0], at_least=2).json()["results"][0]["hits"]] == ["new1"]
+
+
+def test_states_that_are_not_searched_any_more_are_let_go(folder):
+    made = []
+
+    def watched(index, config):
+        made.append(weakref.ref(index))
+        return load(index, config)
+
+    gc.disable()  # they are in no circle of references
+    try:
+        with running(configured(folder), watched) as url, hf.Index.open(folder, writable=True) as live:
+            for at in range(3):
+                seq = add(live, at)
+                options = {"damping": 0.3}
+                assert search(url, QUESTIONS[0], at_least=seq, recipe="phase-graph", options=options).status_code == 200
+            assert search(url, QUESTIONS[0]).status_code == 200
+            assert [index() is None for index in made[1:]] == [True, True, False]
+    finally:
+        gc.enable()
