@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -40,18 +41,21 @@ def main() -> None:
     parser.add_argument("--recipe", action="append", choices=RECIPES, help="only this one; may be repeated")
     parser.add_argument("--questions", type=int, default=400, help="at most so many, spread over all (default: 400)")
     parser.add_argument("--data", type=Path, help="a folder of questions instead of the atlas; see data.py")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the index there, for hopfuse serve")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
     try:
         if options.questions < 1:
             raise InputError(f"--questions is {options.questions}; give at least 1")
-        run(console, options.recipe or RECIPES, options.questions, options.data)
+        run(console, options.recipe or RECIPES, options.questions, options.data, options.save)
     except HopfuseError as error:
         sys.exit(f"error: {error}")
 
 
-def run(console: Console, recipes: Sequence[str], questions: int, folder: Path | None) -> None:
-    """Build an index, ask, explain, and print the table."""
+def run(
+    console: Console, recipes: Sequence[str], questions: int, folder: Path | None, save: Path | None = None
+) -> None:
+    """Build an index, ask, explain, print the table, and say how to serve the index."""
 
     @contextmanager
     def step(what: str) -> Iterator[None]:
@@ -86,6 +90,16 @@ def run(console: Console, recipes: Sequence[str], questions: int, folder: Path |
     measured = "Percent found in the first 5 or 10 passages; median time of a question."
     console.print(f"{len(data.qrels):,} questions, {threads} threads. {measured}")
     console.print(result_table(data, found, times))
+    if save is not None:
+        index.save(save)
+    console.print(offer(save), markup=False, soft_wrap=True)
+
+
+def offer(saved: Path | None) -> str:
+    """Return the command that serves the index, to ask questions of one's own in a browser."""
+    first = "" if saved else ", add --save atlas-index and then run"
+    serve = f"hopfuse serve {shlex.quote(str(saved or 'atlas-index'))}"
+    return f"To ask questions of your own in a browser{first}:\n  {serve}  # pip install 'hopfuse[serve]'"
 
 
 def make_searches(data: Dataset, encoder: Encoder, recipes: Sequence[str]) -> dict[str, Search]:

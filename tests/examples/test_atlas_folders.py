@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from io import StringIO
@@ -121,9 +122,25 @@ def test_every_form_is_answered_and_measured(folders, kind, capsys, monkeypatch)
         "HybridRRF",
         "PolicyRAG",
     ]
-    assert said.rstrip().endswith(said.splitlines()[-2].strip()), "the table is the last thing printed"
+    assert said.endswith(
+        "To ask questions of your own in a browser, add --save atlas-index and then run:\n"
+        "  hopfuse serve atlas-index  # pip install 'hopfuse[serve]'\n"
+    )
     found = {name: float(share) for name, share in rows}
     assert found["graph walk"] == 100 or kind == "metaqa"
+
+
+def test_what_is_saved_can_be_served(folders, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(run, "WordLlamaEncoder", Encoder)
+    monkeypatch.setattr(run, "SECONDS", 0.0)
+    kept = tmp_path / "my index"
+    monkeypatch.setattr(
+        sys, "argv", ["atlas", "--data", str(folders["openie"]), "--recipe", "phase-graph", "--save", str(kept)]
+    )
+    run.main()
+    command = re.search(r"(hopfuse serve .*\S) +#", capsys.readouterr().out)[1]
+    assert shlex.split(command) == ["hopfuse", "serve", str(kept)]
+    assert hf.Index.open(kept).num_passages == len(FACTS)
 
 
 def test_numbers_are_the_recipes_own(folders):

@@ -26,6 +26,7 @@ from .http import JSON, check_content_type, check_origin, json_response, read_bo
 from .keys import Principal
 from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
 from .openapi import WITH_BODY, Endpoint, document
+from .page import page
 from .schema import Health, IndexesResponse, IndexOut, SearchRequest, SearchResponse
 from .service import ANYONE, Service
 from .snapshots import Snapshot
@@ -82,6 +83,7 @@ class Routes:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._page = page()
         self.document: dict[str, Any] = {}
 
     def endpoints(self) -> list[Endpoint]:
@@ -137,6 +139,7 @@ class Routes:
                 handler=self.openapi,
                 response=dict[str, Any],
             ),
+            Endpoint(method="GET", path="/", summary="A page to ask from.", handler=self.page, media="text/html"),
         ]
 
     async def search(self, request: Request) -> Response:
@@ -174,6 +177,9 @@ class Routes:
 
     async def openapi(self, request: Request) -> Response:
         return json_response(self.document)
+
+    async def page(self, request: Request) -> Response:
+        return self._page
 
 
 def dialects(service: Service) -> list[Endpoint]:
