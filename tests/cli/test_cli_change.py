@@ -8,6 +8,8 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cli.cli_files import write_jsonl
+from hopfuse.extract import Extraction, build_memory
+from index.live_model import differences
 
 ROWS = [{"id": f"p{at}", "title": "", "text": f"text {at}", "metadata": {"year": 2000 + at}} for at in range(5)]
 
@@ -62,6 +64,9 @@ def test_ids_may_be_integers(folder, said, refused_here):
         (["add", "index", "new.jsonl", "--vectors", "two.npy"], "--vectors has 2 rows for 3 passages"),
         (["add", "plain", "new.jsonl", "--vectors", "new.npy"], "leave --vectors and --encoder out"),
         (["add", "index", "new.jsonl", "--vectors", "new.npy", "--replace"], "no passage with the id 'p2'"),
+        (["add", "index", "new.jsonl", "--reader", "spacy"], "the index was built without"),
+        (["add", "index", "new.jsonl", "--model", "m"], "--model is given without --reader endpoint"),
+        (["add", "plain", "new.jsonl", "--encoder", "wordllama"], "leave --encoder out"),
         (["delete", "index", "p9"], "no passage with the id 'p9'"),
     ],
 )
@@ -71,3 +76,52 @@ def test_what_cannot_be_is_refused_and_nothing_changes(folder, refused_here, arg
     given = [folder / one if "." in one or one in ("index", "plain") else one for one in arguments]
     assert message in refused_here(*given)
     assert hf.Index.open(folder / "index").seq == 0
+
+
+CHUNKS = [
+    {"id": "c1", "document": "report", "position": 1, "text": "The turbine failed in winter."},
+    {"id": "c2", "title": "Canteen", "text": "Soup in winter."},
+    {"id": "c3", "document": "report", "position": 3, "text": "A bearing was ordered from Lyon."},
+    {"id": "c4", "document": "report", "position": 2, "text": "An inspector found a cracked bearing."},
+    {"id": "c5", "document": "log", "position": 1, "text": "Lyon sent the turbine."},
+    {"id": "c6", "document": "log", "position": 2, "text": "Winter came."},
+]
+
+
+def test_chunks_are_read_as_those_that_the_index_was_built_of(tmp_path, said):
+    for package in ("Stemmer", "bm25s", "wordllama"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    files = {name: write_jsonl(tmp_path / f"{name}.jsonl", rows) for name, rows in
+             (("first", CHUNKS[:2]), ("later", CHUNKS[2:]), ("all", CHUNKS))}  # fmt: skip
+    build = ("--reader", "words", "--encoder", "wordllama:64", "--lexical")
+    said("build", files["first"], *build, "--out", tmp_path / "index")
+    said("build", files["all"], *build, "--out", tmp_path / "whole")
+    said("add", tmp_path / "index", files["later"], "--batch", 2)
+    index, whole = hf.Index.open(tmp_path / "index"), hf.Index.open(tmp_path / "whole")
+    # c1 was there before the rest of its document came.
+    assert whole.info()["graph"]["edge_types"]["sequence"] - index.info()["graph"]["edge_types"]["sequence"] == 1
+    with hf.Index.open(tmp_path / "index", writable=True) as live, live.change() as change:
+        change.add_edges([{"src": ("passage", "c1"), "dst": ("passage", "c4"), "type": "sequence"}])
+    assert index.seq == 2
+    assert differences(hf.Index.open(tmp_path / "index"), whole) == []
+
+
+def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, said, monkeypatch):
+    build_memory([Extraction("a", "", "Ada wrote.", ("Ada",))]).index().save(tmp_path / "index")
+    new = write_jsonl(tmp_path / "new.jsonl", [{"id": "b", "text": "ADA met Byron."}])
+
+    class Reader:
+        def read(self, rows, progress):
+            progress(1, 1)
+            return [Extraction(row["id"], "", row["text"], ("ADA", "Byron")) for row in rows]
+
+    monkeypatch.setattr("hopfuse.cli.build.sources.SpacyReader", Reader)
+    said("add", tmp_path / "index", new, "--reader", "spacy")
+    index = hf.Index.open(tmp_path / "index")
+    assert list(index.entity_names) == ["Ada", "Byron"]
+    assert index.passage_frequency.tolist() == [2, 1]
+    write_jsonl(tmp_path / "new.jsonl", [{"id": "c", "text": "Ada met Byron."}])
+    with pytest.raises(SystemExit):
+        hf.cli.main(["add", str(tmp_path / "index"), str(new)])
+    assert "are not read, and the index has 2 entities: see --reader" in capsys.readouterr().err
+    assert hf.Index.open(tmp_path / "index").passage_frequency.tolist() == [2, 1]

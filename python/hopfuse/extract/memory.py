@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice
@@ -24,6 +24,7 @@ from .canonical import Labels, NameTable, canonical_key
 from .extraction import Extraction, Triple
 from .facts import Fact, FactConflict, resolve_conflicts
 from .relations import Predicates
+from .words import word_keys
 
 CONTEXT, SYNONYM, WORD, SEQUENCE = "context", "synonym", "word", "sequence"
 
@@ -189,6 +190,40 @@ class Memory:
         made, given = statements.graph(graph).to_arrays(), graph.to_arrays()
         same = set(made) == set(given) and all(np.array_equal(made[name], given[name]) for name in made)
         return statements if same else None
+
+    def stated_edges(self) -> Iterator[tuple[int, int, str, int]]:
+        """Yield the edges of :meth:`graph` as the passages state them, each of weight 1, but for synonyms.
+
+        Yields
+        ------
+        (int, int, str, int)
+            Two nodes, the edge's type, and the passage that states an edge between two entities; -1 for others.
+        """
+        passages = len(self.ids)
+        mentions = self.mentions.tolist()
+        yield from ((p, passages + e, CONTEXT, NO_PASSAGE) for p, e in mentions if e < self.num_names)
+        for fact in self.facts:
+            yield from ((passages + fact.head, passages + fact.tail, fact.family, at) for at in fact.passages)
+        for kind, rows in self.link_passages.items():
+            yield from ((passages + a, passages + b, kind, at) for a, b, at in rows.tolist())
+        yield from ((p, passages + e, WORD, NO_PASSAGE) for p, e in mentions if e >= self.num_names)
+        yield from ((a, b, SEQUENCE, NO_PASSAGE) for a, b in self.sequence.tolist())
+
+    def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
+        """Return what the writings of one name share, or with ``words`` the forms of one word.
+
+        Examples
+        --------
+        >>> from hopfuse.extract import WordReader, build_memory
+        >>> memory = build_memory(WordReader().read([{"text": "Rivers flow."}]))
+        >>> memory.keys(["The U.S."], words=False), memory.keys(["rivers"], words=True)
+        (['us'], ['river'])
+        """
+        if not words:
+            return list(map(canonical_key, names))
+        if self.words is None:
+            raise InputError("the memory has no words, which have keys; ask for those of names: words=False")
+        return word_keys(self.words, names)
 
     def index(self, graph: Graph | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.

@@ -186,19 +186,14 @@ class WordReader:
 
     def keys(self, names: Sequence[str]) -> list[str]:
         """Return what the forms of each word share, from the names that an index has for them."""
-        return list(names) if self._model is not None else list(map(self._stem(), names))
+        return word_keys(self._info, names)
 
     def _read(self, texts: Sequence[str]) -> Iterator[Iterator[Word]]:
         """Yield the words of each text: stems with their places in the folded text, lemmas in the text itself."""
         if self._model is not None:
             return map(self._lemmas, self._model.pipe(texts, batch_size=self._batch_size))
-        stem = self._stem()
+        stem = _stem(self._info)
         return (self._stems(fold(text, False), stem) for text in texts)
-
-    def _stem(self) -> Callable[[str], str]:
-        """Return the function that stems a word; a new one, because threads may not share a stemmer."""
-        stemmer = snowball_stemmer(self._info.stemmer)
-        return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
 
     def _stems(self, folded: str, stem: Callable[[str], str]) -> Iterator[Word]:
         for start, end in tokens(folded):
@@ -266,6 +261,17 @@ class WordMatcher:
         at = self._number[word.key]
         kind: Kind = "exact" if self._names[at] == word.form else "alias"
         return Match(self._first + at, text[word.start : word.end], word.start, word.end, kind)
+
+
+def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
+    """Return what the forms of each word share: its stem, or with a tagger itself, a lemma."""
+    return list(names) if info.tagger is not None else list(map(_stem(info), names))
+
+
+def _stem(info: WordInfo) -> Callable[[str], str]:
+    """Return the function that stems a word; a new one, because threads may not share a stemmer."""
+    stemmer = snowball_stemmer(info.stemmer)
+    return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
 
 
 def _placed(word: Word, folded: Folded) -> Word:

@@ -58,3 +58,18 @@ def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], 
             raise InputError(
                 f"edges[{at}] has the type {kind!r}; a change with a filter adds no type, allowed: {', '.join(types)}"
             )
+
+
+def check_memory(only: Where, aliases: Sequence[str], kinds: Iterable[str], types: Collection[str]) -> None:
+    """Refuse other writings of names that were read in passages, and types of edges that are not there."""
+    if aliases:
+        raise InputError(
+            f"{len(aliases)} other writings of names were read, such as {aliases[0]!r}; a change with the filter "
+            f"{only} gives no alias: add what was read without a filter"
+        )
+    for kind in kinds:
+        if kind not in types:
+            raise InputError(
+                f"edges of the type {kind!r} were read; a change with a filter adds no type, allowed: "
+                + ", ".join(types)
+            )

@@ -129,6 +129,11 @@ class Batch:
         found = {what: sign * self._count(name) for what, (sign, name) in _KINDS.items()}
         return {what: count for what, count in found.items() if count}
 
+    def edge_types(self) -> set[str]:
+        """Return the types of the edges that it adds."""
+        names = self.strings("edge.type_name")
+        return {names[kind] for kind in np.unique(self["edge.type"]).tolist()}
+
     def sections(self, prefix: str) -> dict[str, Section]:
         """Return the arrays whose names begin so, as sections."""
         return {

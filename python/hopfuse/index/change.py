@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..types import Corpus
-from .allowed import check_added, check_edges
+from .additions import Additions, ReadPassages, additions, check_read
+from .allowed import check_added, check_edges, check_memory
 from .batch import LEAST_WEIGHT, MOST_WEIGHT, Slots
 from .change_rows import (
     EDGE_KEYS,
     End,
-    added_metadata,
     alias_pairs,
     end_of,
     fact_rows,
+    joined_arrays,
     listed,
     living,
     passage_arrays,
@@ -75,6 +76,7 @@ class Change:
         self._aliases: list[tuple[str, str]] = []
         self._edges: list[tuple[End, End, str, float, PassageId | None]] = []
         self._facts: list[tuple[str, str, str, PassageId]] = []
+        self._read: list[ReadPassages] = []
 
     # ---- Passages ----
 
@@ -223,6 +225,43 @@ class Change:
         """Delete facts (head, relation, tail): all that was stated of them before this change."""
         self._deleted["fact"] += fact_rows(facts, 3, "(head, relation, tail)")
 
+    # ---- What was read in texts ----
+
+    def add_memory(self, memory: ReadPassages) -> None:
+        """Add what was read in passages that this change adds: entities and words, their edges, and facts.
+
+        Entities that the index has are found by what their writings share, as :func:`hopfuse.extract.build_memory`
+        finds them; another writing of a name becomes an alias. The index then equals one that is built of all passages,
+        but for what a build takes from all of them together: how a name, a word or a relation is written (here as it is
+        first), disagreements of facts (here all are kept), and synonyms (here none).
+
+        Parameters
+        ----------
+        memory : Memory
+            Its passages are those of :meth:`add_passages` and :meth:`replace_passages`, or some of them.
+
+        Raises
+        ------
+        InputError
+            Words were read in another way than those of the index, or not at all; parts that the index does not have.
+            A passage that this change does not add is refused at the commit.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> from hopfuse.extract import WordReader, build_memory
+        >>> folder, rows = tempfile.mkdtemp(), [{"id": "a", "text": "Ada wrote."}, {"id": "b", "text": "Ada read."}]
+        >>> saved = build_memory(WordReader().read(rows[:1])).index().save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     with live.change() as change:
+        ...         change.add_passages(rows[1:])
+        ...         change.add_memory(build_memory(WordReader.like(live.index.words).read(rows[1:])))
+        ...     list(live.refresh().entity_names), live.index.passage_frequency
+        (['ada', 'wrote', 'read'], array([2, 1, 1], dtype=int32))
+        """
+        check_read(self._base, memory)
+        self._read.append(memory)
+
     # ---- Commit ----
 
     def commit(self) -> int:
@@ -265,7 +304,14 @@ class Change:
         set_rows(made, "delete.passage", passages)
         set_rows(made, "delete.entity", entities)
         place = self._add_passages(made, names, passages, before, terms_of)
-        number = self._add_entities(made, names, entities, before)
+        listed_now = self._listed_entities(names, entities)
+        fresh = [(name, part["word"]) for name, (part, _) in listed_now.items()]
+        number = {name: before.entities + at for at, name in enumerate(listed_now)}
+        read = [additions(one, names, place, entities, fresh) for one in self._read]
+        if self._only is not None:
+            aliases = [alias for one in read for _, alias in one.aliases]
+            check_memory(self._only, aliases, {edge[2]: None for one in read for edge in one.edges}, names.edge_types)
+        self._add_entities(made, fresh, listed_now)
 
         def passage(id: Any) -> int:
             return living(place, id, old_passage, passages, "passage")
@@ -273,36 +319,9 @@ class Change:
         def entity(name: Any) -> int:
             return living(number, name, names.entity, entities, "entity")
 
-        def end(one: End, find: Any = (passage, entity)) -> int:
-            return find[0](one[1]) if one[0] == "passage" else -1 - int(find[1](one[1]))
-
-        self._add_aliases(made, names, entity)
-        types: dict[str, int] = {}
-        old = old_passage, names.entity
-        gone = [(end(a, old), end(b, old), types.setdefault(kind, len(types))) for a, b, kind in self._deleted["edge"]]
-        set_rows(made, "delete.edge", gone, 3)
-        rows = [(end(a), end(b)) for a, b, _, _, _ in self._edges]
-        if rows:
-            set_rows(made, "edge.end", rows, 2)
-            set_rows(made, "edge.type", [types.setdefault(kind, len(types)) for _, _, kind, _, _ in self._edges])
-            made["edge.weight"] = np.array([weight for _, _, _, weight, _ in self._edges])
-            set_rows(made, "edge.passage", [-1 if by is None else passage(by) for *_, by in self._edges])
-        if types:
-            made |= string_arrays("edge.type_name", types)
-        relations: dict[str, int] = {}
-        gone = [
-            (names.entity(h), relations.setdefault(r, len(relations)), names.entity(t))
-            for h, r, t in self._deleted["fact"]
-        ]
-        set_rows(made, "delete.fact", gone, 3)
-        set_rows(
-            made,
-            "fact.row",
-            [(entity(h), relations.setdefault(r, len(relations)), entity(t), passage(p)) for h, r, t, p in self._facts],
-            4,
-        )
-        if relations:
-            made |= string_arrays("fact.relation", relations)
+        self._add_aliases(made, names, entity, read)
+        self._add_edges(made, (passage, entity), (old_passage, names.entity), read)
+        self._add_facts(made, names, passage, entity, read)
         return made
 
     def _hidden(self, names: Names) -> set[int]:
@@ -322,10 +341,6 @@ class Change:
         stating = [*(edge[4] for edge in self._edges), *(fact[3] for fact in self._facts)]
         return names.hidden([*self._deleted["passage"], *self._put, *ends, *stating], only)
 
-    def edge_types(self) -> set[str]:
-        """Return the types of the edges that it adds."""
-        return {kind for _, _, kind, _, _ in self._edges}
-
     def _add_passages(
         self, made: dict[str, Any], names: Names, gone: list[int], before: Slots, terms_of: Any
     ) -> dict[Any, int]:
@@ -338,22 +353,14 @@ class Change:
         names.check_new_ids(ids, gone)
         if not parts:
             return {}
-        texts = [text for part in parts for text in part["texts"]]
-        for name in ("passage.length", "passage.id.number", "passage.vectors"):
-            if name in parts[0]:
-                made[name] = np.concatenate([part[name] for part in parts])
-        strings = ("passage.id", "passage.title", "passage.text")
-        for name in strings if isinstance(ids[0], str) else strings[1:]:
-            offsets = np.concatenate([np.diff(part[f"{name}.offsets"]) for part in parts])
-            made[f"{name}.offsets"] = np.concatenate([[0], np.cumsum(offsets)]).astype(np.int64)
-            made[f"{name}.bytes"] = np.concatenate([part[f"{name}.bytes"] for part in parts])
-        made |= added_metadata(parts, names.metadata_types)
+        made |= joined_arrays(parts, names.metadata_types)
         if self._base.lexical is not None:
-            made |= term_arrays(terms_of(texts))
+            made |= term_arrays(terms_of([text for part in parts for text in part["texts"]]))
         return {id: before.passages + at for at, id in enumerate(ids)}
 
-    def _add_entities(self, made: dict[str, Any], names: Names, gone: list[int], before: Slots) -> dict[Any, int]:
-        added: dict[str, tuple[dict[str, Any], int]] = {}  # by name: its part, and its place there
+    def _listed_entities(self, names: Names, gone: list[int]) -> dict[str, tuple[dict[str, Any], int]]:
+        """Return the entities that are added by name: by it, their part, and their place there."""
+        added: dict[str, tuple[dict[str, Any], int]] = {}
         for part in self._entities:
             for at, name in enumerate(part["names"]):
                 there = names.has_entity(name, gone)
@@ -364,21 +371,71 @@ class Change:
                 if name in added:
                     raise InputError("the change adds two entities of one name; names are distinct")
                 added[name] = part, at
-        if not added:
-            return {}
-        made |= string_arrays("entity.name", added)
-        made["entity.word"] = np.array([part["word"] for part, _ in added.values()], np.uint8)
-        if "entity.vectors" in self._entities[0]:
-            made["entity.vectors"] = np.stack([part["entity.vectors"][at] for part, at in added.values()])
-        return {name: before.entities + at for at, name in enumerate(added)}
+        return added
 
-    def _add_aliases(self, made: dict[str, Any], names: Names, entity: Any) -> None:
+    def _add_entities(
+        self, made: dict[str, Any], fresh: list[tuple[str, bool]], by_name: dict[str, tuple[dict[str, Any], int]]
+    ) -> None:
+        """Add entities by name, and behind them those that were read, with vectors of the encoder."""
+        if not fresh:
+            return
+        made |= string_arrays("entity.name", [name for name, _ in fresh])
+        made["entity.word"] = np.array([word for _, word in fresh], np.uint8)
+        vectors = [part["entity.vectors"][at] for part, at in by_name.values() if "entity.vectors" in part]
+        was_read = [name for name, _ in fresh[len(by_name) :]]
+        own = self._vectors(None, "entity.vectors", was_read, len(was_read)) if was_read else None
+        vectors += [] if own is None else [*own]
+        if vectors:
+            made["entity.vectors"] = np.stack(vectors)
+
+    def _add_aliases(self, made: dict[str, Any], names: Names, entity: Any, read: Sequence[Additions]) -> None:
         if self._deleted["alias"]:
             set_rows(made, "delete.alias.entity", [names.entity(name) for name, _ in self._deleted["alias"]])
             made |= string_arrays("delete.alias.name", [alias for _, alias in self._deleted["alias"]])
-        if self._aliases:
-            set_rows(made, "alias.entity", [entity(name) for name, _ in self._aliases])
-            made |= string_arrays("alias.name", [alias for _, alias in self._aliases])
+        aliases = [(entity(name), alias) for name, alias in self._aliases]
+        aliases += dict.fromkeys(pair for one in read for pair in one.aliases)
+        if aliases:
+            set_rows(made, "alias.entity", [slot for slot, _ in aliases])
+            made |= string_arrays("alias.name", [alias for _, alias in aliases])
+
+    def _add_edges(self, made: dict[str, Any], find: Any, find_old: Any, read: Sequence[Additions]) -> None:
+        """Add edges; ``find`` finds passages and entities by id and name, ``find_old`` those before the change."""
+
+        def end(one: End, find: Any = find) -> int:
+            return find[0](one[1]) if one[0] == "passage" else -1 - int(find[1](one[1]))
+
+        types: dict[str, int] = {}
+        gone = [
+            (end(a, find_old), end(b, find_old), types.setdefault(kind, len(types)))
+            for a, b, kind in self._deleted["edge"]
+        ]
+        set_rows(made, "delete.edge", gone, 3)
+        edges = [
+            (end(a), end(b), kind, weight, -1 if by is None else find[0](by)) for a, b, kind, weight, by in self._edges
+        ]
+        edges += [edge for one in read for edge in one.edges]
+        if edges:
+            set_rows(made, "edge.end", [edge[:2] for edge in edges], 2)
+            set_rows(made, "edge.type", [types.setdefault(edge[2], len(types)) for edge in edges])
+            made["edge.weight"] = np.array([edge[3] for edge in edges])
+            set_rows(made, "edge.passage", [edge[4] for edge in edges])
+        if types:
+            made |= string_arrays("edge.type_name", types)
+
+    def _add_facts(
+        self, made: dict[str, Any], names: Names, passage: Any, entity: Any, read: Sequence[Additions]
+    ) -> None:
+        relations: dict[str, int] = {}
+        gone = [
+            (names.entity(h), relations.setdefault(r, len(relations)), names.entity(t))
+            for h, r, t in self._deleted["fact"]
+        ]
+        set_rows(made, "delete.fact", gone, 3)
+        facts = [(entity(h), r, entity(t), passage(p)) for h, r, t, p in self._facts]
+        facts += [fact for one in read for fact in one.facts]
+        set_rows(made, "fact.row", [(h, relations.setdefault(r, len(relations)), t, p) for h, r, t, p in facts], 4)
+        if relations:
+            made |= string_arrays("fact.relation", relations)
 
     def _vectors(self, given: Any, section: str, texts: list[str], count: int) -> NDArray[Any] | None:
         """Return vectors as the index holds them."""

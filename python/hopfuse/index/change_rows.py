@@ -39,10 +39,19 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
     }
 
 
-def added_metadata(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of all passages that are added, each column of the type that the index has for it."""
+def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arrays of several tables as of one, each column of metadata of the type that the index has for it."""
+    made: dict[str, Any] = {}
+    for name in ("passage.length", "passage.id.number", "passage.vectors"):
+        if name in parts[0]:
+            made[name] = np.concatenate([part[name] for part in parts])
+    for name in ("passage.id", "passage.title", "passage.text"):
+        if f"{name}.offsets" in parts[0]:
+            lengths = np.concatenate([np.diff(part[f"{name}.offsets"]) for part in parts])
+            made[f"{name}.offsets"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            made[f"{name}.bytes"] = np.concatenate([part[f"{name}.bytes"] for part in parts])
     rows = [(part["where"], at, row) for part in parts for at, row in enumerate(part["metadata"])]
-    return metadata_arrays([row for *_, row in rows], types, lambda row: rows[row][0](rows[row][1]))
+    return made | metadata_arrays([row for *_, row in rows], types, lambda row: rows[row][0](rows[row][1]))
 
 
 def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int = 0) -> None:

@@ -310,8 +310,8 @@ class _Writer(Generic[Kind]):
             arrays = change.arrays(self._names, self._terms_of)
             if not arrays:
                 return self._durable.seq + len(self._pending)
-            self._check_limits(change, self._names)
             batch = Batch(arrays, self._names.slots)
+            self._check_limits(batch, self._names)
             if sum(batch.after) > MAX_NODES:
                 raise InputError(
                     f"{sum(batch.after)} slots of passages and entities; {MAX_NODES} are allowed: compact the index"
@@ -420,11 +420,12 @@ class _Writer(Generic[Kind]):
         """Read names anew when they are next needed."""
         self._names = None
 
-    def _check_limits(self, change: Change, names: Names) -> None:
-        types, graph = change.edge_types().union(names.edge_types), self._durable.base.graph
+    def _check_limits(self, batch: Batch, names: Names) -> None:
+        added, graph = batch.edge_types(), self._durable.base.graph
+        types = added.union(names.edge_types)
         if len(types) > MAX_EDGE_TYPES:
             raise InputError(f"{len(types)} edge types; {MAX_EDGE_TYPES} are allowed")
-        if graph is not None and change.edge_types() and float(graph.degree.sum(axis=1).max(initial=0)) > MOST_DEGREE:
+        if graph is not None and added and float(graph.degree.sum(axis=1).max(initial=0)) > MOST_DEGREE:
             raise InputError(
                 "a node's edges weigh more than 2^120; build the index anew with scaled weights to add edges"
             )

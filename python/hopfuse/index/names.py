@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,22 @@ from .contents import Contents, PassageId
 from .filters import Where
 from .metadata import Metadata
 
+#: What several writings of one thing share, for each of some names.
+Keys = Callable[[Sequence[str]], Sequence[str]]
+
 
 class Names:
     """Slots of the passages' ids and of the entities' names, as of the last batch."""
 
     def __init__(self, base: Contents, batches: Sequence[Batch]) -> None:
         self.slots = Slots(base.num_passages, base.num_entities)
+        self.relations = dict.fromkeys(() if base.facts is None else base.facts.relations)
+        self._base = base
+        first = base.num_entities if base.words is None else base.words.first
+        self._is_word = bytearray(first) + bytearray(b"\1") * (base.num_entities - first)
+        self._aliases: dict[int, list[str]] = {}
+        self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
+        self._keyed_to = {False: 0, True: 0}
         self._kind: type | None = None
         self._passages: dict[PassageId, int] = {}
         self._entities: dict[str, list[int]] = {}
@@ -39,6 +49,9 @@ class Names:
             del self._passages[self._id_of.pop(slot)]
         for slot in batch["delete.entity"].tolist():
             self._entities[self._name_of.pop(slot)].remove(slot)
+        self._follow_aliases(batch)
+        self._is_word += batch["entity.word"].astype(np.uint8).tobytes()
+        self.relations |= dict.fromkeys(batch.strings("fact.relation"))
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
         self._add(ids, batch.strings("entity.name"), batch.before)
         metadata = Metadata(batch.sections("metadata."), batch.after.passages - batch.before.passages)
@@ -92,6 +105,36 @@ class Names:
     def has_entity(self, name: str, gone: Sequence[int] = ()) -> bool:
         """Return True if an entity lives that has the name, beside some slots."""
         return any(slot not in gone for slot in self._entities.get(name, ()))
+
+    def keyed(self, keys: Keys, *, words: bool) -> Callable[[str], list[int]]:
+        """Return what finds the names that live, or the words, by a key: their slots, ascending.
+
+        ``keys`` is of the same kind at every call.
+        """
+        table, start = self._keyed[words], self._keyed_to[words]
+        fresh = [slot for slot in range(start, self.slots.entities) if self._is_word[slot] == words]
+        fresh = [slot for slot in fresh if slot in self._name_of]
+        for key, slot in zip(keys([self._name_of[slot] for slot in fresh]), fresh, strict=True):
+            table.setdefault(key, []).append(slot)
+        self._keyed_to[words] = self.slots.entities
+        return lambda key: [slot for slot in table.get(key, ()) if slot in self._name_of]
+
+    def name(self, slot: int) -> str:
+        """Return the name of an entity that lives."""
+        return self._name_of[slot]
+
+    def aliases(self, slot: int) -> list[str]:
+        """Return the other names of the entity of a slot."""
+        if slot not in self._aliases:
+            known = slot < self._base.num_entities
+            self._aliases[slot] = list(self._base.entity_aliases[slot]) if known else []
+        return self._aliases[slot]
+
+    def _follow_aliases(self, batch: Batch) -> None:
+        for slot, name in zip(batch["delete.alias.entity"].tolist(), batch.strings("delete.alias.name"), strict=True):
+            self._aliases[slot] = [alias for alias in self.aliases(slot) if alias != name]
+        for slot, name in zip(batch["alias.entity"].tolist(), batch.strings("alias.name"), strict=True):
+            self.aliases(slot).append(name)
 
     def _add(self, ids: Sequence[PassageId], names: Iterable[str], first: Slots) -> None:
         for slot, id in enumerate(ids, first.passages):

@@ -84,9 +84,6 @@ def reader_options(command: F) -> F:
         metavar="NAME",
         help=f"With --reader words: whose stems and stop words, or none.  [default: {LANGUAGE}]",
     )
-    command = language(tagger(command))
-    prompts = click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt.")
-    command = endpoint_options("so that an interrupted build goes on")(prompts(command))
     return click.option(
         "--reader",
         "readers",
@@ -94,7 +91,13 @@ def reader_options(command: F) -> F:
         multiple=True,
         help="Read PASSAGES: their words, in seconds and by no model, or entities and facts. Words may stand beside "
         "one of the others, or beside --from.",
-    )(command)
+    )(endpoint_reader_options(language(tagger(command))))
+
+
+def endpoint_reader_options(command: F) -> F:
+    """Add the options of a reader that asks a language model; :func:`make_fact_reader` takes them."""
+    prompts = click.option("--prompts", type=DIRECTORY, help="Prompts of your own: entities.txt and triples.txt.")
+    return endpoint_options("so that what was interrupted goes on")(prompts(command))
 
 
 def check_reader(options: Mapping[str, Any]) -> None:
@@ -123,9 +126,14 @@ def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
 
 def read_passages(passages: Path, options: Mapping[str, Any]) -> list[Extraction]:
     """Return what a reader of facts finds in the passages of a file."""
-    reader = SpacyReader() if "spacy" in options["readers"] else _endpoint_reader(options)
+    reader = make_fact_reader(options)
     with reading_bar("Reading") as progress:
         return reader.read(passages, progress=progress)
+
+
+def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
+    """Return the reader of entities and facts that ``--reader`` names."""
+    return SpacyReader() if "spacy" in options["readers"] else _endpoint_reader(options)
 
 
 @contextmanager

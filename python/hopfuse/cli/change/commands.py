@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.progress import Progress, TaskID
 
 from ... import Index, LiveIndex
+from ...encoders import Encoder
 from ...errors import InputError
-from ...index.build import PASSAGES
+from ...extract.extraction import ORDERED
 from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import printable
+from ..build.sources import FACT_READERS, endpoint_reader_options
 from ..console import json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
+from .reading import PassageReader, edges_between
 
 
 @click.command()
@@ -25,23 +30,40 @@ from ..options import FILE, encoder_for, encoder_option, index_argument
 @click.option("--replace", is_flag=True, help="Replace the passages that have these ids; all must be there.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
+@click.option(
+    "--reader",
+    type=click.Choice(sorted(FACT_READERS, reverse=True)),
+    help="Read entities and facts of PASSAGES: by the reader that the index was built with.",
+)
+@endpoint_reader_options
 @click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True, help="Passages per commit.")
-def add(directory: Path, passages: Path, replace: bool, vectors: Path | None, encoder: str | None, batch: int) -> None:
+def add(
+    directory: Path,
+    passages: Path,
+    replace: bool,
+    vectors: Path | None,
+    encoder: str | None,
+    batch: int,
+    **reading: Any,
+) -> None:
     """Add PASSAGES to an index, or replace some, while it is searched.
 
     PASSAGES has rows of id, title, text and metadata: .jsonl, .tsv or .parquet. The index's own encoder gives them
-    vectors, and BM25 follows; entities, edges and facts are added in Python (Index.open(..., writable=True)). Each
-    batch is on the disk before the next one; what is added and killed half way is there up to a batch.
+    vectors, BM25 follows, and words are read as those of the index were: rows may have document and position, too.
+    Edges between entities of files are stated in Python (Index.open(..., writable=True)). Each batch is on the disk
+    before the next one; what is added and killed half way is there up to a batch.
     """
     index = Index.open(directory)
-    if index.dim is None and (vectors is not None or encoder is not None):
+    if index.dim is None and vectors is not None:
         raise InputError("the index has no vectors of passages; leave --vectors and --encoder out")
-    model = None if index.dim is None or vectors is not None else encoder_for(index, encoder, vectors)
-    table = read_table(passages, PASSAGES)
+    reader = PassageReader(index, reading)
+    model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
+    table = read_table(passages, ORDERED)
     rows = [{name: column[at] for name, column in table.columns.items()} for at in range(table.num_rows)]
     given = None if vectors is None else read_npy(vectors, "--vectors")
     if given is not None and len(given) != len(rows):
         raise InputError(f"--vectors has {len(given)} rows for {len(rows)} passages; give one for each")
+    joined = edges_between(rows, batch) if reader.reads and {"id", "document"} <= set(table.columns) else {}
     with Index.open(directory, writable=True, encoder=model) as live, progress_bar() as progress:
         task = progress.add_task("Replacing passages" if replace else "Adding passages", total=len(rows))
         for first in range(0, len(rows), batch):
@@ -49,9 +71,28 @@ def add(directory: Path, passages: Path, replace: bool, vectors: Path | None, en
             with live.change() as change:
                 call = change.replace_passages if replace else change.add_passages
                 call(rows[part], vectors=None if given is None else given[part])
-            progress.advance(task, len(rows[part]))
+                if reader.reads:
+                    reached = partial(_reached, progress, task, first)
+                    change.add_memory(reader.read(rows[part], reached))
+                if first // batch in joined:
+                    change.add_edges(joined[first // batch])
+            progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{len(rows):,} passages {'replaced' if replace else 'added'}; the index is at seq {seq}")
+
+
+def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_read: bool) -> Encoder | None:
+    """Return the encoder of what is added, where it needs one."""
+    of_entities = names_are_read and index.info()["entity_dim"] is not None
+    if index.dim is None and not of_entities:
+        if name is not None:
+            raise InputError("what is added gets no vectors, as the index has none for it; leave --encoder out")
+        return None
+    return encoder_for(index, name, None if of_entities else vectors)
+
+
+def _reached(progress: Progress, task: TaskID, first: int, done: int, _: int) -> None:
+    progress.update(task, completed=first + done)
 
 
 @click.command()

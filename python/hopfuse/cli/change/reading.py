@@ -1,0 +1,61 @@
+"""What ``hopfuse add`` reads in passages: words as the index's were read, and entities and facts by a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ... import Index
+from ...errors import InputError
+from ...extract import Extraction, Memory, WordReader, build_memory
+from ..build.sources import check_reader, make_fact_reader
+from ..console import note
+
+Row = dict[str, Any]
+
+
+class PassageReader:
+    """Reads passages that are added, as those of an index were read; ``options`` are those of the command."""
+
+    def __init__(self, index: Index, options: Mapping[str, Any]) -> None:
+        given = {**options, "readers": [] if options["reader"] is None else [options["reader"]]}
+        check_reader({**given, "language": None, "tagger": None})
+        names = index.num_entities if index.words is None else index.words.first
+        if given["readers"] and (index.graph is None or index.facts is None):
+            raise InputError(
+                "--reader finds entities and facts, and the index was built without; leave it out, or build the index "
+                "anew with --reader"
+            )
+        if names and index.graph is not None and not given["readers"]:
+            note(f"Entities and facts of the passages are not read, and the index has {names:,} entities: see --reader")
+        self._facts = make_fact_reader(given) if given["readers"] else None
+        self._words = None if index.words is None else WordReader.like(index.words)
+
+    @property
+    def reads(self) -> bool:
+        """Whether there is anything to read."""
+        return self._facts is not None or self._words is not None
+
+    def read(self, rows: Sequence[Row], progress: Callable[[int, int], None]) -> Memory:
+        """Return what is read in passages."""
+        if self._facts is None:
+            assert self._words is not None
+            return build_memory(self._words.read(rows, progress=progress))
+        found = self._facts.read(rows, progress=progress)
+        return build_memory(found if self._words is None else self._words.add(found))
+
+
+def edges_between(rows: Sequence[Row], batch: int) -> dict[int, list[dict[str, Any]]]:
+    """Return edges between passages that follow each other in a document and come in different batches.
+
+    They are listed by the number of the later batch, which finds the other passage there.
+    """
+    places = build_memory(
+        Extraction(row["id"], "", "", document=row.get("document"), position=row.get("position")) for row in rows
+    ).sequence
+    found: dict[int, list[dict[str, Any]]] = {}
+    for a, b in places.tolist():
+        if a // batch != b // batch:
+            ends = {"src": ("passage", rows[a]["id"]), "dst": ("passage", rows[b]["id"])}
+            found.setdefault(max(a, b) // batch, []).append({**ends, "type": "sequence"})
+    return found

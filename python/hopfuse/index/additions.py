@@ -1,0 +1,206 @@
+"""What was read in passages, as additions of a change: what the index knows already is found by what writings share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+from ..errors import InputError
+from .contents import Contents, PassageId
+from .names import Names
+from .words import WordInfo
+
+
+class StatedFact(Protocol):
+    """A fact that some passages state; :class:`hopfuse.extract.Fact` is one."""
+
+    @property
+    def head(self) -> int:
+        """An entity."""
+        ...
+
+    @property
+    def relation(self) -> str:
+        """As it is written."""
+        ...
+
+    @property
+    def tail(self) -> int:
+        """An entity."""
+        ...
+
+    @property
+    def passages(self) -> tuple[int, ...]:
+        """Rows of those that state it."""
+        ...
+
+
+class ReadPassages(Protocol):
+    """Passages with what was read in them; :class:`hopfuse.extract.Memory` is one."""
+
+    @property
+    def ids(self) -> tuple[PassageId, ...]:
+        """P ids."""
+        ...
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """E names; names first, then words."""
+        ...
+
+    @property
+    def num_names(self) -> int:
+        """Entities that are names."""
+        ...
+
+    @property
+    def aliases(self) -> tuple[tuple[str, ...], ...]:
+        """Other writings of each."""
+        ...
+
+    @property
+    def facts(self) -> Sequence[StatedFact]:
+        """Each once."""
+        ...
+
+    @property
+    def words(self) -> WordInfo | None:
+        """How words were read; None where there are none."""
+        ...
+
+    def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
+        """Return what writings of one name share, or of one word."""
+        ...
+
+    def stated_edges(self) -> Iterable[tuple[int, int, str, int]]:
+        """Yield edges of weight 1: two nodes, a type, and the row of the passage that states it or -1."""
+        ...
+
+
+class Additions(NamedTuple):
+    """What a change adds, by slots; the end of an edge is that of a passage, or -1 minus that of an entity."""
+
+    aliases: list[tuple[int, str]]
+    edges: list[tuple[int, int, str, float, int]]  # ends, type, weight, the passage that states it or -1
+    facts: list[tuple[int, str, int, int]]  # head, relation, tail, passage
+
+
+def check_read(base: Contents, read: Any) -> None:
+    """Refuse what was read in another way than the index's passages, and parts that the index does not have.
+
+    Raises
+    ------
+    InputError
+    """
+    if base.graph is None:
+        raise InputError("the index has no graph; build it with one, if only of its nodes, to add what was read")
+    if read.facts and base.facts is None:
+        raise InputError(f"{len(read.facts)} facts were read, but the index has none; build it with facts to add some")
+    ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
+    if ours != theirs and read.ids:
+        fix = "WordReader.like(index.words)" if ours else "a reader that reads no words"
+        raise InputError(
+            f"the words of these passages were read {_manner(theirs)}, those of the index {_manner(ours)}; read them "
+            f"with {fix}"
+        )
+
+
+def additions(
+    read: ReadPassages,
+    names: Names,
+    passage: Mapping[PassageId, int],
+    gone: Collection[int],
+    fresh: list[tuple[str, bool]],
+) -> Additions:
+    """Return what was read in passages that a change adds, by slots.
+
+    Parameters
+    ----------
+    read : ReadPassages
+    names : Names
+        What lives before the change.
+    passage : mapping of id to int
+        Slots of the passages that the change adds.
+    gone : collection of int
+        Slots of entities that it deletes.
+    fresh : list of (str, bool)
+        Entities that it adds: name, and whether it is a word. What is new here is appended.
+
+    Raises
+    ------
+    InputError
+        A passage that the change does not add.
+    """
+    for id in read.ids:
+        if id not in passage:
+            raise InputError(
+                f"passage {id!r} was read, but this change does not add it; what is read comes with its passage: call "
+                "add_passages or replace_passages, too"
+            )
+    rows = [passage[id] for id in read.ids]
+    count = read.num_names
+    slots = [
+        *_slots(read, read.entities[:count], names, gone, fresh, words=False),
+        *_slots(read, read.entities[count:], names, gone, fresh, words=True),
+    ]
+    nodes = rows + [-1 - slot for slot in slots]
+    edges = [(nodes[a], nodes[b], kind, 1.0, rows[by] if by >= 0 else -1) for a, b, kind, by in read.stated_edges()]
+    aliases = [
+        (slot, alias) for at, slot in enumerate(slots[:count]) for alias in _other_names(read, at, slot, names, fresh)
+    ]
+    return Additions(aliases, edges, list(_facts(read, names, rows, slots)))
+
+
+def _slots(
+    read: ReadPassages,
+    listed: Sequence[str],
+    names: Names,
+    gone: Collection[int],
+    fresh: list[tuple[str, bool]],
+    *,
+    words: bool,
+) -> Iterator[int]:
+    """Yield the slots of names, or of words: known ones by their keys, and those of new ones."""
+    if not listed:
+        return
+    find = names.keyed(lambda some: read.keys(some, words=words), words=words)
+    own = [(name, names.slots.entities + at) for at, (name, is_word) in enumerate(fresh) if is_word == words]
+    added = dict(zip(read.keys([name for name, _ in own], words=words), (slot for _, slot in own), strict=True))
+    for name, key in zip(listed, read.keys(listed, words=words), strict=True):
+        held = [slot for slot in find(key) if slot not in gone]
+        if not held and key not in added:
+            added[key] = names.slots.entities + len(fresh)
+            fresh.append((name, words))
+        yield held[0] if held else added[key]
+
+
+def _other_names(
+    read: ReadPassages, at: int, slot: int, names: Names, fresh: Sequence[tuple[str, bool]]
+) -> Iterator[str]:
+    """Yield the writings of a name that its entity does not have yet."""
+    new = slot - names.slots.entities
+    known = {fresh[new][0]} if new >= 0 else {names.name(slot), *names.aliases(slot)}
+    yield from (name for name in (read.entities[at], *read.aliases[at]) if name not in known)
+
+
+def _facts(
+    read: ReadPassages, names: Names, rows: Sequence[int], slots: Sequence[int]
+) -> Iterator[tuple[int, str, int, int]]:
+    """Yield statements of facts; a relation is written as the index has it first."""
+    if not read.facts:
+        return
+    relations, known = [fact.relation for fact in read.facts], list(names.relations)
+    keys = read.keys(relations, words=False)
+    written: dict[str, str] = {}
+    for key, relation in zip([*read.keys(known, words=False), *keys], [*known, *relations], strict=True):
+        written.setdefault(key, relation)
+    for fact, key in zip(read.facts, keys, strict=True):
+        yield from ((slots[fact.head], written[key], slots[fact.tail], rows[at]) for at in fact.passages)
+
+
+def _manner(words: WordInfo | None) -> str:
+    if words is None:
+        return "not at all"
+    how = f"by the tagger {words.tagger}" if words.tagger else f"by the stemmer {words.stemmer}"
+    return f"{how}, without {len(words.stopwords)} stop words"
