@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from .json_lines import parse_json
+from .parquet import check_group, open_parquet
 
 BATCH = 1024
 COLUMNS = ("id", "text", "question", "entities", "vector")
@@ -93,21 +94,28 @@ class ParquetQueries:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._file = path, _parquet_file(path)
+        self._path, self._file = path, open_parquet(path, "reading queries from a Parquet file")
 
     def rows(self, first: int = 0, offset: int = 0) -> Iterator[tuple[str, Query]]:
-        """Yield the place of each row, for messages, and the row, from row ``first`` on; ``offset`` is not read."""
+        """Yield the place of each row, for messages, and the row, from row ``first`` on; ``offset`` is not read.
+
+        Raises
+        ------
+        InputError
+            A group of rows is larger than :data:`hopfuse.io.parquet.MOST_GROUP_BYTES`.
+        """
         metadata = self._file.metadata
         group, at = 0, 0
         while group < metadata.num_row_groups and at + metadata.row_group(group).num_rows <= first:
             at += metadata.row_group(group).num_rows
             group += 1
         columns = [name for name in self._file.schema_arrow.names if name in COLUMNS]
-        groups = list(range(group, metadata.num_row_groups))
-        for batch in self._file.iter_batches(batch_size=BATCH, row_groups=groups, columns=columns):
-            skipped = min(max(first - at, 0), len(batch))
-            yield from self._of_batch(batch.slice(skipped), at + skipped)
-            at += len(batch)
+        for number in range(group, metadata.num_row_groups):
+            check_group(self._file, self._path, number, columns)
+            for batch in self._file.iter_batches(batch_size=BATCH, row_groups=[number], columns=columns):
+                skipped = min(max(first - at, 0), len(batch))
+                yield from self._of_batch(batch.slice(skipped), at + skipped)
+                at += len(batch)
 
     def _of_batch(self, batch: Any, first: int) -> Iterator[tuple[str, Query]]:
         places = [f"{self._path}, row {first + row}" for row in range(len(batch))]
@@ -174,17 +182,6 @@ def opened(path: Path) -> Any:
         return open(path, "rb")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _parquet_file(path: Path) -> Any:
-    try:
-        parquet = import_module("pyarrow.parquet")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pyarrow", "arrow", "reading queries from a Parquet file") from error
-    try:
-        return parquet.ParquetFile(path)
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
 
 
 def _query(row: Any, number: int, where: str) -> Query:

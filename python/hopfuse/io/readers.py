@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import InputError, MissingExtraError
 from .files import existing_file
 from .json_lines import numbered_lines, parse_json
+from .parquet import open_parquet, read_groups
 from .tables import Spec, Table, from_rows, make_table, refuse_unknown
 
 
@@ -122,32 +123,48 @@ def read_arrow(source: Any, spec: Spec) -> Table:
 
 
 def read_parquet(path: Path, spec: Spec) -> Table:
-    """Read a Parquet file; columns that are not kept are not read."""
-    parquet = _load("pyarrow.parquet", f"reading {spec.what} from a Parquet file")
-    try:
-        file = parquet.ParquetFile(path)
-        names = [name for name in file.schema_arrow.names if name in spec.known or not spec.others]
-        arrow_table = file.read(columns=names)
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
-    return _from_arrow(arrow_table, spec, lambda i: f"{path}, row {i}")
+    """Read a Parquet file, a group of rows at a time; columns that are not kept are not read.
+
+    Raises
+    ------
+    InputError
+        A group of rows is larger than :data:`hopfuse.io.parquet.MOST_GROUP_BYTES`; none of it is read.
+    """
+    file = open_parquet(path, f"reading {spec.what} from a Parquet file")
+    names = file.schema_arrow.names
+    _check_names(names, spec)
+    kept = [name for name in names if name in spec.known]
+    groups = [{name: _arrow_values(table.column(name)) for name in kept} for table in read_groups(file, path, kept)]
+    columns = {name: _joined([group[name] for group in groups]) for name in kept}
+    return make_table(spec, columns, int(file.metadata.num_rows), lambda i: f"{path}, row {i}")
 
 
 def _from_arrow(arrow_table: Any, spec: Spec, where: Callable[[int], str]) -> Table:
     names = list(arrow_table.column_names)
-    missing = [name for name in spec.required if names.count(name) != 1]
-    if missing:
-        raise InputError(f"{spec.what} has the columns {names}; it must have {missing[0]!r} once")
-    if not spec.others and not set(names) <= set(spec.known):
-        refuse_unknown(names, spec, spec.what)
+    _check_names(names, spec)
     columns = {name: _arrow_values(arrow_table.column(name)) for name in names if name in spec.known}
     return make_table(spec, columns, int(arrow_table.num_rows), where)
+
+
+def _check_names(names: Sequence[str], spec: Spec) -> None:
+    wrong = [name for name in spec.known if names.count(name) != 1 and (name in spec.required or name in names)]
+    if wrong:
+        raise InputError(f"{spec.what} has the columns {list(names)}; it must have {wrong[0]!r} once")
+    if not spec.others and not set(names) <= set(spec.known):
+        refuse_unknown(names, spec, spec.what)
 
 
 def _arrow_values(column: Any) -> Any:
     types = _load("pyarrow", "reading an Arrow table").types
     number = types.is_integer(column.type) or types.is_floating(column.type)
     return column.to_numpy() if number and column.null_count == 0 else column.to_pylist()
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return the values of a column in several groups of rows as of one."""
+    if parts and all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
 def _load(module: str, purpose: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import FormatError, MissingExtraError
+from ..errors import FormatError, InputError
 from .json_lines import check_characters, json_objects, parse_json, text_lines
+from .parquet import open_parquet, read_groups
 from .qrels import trec_name
 
 
@@ -109,13 +109,10 @@ def _from_json(path: Path) -> dict[str, Ranking]:
 
 def _parquet(path: Path) -> list[Any]:
     try:
-        parquet = import_module("pyarrow.parquet")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pyarrow", "arrow", "reading a run from a Parquet file") from error
-    try:
-        return list(parquet.read_table(path).to_pylist())
-    except ValueError as error:
-        raise FormatError(f"{path} cannot be read as Parquet: {error}") from None
+        file = open_parquet(path, "reading a run from a Parquet file")
+        return [row for table in read_groups(file, path, file.schema_arrow.names) for row in table.to_pylist()]
+    except InputError as error:
+        raise FormatError(str(error)) from None
 
 
 def _from_objects(rows: Iterator[tuple[str, Any]]) -> dict[str, Ranking]:
