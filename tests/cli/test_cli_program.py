@@ -10,7 +10,7 @@ from hopfuse.cli.about.info import machine
 from hopfuse.cli.files import write_all
 
 COMMANDS = ("build", "search", "trace", "score", "policy", "eval", "sweep", "diagnose", "compare")
-COMMANDS += ("info", "selftest", "bench", "serve")
+COMMANDS += ("info", "selftest", "bench", "serve", "mcp")
 
 
 def test_version_and_help():

@@ -19,6 +19,7 @@ from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
 from .judge.eval import evaluate_runs
 from .judge.sweep import sweep_command
+from .run.mcp import mcp_command
 from .run.policy import policy
 from .run.score import score
 from .run.search import search
@@ -45,7 +46,7 @@ def app() -> None:
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
     "Change": (add, delete, compact, log_command),
-    "Run": (search, trace, score, serve, policy),
+    "Run": (search, trace, score, serve, mcp_command, policy),
     "Judge": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),
     "About": (info, selftest, bench),

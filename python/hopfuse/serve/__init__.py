@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .app import make_app
     from .config import IndexConfig, KeyConfig, Limits, ServeConfig
     from .keys import new_key
-    from .server import make_server, run
+    from .server import make_server, run, run_stdio
     from .service import Service
     from .snapshots import Collaborators
 
@@ -29,11 +29,12 @@ __all__ = [
     "make_server",
     "new_key",
     "run",
+    "run_stdio",
 ]
 
 _HOMES = {
     **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "ServeConfig"), "config"),
-    **dict.fromkeys(("make_server", "run"), "server"),
+    **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
     "Collaborators": "snapshots",
     "Service": "service",
     "make_app": "app",

@@ -24,6 +24,7 @@ from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError
 from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal
+from .mcp import OverHttp
 from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
@@ -48,15 +49,19 @@ def make_app(service: Service) -> Starlette:
     routes = Routes(service)
     endpoints = [*routes.endpoints(), *dialects(service)]
     routes.document = document(endpoints, keys=bool(service.config.keys))
+    tools = OverHttp(service) if service.config.mcp else None
+    if tools is not None:  # its own protocol describes it
+        endpoints.append(Endpoint(method="POST", path="/mcp", summary="The tools, by MCP.", handler=tools.answer))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        starting = asyncio.create_task(_start(service))  # /health answers meanwhile
-        try:
-            yield
-        finally:
-            starting.cancel()
-            await service.stop()
+        async with contextlib.nullcontext() if tools is None else tools.running():
+            starting = asyncio.create_task(_start(service))  # /health answers meanwhile
+            try:
+                yield
+            finally:
+                starting.cancel()
+                await service.stop()
 
     origins = service.config.origins
     cors = Middleware(

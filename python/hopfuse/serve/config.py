@@ -156,6 +156,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     follow_seconds : float
         Between two looks at whether an index was changed; a change is searched that much later at most, and the time of
         a merge.
+    mcp : bool
+        Answer the Model Context Protocol at ``/mcp``, too; extra ``mcp``.
     origins : sequence of str
         Pages of other sites that may send requests from a browser (CORS): ``"https://example.org"``.
     limits : Limits
@@ -181,6 +183,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     request_options: bool = True
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2
+    mcp: bool = False
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
 

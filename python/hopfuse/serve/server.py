@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..errors import InputError
 from .app import make_app
 from .config import ServeConfig
+from .errors import RefusalError
+from .mcp import serve_stdio
 from .service import Service
 from .snapshots import Load
 
@@ -74,13 +79,57 @@ def run(config: ServeConfig, load: Load) -> None:
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
     >>> run(config, lambda index, config: Collaborators())  # doctest: +SKIP
     """
+    with _process():
+        service = Service(config, load)
+        service.open_all()
+        _server(service).run()
+
+
+def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
+    """Answer the Model Context Protocol by this process's input and output, until the input ends.
+
+    Parameters
+    ----------
+    config : ServeConfig
+    load : callable
+        As of :func:`run`.
+    key : str
+        The caller's, where the configuration has keys.
+
+    Raises
+    ------
+    HopfuseError
+        As of :func:`run`; a key that is none of the configuration's.
+    MissingExtraError
+        The package ``mcp`` is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Collaborators, ServeConfig, run_stdio
+    >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
+    >>> run_stdio(config, lambda index, config: Collaborators())  # doctest: +SKIP
+    """
+    with _process():
+        service = Service(config, load)
+        try:
+            principal = service.keys.principal(f"Bearer {key}")
+        except RefusalError:
+            raise InputError(
+                "the configuration has keys, and the one given (HOPFUSE_KEY) is none of them; give the caller's"
+            ) from None
+        with contextlib.redirect_stdout(sys.stderr):  # the output is the protocol's; encoders may print
+            service.open_all()
+        asyncio.run(serve_stdio(service, principal))
+
+
+@contextlib.contextmanager
+def _process() -> Iterator[None]:
+    """Log to the standard error, and let threads take turns often."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        service = Service(config, load)
-        service.open_all()
-        _server(service).run()
+        yield
     finally:
         sys.setswitchinterval(before)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ..options import FILE, encoder_for, encoder_option
 from ..recipes import LEGS, words_of
 
 if TYPE_CHECKING:
-    from ...serve import Collaborators, IndexConfig
+    from ...serve import Collaborators, IndexConfig, ServeConfig
 
 
 @click.command()
@@ -38,14 +38,35 @@ def serve(
     Several indexes are told apart by their names, by default those of their folders; a request that names none is for
     the first. "hopfuse serve key NAME" makes a key and prints it with its lines for the file of --config.
     """
-    from ...serve import ServeConfig, run  # of the extra serve
+    from ...serve import run  # of the extra serve
 
     if indexes[:1] == ("key",):
         _print_key(indexes[1:])
         return
 
-    lexical = options.pop("lexical")
-    about = {"recipe": recipe, "encoder": encoder, "lexical": lexical}
+    about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical")}
+    config = read_config(indexes, file, about, options)
+    config.check_public(public)
+    run(config, Readers())
+
+
+def read_config(
+    indexes: Sequence[str], file: Path | None, about: Mapping[str, Any], options: Mapping[str, Any]
+) -> ServeConfig:
+    """Return the configuration of a file, with what the command line says in the place of the file's.
+
+    Parameters
+    ----------
+    indexes : sequence of str
+        Directories, or names with directories.
+    file : Path, optional
+    about : mapping
+        Options of each index, None where they are not given.
+    options : mapping
+        Those of the server, likewise.
+    """
+    from ...serve import ServeConfig
+
     changes: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     named = _named(indexes)
     if named:
@@ -55,13 +76,10 @@ def serve(
         key = next(key for key, value in about.items() if value is not None)
         raise InputError(f"--{key} is given without INDEX; write it into the file of --config")
     if file is not None:
-        config = ServeConfig.load(file, changes)
-    elif named:
-        config = ServeConfig.read("", changes)
-    else:
-        raise InputError("there is nothing to serve: give INDEX, or --config with a file that names indexes")
-    config.check_public(public)
-    run(config, Readers())
+        return ServeConfig.load(file, changes)
+    if named:
+        return ServeConfig.read("", changes)
+    raise InputError("there is nothing to serve: give INDEX, or --config with a file that names indexes")
 
 
 def _print_key(names: Sequence[str]) -> None:

@@ -1,0 +1,148 @@
+"""The Model Context Protocol over stdio and streamable HTTP, for language models' programs; extra ``mcp``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .. import __version__
+from ..errors import MissingExtraError
+from .errors import RefusalError
+from .http import encode, read_body
+from .keys import Principal
+from .service import Service
+from .tools import TOOLS
+
+log = logging.getLogger("hopfuse.serve")
+INSTRUCTIONS = (
+    "Passages and a graph of the names in them. search finds passages for a question, also such as need several steps; "
+    "explain_hit says how one was found. Scores compare within one answer alone."
+)
+
+
+def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> Any:
+    """Return the package's server, an ``mcp.server.lowlevel.Server``, over a service.
+
+    Parameters
+    ----------
+    service : Service
+    principal_of : callable
+        Whose call it is, by the package's context of a call.
+    """
+    types = _module("mcp_types")
+
+    async def list_tools(context: Any, params: Any) -> Any:
+        principal = principal_of(context)
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    description=tool.description,
+                    input_schema=tool.schema,
+                    annotations=types.ToolAnnotations(read_only_hint=tool.right == "read", open_world_hint=False),
+                )
+                for tool in TOOLS
+                if principal.may(tool.right)
+            ]
+        )
+
+    async def call_tool(context: Any, params: Any) -> Any:
+        tool = next((one for one in TOOLS if one.name == params.name), None)
+        try:
+            if tool is None:
+                known = ", ".join(one.name for one in TOOLS)
+                raise RefusalError(404, "unknown", f"there is no tool {params.name!r:.100}; there are: {known}")
+            answer = await tool.call(service, params.arguments or {}, principal_of(context))
+        except RefusalError as refusal:
+            return types.CallToolResult(content=[_text(types, refusal.message)], is_error=True)
+        except Exception:
+            log.exception("a call of %s failed", params.name)
+            failed = "the call failed; the server's operator finds more in the log"
+            return types.CallToolResult(content=[_text(types, failed)], is_error=True)
+        shown = encode(answer)
+        plain = msgspec.json.decode(shown)  # with no values of NumPy
+        return types.CallToolResult(content=[_text(types, shown.decode())], structured_content=plain)
+
+    return _module("mcp.server.lowlevel").Server(
+        "hopfuse",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve_stdio(service: Service, principal: Principal) -> None:
+    """Answer the calls that come by this process's input, until it ends."""
+    server = mcp_server(service, lambda context: principal)
+    await service.start()
+    try:
+        async with _module("mcp.server.stdio").stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    finally:
+        await service.stop()
+
+
+class OverHttp:
+    """Answers calls by ``POST /mcp``: JSON for JSON, without sessions, so that nothing is held between calls.
+
+    Parameters
+    ----------
+    service : Service
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        server = mcp_server(service, lambda context: context.request.state.principal)
+        self._manager = _module("mcp.server.streamable_http_manager").StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=service.config.limits.body_bytes
+        )
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which calls are answered."""
+        running: AbstractAsyncContextManager[None] = self._manager.run()
+        return running
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request, whose key each tool asks for its right."""
+        service = self._service
+        request.state.principal = service.keys.principal(request.headers.get("authorization", ""))
+        bodies = [await read_body(request, service.config.limits)]
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            if bodies:
+                return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+            return await request.receive()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self._manager.handle_request(request.scope, receive, send)
+        if not sent:
+            raise RefusalError(499, "gone", "the client has left")
+        response = Response(b"".join(message.get("body", b"") for message in sent), sent[0]["status"])
+        response.raw_headers = [one for one in sent[0]["headers"] if one[0].lower() != b"content-length"]
+        response.headers["content-length"] = str(len(response.body))
+        return response
+
+
+def _text(types: Any, text: str) -> Any:
+    return types.TextContent(type="text", text=text)
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in ("mcp", "mcp_types"):
+            raise
+        raise MissingExtraError("mcp", "mcp", "hopfuse mcp") from error

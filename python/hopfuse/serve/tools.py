@@ -1,0 +1,156 @@
+"""The tools that a language model's program calls by MCP; each is a request as HTTP's routes have it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+
+from .decoding import decode, read_search
+from .errors import RefusalError
+from .http import encode
+from .keys import Principal
+from .schema import Field
+from .service import Answer, Service
+
+TEXT = "What is looked for, as a question or in words."
+ALLOW = (
+    "Only these passages: their ids, or conditions on their metadata, "
+    '{"year__ge": 2020, "tags__any": ["a", "b"]}; leave it out for all.'
+)
+ENTITIES = "Names in the question that the graph may know; leave it out to have them found in the text."
+
+
+class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of ``search``; they are fields of a search by HTTP."""
+
+    text: Annotated[str, msgspec.Meta(description=TEXT)]
+    k: Annotated[int, msgspec.Meta(ge=1, description="Passages to return.")] = 5
+    allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description=ALLOW)] = None
+    entities: Annotated[list[str] | None, msgspec.Meta(description=ENTITIES)] = None
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+
+
+class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of ``explain_hit``: those of the search, and the hit's id."""
+
+    text: Annotated[str, msgspec.Meta(description=TEXT)]
+    id: Annotated[str | int, msgspec.Meta(description="The id of a passage that search returned for this text.")]
+    k: Annotated[int, msgspec.Meta(ge=1, description="As in the search.")] = 5
+    allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description="As in the search.")] = None
+    entities: Annotated[list[str] | None, msgspec.Meta(description="As in the search.")] = None
+    index: Annotated[str | None, msgspec.Meta(description="As in the search.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A tool: its arguments, which right it needs, and what runs it.
+
+    Attributes
+    ----------
+    name, description : str
+    arguments : type
+    right : str
+    run
+        ``await run(service, arguments, principal)``: the answer, as JSON has it.
+    """
+
+    name: str
+    description: str
+    arguments: Any
+    right: str
+    run: Callable[[Service, Any, Principal], Awaitable[dict[str, Any]]]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The arguments as a JSON Schema without references."""
+        (_,), components = msgspec.json.schema_components([self.arguments])
+        shown: dict[str, Any] = components[self.arguments.__name__]
+        return {key: value for key, value in shown.items() if key not in ("title", "description")}
+
+    async def call(self, service: Service, given: Any, principal: Principal) -> dict[str, Any]:
+        """Answer a call; what is refused is counted, like what is answered.
+
+        Raises
+        ------
+        RefusalError
+            Its message names an argument, what is allowed, and the fix.
+        """
+        route, began = f"/mcp {self.name}", time.perf_counter()
+        try:
+            if not principal.may(self.right):
+                raise RefusalError(403, "forbidden", f"the key {principal.name} has no right to {self.right}")
+            arguments = decode(msgspec.json.Decoder(self.arguments), encode(given))
+            answer = await self.run(service, arguments, principal)
+        except RefusalError as refusal:
+            service.metrics.answered(route, refusal.status, refusal.code)
+            message = refusal.message.replace("queries[0].", "")
+            raise RefusalError(refusal.status, refusal.code, message, retry_after=refusal.retry_after) from None
+        service.metrics.answered(route, 200)
+        service.metrics.stages["total"].observe(time.perf_counter() - began)
+        return answer
+
+
+async def _search(service: Service, asked: SearchArguments, principal: Principal) -> dict[str, Any]:
+    answer = await _answer(service, asked, principal, ("title", "text", "metadata"))
+    return {"hits": msgspec.to_builtins(answer.results[0].hits), "seq": answer.snapshot.seq}
+
+
+async def _explain(service: Service, asked: ExplainArguments, principal: Principal) -> dict[str, Any]:
+    answer = await _answer(service, asked, principal, (), trace=True)
+    (result,) = answer.results
+    trace = result.trace or {}
+    for rank, (hit, how) in enumerate(zip(result.hits, trace.get("hits", ()), strict=True), 1):
+        if hit.id == asked.id:
+            about: dict[str, Any] = {
+                name: trace[name] for name in ("ranked_by", "seeds", "second_seeds") if name in trace
+            }
+            return {"rank": rank, **about, "hit": how}
+    raise RefusalError(
+        404,
+        "unknown",
+        f"id is {asked.id!r:.100}, which is not among the {len(result.hits)} hits of this text; give one of a search "
+        "with the same arguments, or a larger k",
+        field="id",
+    )
+
+
+async def _answer(
+    service: Service,
+    asked: SearchArguments | ExplainArguments,
+    principal: Principal,
+    fields: tuple[Field, ...],
+    *,
+    trace: bool = False,
+) -> Answer:
+    """Return the answer to the request that the arguments stand for, read as one by HTTP."""
+    query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
+    body = {"queries": [query], "k": asked.k, "index": asked.index, "trace": trace, "fields": fields}
+    return await service.search(await read_search(service, msgspec.json.encode(body), principal))
+
+
+TOOLS = (
+    Tool(
+        name="search",
+        description=(
+            "Find passages of the index that answer a question: by their vectors and by a walk over the graph of "
+            "names, from those in the question, so that passages several steps away are found."
+        ),
+        arguments=SearchArguments,
+        right="read",
+        run=_search,
+    ),
+    Tool(
+        name="explain_hit",
+        description=(
+            "Say how a passage was found by a search: its rank in each list and what that gave to its score, the names "
+            "that the walk began at, and the strongest paths of the graph from them to the passage."
+        ),
+        arguments=ExplainArguments,
+        right="read",
+        run=_explain,
+    ),
+)

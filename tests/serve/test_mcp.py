@@ -1,0 +1,197 @@
+"""The tools by the Model Context Protocol, with the package's own client, over HTTP and over a process's input."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import httpx
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.serve import new_key, run_stdio
+from serve.served import configured, load, running
+
+mcp = pytest.importorskip("mcp", reason="the package of the protocol")
+import httpx2  # noqa: E402 - the client that the package is made with
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+
+QUESTION = "What is far from Ankara, and from Lima?"
+
+
+@pytest.fixture(scope="module")
+def tools_url(path):
+    limits = "[limits]\nk = 10\ntext_chars = 200\nbody_bytes = 5000\n"
+    with running(configured(path, limits, mcp=True)) as url:
+        yield url
+
+
+def calls(server, *asked, mode="auto", key=None):
+    """The tools that are listed, and the results of calls, each a tool's name with its arguments."""
+
+    async def run():
+        if key is None:
+            return await ask(server)
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as sent:
+            return await ask(streamable_http_client(server, http_client=sent))
+
+    async def ask(transport):
+        async with mcp.Client(transport, mode=mode) as client:
+            listed = await client.list_tools()
+            return {tool.name: tool for tool in listed.tools}, [await client.call_tool(*one) for one in asked]
+
+    return asyncio.run(run())
+
+
+def searched(url, key=None, **body):
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{url}/v1/search", json=body, headers=headers, timeout=60).raise_for_status().json()
+
+
+def refusal(result):
+    assert result.is_error
+    assert result.structured_content is None
+    return result.content[0].text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_tools_answer_as_http_does(tools_url, mode):
+    query = {"text": QUESTION, "entities": ["Lima"], "allow": {"tenant": "a"}}
+    listed, (found, alone, why) = calls(
+        f"{tools_url}/mcp",
+        ("search", {**query, "k": 3}),
+        ("search", {"text": QUESTION}),
+        ("explain_hit", {"text": QUESTION, "id": "p7", "k": 10}),
+        mode=mode,
+    )
+    answer = searched(tools_url, queries=[query], k=3)
+    assert found.structured_content == {"hits": answer["results"][0]["hits"], "seq": answer["seq"]}
+    assert json.loads(found.content[0].text) == found.structured_content
+    assert len(alone.structured_content["hits"]) == 5
+    traced = searched(tools_url, queries=[QUESTION], k=10, trace=True)["results"][0]
+    rank = [hit["id"] for hit in traced["hits"]].index("p7")
+    assert why.structured_content["rank"] == rank + 1
+    assert why.structured_content["hit"] == traced["trace"]["hits"][rank]
+    assert why.structured_content["seeds"] == traced["trace"]["seeds"]
+    assert why.structured_content["hit"]["paths"]
+    assert listed.keys() == {"search", "explain_hit"}
+    assert listed["search"].annotations.read_only_hint
+    assert listed["search"].input_schema["required"] == ["text"]
+    assert listed["search"].input_schema["properties"].keys() == {"text", "k", "allow", "entities", "index"}
+
+
+def test_refusals_name_the_argument(tools_url):
+    cases = {
+        "k is 11; it must be from 1 to 10": ("search", {"text": QUESTION, "k": 11}),
+        "text is blank": ("search", {"text": " "}),
+        "text has 201 characters": ("search", {"text": "x" * 201}),
+        "allow is not understood": ("search", {"text": QUESTION, "allow": {"nope": 1}}),
+        "unknown field `txt`": ("search", {"text": QUESTION, "txt": 1}),
+        "required field `text`": ("search", {}),
+        "index is 'nope'; there are: cities": ("search", {"text": QUESTION, "index": "nope"}),
+        "id is 'p99', which is not among the 5 hits": ("explain_hit", {"text": QUESTION, "id": "p99"}),
+        "there is no tool 'nope'": ("nope", {}),
+    }
+    _, results = calls(f"{tools_url}/mcp", *cases.values())
+    for says, result in zip(cases, results, strict=True):
+        assert says in refusal(result)
+        assert "queries[" not in refusal(result)
+    counted = httpx.get(f"{tools_url}/metrics").text
+    assert 'hopfuse_requests_total{route="/mcp search",status="400"}' in counted
+
+
+def test_requests_that_are_none(tools_url):
+    url = f"{tools_url}/mcp"
+    assert httpx.get(url).status_code == 405
+    assert httpx.delete(url).status_code == 405
+    assert httpx.post(url, content=b"x" * 6000).status_code == 413
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    for body in (b"", b"{", b"[]", b"[" * 3000, b'"\xff"', b'{"jsonrpc": "2.0", "id": 1, "method": "nope"}'):
+        answer = httpx.post(url, content=body, headers=headers, timeout=60)
+        assert answer.status_code in (200, 400, 404)
+        assert "error" in answer.json()
+        assert "site-packages" not in answer.text
+    for header, value in (("Host", "evil.example"), ("Origin", "https://evil.example")):
+        assert httpx.post(url, content=b"{}", headers={**headers, header: value}).status_code == 403
+
+
+def test_without_the_setting_there_is_no_route(url):
+    assert httpx.post(f"{url}/mcp", json={}).status_code == 404
+
+
+def test_a_key_has_its_rights_and_sees_its_passages(path):
+    made = {name: new_key() for name in ("a", "writer")}
+    about = {"a": {"filter": {"tenant": "a"}}, "writer": {"rights": ["write"]}}
+    keys = {name: {"sha256": made[name][1], **one} for name, one in about.items()}
+    asked = ("search", {"text": QUESTION, "k": 12})
+    with running(configured(path, keys=keys, mcp=True)) as url:
+        assert httpx.post(f"{url}/mcp", json={}).status_code == 401
+        listed, (found,) = calls(f"{url}/mcp", asked, key=made["a"][0])
+        expected = searched(url, key=made["a"][0], queries=[QUESTION], k=12)["results"][0]["hits"]
+        assert found.structured_content["hits"] == expected
+        assert {hit["metadata"]["tenant"] for hit in expected} == {"a"}
+        assert "search" in listed
+        listed, (refused,) = calls(f"{url}/mcp", asked, key=made["writer"][0])
+        assert refusal(refused) == "the key writer has no right to read"
+        assert "search" not in listed
+
+
+STDIO = """
+import os, sys
+from hopfuse.serve import ServeConfig, run_stdio
+from serve.served import configured, load
+
+def noisy(index, config):
+    print("this is not the protocol's")
+    return load(index, config)
+
+run_stdio(configured(sys.argv[1], sys.argv[2]), noisy, os.environ.get("HOPFUSE_KEY", ""))
+"""
+
+
+def over_stdio(path, *asked, text="", key=""):
+    arguments = ["-c", STDIO, path, text]
+    environment = {"PYTHONPATH": ":".join(one for one in sys.path if one), "HOPFUSE_KEY": key}
+    parameters = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=environment)
+    return calls(parameters, *asked)
+
+
+@pytest.mark.full
+def test_a_process_answers_by_its_input_and_output(path, url):
+    _, (found, refused) = over_stdio(path, ("search", {"text": QUESTION, "k": 3}), ("search", {"text": ""}))
+    assert found.structured_content["hits"] == searched(url, queries=[QUESTION], k=3)["results"][0]["hits"]
+    assert "text is blank" in refusal(refused)
+
+
+@pytest.mark.full
+def test_a_process_has_the_rights_of_its_key(path):
+    key, digest = new_key()
+    text = f'[keys.a]\nsha256 = "{digest}"\nfilter = {{ tenant = "a" }}\n'
+    _, (found,) = over_stdio(path, ("search", {"text": QUESTION, "k": 12}), text=text, key=key)
+    assert {hit["metadata"]["tenant"] for hit in found.structured_content["hits"]} == {"a"}
+
+
+def test_a_process_without_a_key_of_the_file_is_refused(path):
+    keys = {"a": {"sha256": new_key()[1]}}
+    for key in ("", new_key()[0]):
+        with pytest.raises(InputError, match="HOPFUSE_KEY"):
+            run_stdio(configured(path, keys=keys), load, key)
+
+
+@pytest.mark.full
+def test_without_the_package_the_extra_is_named(path):
+    program = """
+import sys
+sys.modules["mcp"] = None
+from hopfuse.serve import make_app, Service
+from serve.served import configured, load
+try:
+    make_app(Service(configured(sys.argv[1], mcp=True), load))
+except ImportError as error:
+    print(error)
+"""
+    found = {"PYTHONPATH": ":".join(one for one in sys.path if one)}
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True, env=found)
+    assert "hopfuse mcp needs the package 'mcp'" in done.stdout
+    assert "pip install 'hopfuse[mcp]'" in done.stdout
