@@ -31,7 +31,10 @@ FILTERS: dict[str, Callable[[int], hf.Where]] = {
     "draft (bool) eq, year ge": lambda at: hf.where(draft=True, year__ge=1950 + at),
     "tags (strings) any of 1": lambda at: hf.where(tags__any=[f"g{at}"]),
     "year in 100 values": lambda at: hf.where(year__in=range(1900 + at, 2000 + at)),
+    "year in 100 of a million": lambda at: hf.where(year__in=range(at, 1_000_000 + at, 10_000)),
+    "rank in 100 values": lambda at: hf.where(rank__in=[(at + one) / 128 for one in range(100)]),
     "tags all of 2": lambda at: hf.where(tags__all=[f"g{at}", f"g{at + 1}"]),
+    "tags any of 10": lambda at: hf.where(tags__any=[f"g{one}" for one in range(at, at + 10)]),
     "tags any of 2": lambda at: hf.where(tags__any=[f"g{at}", f"g{at + 1}"]),
     "tenant eq, year ge, tags any of 1": lambda at: hf.where(tenant=f"t{at}", year__ge=1950, tags__any=[f"g{at}"]),
 }

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .membership import is_in
 from .metadata import Metadata, MetadataColumn
 from .metadata_build import as_type
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LISTS = ("any", "all", "none")
-#: Values of a list up to which comparing with each is faster than sorting.
-FEW = 16
+#: Values of a list up to which comparing with each is faster than a table.
+FEW = 3
 OPERATORS = (*COMPARISONS, "in", *LISTS, "exists")
 _ORDERED = (*COMPARISONS, "in", "exists")
 #: The operators of each type of column.
@@ -230,17 +231,26 @@ _COMPARE: dict[str, Callable[[Any, Any], Mask]] = {
 
 def _is_in(column: MetadataColumn, values: list[Any]) -> Mask:
     if column.type == "string":
-        wanted = np.zeros(len(column.strings) + 1, np.bool_)  # the last is that of a missing value, -1
-        wanted[[place for place in (_place(column, one) for one in values) if place >= 0]] = True
-        held: Mask = wanted[column.data]
-        return held
-    if len(values) <= FEW:
+        return _are_places(column, column.data, [_place(column, one) for one in values])
+    if len(values) <= FEW or column.type == "bool":
         made = np.zeros(len(column), np.bool_)
-        for one in values:
+        for one in dict.fromkeys(values):
             made |= column.data == one
     else:
-        made = np.isin(column.data, np.array(values, column.data.dtype))
+        made = is_in(column.data, np.array(values, column.data.dtype))
     return np.logical_and(made, column.present, out=made)
+
+
+def _are_places(column: MetadataColumn, data: NDArray[np.int32], places: list[int]) -> Mask:
+    """Return which places of strings, -1 for a missing one, are among some; below 0 these are none."""
+    held: Mask
+    if len(places) == 1 and places[0] >= 0:
+        held = data == places[0]
+    else:
+        wanted = np.zeros(len(column.strings) + 1, np.bool_)  # the last is that of a missing value
+        wanted[[place for place in places if place >= 0]] = True
+        held = wanted.take(data, mode="wrap")
+    return held
 
 
 def _lists(column: MetadataColumn, operator: str, codes: list[int]) -> Mask:
@@ -255,9 +265,7 @@ def _lists(column: MetadataColumn, operator: str, codes: list[int]) -> Mask:
 
 def _holders(column: MetadataColumn, codes: list[int]) -> Mask:
     """Return the passages whose list has one of some strings."""
-    found = np.zeros(column.items.size, np.bool_)
-    for code in codes:
-        found |= column.items == code
+    found = _are_places(column, column.items, codes)
     made = np.zeros(len(column), np.bool_)
     made[column.row_of.take(np.flatnonzero(found))] = True
     return made

@@ -1,0 +1,70 @@
+"""Which numbers of a column are among some: a table without collisions, found by multiplying, in one pass.
+
+``np.isin`` sorts the column, which takes ten times as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Multipliers that are tried. A table has more places than the square of the numbers, so most have no collision.
+TRIES = 64
+_LEAST_BITS, _MOST_BITS = 10, 18
+_BLOCK = 1 << 16
+#: 2^64 by the golden ratio, odd: its multiples spread numbers evenly.
+_SPREAD = 0x9E3779B97F4A7C15
+
+
+def is_in(data: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries equal one of some numbers.
+
+    Parameters
+    ----------
+    data : ndarray of int64 or float64, shape (n,)
+        Without NaN.
+    wanted : ndarray of the same dtype, shape (m,)
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
+    >>> is_in(np.array([3, 1, 4, 1, 5]), np.array([1, 5]))
+    array([False,  True, False,  True,  True])
+    """
+    numbers = np.unique(wanted + wanted.dtype.type(0))  # -0.0 becomes 0.0, and is found by its own test
+    table = _table(numbers)
+    if table is None:
+        return np.isin(data, numbers)
+    held, multiplier, shift = table
+    found, place, other = np.empty(data.size, np.bool_), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, data.dtype)
+    for first in range(0, data.size, _BLOCK):
+        block = data[first : first + _BLOCK]
+        at, taken = place[: block.size], other[: block.size]
+        np.multiply(block.view(np.uint64), multiplier, out=at)
+        np.right_shift(at, shift, out=at)
+        np.take(held, at.view(np.int64), out=taken, mode="clip")
+        np.equal(taken, block, out=found[first : first + _BLOCK])
+    if data.dtype.kind == "f" and (numbers == 0).any():
+        found |= data == 0
+    return found
+
+
+def _table(numbers: NDArray[Any]) -> tuple[NDArray[Any], np.uint64, np.uint64] | None:
+    """Return a table that has each number at the place that its product's upper bits name, or None."""
+    bits = max(_LEAST_BITS, 2 * numbers.size.bit_length())
+    if not numbers.size or bits > _MOST_BITS:
+        return None
+    shift = np.uint64(64 - bits)
+    for turn in range(TRIES):
+        multiplier = np.uint64(_SPREAD * (2 * turn + 1) % 2**64)
+        places = (numbers.view(np.uint64) * multiplier) >> shift
+        if np.unique(places).size == places.size:
+            held = np.full(1 << bits, numbers[0])
+            held[places.view(np.int64)] = numbers
+            return held, multiplier, shift
+    return None
