@@ -1,4 +1,4 @@
-"""Write the golden files: indexes with every section, and a trace of every recipe.
+"""Write the golden files: indexes with every section, logs with every array of a batch, a trace of every recipe.
 
     python tests/golden/make.py
 
@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import hopfuse as hf
 import numpy as np
@@ -146,11 +150,11 @@ def change(live: hf.LiveIndex[hf.Index]) -> None:
         second.add_facts([("Charles Babbage", "knows", "Ada Lovelace", "ada")])
 
 
-def changed() -> hf.Index:
-    """An index after changes, which needs the sections that say what was stated."""
+def unchanged() -> hf.Index:
+    """The index that :func:`change` changes."""
     texts = [{"id": id, "title": title, "text": text} for id, title, text in PASSAGES]
     described = [{**row, "metadata": values} for row, values in zip(texts, METADATA, strict=True)]
-    index = hf.Index.build(
+    return hf.Index.build(
         passages=described,
         vectors=vectors(3, 5),
         entities=ENTITIES,
@@ -158,14 +162,54 @@ def changed() -> hf.Index:
         entity_vectors=vectors(4, 2),
         graph=graph(directed=False, weighted=True),
         words=WordInfo(3, "english", None, ("a", "the")),
-    )
+    ).with_facts(facts())
+
+
+def changed() -> hf.Index:
+    """An index after changes, which needs the sections that say what was stated."""
     with tempfile.TemporaryDirectory() as folder:
-        index.with_facts(facts()).save(folder)
+        unchanged().save(folder)
         with hf.Index.open(folder, writable=True) as live:
             change(live)
             made = live.refresh()
             made.load()
     return made
+
+
+def change_numbered(live: hf.LiveIndex[hf.Index]) -> None:
+    """A passage whose id is a number, and two deletions, one of them of it."""
+    with live.change() as first:
+        first.add_passages([{"id": 2**53, "title": "", "text": "sea"}], vectors=vectors(1, 5))
+        first.delete_passages([-7])
+    with live.change() as second:
+        second.delete_passages([2**53])
+
+
+def logs() -> dict[str, tuple[hf.Index, Callable[[hf.LiveIndex[hf.Index]], None]]]:
+    """Indexes by the names of their logs, and what changes them: between them every array of a batch."""
+    plain = replace(terms(), stemmer=None)  # so that whoever has no stemmer can read the words of new passages
+    return {
+        "strings": (unchanged().with_lexical(plain), change),
+        "integers": (indexes()["integers"], change_numbered),
+    }
+
+
+SALT = bytes(range(16))
+FIRST_SECOND = 1_795_000_000
+
+
+def log_files(index: hf.Index, change: Callable[[hf.LiveIndex[hf.Index]], None]) -> tuple[bytes, bytes]:
+    """The file of a first save and the log of some changes; the salt is known, and a batch comes every second."""
+    times = (second * 10**9 for second in count(FIRST_SECOND))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch("hopfuse.index.log.secrets.token_bytes", return_value=SALT),
+        mock.patch("hopfuse.index.live.time.time_ns", side_effect=times),
+    ):
+        index.save(folder)
+        with hf.Index.open(folder, writable=True) as live:
+            change(live)
+        return tuple(Path(folder, f"{name}-000000000001.hopfuse").read_bytes() for name in ("generation", "log"))  # type: ignore[return-value]
 
 
 def index_bytes(index: hf.Index) -> bytes:
@@ -221,6 +265,9 @@ def traces(name: str) -> str:
 def main() -> None:
     for name, index in indexes().items():
         (HERE / "index" / f"{name}.hopfuse").write_bytes(index_bytes(index))
+    for name, given in logs().items():
+        for kind, data in zip(("generation", "log"), log_files(*given), strict=True):
+            (HERE / "log" / f"{name}.{kind}").write_bytes(data)
     for name in RECIPES:
         (HERE / "traces" / f"{name}.json").write_text(traces(name), encoding="utf-8")
 

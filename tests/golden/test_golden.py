@@ -105,8 +105,13 @@ def table(heading: str) -> list[tuple[int, str, str]]:
 
 def fields(heading: str, data: bytes) -> dict[int, Any]:
     """Each field of a table by its offset, read as its type says."""
+    return read_fields(table(heading), data)
+
+
+def read_fields(rows: list[tuple[int, str, str]], data: bytes) -> dict[int, Any]:
+    """Each field of some rows by its offset, read as its type says."""
     found: dict[int, Any] = {}
-    for at, kind, _ in table(heading):
+    for at, kind, _ in rows:
         count = re.fullmatch(r"(\d+) bytes", kind)
         values = struct.unpack_from(f"<{count[1]}s" if count else f"<{WIDTHS[kind]}", data, at)
         found[at] = values[0] if len(values) == 1 else values
