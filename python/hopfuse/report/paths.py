@@ -1,4 +1,4 @@
-"""Paths of a PolicyRAG trace: in words, and laid out as a graph."""
+"""Paths of a trace: in words, and laid out as a graph."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def arrow(step: Mapping[str, Any]) -> str:
     >>> arrow({"kind": "passage", "edge": "context"})
     '—in→'
     """
-    if step.get("facts") and step["walked"]:
+    if step.get("facts") and step.get("walked", True):
         said = step["facts"][0]["relation"]
         return f"—{said}→" if step["facts"][0]["forward"] else f"←{said}—"
     if step["edge"] == "synonym" and step.get("alias", step["name"]) != step["name"]:

@@ -102,8 +102,14 @@ def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         said = _ranks(hit) if "prior" in hit else _parts(hit)
-        hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{said}")
+        branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{said}")
+        _paths(branch, hit)
     return tree
+
+
+def _paths(branch: Tree, hit: Mapping[str, Any]) -> None:
+    for path in hit.get("paths", []):
+        branch.add(_safe(f"path {path[-1]['strength']:.3g}: {path_words(path, hit['passage'])}"))
 
 
 def _named_seeds(tree: Tree, seeds: Sequence[Mapping[str, Any]], *, absent: str) -> None:
@@ -158,8 +164,7 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_ranks(hit)}")
-        for path in hit.get("paths", []):
-            branch.add(_safe(f"path {path[-1]['strength']:.3g}: {path_words(path, hit['passage'])}"))
+        _paths(branch, hit)
         if hit.get("attribution"):
             branch.add(f"from: {_safe(_shares(hit['attribution'], show))}; similarity weight {hit['weight']:.3g}")
     return tree

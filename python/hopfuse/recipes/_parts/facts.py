@@ -1,4 +1,4 @@
-"""The facts of entities, for many queries together."""
+"""The facts of entities and between them, for many queries together, and as plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.rows import entries_of
+from ...index import Index
 from ...types import Facts
+from .names import named_passage
+
+MAX_FACTS = 3  # between two entities
+MAX_PASSAGES = 5  # of a fact's passages
 
 
 class QueryFacts(NamedTuple):
@@ -40,3 +45,41 @@ def num_statements(facts: Facts, passages: NDArray[np.bool_]) -> NDArray[np.int6
     if len(facts) == 0:
         return np.zeros(0, np.int64)
     return np.add.reduceat(passages[facts.passages], facts.indptr[:-1], dtype=np.int64)
+
+
+def facts_between(
+    facts: Facts, pairs: NDArray[np.int64], statements: NDArray[np.int64], limit: int = MAX_FACTS
+) -> list[list[int]]:
+    """Return, for each pair of entities, the facts with these ends, either way round: the most stated first.
+
+    ``statements`` (F,): passages that state each fact; facts with 0 are left out. Ties go to the lower number.
+    """
+    held = np.diff(facts.incident_indptr)[pairs]
+    fewer, other = np.where((held[:, 0] <= held[:, 1])[:, None], pairs, pairs[:, ::-1]).T
+    found = facts_of(facts, np.arange(len(pairs)), fewer)
+    found = found.at((found.entity == other[found.query]) & (statements[found.fact] > 0))
+    at, fact = found.query, found.fact
+    order = np.lexsort((fact, -statements[fact], at))
+    return [row[:limit].tolist() for row in split_rows(at[order], fact[order], len(pairs))]
+
+
+def split_rows(at: NDArray[np.int64], values: NDArray[Any], rows: int) -> list[NDArray[Any]]:
+    """Return the values of each row; ``at`` ascends."""
+    return np.split(values, np.searchsorted(at, np.arange(1, rows))) if rows else []
+
+
+def named_fact(index: Index, fact: int, before: int) -> dict[str, Any]:
+    """Return a fact as plain data; ``before``: the entity that a path has first, which is its head or its tail."""
+    facts, names = index.facts, index.entity_names
+    assert facts is not None
+    head, relation, tail = facts.rows[fact].tolist()
+    stated = facts.passages[facts.indptr[fact] : facts.indptr[fact + 1]]
+    return {
+        "fact": fact,
+        "head": names[head],
+        "relation": facts.relations[relation],
+        "tail": names[tail],
+        "forward": head == before,
+        "passages": [named_passage(index, passage) for passage in stated[:MAX_PASSAGES].tolist()],
+        "num_passages": stated.size,
+    }

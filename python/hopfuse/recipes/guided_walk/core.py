@@ -273,7 +273,8 @@ class GuidedWalk(FrozenRecipe):
             of the restart, and the passages of the first answer that it is from), each list with ranks and raw scores,
             and for each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most
             similar one), ``attribution`` (what each seed gives to the walk's score there: ``named`` of it and
-            ``second``) and ``paths`` (the strongest ones from a few seeds).
+            ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each, the
+            path's strength there and, between two entities, their ``facts``).
 
         Returns
         -------

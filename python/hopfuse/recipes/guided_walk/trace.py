@@ -16,6 +16,7 @@ from ...types import Graph, Hits, Incidence, Seeds
 from .._parts.attribution import seed_shares
 from .._parts.filters import View
 from .._parts.names import named_node, named_passage
+from .._parts.paths import told_paths
 from .._parts.seeding import Seed, seed_trace
 from .._parts.strong_paths import Step, Transitions
 from .config import GuidedWalkConfig
@@ -145,11 +146,11 @@ def _trace(
         row["weight"] = float(weights[passage])
     hits = [_hit(index, config, passage, score, legs) for passage, score in outcome.hits.row(b)]
     if walk is not None:
-        paths = walk.paths([hit["passage"] for hit in hits])
+        paths = told_paths(index, walk.paths([hit["passage"] for hit in hits]), weights)
         for hit in hits:
             hit["weight"] = float(weights[hit["passage"]])
             hit["attribution"] = [_given(index, start, *one) for one in walk.attributions(hit["passage"])]
-            hit["paths"] = [_steps(index, path, weights) for path in paths.get(hit["passage"], [])]
+            hit["paths"] = paths.get(hit["passage"], [])
     return {
         "query": b,
         "ranked_by": "guided walk" if walk is not None else "dense and words" if "lexical" in legs else "dense",
@@ -208,14 +209,3 @@ def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, An
     named, second = start.named.get(node, 0.0), start.second.get(node, 0.0)
     parts = {"named": score * named / (named + second), "second": score * second / (named + second)}
     return {**named_node(index, node), **{part: value for part, value in parts.items() if value > 0}}
-
-
-def _steps(index: Index, path: Sequence[Step], weights: NDArray[np.float64]) -> list[dict[str, Any]]:
-    """Return a path as plain data; a passage on it has its weight."""
-    assert index.graph is not None
-    names, steps = index.graph.edge_type_names, []
-    for one in path:
-        edge = None if one.edge is None else names[one.edge]
-        weight = {"weight": float(weights[one.node])} if one.node < index.num_passages else {}
-        steps.append({**named_node(index, one.node), "edge": edge, "strength": one.strength, **weight})
-    return steps

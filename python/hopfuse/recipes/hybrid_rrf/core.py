@@ -233,7 +233,8 @@ class HybridRRF(FrozenRecipe):
             Adds ``traces``: per question ``seeds``, ``left_out`` (entities that it names and may not see), ``allowed``
             (how many passages it may find, or None), ``fell_back`` (whether its graph list is the dense one, as no
             walk reached a passage), each leg's list with ranks and raw scores, and for each hit its ranks, the prior's
-            factor and, under RRF, what each rank contributed.
+            factor, under RRF what each rank contributed, and ``paths``, as in :meth:`GuidedWalk.search`, where the
+            graph list has it.
 
         Returns
         -------
@@ -264,7 +265,7 @@ class HybridRRF(FrozenRecipe):
         how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
         lists, fell_back = fall_back(lists, self.config.fusing, **how)
         hits = lists.pop("hits")
-        traces = trace_ranks(self.index, self.config, seeds, lists, hits, view, fell_back) if trace else None
+        traces = trace_ranks(self.index, self.config, seeds, starts, lists, hits, view, fell_back) if trace else None
         return SearchResult(hits, self.index, lists, traces, None if self.index.graph is None else fell_back)
 
     @property

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...index import Index
-from ...types import Hits
+from ...types import Hits, Seeds
 from .._parts.filters import View
+from .._parts.paths import walked_paths
 from .._parts.seeding import Seed, seed_trace
 from .config import HybridRRFConfig
 
@@ -19,12 +20,16 @@ def trace_ranks(
     index: Index,
     config: HybridRRFConfig,
     seeds: Sequence[Sequence[Seed]],
+    starts: Seeds | None,
     lists: Mapping[str, Hits],
     hits: Hits,
     view: View | None,
     fell_back: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
-    """Return a trace per question: seeds, each leg's list, and for each hit its ranks and what they gave."""
+    """Return a trace per question: seeds, each leg's list, and for each hit its ranks, what they gave, and paths."""
+    paths: list[dict[int, list[list[dict[str, Any]]]]] = [{} for _ in range(len(hits))]
+    if starts is not None:
+        paths = walked_paths(index, starts, hits, lists["graph"], damping=config.damping, edge_weights=None)
     traces = []
     for b in range(len(hits)):
         rows = {leg: found.row(b) for leg, found in lists.items()}
@@ -38,7 +43,7 @@ def trace_ranks(
                 "allowed": None if view is None else view.num_allowed(b),
                 "fell_back": bool(fell_back[b]),
                 **{leg: [_entry(index, at, *hit) for at, hit in enumerate(row, 1)] for leg, row in rows.items()},
-                "hits": [_hit(index, config, passage, score, ranks) for passage, score in hits.row(b)],
+                "hits": [_hit(index, config, passage, score, ranks, paths[b]) for passage, score in hits.row(b)],
             }
         )
     return traces
@@ -49,7 +54,12 @@ def _entry(index: Index, rank: int, passage: int, score: float) -> dict[str, Any
 
 
 def _hit(
-    index: Index, config: HybridRRFConfig, passage: int, score: float, ranks: Mapping[str, Mapping[int, int]]
+    index: Index,
+    config: HybridRRFConfig,
+    passage: int,
+    score: float,
+    ranks: Mapping[str, Mapping[int, int]],
+    paths: Mapping[int, list[list[dict[str, Any]]]],
 ) -> dict[str, Any]:
     held = {leg: row[passage] for leg, row in ranks.items() if passage in row}
     hit: dict[str, Any] = {
@@ -63,4 +73,6 @@ def _hit(
     if config.fusion == "rrf":
         weights = config.leg_weights(tuple(held))
         hit["contributions"] = {leg: weights[leg] / (config.rank_constant + rank) for leg, rank in held.items()}
+    if "graph" in held:
+        hit["paths"] = paths.get(passage, [])
     return hit

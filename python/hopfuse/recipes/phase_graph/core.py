@@ -84,12 +84,9 @@ def phase_graph(
 
     dense = dense_topk(vectors, corpus, config.dense_k, allow=allow, backend=backend, threads=threads)
 
-    if config.passage_seeds > 0:
-        scaled = calibrate(dense, "min_max", backend=backend, threads=threads)
-        seeds = add_passage_seeds(seeds, scaled, config.passage_seeds)
     walked = ppr_topk(
         graph,
-        seeds,
+        restart(config, seeds, dense, backend=backend, threads=threads),
         config.graph_k,
         candidates=ranked,
         damping=config.damping,
@@ -103,6 +100,16 @@ def phase_graph(
     lists = {"dense": dense, "graph": walked} | ({} if words is None else {"lexical": words})
     hits = fuse(list(lists.values()), k=k, backend=backend, threads=threads, **config.fusing(tuple(lists)))
     return {**lists, "hits": hits}
+
+
+def restart(
+    config: PhaseGraphConfig, seeds: Seeds, dense: Hits, *, backend: str = "auto", threads: int | None = None
+) -> Seeds:
+    """Return where the walk starts: at the seeds and, as the config has it, at passages of the dense list."""
+    if config.passage_seeds == 0:
+        return seeds
+    scaled = calibrate(dense, "min_max", backend=backend, threads=threads)
+    return add_passage_seeds(seeds, scaled, config.passage_seeds)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -273,9 +280,10 @@ class PhaseGraph(FrozenRecipe):
             those that it may not see), ``allowed`` (how many passages it may find, or None) and ``fell_back`` (whether
             its graph list is the dense one, as no walk reached a passage); ``dense``, ``graph`` and any ``lexical``
             pool (rank, raw score, ``percentile`` or, on another scale, ``calibrated``, ``probability`` or ``share``);
-            ``temperatures``; and for each hit its ``ranks``, ``contributions`` and ``consensus``. A share, and
-            contributions, are there where a fused score is the weighted sum of what the method makes of each list
-            alone; ``temperatures`` where the method has one a list.
+            ``temperatures``; and for each hit its ``ranks``, ``contributions`` and ``consensus``, and its ``paths``, as
+            in :meth:`GuidedWalk.search`, where the graph list has it. A share, and contributions, are there where a
+            fused score is the weighted sum of what the method makes of each list alone; ``temperatures`` where the
+            method has one a list.
 
         Returns
         -------
@@ -312,7 +320,10 @@ class PhaseGraph(FrozenRecipe):
         how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
         lists, fell_back = fall_back(lists, self.config.fusing, **how)
         hits = lists.pop("hits")
-        traces = trace_queries(self.index, self.config, seeds, lists, hits, view, fell_back) if trace else None
+        traces = None
+        if trace:
+            walked = restart(self.config, starts, lists["dense"], threads=self.threads)
+            traces = trace_queries(self.index, self.config, seeds, walked, lists, hits, view, fell_back)
         return PhaseGraphResult(hits, self.index, lists, traces, fell_back, seeds=starts)
 
     def warmup(

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ...index import Index
 from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
-from ...types import Hits
+from ...types import Hits, Seeds
 from .._parts.filters import View
+from .._parts.paths import walked_paths
 from .._parts.seeding import Seed, seed_trace
 from .config import PhaseGraphConfig
 
@@ -21,14 +22,17 @@ def trace_queries(
     index: Index,
     config: PhaseGraphConfig,
     seeds: Sequence[Sequence[Seed]],
+    starts: Seeds,
     lists: Mapping[str, Hits],
     hits: Hits,
     view: View | None,
     fell_back: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
-    """Return a trace per question: seeds, pools raw and on the method's scale, temperatures, contributions."""
+    """Return a trace per question: seeds, pools raw and on the method's scale, temperatures, contributions, paths."""
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
+    walk: dict[str, Any] = {"damping": config.damping, "edge_weights": config.edge_weights}
+    paths = walked_paths(index, starts, hits, lists["graph"], **walk)
     traces = []
     for b in range(len(hits)):
         legs = {leg: _leg(index, config, lists[leg], scaled[leg], shares[leg], b) for leg in lists}
@@ -41,7 +45,7 @@ def trace_queries(
                 "fell_back": bool(fell_back[b]),
                 "temperatures": {leg: _temperature(config, scaled[leg], b) for leg in lists},
                 **{leg: list(rows.values()) for leg, rows in legs.items()},
-                "hits": [_hit(index, config, passage, score, legs) for passage, score in hits.row(b)],
+                "hits": [_hit(index, config, passage, score, legs, paths[b]) for passage, score in hits.row(b)],
             }
         )
     return traces
@@ -91,6 +95,7 @@ def _hit(
     passage: int,
     score: float,
     legs: Mapping[str, Mapping[int, Mapping[str, Any]]],
+    paths: Mapping[int, list[list[dict[str, Any]]]],
 ) -> dict[str, Any]:
     held = {leg: rows[passage] for leg, rows in legs.items() if passage in rows}
     hit: dict[str, Any] = {
@@ -105,4 +110,6 @@ def _hit(
         weights = config.weights(tuple(held))
         shares = {leg: row.get("probability", row.get("share")) for leg, row in held.items()}
         hit["contributions"] = {leg: weights[leg] * share for leg, share in shares.items()}
+    if "graph" in held:
+        hit["paths"] = paths.get(passage, [])
     return hit

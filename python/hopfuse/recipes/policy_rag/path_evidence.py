@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from ..._arrays.rows import entries_of
 from ...index import Index
-from ...types import Facts, Graph
-from .._parts.facts import facts_of
+from ...types import Graph
+from .._parts.facts import facts_between, named_fact, split_rows
 from .._parts.names import named_node, named_passage
 from .._parts.seeding import fold
 from .._parts.strong_paths import Step
 from .graph import TYPES, PolicyGraph
-
-MAX_FACTS = 3
-MAX_PASSAGES = 5  # of a fact's passages
 
 Pair = tuple[int, int]
 """Nodes in the order of the walk, or two entities."""
@@ -73,7 +70,7 @@ class PathEvidence:
 
         The edge of a directed graph is one way: a fact the other way round may not be what it stands for.
         """
-        facts = [self._fact(at, pair) for at in self._facts[pair]]
+        facts = [named_fact(self._index, at, pair[0] - self._first) for at in self._facts[pair]]
         walked = pair in self._whole and (not self._directed or all(fact["forward"] for fact in facts))
         return {"families": self._families[pair], "walked": walked, "facts": facts}
 
@@ -82,37 +79,6 @@ class PathEvidence:
         known, aliases = self._index.entity_names, self._index.entity_aliases
         mine = {fold(name) for name in (known[entity], *aliases[entity])}
         return next((name for name in (known[other], *aliases[other]) if fold(name) in mine), known[other])
-
-    def _fact(self, fact: int, pair: Pair) -> dict[str, Any]:
-        facts, names = self._index.facts, self._index.entity_names
-        assert facts is not None
-        head, relation, tail = facts.rows[fact].tolist()
-        stated = facts.passages[facts.indptr[fact] : facts.indptr[fact + 1]]
-        return {
-            "fact": fact,
-            "head": names[head],
-            "relation": facts.relations[relation],
-            "tail": names[tail],
-            "forward": head == pair[0] - self._first,
-            "passages": [named_passage(self._index, passage) for passage in stated[:MAX_PASSAGES].tolist()],
-            "num_passages": stated.size,
-        }
-
-
-def facts_between(
-    facts: Facts, pairs: NDArray[np.int64], statements: NDArray[np.int64], limit: int = MAX_FACTS
-) -> list[list[int]]:
-    """Return, for each pair of entities, the facts with these ends, either way round: the most stated first.
-
-    ``statements`` (F,): passages that state each fact; facts with 0 are left out. Ties go to the lower number.
-    """
-    held = np.diff(facts.incident_indptr)[pairs]
-    fewer, other = np.where((held[:, 0] <= held[:, 1])[:, None], pairs, pairs[:, ::-1]).T
-    found = facts_of(facts, np.arange(len(pairs)), fewer)
-    found = found.at((found.entity == other[found.query]) & (statements[found.fact] > 0))
-    at, fact = found.query, found.fact
-    order = np.lexsort((fact, -statements[fact], at))
-    return [row[:limit].tolist() for row in _split(at[order], fact[order], len(pairs))]
 
 
 def families_between(graph: Graph, pairs: NDArray[np.int64], factors: NDArray[np.float32]) -> list[list[str]]:
@@ -136,14 +102,9 @@ def families_between(graph: Graph, pairs: NDArray[np.int64], factors: NDArray[np
     worth = weight * factors[kind]
     order = np.lexsort((kind, -worth, at))
     order = order[worth[order] > 0]
-    return [[graph.edge_type_names[k] for k in found] for found in _split(at[order], kind[order], len(pairs))]
+    return [[graph.edge_type_names[k] for k in found] for found in split_rows(at[order], kind[order], len(pairs))]
 
 
 def _factors(graph: Graph, given: Mapping[str, float]) -> NDArray[np.float32]:
     """Return the weight of each of the index's edge types as a relation: 1 by default, 0 for synonyms."""
     return np.array([0.0 if name == "synonym" else given.get(name, 1.0) for name in graph.edge_type_names], np.float32)
-
-
-def _split(at: NDArray[np.int64], values: NDArray[Any], rows: int) -> list[NDArray[Any]]:
-    """Return the values of each row; ``at`` ascends."""
-    return np.split(values, np.searchsorted(at, np.arange(1, rows))) if rows else []
