@@ -101,13 +101,13 @@ class OtherLoad:
     def __init__(self) -> None:
         self._start = self._now()
 
-    def stop(self) -> float | None:
-        """Average number of cores since the start."""
+    def stop(self, children: float = 0.0) -> float | None:
+        """Average number of cores since the start; ``children``: CPU seconds that processes of the bench took."""
         start, end = self._start, self._now()
         if start is None or end is None or end[0] <= start[0]:
             return None
         wall, busy, own = (b - a for a, b in zip(start, end, strict=True))
-        return round(max(0.0, (busy - own) / wall), 2)
+        return round(max(0.0, (busy - own - children) / wall), 2)
 
     @staticmethod
     def _now() -> tuple[float, float, float] | None:

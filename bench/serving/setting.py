@@ -1,0 +1,168 @@
+"""What the measurements of a run share: its index, its requests, its servers and how long each part takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+
+from ..errors import UnavailableError
+from ..machine import ROOT
+from . import client, library
+from .inputs import INDEX_VARIABLE, Questions, arrow_bodies, json_bodies
+from .processes import Server, serving
+from .wrk import Bodies
+
+#: Questions of a request of many, and of one in Arrow.
+MANY, ARROW_ROWS = 32, 64
+ARROW = "application/vnd.apache.arrow.stream"
+#: Milliseconds that overloading requests leave.
+TIMEOUT_MS = 1000
+#: Seconds of batch time, and of timeout, with which a server refuses every request.
+REFUSING_SECONDS, REFUSED_MS = 0.03, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """How long each part takes: seconds, turns, or requests."""
+
+    turns: int = 3
+    closed: float = 6.0
+    library: float = 3.0
+    open: float = 20.0
+    overload: float = 60.0
+    requests: int = 1_000_000
+    sample: int = 10_000
+    reloaded: int = 100_000
+
+
+QUICK = Lengths(turns=1, closed=1.0, library=0.3, open=1.0, overload=1.5, requests=2000, sample=200, reloaded=200)
+
+
+class Setting:
+    """A run.
+
+    Parameters
+    ----------
+    folder : Path
+        For files.
+    index : Path
+    questions : Questions
+    lengths : Lengths
+    """
+
+    def __init__(self, folder: Path, index: Path, questions: Questions, lengths: Lengths) -> None:
+        self.folder, self.index, self.questions, self.lengths = folder, index, questions, lengths
+        self.passages = hf.Index.open(index).num_passages
+        self._file = folder / "questions.npz"
+        questions.save(self._file)
+
+    # ---- Requests ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def one(self) -> Bodies:
+        """A question in each request."""
+        return Bodies(self.folder / "one", json_bodies(self.questions, 1))
+
+    @cached_property
+    def many(self) -> Bodies:
+        """32 questions in each request."""
+        return Bodies(self.folder / "many", json_bodies(self.questions, MANY))
+
+    @cached_property
+    def one_hurried(self) -> Bodies:
+        """A question in each request, which must be answered soon."""
+        return Bodies(self.folder / "one-hurried", json_bodies(self.questions, 1, timeout_ms=TIMEOUT_MS))
+
+    @cached_property
+    def many_hurried(self) -> Bodies:
+        """32 questions in each request, which must be answered soon."""
+        return Bodies(self.folder / "many-hurried", json_bodies(self.questions, MANY, timeout_ms=TIMEOUT_MS))
+
+    @cached_property
+    def refused(self) -> Bodies:
+        """A question in each request, which no server can answer in time that rests in each search."""
+        return Bodies(self.folder / "refused", json_bodies(self.questions, 1, timeout_ms=REFUSED_MS))
+
+    @cached_property
+    def arrow(self) -> Bodies:
+        """64 questions in each request, in Arrow."""
+        if find_spec("pyarrow") is None:
+            raise UnavailableError("pyarrow is absent: pip install 'hopfuse[arrow]'")
+        return Bodies(self.folder / "arrow", arrow_bodies(self.questions, ARROW_ROWS), ARROW)
+
+    # ---- Servers -----------------------------------------------------------------------------------------------------
+
+    def hopfuse(self, index: Path | None = None) -> AbstractContextManager[Server]:
+        """``hopfuse serve``, as it comes, over the run's index or another."""
+        about = [f"bench={index or self.index}", "--recipe", "phase-graph", "--port", "{port}"]
+        return serving(["hopfuse", "serve", *about], "/health/ready")
+
+    def still(self, seconds: float = 0.0) -> AbstractContextManager[Server]:
+        """The same over a recipe that rests for so many seconds in the place of a search."""
+        return serving(["bench.serving.still_app", str(self.index), "{port}", str(seconds)], "/health/ready")
+
+    def fastapi(self) -> AbstractContextManager[Server]:
+        """The recipe in FastAPI."""
+        _require("fastapi")
+        return serving(["bench.serving.fastapi_app", str(self.index), "{port}"], "/health/ready")
+
+    def mosec(self) -> AbstractContextManager[Server]:
+        """The recipe in mosec."""
+        _require("mosec")
+        arguments = ["bench.serving.mosec_app", "--address", "127.0.0.1", "--port", "{port}", "--timeout", "30000"]
+        return serving(arguments, "/metrics", {INDEX_VARIABLE: str(self.index)})
+
+    # ---- Programs ----------------------------------------------------------------------------------------------------
+
+    def library(self, *batches: int, seconds: float | None = None) -> dict[str, Any]:
+        """Return what the library alone takes, by the number of queries in a call."""
+        task = {
+            "index": str(self.index),
+            "questions": str(self._file),
+            "batches": batches,
+            "seconds": self.lengths.library if seconds is None else seconds,
+            "threads": None,
+        }
+        done = program(library.__name__, json.dumps(task)).communicate(timeout=600)[0]
+        return json.loads(done)  # type: ignore[no-any-return]
+
+
+class OpenLoop:
+    """An open loop that runs; :meth:`counted` waits for it."""
+
+    def __init__(self, task: client.Task) -> None:
+        self._task, self._process = task, program(client.__name__, task.as_json())
+
+    def counted(self) -> dict[str, Any]:
+        """Return what it counted."""
+        seconds = self._task.seconds + self._task.grace + 60
+        try:
+            return json.loads(self._process.communicate(timeout=seconds)[0])  # type: ignore[no-any-return]
+        finally:
+            self._process.kill()
+
+
+def program(module: str, task: str) -> subprocess.Popen[str]:
+    """Start a module of the bench; its task is written to it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(task)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def _require(package: str) -> None:
+    if find_spec(package) is None:
+        raise UnavailableError(f"{package} is absent: pip install {package}")

@@ -1,0 +1,39 @@
+"""``hopfuse serve`` over a recipe that answers without searching: what is left is the server itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from hopfuse.recipes import RECIPES, PhaseGraph
+from hopfuse.serve import Collaborators, Limits, ServeConfig, run
+
+
+def make(seconds: float, most: int) -> type[PhaseGraph]:
+    """Return a recipe that answers all questions as the first, up to ``most`` in a search that rests ``seconds``."""
+    answers: dict[int, Any] = {}
+
+    class Still(PhaseGraph):
+        name = "still"
+
+        def search(self, queries: Any = None, *, vectors: Any, entities: Any, k: int = 10, **given: Any) -> Any:
+            if k not in answers:
+                same = np.repeat(np.asarray(vectors)[:1], most, axis=0)
+                answers[k] = super().search(vectors=same, entities=[entities[0]] * most, k=k)
+            time.sleep(seconds)
+            return answers[k]
+
+    return Still
+
+
+def main(index: str, port: str, seconds: str) -> None:
+    """Serve on loopback."""
+    RECIPES["still"] = make(float(seconds), Limits().batch)
+    config = ServeConfig.read("", {"port": int(port), "indexes": {"bench": {"path": index, "recipe": "still"}}})
+    run(config, lambda index, config: Collaborators())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
