@@ -6,10 +6,11 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -91,16 +92,34 @@ class _Asking:
         self._options: dict[str, Any] = {"base_url": self._url, "headers": headers, "limits": limits}
 
     def _search(self, queries: Any, *, timeout: float | None, **given: Any) -> _Steps:
+        answer = yield from self._patiently("POST", "/v1/search", _body(queries, given), timeout)
+        return _found(answer)
+
+    def _add(self, passages: Any, *, timeout: float | None, **given: Any) -> _Steps:
+        rows = [_with_vector(one) for one in passages]
+        body = {name: value for name, value in given.items() if value is not None}
+        if "entities" in body:
+            body["entities"] = [_with_vector(one) if isinstance(one, Mapping) else one for one in body["entities"]]
+        answer = yield from self._patiently("POST", "/v1/passages", {"passages": rows, **body}, timeout)
+        return answer["seq"]
+
+    def _delete(self, id: str | int, *, index: str | None, timeout: float | None) -> _Steps:
+        of = "" if index is None else f"?index={quote(index)}"
+        path = f"/v1/passages/{quote(str(id), safe='')}{of}"
+        answer = yield from self._patiently("DELETE", path, None, timeout)
+        return answer["seq"]
+
+    def _patiently(self, method: str, path: str, body: dict[str, Any] | None, timeout: float | None) -> _Steps:
+        """Return the JSON of an answer 200; what is refused at the door is sent again while the timeout lasts."""
         end = time.monotonic() + (self._timeout if timeout is None else timeout)
-        body = _body(queries, given)
         while True:
             left = end - time.monotonic()
             if left <= 0:
                 raise EndpointError(f"{self._url} gave no answer in time; give a larger timeout")
-            body["timeout_ms"] = max(1, int(1000 * left))
-            status, headers, content = yield _Send("POST", "/v1/search", json.dumps(body).encode(), left + GRACE)
+            sent = None if body is None else json.dumps({**body, "timeout_ms": max(1, int(1000 * left))}).encode()
+            status, headers, content = yield _Send(method, path, sent, left + GRACE)
             if status == 200:
-                return _found(json.loads(content))
+                return json.loads(content)
             wait = headers.get("retry-after", "")
             if status not in (429, 503) or not wait.isdecimal() or time.monotonic() + int(wait) >= end:
                 raise self._error(status, content)
@@ -171,6 +190,7 @@ class Client(_Asking):
         options: Mapping[str, Any] | None = None,
         trace: bool = False,
         fields: Sequence[str] = ("title", "text", "metadata"),
+        at_least: int | None = None,
         timeout: float | None = None,
     ) -> Found:
         """Rank the passages for a batch of questions, as a recipe's ``search`` does.
@@ -193,6 +213,8 @@ class Client(_Asking):
             Say how each hit was found.
         fields : sequence of {"title", "text", "metadata"}
             What is sent of a passage; the others are empty.
+        at_least : int, optional
+            Wait for a state of this seq, as a change returned it.
         timeout : float, optional
             Seconds, in the place of the client's.
 
@@ -215,10 +237,52 @@ class Client(_Asking):
                 options=options,
                 trace=trace,
                 fields=fields,
+                at_least=at_least,
                 timeout=timeout,
             )
         )
         return found
+
+    def add_passages(
+        self,
+        passages: Iterable[Mapping[str, Any]],
+        *,
+        entities: Sequence[str | Mapping[str, Any]] | None = None,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        edges: Sequence[Mapping[str, Any]] | None = None,
+        facts: Sequence[Sequence[Any]] | None = None,
+        replace: bool = False,
+        index: str | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Add passages, with what they state, and return the seq of the change once it is on the disk.
+
+        Parameters
+        ----------
+        passages : iterable of mappings
+            ``id`` and ``text``; optionally ``title``, ``metadata``, ``vector`` (array_like; by default the server's
+            encoder makes it), ``entities`` (names, each joined to the passage) and ``facts`` (head, relation, tail).
+        entities, aliases, edges, facts : optional
+            As :class:`hopfuse.LiveIndex` takes them; entities that are there already stay.
+        replace : bool
+            Replace passages that have these ids; by default they are refused.
+        index : str, optional
+        timeout : float, optional
+
+        Raises
+        ------
+        InputError
+            What the server refuses as wrong; nothing is changed.
+        EndpointError
+            As of :meth:`search`, or the server only reads the index.
+        """
+        about: dict[str, Any] = {"edges": edges, "facts": facts, "replace": replace, "index": index}
+        steps = self._add(passages, entities=entities, aliases=aliases, timeout=timeout, **about)
+        return self._drive(steps)  # type: ignore[no-any-return]
+
+    def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
+        """Delete a passage, with its edges and what it states, and return the seq of the change."""
+        return self._drive(self._delete(id, index=index, timeout=timeout))  # type: ignore[no-any-return]
 
     def indexes(self) -> list[dict[str, Any]]:
         """Return what the server says of its indexes."""
@@ -287,6 +351,7 @@ class AsyncClient(_Asking):
         options: Mapping[str, Any] | None = None,
         trace: bool = False,
         fields: Sequence[str] = ("title", "text", "metadata"),
+        at_least: int | None = None,
         timeout: float | None = None,
     ) -> Found:
         """Rank the passages for a batch of questions: see :meth:`Client.search`."""
@@ -302,10 +367,32 @@ class AsyncClient(_Asking):
                 options=options,
                 trace=trace,
                 fields=fields,
+                at_least=at_least,
                 timeout=timeout,
             )
         )
         return found
+
+    async def add_passages(
+        self,
+        passages: Iterable[Mapping[str, Any]],
+        *,
+        entities: Sequence[str | Mapping[str, Any]] | None = None,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        edges: Sequence[Mapping[str, Any]] | None = None,
+        facts: Sequence[Sequence[Any]] | None = None,
+        replace: bool = False,
+        index: str | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Add passages: see :meth:`Client.add_passages`."""
+        about: dict[str, Any] = {"edges": edges, "facts": facts, "replace": replace, "index": index}
+        steps = self._add(passages, entities=entities, aliases=aliases, timeout=timeout, **about)
+        return await self._drive(steps)  # type: ignore[no-any-return]
+
+    async def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
+        """Delete a passage: see :meth:`Client.delete_passage`."""
+        return await self._drive(self._delete(id, index=index, timeout=timeout))  # type: ignore[no-any-return]
 
     async def indexes(self) -> list[dict[str, Any]]:
         """Return what the server says of its indexes."""
@@ -362,8 +449,15 @@ def _body(queries: Any, given: dict[str, Any]) -> dict[str, Any]:
         {name: column[at] for name, column in columns.items() if column is not None and column[at] is not None}
         for at in range(count)
     ]
-    body = {name: given[name] for name in ("index", "recipe", "options") if given[name] is not None}
+    body = {name: given[name] for name in ("index", "recipe", "options", "at_least") if given[name] is not None}
     return {"queries": rows, "k": given["k"], "trace": given["trace"], "fields": list(given["fields"]), **body}
+
+
+def _with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a passage or an entity with its vector as bytes."""
+    given = dict(row)
+    vector = given.pop("vector", None)
+    return given if vector is None else {**given, "vector_base64": (_encoded(vector) or [""])[0]}
 
 
 def _listed(values: Any, name: str) -> list[Any]:

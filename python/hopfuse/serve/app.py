@@ -19,16 +19,16 @@ from starlette.routing import Route
 from ..recipes import RECIPES
 from .arrow import ARROW, read_arrow, write_arrow
 from .config import is_loopback
-from .decoding import read_search
+from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
-from .errors import RefusalError
+from .errors import RefusalError, invalid
 from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal
 from .mcp import OverHttp
 from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
-from .schema import Health, IndexesResponse, IndexOut, SearchRequest, SearchResponse
+from .schema import ChangeResponse, Health, IndexesResponse, IndexOut, PassagesRequest, SearchRequest, SearchResponse
 from .service import ANYONE, Service
 from .snapshots import Snapshot
 
@@ -43,8 +43,8 @@ def make_app(service: Service) -> Starlette:
     >>> from hopfuse.serve import Collaborators, ServeConfig, Service, make_app
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
     >>> app = make_app(Service(config, lambda index, config: Collaborators()))
-    >>> [route.path for route in app.routes][:2]
-    ['/v1/search', '/v1/indexes']
+    >>> [route.path for route in app.routes][:1]
+    ['/v1/search']
     """
     routes = Routes(service)
     endpoints = [*routes.endpoints(), *dialects(service)]
@@ -106,6 +106,26 @@ class Routes:
                 right="read",
             ),
             Endpoint(
+                method="POST",
+                path="/v1/passages",
+                summary="Add passages, and entities, edges and facts, or replace some.",
+                handler=self.add,
+                request=PassagesRequest,
+                response=ChangeResponse,
+                errors=(*WITH_BODY, 409),
+                right="write",
+            ),
+            Endpoint(
+                method="DELETE",
+                path="/v1/passages/{id:path}",
+                summary="Delete a passage, with its edges and what it states.",
+                handler=self.delete,
+                response=ChangeResponse,
+                query={"index": str, "timeout_ms": int},
+                errors=(400, 404, 409, 429, 503, 504),
+                right="write",
+            ),
+            Endpoint(
                 method="GET",
                 path="/v1/indexes",
                 summary="List what is served.",
@@ -164,10 +184,30 @@ class Routes:
         stages["total"].observe(time.perf_counter() - arrived)
         return response
 
+    async def add(self, request: Request) -> Response:
+        check_content_type(request)
+        body = await read_body(request, self._service.config.limits)
+        return json_response(
+            ChangeResponse(await self._service.add(read_change(body), request.state.principal, len(body)))
+        )
+
+    async def delete(self, request: Request) -> Response:
+        asked = request.query_params
+        timeout = asked.get("timeout_ms")
+        if timeout is not None and not (timeout.isdecimal() and len(timeout) < 12):
+            raise invalid("timeout_ms", f"is {timeout!r:.50}; it must be a whole number of milliseconds")
+        timeout_ms = None if timeout is None else int(timeout)
+        seq = await self._service.delete(
+            request.path_params["id"], asked.get("index"), request.state.principal, timeout_ms
+        )
+        return json_response(ChangeResponse(seq))
+
     async def indexes(self, request: Request) -> Response:
         principal = request.state.principal
         seen = self._service.snapshots_for(principal)
-        return json_response(IndexesResponse([about(one, principal) for one in seen.values()]))
+        return json_response(
+            IndexesResponse([about(one, principal, self._service.changes.taken(one.name)) for one in seen.values()])
+        )
 
     async def live(self, request: Request) -> Response:
         return json_response(Health("ok"))
@@ -252,7 +292,7 @@ def dialects(service: Service) -> list[Endpoint]:
     ]
 
 
-def about(snapshot: Snapshot, principal: Principal) -> IndexOut:
+def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
     """Return what ``/v1/indexes`` says of an index: no counts of what a key does not see."""
     index, needs = snapshot.index, snapshot.recipe.needs
     encoder, seen = snapshot.encoder, snapshot.visible(principal)
@@ -265,6 +305,7 @@ def about(snapshot: Snapshot, principal: Principal) -> IndexOut:
         recipes=[name for name, kind in RECIPES.items() if not kind.missing(index)],
         encoder=None if encoder is None else encoder.name,
         reads_texts=(encoder is not None or not needs.vectors) and (snapshot.matcher is not None or not needs.entities),
+        writable=writable,
         seq=snapshot.seq,
     )
 

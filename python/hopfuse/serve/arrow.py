@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from .decoding import check_vector, decode, read_query
+from .decoding import decode, read_query
 from .errors import RefusalError, invalid
 from .http import encode
 from .keys import Principal
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
 from .service import Answer, Search, Service
+from .vectors import check_vector
 
 ARROW = "application/vnd.apache.arrow.stream"
 #: Key of a schema's metadata under which a stream has what a JSON body has beside its queries.

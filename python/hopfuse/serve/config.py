@@ -32,6 +32,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Of a query's text, and of a name in it.
     entities, allow : int
         Names, and passages, that one query gives.
+    passages, writes : int
+        Passages of one change, and changes that wait for the disk.
     batch : int
         Queries that are searched together.
     option_sets : int
@@ -60,6 +62,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     text_chars: Count = 8192
     entities: Count = 256
     allow: Count = 100_000
+    passages: Count = 1000
+    writes: Count = 64
     batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
     option_sets: Count = 16
     queue_requests: Count = 1024
@@ -92,6 +96,8 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         As ``hopfuse search --encoder`` names it; by default the index's own, if it is known and installed.
     lexical : str, optional
         As ``--lexical``: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``.
+    writable : bool
+        This process takes changes of it, and holds its lock; others follow them.
 
     Examples
     --------
@@ -105,6 +111,7 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     options: dict[str, Any] = {}
     encoder: str | None = None
     lexical: str | None = None
+    writable: bool = False
 
 
 class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,6 +165,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         a merge.
     mcp : bool
         Answer the Model Context Protocol at ``/mcp``, too; extra ``mcp``.
+    compact_at : float
+        The changes of a writable index are compacted when their log has grown to this share of it.
     origins : sequence of str
         Pages of other sites that may send requests from a browser (CORS): ``"https://example.org"``.
     limits : Limits
@@ -184,6 +193,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2
     mcp: bool = False
+    compact_at: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 0.2
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from .config import Limits
 from .errors import RefusalError, invalid
 from .keys import Principal
-from .schema import QueryIn, SearchRequest
+from .schema import PassagesRequest, QueryIn, SearchRequest
 from .service import Search, Service
 from .snapshots import Query, Snapshot
+from .vectors import vector_of
 
 _DECODER = msgspec.json.Decoder(SearchRequest)
+_CHANGES = msgspec.json.Decoder(PassagesRequest)
 
 
 async def read_search(service: Service, body: bytes, principal: Principal) -> Search:
@@ -52,6 +50,12 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
     )
 
 
+def read_change(body: bytes) -> PassagesRequest:
+    """Return the change that a JSON body asks for; the refusal names the field."""
+    asked: PassagesRequest = decode(_CHANGES, body)
+    return asked
+
+
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     """Return a JSON body as its type; the refusal names the field."""
     try:
@@ -77,20 +81,10 @@ def read_query(snapshot: Snapshot, given: str | QueryIn, principal: Principal, f
     known = snapshot.index.num_entities if principal.where is None else None
     return Query(
         given.text,
-        _vector(given, field),
+        vector_of(given, field),
         _entities(given.entities, f"{field}.entities", known, limits),
         snapshot.rows(given.allow, principal, f"{field}.allow"),
     )
-
-
-def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
-    """Return a vector as float32, finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.ascontiguousarray(vector, np.float32)
-    if not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        raise invalid(f"{field}[{at}]", "is NaN, infinite or outside float32's range; give finite numbers")
-    return values
 
 
 def _check_text(text: str, field: str, limits: Limits) -> None:
@@ -98,23 +92,6 @@ def _check_text(text: str, field: str, limits: Limits) -> None:
         raise invalid(field, f"has {len(text)} characters; at most {limits.text_chars} are allowed")
     if not text.strip():
         raise invalid(field, "is blank; give a question")
-
-
-def _vector(given: QueryIn, field: str) -> NDArray[np.float32] | None:
-    if given.vector is not None and given.vector_base64 is not None:
-        raise invalid(f"{field}.vector_base64", "is given beside vector; give one of them")
-    if given.vector is not None:
-        return check_vector(np.array(given.vector, np.float64), f"{field}.vector")
-    if given.vector_base64 is None:
-        return None
-    name = f"{field}.vector_base64"
-    try:
-        data = base64.b64decode(given.vector_base64, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise invalid(name, f"is not base64: {error}") from None
-    if len(data) % 4:
-        raise invalid(name, f"holds {len(data)} bytes; little-endian float32 values have 4 each")
-    return check_vector(np.frombuffer(data, "<f4"), name)
 
 
 def _entities(given: list[str | int] | None, field: str, known: int | None, limits: Limits) -> list[str | int] | None:

@@ -6,9 +6,11 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..index import Where, where
+from ..index.filters import split_condition
 from .config import KeyConfig
 from .errors import RefusalError
 
@@ -28,6 +30,8 @@ class Principal:
     rights : frozenset of str
     where : Where, optional
         The passages that the key may see; None: all.
+    sets : mapping
+        The metadata that its filter says by equality: passages that it adds have it.
     indexes : frozenset of str, optional
         None: all.
     """
@@ -35,6 +39,7 @@ class Principal:
     name: str = ""
     rights: frozenset[str] = frozenset(RIGHTS)
     where: Where | None = None
+    sets: Mapping[str, Any] = field(default_factory=dict, hash=False)
     indexes: frozenset[str] | None = None
 
     def may(self, right: str) -> bool:
@@ -99,4 +104,6 @@ def new_key() -> tuple[str, str]:
 
 def _principal(name: str, key: KeyConfig) -> Principal:
     allowed = None if key.indexes is None else frozenset(key.indexes)
-    return Principal(name, frozenset(key.rights), where(**key.filter) if key.filter else None, allowed)
+    conditions = {split_condition(name): value for name, value in key.filter.items()}
+    sets = {column: value for (column, operator), value in conditions.items() if operator == "eq"}
+    return Principal(name, frozenset(key.rights), where(**key.filter) if key.filter else None, sets, allowed)

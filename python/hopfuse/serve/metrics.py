@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
@@ -50,6 +51,12 @@ class Metrics:
             for of in ("requests", "queries", "bytes")
         }
         self.seq = Gauge("hopfuse_index_seq", "State of the index that is searched.", ("index",), **named)
+        self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
+        self.change_seconds = Histogram(
+            "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
+        )
+        self._changes = Gauge("hopfuse_changes_waiting", "Changes that are not yet on the disk.", **named)
+        self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
         self.reload_seconds = Histogram(
             "hopfuse_reload_seconds", "Seconds from a change's discovery until it is searched.", ("index",), **named
         )
@@ -62,6 +69,10 @@ class Metrics:
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
         self._queue["bytes"].set_function(lambda: batcher.nbytes)
+
+    def watch_changes(self, count: Callable[[], int]) -> None:
+        """Show how many changes wait."""
+        self._changes.set_function(count)
 
     def answered(self, route: str, status: int, code: str | None = None) -> None:
         """Count an answer; ``code`` of a refusal."""

@@ -12,12 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
-from .decoding import check_vector, decode, read_query
+from .decoding import decode, read_query
 from .errors import RefusalError, invalid
 from .http import json_response, read_body
 from .schema import QueryIn
 from .service import Answer, Search, Service
 from .snapshots import Snapshot
+from .vectors import check_vector
 
 #: Length of the JSON part of a body that has binary tensors behind it.
 HEADER = "Inference-Header-Content-Length"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ STATUSES = {
     403: "The key, or the server, does not allow this.",
     404: "There is nothing of this name.",
     408: "The body did not arrive in time.",
-    409: "Another process writes to the index.",
+    409: "Another process writes to the index; this one reads it.",
     413: "The body is too large.",
     415: "The body's type is not one of those listed.",
     429: "The deadline cannot be met, or the queue is full; try again after Retry-After.",
@@ -47,6 +47,8 @@ class Endpoint:
         Of a response that is not JSON.
     also : sequence of str
         Further types of a body, in and out.
+    query : mapping of str to type
+        Parameters of the query, all optional.
     errors : sequence of int
         Statuses beside 200.
     right : str, optional
@@ -63,6 +65,7 @@ class Endpoint:
     response: Any = None
     media: str = "application/json"
     also: Sequence[str] = ()
+    query: Mapping[str, type] = field(default_factory=dict)
     errors: Sequence[int] = ()
     right: str | None = None
     error: Callable[[RefusalError], dict[str, Any]] | None = None
@@ -76,7 +79,7 @@ def document(endpoints: Sequence[Endpoint], *, keys: bool) -> dict[str, Any]:
     shown = dict(zip(listed, schemas, strict=True))
     paths: dict[str, Any] = {}
     for one in endpoints:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, shown)
+        paths.setdefault(one.path.replace(":path}", "}"), {})[one.method.lower()] = _operation(one, shown)
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "hopfuse", "version": __version__, "summary": "Graph and vector retrieval."},
@@ -98,14 +101,18 @@ def _operation(one: Endpoint, shown: dict[Any, Any]) -> dict[str, Any]:
         responses[str(status)] = {"description": STATUSES[status], "content": body}
     operation: dict[str, Any] = {
         "summary": one.summary,
-        "operationId": re.sub(r"\W+", "_", f"{one.method.lower()}{one.path}").strip("_"),
+        "operationId": re.sub(r"\W+", "_", f"{one.method.lower()}{one.path.replace(':path', '')}").strip("_"),
         "responses": responses,
     }
-    names = re.findall(r"\{(\w+)\}", one.path)
-    if names:
-        operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)(?::path)?\}", one.path)
+    ]
+    parameters += [
+        {"name": name, "in": "query", "schema": msgspec.json.schema(kind)} for name, kind in one.query.items()
+    ]
+    if parameters:
+        operation["parameters"] = parameters
     if one.request is not None:
         operation["requestBody"] = {
             "required": True,

@@ -11,6 +11,10 @@ AtLeast = (
     Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1, description="Wait, within the timeout, for a state of this seq.")]
     | None
 )
+#: An integer is one of 64 bits.
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+PassageId = Name | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+End = tuple[Literal["passage", "entity"], PassageId]
 
 
 class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,6 +55,73 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     fields: Annotated[list[Field], msgspec.Meta(description="What of a passage is sent beside its id and score.")] = (
         msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
     )
+
+
+class EntityIn(msgspec.Struct, forbid_unknown_fields=True):
+    """An entity by its name, with its vector where the index has vectors of entities."""
+
+    name: Name
+    vector: Annotated[list[float] | None, msgspec.Meta(description="By default the encoder's.")] = None
+    vector_base64: str | None = None
+
+
+class EdgeIn(msgspec.Struct, forbid_unknown_fields=True):
+    """An edge; its ends are ``["passage", id]`` or ``["entity", name]``."""
+
+    src: End
+    dst: End
+    type: Annotated[str | None, msgspec.Meta(description="By default the index's first.")] = None
+    weight: float = 1.0
+    stated_by: Annotated[
+        PassageId | None, msgspec.Meta(description="Between two entities: the passage that it goes with.")
+    ] = None
+
+
+class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
+    """A passage that is added, with what it states."""
+
+    id: PassageId
+    text: str
+    title: str = ""
+    metadata: dict[str, Any] = {}
+    vector: Annotated[list[float] | None, msgspec.Meta(description="Its vector; by default the encoder's.")] = None
+    vector_base64: Annotated[
+        str | None, msgspec.Meta(description="The same as the base64 of little-endian float32 values.")
+    ] = None
+    entities: Annotated[
+        list[Name], msgspec.Meta(description="Names in it: an edge of the type context joins it to each.")
+    ] = []
+    facts: Annotated[
+        list[tuple[Name, str, Name]], msgspec.Meta(description="Facts that it states: head, relation, tail.")
+    ] = []
+
+
+class PassagesRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A change: all of it, or nothing."""
+
+    passages: list[PassageIn] = []
+    entities: Annotated[
+        list[Name | EntityIn],
+        msgspec.Meta(description="As those that passages and their facts name: added where no entity has the name."),
+    ] = []
+    aliases: Annotated[
+        dict[str, list[Name]], msgspec.Meta(description="Other names of entities, by the entity's name.")
+    ] = {}
+    edges: list[EdgeIn] = []
+    facts: Annotated[
+        list[tuple[Name, str, Name, PassageId]], msgspec.Meta(description="Head, relation, tail, id of the passage.")
+    ] = []
+    replace: Annotated[
+        bool, msgspec.Meta(description="Replace passages that have these ids; by default they are refused.")
+    ] = False
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class ChangeResponse(msgspec.Struct):
+    """The seq of a change that is on the disk: a search with ``at_least`` reads it."""
+
+    seq: int
 
 
 class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
@@ -116,6 +187,7 @@ class IndexOut(msgspec.Struct):
     recipes: list[str]
     encoder: str | None
     reads_texts: bool
+    writable: bool
     seq: int
 
 

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import msgspec
-
 from .. import Index, LiveIndex
 from ..encoders import as_encoder
-from ..errors import HopfuseError
 from ..recipes import Recipe
 from .batcher import Batcher, Work, late
 from .batches import Asked, Plan, Runner
@@ -29,8 +25,10 @@ from .errors import RefusalError, invalid
 from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
-from .schema import ResultOut, Timings
+from .options import Recipes
+from .schema import PassagesRequest, ResultOut, Timings
 from .snapshots import Load, Query, Snapshot, check_query
+from .writing import Changes
 
 #: Who sends a request that no key is asked for.
 ANYONE = Principal()
@@ -132,12 +130,13 @@ class Service:
         self.metrics.watch(self.batcher)
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []
-        self._recipes: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Task[Recipe]] = OrderedDict()
         self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
+        self._recipes = Recipes(config, self._maker)
         self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
         self._turns = Turns()
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
+        self.changes = Changes(config, self.metrics)
         self.status = "starting"
 
     # ---- Life -------------------------------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ class Service:
         for snapshot in self._opened:
             await self.warm_up(snapshot)
             self.serve(snapshot)
-            self.followers[snapshot.name] = self._follow(snapshot)
+            self._follow(snapshot)
         self._opened = []
         self.status = "ok"
 
@@ -170,15 +169,18 @@ class Service:
         for follower in self.followers.values():
             await follower.stop()
         self.batcher.close()
+        self.changes.close()
         for pool in (self._maker, self._reader):
             pool.shutdown(wait=True)
         for live in self._lives.values():
-            live.close()
+            await asyncio.to_thread(live.close)  # after its compaction
 
     def open(self, name: str) -> Snapshot:
         """Open the current state of an index, and make what searches it."""
-        live = self._lives[name] = Index.open(self.config.indexes[name].path, live=True)
-        return self._snapshot_of(name, live.index)
+        config = self.config.indexes[name]
+        opened = Index.open(config.path, writable=True) if config.writable else Index.open(config.path, live=True)
+        self._lives[name] = opened
+        return self._snapshot_of(name, opened.index)
 
     def _snapshot_of(self, name: str, index: Index, before: Snapshot | None = None) -> Snapshot:
         config = self.config.indexes[name]
@@ -191,9 +193,10 @@ class Service:
                 snapshot.rows(None, principal, "filter")  # now, not by the key's first request
         return snapshot
 
-    def _follow(self, snapshot: Snapshot) -> Follower:
-        return Follower(
-            self._lives[snapshot.name],
+    def _follow(self, snapshot: Snapshot) -> None:
+        name, live = snapshot.name, self._lives[snapshot.name]
+        follower = self.followers[name] = Follower(
+            live,
             snapshot,
             make=lambda index, before: self._snapshot_of(before.name, index, before),
             serve=self.serve,
@@ -201,13 +204,15 @@ class Service:
             metrics=self.metrics,
             seconds=self.config.follow_seconds,
         )
+        if self.config.indexes[name].writable:
+            self.changes.take(name, live, follower.changed)
 
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests that have begun keep theirs."""
         self.snapshots[snapshot.name] = snapshot
-        for key in [key for key in self._recipes if key[0].name == snapshot.name]:
-            del self._recipes[key]
+        self._recipes.forget(snapshot.name)
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
+        self.changes.compact_if_due(snapshot.name)
 
     async def warm_up(self, snapshot: Snapshot) -> None:
         """Search for one question and for a full batch: pages are read, and the times of both are known."""
@@ -250,8 +255,7 @@ class Service:
         snapshot = self.snapshot(name, principal)
         if at_least is None or at_least <= snapshot.seq:
             return snapshot
-        deadline = time.monotonic() + self.timeout(timeout_ms) / 1000
-        await self.followers[snapshot.name].reach(at_least, deadline)
+        await self.followers[snapshot.name].reach(at_least, self._deadline(timeout_ms))
         return self.snapshot(snapshot.name, principal)
 
     async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
@@ -268,13 +272,13 @@ class Service:
         RefusalError
         """
         limits = self.config.limits
-        timeout_ms = self.timeout(search.timeout_ms)
+        timeout_ms = self._timeout(search.timeout_ms)
         if not 1 <= search.k <= limits.k:
             raise invalid("k", f"is {search.k}; it must be from 1 to {limits.k}")
         if not 1 <= len(search.queries) <= limits.queries:
             raise invalid("queries", f"has {len(search.queries)} entries; a request has from 1 to {limits.queries}")
         deadline = search.arrived + timeout_ms / 1000
-        recipe = await self._recipe(search)
+        recipe = await self._recipes.of(search.snapshot, search.recipe, search.options)
         self._check(search, recipe)
         places = self._places(search.queries)
         works = self._submit(search, recipe, places, deadline)
@@ -304,8 +308,32 @@ class Service:
             ),
         )
 
-    def timeout(self, given: int | None) -> int:
-        """Return the milliseconds in which a request is answered, as it gives them or by default."""
+    async def add(self, asked: PassagesRequest, principal: Principal, nbytes: int) -> int:
+        """Commit a change, and return its seq once it is on the disk.
+
+        Raises
+        ------
+        RefusalError
+            400: what it names is not there, or is there already; nothing is changed. 409: another process writes.
+        """
+        snapshot, deadline = self.snapshot(asked.index, principal), self._deadline(asked.timeout_ms)
+        return await self.changes.add(asked, snapshot, principal, nbytes=nbytes, deadline=deadline)
+
+    async def delete(self, id: str, index: str | None, principal: Principal, timeout_ms: int | None) -> int:
+        """Delete a passage, and return the seq of the change once it is on the disk.
+
+        Raises
+        ------
+        RefusalError
+            404: no passage has the id. 409: another process writes.
+        """
+        snapshot, deadline = self.snapshot(index, principal), self._deadline(timeout_ms)
+        return await self.changes.delete(id, snapshot, principal, deadline=deadline)
+
+    def _deadline(self, timeout_ms: int | None) -> float:
+        return time.monotonic() + self._timeout(timeout_ms) / 1000
+
+    def _timeout(self, given: int | None) -> int:
         limits = self.config.limits
         if given is not None and not 1 <= given <= limits.max_timeout_ms:
             raise invalid("timeout_ms", f"is {given}; it must be from 1 to {limits.max_timeout_ms}")
@@ -356,34 +384,6 @@ class Service:
     async def _leave(self, watch: Callable[[], Awaitable[Any]], works: list[Work]) -> None:
         await watch()
         self._end(works, gone_away())
-
-    # ---- Recipes ----------------------------------------------------------------------------------------------------
-
-    async def _recipe(self, search: Search) -> Recipe:
-        """Return the recipe of a request; one that was not asked for lately is made, aside."""
-        snapshot = search.snapshot
-        if search.recipe in (None, snapshot.default_recipe) and not search.options:
-            return snapshot.recipe
-        if not self.config.request_options:
-            field = "recipe" if not search.options else "options"
-            raise RefusalError(
-                403, "forbidden", f"{field} is given, and this server has one recipe; leave it out", field=field
-            )
-        name = search.recipe or snapshot.default_recipe
-        key = (snapshot, name, msgspec.json.encode(search.options, order="deterministic"))
-        made = self._recipes.get(key)
-        if made is None:
-            made = asyncio.ensure_future(self._in_maker(snapshot.make, name, search.options))
-            self._recipes[key] = made
-            while len(self._recipes) > self.config.limits.option_sets:
-                self._recipes.popitem(last=False)
-        self._recipes.move_to_end(key)
-        try:
-            return await asyncio.shield(made)
-        except HopfuseError as error:
-            self._recipes.pop(key, None)
-            field = "options" if search.options else "recipe"
-            raise RefusalError(400, "invalid", f"{field}: {error}", field=field) from None
 
     async def _in_maker(self, make: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)

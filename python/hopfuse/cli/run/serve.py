@@ -28,10 +28,17 @@ if TYPE_CHECKING:
 @click.option("--lexical", type=click.Choice(LEGS), help="A list by words, as hopfuse search has it.")
 @click.option("--host", help="Where to listen.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="0: any free one.  [default: 8080]")
+@click.option("--writable", is_flag=True, help="Take changes of INDEX: POST /v1/passages.")
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
 @click.option("--public", is_flag=True, help="With public = true in the file: listen beyond this machine without keys.")
 def serve(
-    indexes: Sequence[str], file: Path | None, public: bool, recipe: str | None, encoder: str | None, **options: Any
+    indexes: Sequence[str],
+    file: Path | None,
+    public: bool,
+    recipe: str | None,
+    encoder: str | None,
+    writable: bool,
+    **options: Any,
 ) -> None:
     """Answer searches of INDEX over HTTP, many callers' queries at a time; see docs/serving.md.
 
@@ -44,7 +51,7 @@ def serve(
         _print_key(indexes[1:])
         return
 
-    about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical")}
+    about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical"), "writable": writable or None}
     config = read_config(indexes, file, about, options)
     config.check_public(public)
     run(config, Readers())

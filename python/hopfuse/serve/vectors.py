@@ -1,0 +1,41 @@
+"""Vectors in bodies: lists of numbers, or base64 of float32 values."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import invalid
+from .schema import EntityIn, PassageIn, QueryIn
+
+
+def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
+    """Return a vector as float32, finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.ascontiguousarray(vector, np.float32)
+    if not np.isfinite(values).all():
+        at = int(np.argmin(np.isfinite(values)))
+        raise invalid(f"{field}[{at}]", "is NaN, infinite or outside float32's range; give finite numbers")
+    return values
+
+
+def vector_of(given: QueryIn | PassageIn | EntityIn, field: str) -> NDArray[np.float32] | None:
+    """Return a vector that is given in either way, None where it is in none."""
+    if given.vector is not None and given.vector_base64 is not None:
+        raise invalid(f"{field}.vector_base64", "is given beside vector; give one of them")
+    if given.vector is not None:
+        return check_vector(np.array(given.vector, np.float64), f"{field}.vector")
+    if given.vector_base64 is None:
+        return None
+    name = f"{field}.vector_base64"
+    try:
+        data = base64.b64decode(given.vector_base64, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid(name, f"is not base64: {error}") from None
+    if len(data) % 4:
+        raise invalid(name, f"holds {len(data)} bytes; little-endian float32 values have 4 each")
+    return check_vector(np.frombuffer(data, "<f4"), name)

@@ -1,0 +1,429 @@
+"""Changes over HTTP: what is added is searched as the library searches it, keys bound them, and searches go on."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import hopfuse as hf
+import httpx
+import numpy as np
+import pytest
+from hopfuse.client import AsyncClient, Client
+from hopfuse.errors import EndpointError, InputError
+from hopfuse.extract import QuestionMatcher
+from hopfuse.recipes import GuidedWalk
+from hopfuse.serve import new_key
+from serve.served import DIM, Letters, configured, load, running, save, small_index
+
+QUESTION = "What is far from Ankara, and from Oslo?"
+
+
+def writable(path, text="", **changes):
+    indexes = {"cities": {"path": path, "writable": True}}
+    return configured(path, text, **{"indexes": indexes, "follow_seconds": 0.01, **changes})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save(tmp_path / "index")
+
+
+@pytest.fixture
+def url(folder):
+    with running(writable(folder)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory):
+    """A server that takes changes, for requests that change nothing."""
+    folder = save(tmp_path_factory.mktemp("unchanged") / "index")
+    with running(writable(folder, "[limits]\npassages = 5\nbody_bytes = 20000\n")) as url:
+        yield url
+
+
+def post(url, key=None, **body):
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{url}/v1/passages", json=body, headers=headers, timeout=60)
+
+
+def delete(url, id, key=None, **query):
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.delete(f"{url}/v1/passages/{id}", params=query, headers=headers, timeout=60)
+
+
+def search(url, key=None, **body):
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    asked = {"queries": [QUESTION], "k": 20, **body}
+    return httpx.post(f"{url}/v1/search", json=asked, headers=headers, timeout=60)
+
+
+def hits(answer):
+    return [(hit["id"], hit["score"], hit["text"]) for hit in answer.json()["results"][0]["hits"]]
+
+
+def own(folder, **more):
+    """The library's own answer, over what is on the disk."""
+    index = hf.Index.open(folder)
+    found = GuidedWalk(index, encoder=Letters(), matcher=QuestionMatcher(index)).search([QUESTION], k=20, **more)
+    return [(hit.id, hit.score, hit.text) for hit in found[0]]
+
+
+def test_what_is_added_is_found_as_the_library_finds_it(url, folder):
+    vector = np.arange(1, DIM + 1, dtype=np.float32)
+    added = post(
+        url,
+        passages=[
+            {"id": "a/1", "text": "Oslo lies near Bergen.", "entities": ["Oslo", "Bergen", "Oslo"]},
+            {"id": "a2", "title": "Oslo", "text": "A city.", "vector": vector.tolist(), "metadata": {"tenant": "b"}},
+            {"id": "a3", "text": "Here.", "vector_base64": base64.b64encode(vector.tobytes()).decode()},
+        ],
+        entities=["Oslo", {"name": "Ankara"}],
+        aliases={"Oslo": ["Kristiania"]},
+        edges=[
+            {"src": ["passage", "a2"], "dst": ["entity", "Oslo"], "type": "context", "weight": 2},
+            {"src": ["entity", "Oslo"], "dst": ["entity", "Ankara"], "stated_by": "a3"},
+        ],
+    )
+    assert (added.status_code, added.json()) == (200, {"seq": 1})
+    answer = search(url, at_least=1)
+    assert (answer.status_code, answer.json()["seq"]) == (200, 1)
+    assert hits(answer) == own(folder)
+    index = hf.Index.open(folder)
+    assert list(index.passage_ids)[-3:] == ["a/1", "a2", "a3"]
+    assert list(index.entity_names)[-1] == "Oslo"
+    assert index.metadata["tenant"][13] == "b"
+    assert delete(url, "a%2F1").json() == {"seq": 2}
+    assert delete(url, "a2").json() == {"seq": 3}
+    assert hits(search(url, at_least=3)) == own(folder)
+    assert "a/1" not in list(hf.Index.open(folder).passage_ids)
+
+
+def test_ids_are_refused_or_replaced(url):
+    refused = post(url, passages=[{"id": "new", "text": "t"}, {"id": "p3", "text": "t"}])
+    assert refused.status_code == 400
+    assert "a passage has the id 'p3' already" in refused.json()["error"]["message"]
+    again = {"passages": [{"id": "p3", "text": "Anew."}, {"id": "new", "text": "New."}], "replace": True}
+    assert [post(url, **again).json()["seq"] for _ in range(2)] == [1, 2]
+    found = search(url, at_least=2, k=20, queries=[{"text": "Anew.", "allow": ["p3", "new"]}])
+    assert sorted(hit["text"] for hit in found.json()["results"][0]["hits"]) == ["Anew.", "New."]
+    gone = delete(url, "nobody")
+    assert (gone.status_code, gone.json()["error"]["field"]) == (404, "id")
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        ({}, "passages", "nothing else is given"),
+        ({"passages": [{"id": "a"}]}, "passages[0]", "missing required field `text`"),
+        ({"passages": [{"id": "", "text": "t"}]}, "passages[0].id", "length >= 1"),
+        ({"passages": [{"id": 1.5, "text": "t"}]}, "passages[0].id", "expected"),
+        ({"passages": [{"id": 2**63, "text": "t"}]}, "passages[0].id", "expected"),
+        ({"passages": [{"id": 1, "text": "t"}]}, None, "of another type than the index's"),
+        ({"passages": [{"id": "a", "text": "t"}] * 2}, None, "ids are distinct"),
+        ({"passages": [{"id": f"a{i}", "text": "t"} for i in range(6)]}, "passages", "at most 5"),
+        ({"passages": [{"id": "a", "text": "t", "vector": [1.0]}]}, "passages[0].vector", "has 8 dimensions"),
+        ({"passages": [{"id": "a", "text": "t", "vector_base64": "!"}]}, "passages[0].vector_base64", "not base64"),
+        ({"passages": [{"id": "a", "text": "t", "metadata": {"tenant": 3}}]}, None, "the column is string"),
+        ({"passages": [{"id": "a", "text": "t", "metadata": {"x": {"y": 1}}}]}, None, "allowed are values"),
+        ({"passages": [{"id": "a", "text": "t", "facts": [["A", "b", "C"]]}]}, None, "no facts"),
+        ({"passages": [{"id": "a", "text": "t", "facts": [["A", "b"]]}]}, "passages[0].facts[0]", "length 3"),
+        ({"edges": [{"src": ["entity", "X"], "dst": ["passage", "p1"]}]}, None, "no entity with the name 'X'"),
+        ({"edges": [{"src": ["node", 1], "dst": ["passage", "p1"]}]}, "edges[0].src[0]", "invalid enum"),
+        ({"edges": [{"src": ["entity", "Fes"], "dst": ["passage", "p1"], "weight": 0}]}, None, "has the weight 0"),
+        ({"entities": [{"name": "N", "vector": [1.0]}]}, "entities[0].vector", "no vectors of entities"),
+        ({"aliases": {"nobody": ["n"]}}, None, "no entity with the name 'nobody'"),
+        ({"passages": [], "extra": 1}, None, "unknown field `extra`"),
+        ({"passages": [{"id": "a", "text": "t"}], "index": "other"}, "index", "there are: cities"),
+        ({"passages": [{"id": "a", "text": "t"}], "timeout_ms": 10**9}, "timeout_ms", "must be from 1"),
+        ({"passages": [{"id": "a", "text": "t" * 20000}]}, None, "more than 20000 bytes"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_field_and_changes_nothing(unchanged, body, field, says):
+    refused = post(unchanged, **body)
+    error = refused.json()["error"]
+    assert refused.status_code in (400, 404, 413), error
+    assert says in error["message"], error
+    assert error.get("field") == field
+    assert search(unchanged, fields=[], k=1).json()["seq"] == 0
+
+
+def test_a_process_that_reads_says_so_and_follows_the_one_that_writes(url, folder):
+    with running(configured(folder, follow_seconds=0.01)) as reader:
+        for refused in (post(reader, passages=[{"id": "a", "text": "t"}]), delete(reader, "p1")):
+            assert (refused.status_code, refused.json()["error"]["code"]) == (409, "read_only")
+            assert "--writable" in refused.json()["error"]["message"]
+        listed = [httpx.get(f"{one}/v1/indexes").json()["indexes"][0]["writable"] for one in (url, reader)]
+        assert listed == [True, False]
+        seq = post(url, passages=[{"id": "a", "text": "Oslo.", "entities": ["Ankara"]}]).json()["seq"]
+        assert hits(search(reader, at_least=seq)) == hits(search(url, at_least=seq)) == own(folder)
+
+
+def test_there_is_one_that_writes_and_it_lets_go(folder, tmp_path):
+    with hf.Index.open(folder, writable=True):
+        from hopfuse.serve import Service
+
+        service = Service(writable(folder), load)
+        with pytest.raises(InputError, match="is open for writing elsewhere"):
+            service.open_all()
+    with running(writable(folder)) as url:
+        assert post(url, passages=[{"id": "a", "text": "t"}]).status_code == 200
+        with pytest.raises(InputError, match="is open for writing elsewhere"):
+            hf.Index.open(folder, writable=True)
+    with hf.Index.open(folder, writable=True) as live:
+        assert live.seq == 1
+
+
+@pytest.mark.full
+def test_ids_that_are_numbers(tmp_path):
+    rows = [{"id": at, "text": f"text {at}"} for at in (3, -4)]
+    hf.Index.build(passages=rows, vectors=np.eye(2, DIM, dtype=np.float32)).save(tmp_path)
+    with running(writable(str(tmp_path))) as url:
+        assert post(url, passages=[{"id": 7, "text": "t"}]).json() == {"seq": 1}
+        assert [delete(url, id).status_code for id in ("-4", "7", "7", "x", "9" * 30)] == [200, 200, 404, 404, 404]
+        assert delete(url, "3", timeout_ms="x").json()["error"]["field"] == "timeout_ms"
+        assert delete(url, "3", index="cities", timeout_ms=1000).json() == {"seq": 4}
+
+
+# ---- Keys -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keys():
+    return {name: new_key() for name in ("reader", "writer", "a", "b", "late")}
+
+
+@pytest.fixture
+def keyed(folder, keys):
+    about = {
+        "reader": {},
+        "writer": {"rights": ["read", "write"]},
+        "a": {"rights": ["read", "write"], "filter": {"tenant": "a"}},
+        "b": {"rights": ["read", "write"], "filter": {"tenant": "b"}},
+        "late": {"rights": ["write"], "filter": {"tenant": "a", "number__gt": 100}},
+    }
+    made = {name: {"sha256": keys[name][1], **one} for name, one in about.items()}
+    with running(writable(folder, keys=made)) as url:
+        yield url, {name: key for name, (key, _) in keys.items()}
+
+
+def test_rights_and_what_a_filter_sets_and_checks(keyed, folder):
+    url, key = keyed
+    one = {"passages": [{"id": "n", "text": "Of Ankara.", "entities": ["Ankara"]}]}
+    assert post(url, None, **one).status_code == 401
+    assert post(url, key["reader"], **one).status_code == delete(url, "p0", key["reader"]).status_code == 403
+    assert post(url, key["a"], **one).json() == {"seq": 1}
+    assert hf.Index.open(folder).metadata.row(12) == {"tenant": "a"}
+    other = {"id": "m", "text": "t", "metadata": {"tenant": "b"}}
+    assert "'m' is not one that this change may add" in post(url, key["a"], passages=[other]).json()["error"]["message"]
+    late = {"id": "m", "text": "t"}
+    assert post(url, key["late"], passages=[late]).status_code == 400
+    assert post(url, key["late"], passages=[late | {"metadata": {"number": 101}}]).json() == {"seq": 2}
+    assert post(url, key["writer"], passages=[{"id": "free", "text": "t"}]).json() == {"seq": 3}
+    for body in ({"aliases": {"Ankara": ["A"]}}, {"edges": [{"src": ["entity", "Fes"], "dst": ["entity", "Graz"]}]}):
+        assert post(url, key["a"], **body).status_code == 400
+    assert post(url, key["writer"], aliases={"Ankara": ["A"]}).json() == {"seq": 4}
+
+
+def test_a_tenant_changes_nothing_of_anothers_and_learns_nothing(keyed, folder):
+    url, key = keyed
+    before = hits(search(url, key["b"]))
+    unknown = delete(url, "nobody", key["a"])
+    hidden = delete(url, "p1", key["a"])
+    assert unknown.status_code == hidden.status_code == 404
+    assert unknown.json()["error"]["message"].replace("nobody", "p1") == hidden.json()["error"]["message"]
+    replaced = post(url, key["a"], passages=[{"id": "p1", "text": "mine"}], replace=True)
+    assert "a passage has the id 'p1' already" in replaced.json()["error"]["message"]
+    for end in ("p1", "nobody"):
+        edge = {"src": ["passage", end], "dst": ["entity", "Ankara"]}
+        assert (
+            f"there is no passage with the id '{end}'" in post(url, key["a"], edges=[edge]).json()["error"]["message"]
+        )
+    mine = [{"id": f"m{at}", "text": f"Ankara, Bergen {at}.", "entities": ["Ankara", "Oslo"]} for at in range(4)]
+    assert post(url, key["a"], passages=mine).json() == {"seq": 1}
+    assert delete(url, "p0", key["a"]).json() == {"seq": 2}
+    answer = search(url, key["b"], at_least=2)
+    assert answer.json()["seq"] == 2
+    assert hits(answer) == before == own(folder, allow=hf.where(tenant="b"))
+    assert {"m0", "p2"} <= {id for id, *_ in hits(search(url, key["a"]))}
+    assert "p0" not in {id for id, *_ in hits(search(url, key["a"]))}
+
+
+# ---- Many at once ---------------------------------------------------------------------------------------------------
+
+
+class Disk:
+    """The flush of the disk, which waits until it is let go, and may fail."""
+
+    def __init__(self, monkeypatch):
+        self.flushes, self.begun, self.go = 0, threading.Event(), threading.Event()
+        self.error = None
+        flush = os.fsync
+
+        def slow(file):
+            self.flushes += 1
+            self.begun.set()
+            assert self.go.wait(60)
+            if self.error is not None:
+                raise self.error
+            flush(file)
+
+        monkeypatch.setattr(os, "fsync", slow)
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    return Disk(monkeypatch)
+
+
+def waiting(url):
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("hopfuse_changes_waiting "))
+
+
+def test_changes_that_wait_share_a_flush_and_searches_go_on(folder, disk):
+    with running(writable(folder)) as url, ThreadPoolExecutor(9) as pool:
+        try:
+            disk.go.set()
+            assert post(url, passages=[{"id": "first", "text": "t"}]).json() == {"seq": 1}
+            before = disk.flushes
+            disk.go.clear()
+            disk.begun.clear()
+            sent = [pool.submit(post, url, passages=[{"id": "n0", "text": "t"}])]
+            assert disk.begun.wait(60)
+            sent += [pool.submit(post, url, passages=[{"id": f"n{at}", "text": "t"}]) for at in range(1, 8)]
+            while waiting(url) < 8:
+                pass
+            assert search(url).status_code == httpx.get(f"{url}/health/ready").status_code == 200
+            pending = pool.submit(search, url, at_least=9)
+            disk.go.set()
+            assert sorted(one.result().json()["seq"] for one in sent) == list(range(2, 10))
+            assert disk.flushes <= before + 3  # the first one, those that were checked by then, and the rest
+            assert len(hits(pending.result())) == 20
+        finally:
+            disk.go.set()
+
+
+def test_a_change_that_is_late_or_too_much_is_refused(folder, disk):
+    with running(writable(folder, "[limits]\nwrites = 2\n")) as url, ThreadPoolExecutor(2) as pool:
+        try:
+            late = post(url, passages=[{"id": "n0", "text": "t"}], timeout_ms=50)
+            assert late.status_code == 504
+            assert "the change may yet be made" in late.json()["error"]["message"]
+            second = pool.submit(post, url, passages=[{"id": "n1", "text": "t"}])
+            while waiting(url) < 2:
+                pass
+            full = post(url, passages=[{"id": "n2", "text": "t"}])
+            assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+            disk.go.set()
+            assert second.result().json() == {"seq": 2}
+            assert post(url, passages=[{"id": "n2", "text": "t"}]).json() == {"seq": 3}
+        finally:
+            disk.go.set()
+
+
+def test_a_disk_that_takes_nothing_changes_nothing(folder, disk):
+    disk.go.set()
+    with running(writable(folder)) as url:
+        disk.error = OSError(28, "No space left on device", folder)
+        refused = post(url, passages=[{"id": "n", "text": "t"}])
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "disk")
+        assert "No space left" in refused.json()["error"]["message"]
+        assert os.path.basename(folder) not in refused.text
+        disk.error = None
+        assert post(url, passages=[{"id": "n", "text": "t"}]).json() == {"seq": 1}
+
+
+def test_a_log_that_has_grown_is_compacted(folder, monkeypatch):
+    from hopfuse.serve import writing
+
+    monkeypatch.setattr(writing, "LEAST_LOG", 0)
+    with running(writable(folder, compact_at=0.001)) as url:
+        for at in range(4):
+            seq = post(url, passages=[{"id": f"n{at}", "text": "Ankara.", "entities": ["Ankara"]}]).json()["seq"]
+            answer = search(url, at_least=seq)
+            assert hits(answer) == own(folder)
+        while 'hopfuse_compactions_total{index="cities"}' not in httpx.get(f"{url}/metrics").text:
+            pass
+        assert hits(search(url)) == own(folder)
+    assert hf.Index.open(folder).generation > 1
+
+
+# ---- Encoders, clients ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+def test_without_an_encoder_vectors_are_given(folder):
+    with running(writable(folder), lambda *given: load(*given)._replace(encoder=None)) as url:
+        refused = post(url, passages=[{"id": "n", "text": "t"}]).json()["error"]
+        assert refused["field"] == "passages[0].vector"
+        assert "no encoder" in refused["message"]
+        assert post(url, passages=[{"id": "n", "text": "t", "vector": [1.0] * 8}]).json() == {"seq": 1}
+
+
+def test_an_index_with_facts_and_vectors_of_entities(tmp_path):
+    hf.Index.build(
+        passages=[{"id": "a", "text": "Ada knew Babbage."}],
+        vectors=Letters().encode_passages(["Ada knew Babbage."]),
+        entities=["Ada", "Babbage"],
+        entity_vectors=Letters().encode_passages(["Ada", "Babbage"]),
+        graph=[{"src": 0, "dst": 1, "type": "context"}],
+        facts=[{"head": "Ada", "relation": "knew", "tail": "Babbage", "passage": 0}],
+        encoder=Letters(),
+    ).save(tmp_path)
+    with running(writable(str(tmp_path))) as url:
+        passage = {"id": "b", "text": "Byron was her father.", "facts": [["Byron", "father of", "Ada"]]}
+        entities = [{"name": "Rome", "vector": [2.0] * DIM}]
+        facts = [["Rome", "fell", "Byron", "a"]]
+        assert post(url, passages=[passage], entities=entities, facts=facts).json() == {"seq": 1}
+        for recipe in ("policy-rag", "triple-hybrid"):
+            assert search(url, at_least=1, recipe=recipe, queries=["Who was Byron?"]).status_code == 200
+    index = hf.Index.open(tmp_path)
+    assert index.facts.texts(index.entity_names) == ["Ada knew Babbage", "Byron father of Ada", "Rome fell Byron"]
+    names = list(index.entity_names)
+    assert np.array_equal(index.entity_corpus.vectors[names.index("Rome")], np.full(DIM, 2.0))
+    assert np.array_equal(index.entity_corpus.vectors[names.index("Byron")], Letters().encode_passages(["Byron"])[0])
+
+
+def test_the_clients_change_an_index(url, folder):
+    with Client(url) as client:
+        vector = Letters().encode_passages(["Oslo."])[0]
+        seq = client.add_passages([{"id": "a b/c?", "text": "Oslo.", "vector": vector}], entities=["Oslo"])
+        assert client.search([QUESTION], at_least=seq).seq == seq == 1
+        with pytest.raises(InputError, match="a passage has the id 'a b/c\\?' already"):
+            client.add_passages([{"id": "a b/c?", "text": "Oslo."}])
+        assert client.add_passages([{"id": "a b/c?", "text": "Oslo."}], replace=True) == 2
+        assert client.delete_passage("a b/c?", index="cities") == 3
+        with pytest.raises(InputError, match="there is no passage"):
+            client.delete_passage("a b/c?")
+    with (
+        running(configured(folder)) as reader,
+        Client(reader) as client,
+        pytest.raises(EndpointError, match="only reads"),
+    ):
+        client.delete_passage("p1")
+
+
+def test_the_asynchronous_client_changes_an_index(url):
+    import asyncio
+
+    async def change():
+        async with AsyncClient(url) as client:
+            seq = await client.add_passages([{"id": "n", "text": "t"}])
+            return seq, await client.delete_passage("n")
+
+    assert asyncio.run(change()) == (1, 2)
+
+
+@pytest.mark.full
+def test_extra_passages_of_an_index_that_is_not_the_first(tmp_path):
+    for name in "ab":
+        small_index(ids=name).save(tmp_path / name)
+    indexes = {name: {"path": str(tmp_path / name), "writable": name == "b"} for name in "ab"}
+    with running(writable("", indexes=indexes)) as url:
+        assert post(url, passages=[{"id": "n", "text": "t"}]).status_code == 409
+        assert post(url, passages=[{"id": "n", "text": "t"}], index="b").json() == {"seq": 1}
+        assert delete(url, "n", index="b").json() == {"seq": 2}
