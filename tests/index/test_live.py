@@ -168,27 +168,35 @@ def test_threads_commit_together_and_each_is_whole(tmp_path: Path, monkeypatch: 
         assert all(seqs.index((seq, id)) >= 0 for seq, id in seqs if id.endswith(f" {i}"))
 
 
-def test_searches_and_readers_go_on_beside_a_writer_and_compactions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("readers", "commits"), [(2, 60), pytest.param(8, 2000, marks=pytest.mark.full)])
+def test_searches_and_readers_go_on_beside_a_writer_and_compactions(tmp_path: Path, readers: int, commits: int) -> None:
     """Each reader counts on: what it sees has the rows of its seq, and never fewer than before."""
-    saved(tmp_path)
+    saved(tmp_path, vectors=np.eye(2), graph=None, facts=None)
     script = """
 import sys, hopfuse as hf
 live, last = hf.Index.open(sys.argv[1], live=True), 0
+recipe = live.follow(hf.recipes.HybridRRF)
 while last < int(sys.argv[2]):
     index = live.refresh()
     assert index.seq >= last
     assert list(index.passage_ids)[2:] == [f"p{i}" for i in range(index.seq)], index.seq
+    if index.seq:
+        found = recipe.search(vectors=[[0.0, 1.0]], k=1)
+        assert (found[0][0].id, found.seq) == (f"p{index.seq - 1}", index.seq)
     last = index.seq
 """
-    command = [sys.executable, "-c", script, str(tmp_path), "60"]
+    command = [sys.executable, "-c", script, str(tmp_path), str(commits)]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    readers = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    processes = [subprocess.Popen(command, env=environment) for _ in range(readers)]
     with hf.Index.open(tmp_path, writable=True) as live:
-        for i in range(60):
-            add(live, f"p{i}")
+        compactions = []
+        for i in range(commits):
+            with live.change() as change:
+                change.add_passages([{"id": f"p{i}", "text": f"text of {i}"}], vectors=[[1.0, 2.0 + i]])
             if i % 20 == 19:
-                live.compact()
-    assert [reader.wait(600) for reader in readers] == [0, 0]
+                compactions.append(live.compact_in_background())
+        assert sorted(one.result() for one in compactions) == list(range(2, 2 + commits // 20))
+    assert [process.wait(600) for process in processes] == [0] * readers
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])

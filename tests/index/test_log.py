@@ -8,7 +8,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError
@@ -184,33 +183,3 @@ def test_a_payload_with_any_byte_changed_is_read_or_refused() -> None:
     for size in range(len(data)):
         with pytest.raises(FormatError):
             read_batch(memoryview(data[:size]), BEFORE)
-
-
-@pytest.mark.parametrize("flips", [300, pytest.param(100_000, marks=pytest.mark.full)])
-def test_flips_over_a_directory_are_errors_of_the_format_or_change_nothing(tmp_path: Path, flips: int) -> None:
-    index = hf.Index.build(
-        passages=[{"id": "a", "text": "Ada"}], entities=["Ada"], graph=[{"src": 0, "dst": 1}], vectors=[[1.0, 2.0]]
-    )
-    index.save(tmp_path)
-    for step in range(3):
-        with hf.Index.open(tmp_path, writable=True) as live, live.change() as change:
-            change.replace_passages([{"id": "a", "text": f"Ada {step}"}], vectors=[[1.0, step]])
-    rng = np.random.default_rng(0)
-    whole = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    path = tmp_path / "log-000000000001.hopfuse"
-    for _ in range(flips):
-        changed = bytearray(whole[path])
-        kind = rng.integers(3)
-        at, other = rng.integers(0, len(changed), 2)
-        if kind == 0:
-            changed[at] ^= 1 << int(rng.integers(8))
-        elif kind == 1:
-            del changed[at:]
-        else:
-            changed[at], changed[other] = changed[other], changed[at]
-        path.write_bytes(changed)
-        try:
-            found = hf.Index.open(tmp_path, verify="full")
-        except FormatError:
-            continue
-        assert list(found.texts) == [["Ada", "Ada 0", "Ada 1", "Ada 2"][found.seq]]
