@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import itertools
+import time
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -73,11 +74,33 @@ class Device:
 
 
 class Event:
+    """``passed`` is when the host's clock saw it pass; a recording's event never does."""
+
     def __init__(self, disable_timing: bool = False) -> None:
         self.operation: Operation | None = None
+        self.passed: float | None = None
+        self.has_time = not disable_timing
+
+    def record_on(self, stream: Stream) -> None:
+        self.passed, queue = None, cuda.queue_of(stream.ptr)
+        if queue.recording is None:
+            cuda.submit(stream.ptr, self._pass)
+        self.operation = queue.last
 
     def synchronize(self) -> None:
         cuda.wait(self.operation)
+
+    def _pass(self) -> None:
+        self.passed = time.perf_counter()
+
+
+def get_elapsed_time(begin: Event, end: Event) -> float:
+    """Milliseconds, as cudaEventElapsedTime gives them."""
+    if not (begin.has_time and end.has_time and begin.operation and end.operation):
+        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
+    if begin.passed is None or end.passed is None:
+        raise CUDARuntimeError("cudaErrorNotReady: device not ready")
+    return 1e3 * (end.passed - begin.passed)
 
 
 class Stream:
@@ -106,8 +129,8 @@ class Stream:
         _streams(None if self.device_id == -1 else self.device_id).pop()
 
     def record(self, event: Event | None = None) -> Event:
-        event, queue = event or Event(), cuda.queue_of(self.ptr)
-        event.operation = queue.last
+        event = event or Event()
+        event.record_on(self)
         return event
 
     def wait_event(self, event: Event) -> None:
@@ -388,6 +411,7 @@ class FakeCupy:
             memory=memory, runtime=self.runtime, driver=driver, Stream=Stream, Event=Event, Device=Device,
             Module=lambda: _Module(self, simt), Memory=Memory, UnownedMemory=UnownedMemory,
             MemoryPointer=MemoryPointer, get_current_stream=current_stream,
+            get_elapsed_time=get_elapsed_time,
             alloc=lambda nbytes: self.pool.malloc(nbytes), alloc_pinned_memory=_pinned,
         )  # fmt: skip
 

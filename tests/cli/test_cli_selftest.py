@@ -32,6 +32,7 @@ def test_a_report_has_what_is_asked_for_with_a_problem(tmp_path):
     assert done.stdout.endswith("checks are equal.\n")
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["backend"], report["passed"], report["leaked_bytes"]) == ("cpu", True, None)
+    assert report["kernels"] == []  # of a device
     assert all(check["equal"] for check in report["checks"])
     machine = report["machine"]
     assert set(machine) == {"system", "python", "hopfuse", "auto", "backends"}

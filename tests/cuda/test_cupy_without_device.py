@@ -47,6 +47,8 @@ CALLS = {
     "cuda.Stream.end_capture": (),
     "cuda.Stream.wait_event": ("event",),
     "cuda.Stream.record": (),
+    "cuda.Event.synchronize": (),
+    "cuda.get_elapsed_time": ("start_event", "end_event"),
     "cuda.Stream.from_external": ("obj",),
     "cuda.get_current_stream": (),
     "get_default_memory_pool": (),

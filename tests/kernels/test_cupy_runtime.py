@@ -85,6 +85,31 @@ def test_explain_says_what_runs_and_where_kernels_came_from(runtime: Any, tmp_pa
     assert report["kernel_cache"] == str(tmp_path)
 
 
+def test_launches_are_timed_by_events_outside_recordings(runtime: Any, cupy: FakeCupy) -> None:
+    with on(new_stream()), runtime.timed() as times:
+        recording, _ = runtime.capture(lambda: launch_calibrate(runtime))  # one run before it is recorded
+        recording.replay()
+        calibrate(runtime)
+    calibrate(runtime)
+    assert cupy.launches == 4 * ["calibrate_f32"]
+    assert [launch.kernel for launch in times] == 2 * ["calibrate_f32"]
+    assert all(launch.seconds > 0 for launch in times)
+
+
+def test_an_event_has_no_time_before_it_passes_nor_in_a_recording(runtime: Any, cupy: FakeCupy) -> None:
+    with Device(DEVICE), Stream(non_blocking=True) as stream:
+        begin, end = stream.record(), stream.record()
+        with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="NotReady"):
+            cupy.cuda.get_elapsed_time(begin, end)
+        end.synchronize()
+        assert cupy.cuda.get_elapsed_time(begin, end) >= 0
+        stream.begin_capture()
+        recorded = stream.record()
+        stream.end_capture()
+        with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
+            cupy.cuda.get_elapsed_time(begin, recorded)
+
+
 def test_a_file_is_loaded_when_a_kernel_of_it_is_first_launched(runtime: Any, cupy: FakeCupy) -> None:
     assert calibrate(runtime) == [1.0, 0.5]
     assert [*runtime.explain()["kernels"]] == ["fuse_f32.cu"]
@@ -136,13 +161,18 @@ def test_much_shared_memory_is_asked_for_once(runtime: Any, cupy: FakeCupy) -> N
     assert cupy.prepared == [(8, 64 * 1024), (8, 96 * 1024)]
 
 
-def calibrate(runtime: Any) -> list[float]:
+def launch_calibrate(runtime: Any) -> Any:
     """One launch of one kernel: a list of two scores by their maximum."""
     scores, counts = runtime.upload(np.array([[4.0, 2.0]], np.float32)), runtime.upload(np.array([2]))
     out, kind = runtime.empty((1, 2), np.float32), np.int32(_native.calibrations()["max"])
     option = runtime.upload(np.full(5, np.nan, np.float32))
     runtime.launch("calibrate_f32", 1, 128, [np.int64(1), np.int64(2), scores, counts, kind, np.int32(0), option, out])
-    return list(runtime.download(out)[0].tolist())
+    return out
+
+
+def calibrate(runtime: Any) -> list[float]:
+    """The same, read back."""
+    return list(runtime.download(launch_calibrate(runtime))[0].tolist())
 
 
 # ---- Memory ----------------------------------------------------------------------------------------------------

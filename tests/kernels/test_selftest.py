@@ -18,6 +18,7 @@ without = missing(SIMT)
 def test_the_cpu_agrees_with_itself(quick: bool) -> None:
     found = hf.selftest("cpu", quick)
     assert found.passed
+    assert found.kernels == ()
     assert all(check.values > 0 and check.cpu_seconds > 0 for check in found.checks)
     names = [check.name for check in found.checks]
     assert len(set(names)) == len(names)
@@ -88,6 +89,24 @@ def test_a_product_of_fewer_bits_is_found(monkeypatch: pytest.MonkeyPatch, bits:
     assert check.equal == (bits == 24)
     if bits == 24:
         assert device.last["dense_topk_f32"]["rescored_rows"] == 2 * 37
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
+def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel of the quick form has a time of its own."""
+    runtime = simt_runtime()
+    runtime.launches.clear()
+    checks = [
+        selftest.Check(case.name, not case.name.startswith("dice"), 5, 0, 0.1, 0.1)
+        for case in selftest_cases.quick_cases()
+    ]
+    monkeypatch.setattr("hopfuse.ops.selftest.run", lambda backend, quick: checks)
+    found = hf.selftest(SIMT, quick=True)
+    assert not found.passed
+    assert {kernel.name for kernel in found.kernels} == {kernel for kernel, _, _ in runtime.launches}
+    assert [kernel.name for kernel in found.kernels if not kernel.equal] == ["dice_f32"]
+    assert all(kernel.launches >= 1 and kernel.seconds > 0 and kernel.checks for kernel in found.kernels)
 
 
 def test_every_method_and_calibration_has_a_case() -> None:

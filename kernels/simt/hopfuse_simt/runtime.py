@@ -7,13 +7,14 @@ given out again, and while a work is recorded nothing is allocated, uploaded, re
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from hopfuse.backends.cuda.recording_memory import Lease, Place, RecordingMemory, Tape
-from hopfuse.backends.cuda.runtime import Constants
+from hopfuse.backends.cuda.runtime import Constants, LaunchTime
 from hopfuse.errors import BackendError, InputError
 
 from hopfuse_simt.module import SimtModule
@@ -84,6 +85,7 @@ class SimtRuntime:
         self.launches: list[tuple[str, int, int]] = []
         self.counters: list[Any] = []
         self.events: list[Event] = []
+        self._times: list[LaunchTime] | None = None
         self._recording: SimtRecording | None = None
         self._tape: Tape | None = None
         self._constants: Constants | None = None
@@ -181,7 +183,19 @@ class SimtRuntime:
             self.launches.append((kernel, grid, block))
             self.counters.append(counters)
 
+        begin = time.perf_counter()
         self._do(Event("launch", kernel), work)
+        if self._times is not None and self._recording is None:
+            self._times.append(LaunchTime(kernel, time.perf_counter() - begin))
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[list[LaunchTime]]:
+        """By the host's clock: of the emulator, not of any device."""
+        self._times = []
+        try:
+            yield self._times
+        finally:
+            self._times = None
 
     def matmul(self, a: Array, b: Array, out: Array) -> None:
         a, b, out = self._kept(a), self._kept(b), self._kept(out)

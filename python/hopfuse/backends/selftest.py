@@ -14,7 +14,7 @@ from . import cpu
 from .calls import Backend
 from .selftest_cases import Answer, Case, every_case, quick_cases, search_case
 
-__all__ = ["Check", "difference", "leaked_bytes", "run"]
+__all__ = ["Check", "KernelTimes", "difference", "kernel_times", "leaked_bytes", "run"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,16 @@ class Check:
     differing: int
     cpu_seconds: float
     device_seconds: float
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """A kernel in one run of all cases: its launches outside recordings, their seconds together, who launched it."""
+
+    name: str
+    launches: int
+    seconds: float
+    cases: tuple[str, ...]
 
 
 def run(device: Backend, reference: Backend = cpu, *, quick: bool = False, rounds: int = 2) -> list[Check]:
@@ -71,6 +81,22 @@ def leaked_bytes(backend: Backend, times: int = 20) -> int | None:
         runtime.trim()
         free.append(runtime.free_bytes())
     return free[0] - free[1]
+
+
+def kernel_times(backend: Backend, *, quick: bool = False) -> list[KernelTimes]:
+    """Run every case once more and return the kernels that were launched, by name; none on the CPU."""
+    if backend.device is None:
+        return []
+    seconds: dict[str, list[float]] = {}
+    cases: dict[str, list[str]] = {}
+    for case in quick_cases() if quick else every_case():
+        with backend.device.runtime.timed() as launches:
+            case.run(backend)
+        for launch in launches:
+            seconds.setdefault(launch.kernel, []).append(launch.seconds)
+        for kernel in {launch.kernel for launch in launches}:
+            cases.setdefault(kernel, []).append(case.name)
+    return [KernelTimes(name, len(seconds[name]), sum(seconds[name]), tuple(cases[name])) for name in sorted(seconds)]
 
 
 def _check(case: Case, device: Backend, reference: Backend, rounds: int) -> Check:

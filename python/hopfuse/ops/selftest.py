@@ -5,9 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..backends import untested
-from ..backends.selftest import Check, leaked_bytes, run
+from ..backends.selftest import Check, kernel_times, leaked_bytes, run
 
-__all__ = ["Check", "SelfTest", "selftest"]
+__all__ = ["Check", "KernelCheck", "SelfTest", "selftest"]
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """A kernel of a device in :func:`selftest`.
+
+    Attributes
+    ----------
+    name : str
+    equal : bool
+        Whether every check that launched it is equal.
+    launches : int
+        Those of one run of all checks, recordings aside.
+    seconds : float
+        Of all these launches together, by events on the device. The checks are small: most of it is the host's calls.
+    checks : tuple of str
+        The names of the checks that launched it.
+    """
+
+    name: str
+    equal: bool
+    launches: int
+    seconds: float
+    checks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -19,6 +43,8 @@ class SelfTest:
     backend : str
     quick : bool
     checks : tuple of Check
+    kernels : tuple of KernelCheck
+        Those of a device; none on the CPU.
     leaked_bytes : int or None
         Device memory that 20 recordings of a search did not give back when they were dropped, with what other programs
         took meanwhile; None on the CPU and in the quick form.
@@ -29,6 +55,7 @@ class SelfTest:
     backend: str
     quick: bool
     checks: tuple[Check, ...]
+    kernels: tuple[KernelCheck, ...] = ()
     leaked_bytes: int | None = None
 
     @property
@@ -64,4 +91,9 @@ def selftest(backend: str = "cuda", quick: bool = False) -> SelfTest:
     """
     chosen = untested(backend)
     checks = tuple(run(chosen, quick=quick))
-    return SelfTest(backend, quick, checks, None if quick else leaked_bytes(chosen))
+    wrong = {check.name for check in checks if not check.equal}
+    kernels = tuple(
+        KernelCheck(found.name, wrong.isdisjoint(found.cases), found.launches, found.seconds, found.cases)
+        for found in kernel_times(chosen, quick=quick)
+    )
+    return SelfTest(backend, quick, checks, kernels, None if quick else leaked_bytes(chosen))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -16,10 +16,11 @@ from . import cupy_interop as interop
 from .cublas import WORKSPACE_BYTES, Cublas
 from .cupy_capture import Capture, CupyRecording, as_bytes, host_address, record
 from .cupy_errors import failed, no_room, translated
+from .cupy_events import LaunchEvents
 from .cupy_modules import CupyModules
 from .kernel_code import KernelCode
 from .recording_memory import RecordingMemory
-from .runtime import DeviceArray
+from .runtime import DeviceArray, LaunchTime
 
 T = TypeVar("T")
 
@@ -185,10 +186,31 @@ class CupyRuntime:
         driver = self._cupy.cuda.driver
         with self._device:
             function = self._modules.function(kernel, shared)
+            given = tuple(map(self._argument, arguments))
             try:
-                function((grid,), (block,), tuple(map(self._argument, arguments)), shared)
+                with self._timing(kernel):
+                    function((grid,), (block,), given, shared)
             except driver.CUDADriverError as error:
                 raise failed(f"{kernel} of {grid} blocks of {block} threads", error) from error
+
+    @contextmanager
+    def timed(self) -> Iterator[list[LaunchTime]]:
+        events, times = LaunchEvents(self._cupy), list[LaunchTime]()
+        self._local.events = events
+        try:
+            yield times
+        finally:
+            self._local.events = None
+        with self._device, translated(self._cupy, "timing kernels"):
+            times.extend(events.read())
+
+    def _timing(self, kernel: str) -> AbstractContextManager[None]:
+        """Return the events around a launch, if this thread's are timed. A recorded event has no time."""
+        events: LaunchEvents | None = getattr(self._local, "events", None)
+        capture: Capture | None = getattr(self._local, "capture", None)
+        if events is None or (capture is not None and capture.is_recording):
+            return nullcontext()
+        return events.around(kernel)
 
     def _argument(self, value: Any) -> Any:
         """NumPy scalars go by their own type. CuPy would take a Python number for a 64-bit one, whatever was meant."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,6 +17,13 @@ from .recording_memory import RecordingMemory
 
 DeviceArray = Any
 T = TypeVar("T")
+
+
+class LaunchTime(NamedTuple):
+    """A launch, and the seconds that it took on the device."""
+
+    kernel: str
+    seconds: float
 
 
 class Recording(Protocol):
@@ -76,6 +83,13 @@ class Runtime(Protocol):
 
         ``shared`` is the bytes of dynamic shared memory; ``arguments`` are device arrays, None for a null pointer,
         and NumPy scalars of exactly the parameters' types.
+        """
+        ...
+
+    def timed(self) -> AbstractContextManager[list[LaunchTime]]:
+        """Time this thread's launches, on the device's clock; the list has them once the context has ended.
+
+        What is recorded is not timed, nor what a recording replays.
         """
         ...
 
