@@ -94,6 +94,75 @@ def test_errors(ask, url):
         nobody.search(QUESTIONS)
 
 
+def ids(found):
+    return [[(hit.id, hit.score) for hit in row] for row in found]
+
+
+@pytest.fixture
+def sent(ask, monkeypatch):
+    """The types of the bodies that the client sends."""
+    kinds, request = [], ask._http.request
+
+    def note(**arguments):
+        kinds.append(arguments["headers"]["content-type"].rpartition(".")[2])
+        return request(**arguments)
+
+    monkeypatch.setattr(ask._http, "request", note)
+    return kinds
+
+
+VECTORS = Letters().encode_queries(QUESTIONS)
+
+
+def test_vectors_go_as_arrow_and_find_the_same(ask, sent, collaborators, url):
+    pytest.importorskip("pyarrow", reason="the client's streams")
+    index, parts = collaborators
+    own = GuidedWalk(index, **parts)
+    names = [["Lima"], ["Bergen", "Fes"], []]
+    found = ask.search_vectors(VECTORS, entities=names, k=4)
+    expected = own.search(vectors=VECTORS, entities=names, k=4)
+    assert list(found) == ids(expected)
+    assert np.array_equal(found.scores, expected.hits.scores)
+    assert found.scores.dtype == np.float32
+    assert (len(found), found.seq, found.timings["batch"]) == (3, 0, 3)
+    few = ask.search_vectors(VECTORS, entities=[[3], [1, 2], [0]], k=12, allow=["p1", "p2"])
+    assert list(few) == ids(own.search(vectors=VECTORS, entities=[[3], [1, 2], [0]], k=12, allow=["p1", "p2"]))
+    assert few.counts.tolist() == [2, 2, 2]
+    each = [["p1"], None, []]
+    other = ask.search_vectors(VECTORS, entities=names, allow=each, k=3, recipe="phase-graph", options={"alpha": 0.7})
+    by_json = ask.search(vectors=VECTORS, entities=names, allow=each, k=3, recipe="phase-graph", options={"alpha": 0.7})
+    assert list(other) == ids(by_json)
+    assert other.counts.tolist() == [1, 3, 0]
+    assert np.isneginf(other.scores[0, 1:]).all()
+    assert sent == ["stream", "stream", "stream", "application/json"]
+
+    async def run():
+        async with AsyncClient(url, timeout=60) as client:
+            return await client.search_vectors(VECTORS, entities=names, k=4)
+
+    assert list(asyncio.run(run())) == list(found)
+
+
+def test_what_arrow_cannot_hold_goes_as_json(ask, sent, monkeypatch):
+    names = [["Lima"], [3], []]
+    mixed = ask.search_vectors(VECTORS, entities=names, k=4)
+    assert list(mixed) == ids(ask.search(vectors=VECTORS, entities=names, k=4))
+    tenant = ask.search_vectors(VECTORS, entities=[[]] * 3, allow={"tenant": "a"}, k=4)
+    assert list(tenant) == ids(ask.search(vectors=VECTORS, entities=[[]] * 3, allow={"tenant": "a"}, k=4))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert ask.search_vectors(VECTORS, entities=[[]] * 3, k=4).counts.tolist() == [4, 4, 4]
+    assert set(sent) == {"application/json"}
+
+
+def test_bad_vectors(ask):
+    with pytest.raises(InputError, match=r"queries\[0\].vector has 3 values"):
+        ask.search_vectors(np.ones((2, 3)), entities=[[], []])
+    with pytest.raises(InputError, match="of one length"):
+        ask.search_vectors(VECTORS, entities=[[]])
+    with pytest.raises(InputError, match="k is 51"):
+        ask.search_vectors(VECTORS, entities=[[]] * 3, k=51)
+
+
 class Busy(BaseHTTPRequestHandler):
     """Answers the statuses of a list, one after another."""
 
@@ -127,6 +196,22 @@ def test_a_busy_server_is_asked_again_and_other_answers_are_errors():
             Busy.statuses = [504]
             with Client(url) as client, pytest.raises(EndpointError, match="answered 504"):
                 client.search(["x"])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_server_without_pyarrow_gets_json():
+    pytest.importorskip("pyarrow", reason="the client's streams")
+    with HTTPServer(("127.0.0.1", 0), Busy) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            Busy.statuses = [415, 200]
+            with Client(f"http://127.0.0.1:{server.server_port}") as client:
+                found = client.search_vectors(VECTORS[:1], entities=[[]])
+            assert (found.ids, found.scores.shape, found.counts.tolist()) == ([[]], (1, 0), [0])
+            assert Busy.statuses == []
         finally:
             server.shutdown()
             thread.join()

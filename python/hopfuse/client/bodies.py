@@ -1,0 +1,141 @@
+"""The bodies of requests: a column for each thing that questions have, as JSON or as an Arrow stream."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .results import FoundIds, padded
+
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+#: Key of a schema's metadata under which a stream has what a JSON body has beside its queries.
+KEY = b"hopfuse"
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Questions by what they have, each None or of one length.
+
+    Attributes
+    ----------
+    texts : list of str, optional
+    vectors : ndarray of float32, shape (B, d), optional
+    entities : list of (list or None), optional
+    allow : list of (list, mapping or None), optional
+    """
+
+    texts: list[Any] | None
+    vectors: NDArray[np.float32] | None
+    entities: list[Any] | None
+    allow: list[Any] | None
+
+    @classmethod
+    def of(cls, texts: Any, vectors: Any, entities: Any, allow: Any) -> Questions:
+        """Return them as they are given to a search.
+
+        Raises
+        ------
+        InputError
+            There are none, or not as many of each.
+        """
+        columns: dict[str, Any] = {
+            "queries": None if texts is None else _listed(texts, "queries"),
+            "vectors": None if vectors is None else np.atleast_2d(np.asarray(vectors, "<f4")),
+            "entities": None if entities is None else _listed(entities, "entities"),
+        }
+        lengths = {name: len(column) for name, column in columns.items() if column is not None}
+        if not lengths or len(set(lengths.values())) != 1:
+            raise InputError(f"there are {lengths or 'no questions'}; give queries, vectors and entities of one length")
+        given = {"texts": columns["queries"], "vectors": columns["vectors"], "entities": columns["entities"]}
+        return cls(**given, allow=_allowed(allow, next(iter(lengths.values()))))
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return an object for each question, without what it does not have."""
+        columns = {
+            "text": self.texts,
+            "vector_base64": None if self.vectors is None else [encoded(row) for row in self.vectors],
+            "entities": self.entities,
+            "allow": self.allow,
+        }
+        given = {name: column for name, column in columns.items() if column is not None}
+        rows = zip(*given.values(), strict=True)
+        return [{name: one for name, one in zip(given, row, strict=True) if one is not None} for row in rows]
+
+    def as_table(self) -> Any:
+        """Return a pyarrow table; None where pyarrow is not installed, or a column of one type cannot hold them."""
+        try:
+            pa = import_module("pyarrow")
+            import_module("pyarrow.ipc")
+        except ModuleNotFoundError:
+            return None
+        columns: dict[str, Any] = {}
+        if self.texts is not None:
+            columns["text"] = pa.array(self.texts, pa.string())
+        if self.vectors is not None:
+            flat = pa.array(np.ascontiguousarray(self.vectors).ravel())
+            columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, self.vectors.shape[1])
+        for name, lists in (("entities", self.entities), ("allow", self.allow)):
+            if lists is None:
+                continue
+            kinds = {type(one) for row in lists if row is not None for one in row}
+            if any(isinstance(row, Mapping) for row in lists) or not (kinds <= {str} or kinds <= {int}):
+                return None
+            columns[name] = pa.array(lists, pa.list_(pa.int64() if kinds == {int} else pa.string()))
+        return pa.table(columns)
+
+
+def as_stream(table: Any, settings: Mapping[str, Any]) -> bytes:
+    """Return a table as an Arrow IPC stream, with the other fields of a search in its schema's metadata."""
+    pa = import_module("pyarrow")
+    sink, stated = pa.BufferOutputStream(), table.replace_schema_metadata({KEY: json.dumps(settings).encode()})
+    with pa.ipc.new_stream(sink, stated.schema) as writer:
+        writer.write_table(stated)
+    return bytes(sink.getvalue())
+
+
+def read_stream(content: bytes) -> FoundIds:
+    """Return the ids and scores of an answer that is an Arrow stream."""
+    table = import_module("pyarrow").ipc.open_stream(content).read_all()
+    about = json.loads(table.schema.metadata[KEY])
+    scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return padded(table.column("id").to_pylist(), scores, about["seq"], about["timings"])
+
+
+def encoded(vector: Any) -> str:
+    """Return a vector as the base64 of little-endian float32 values."""
+    return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
+
+
+def with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a passage or an entity with its vector as text."""
+    given = dict(row)
+    vector = given.pop("vector", None)
+    return given if vector is None else {**given, "vector_base64": encoded(vector)}
+
+
+def _listed(values: Any, name: str) -> list[Any]:
+    if isinstance(values, str):
+        raise InputError(f"{name} is one text; for one question pass [{values!r:.80}]")
+    return [list(one) if isinstance(one, tuple) else one for one in values]
+
+
+def _allowed(allow: Any, count: int) -> list[Any] | None:
+    """Return a filter for each question."""
+    if allow is None:
+        return None
+    is_one = isinstance(allow, Mapping) or not any(
+        one is None or isinstance(one, list | tuple | Mapping) for one in allow
+    )
+    each: Sequence[Any] = [allow] * count if is_one else list(allow)
+    if len(each) != count:
+        raise InputError(f"allow has {len(each)} filters for {count} questions; give one for each, or one for all")
+    return [one if one is None or isinstance(one, Mapping) else list(one) for one in each]

@@ -1,0 +1,256 @@
+"""The clients: with httpx, blocking and for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Unpack
+
+from ..errors import MissingExtraError
+from .results import Found, FoundIds
+from .steps import Added, Asked, Asking, Steps, VectorsAsked, Wait
+
+
+class Client:
+    """Ask a server; connections are kept and used again. Threads may share one.
+
+    Parameters
+    ----------
+    url : str
+        ``"http://localhost:8080"``.
+    key : str, optional
+        As ``hopfuse serve key`` made it.
+    timeout : float
+        Seconds of a search, with all that is tried again.
+    connections : int
+        At most so many at a time.
+
+    Raises
+    ------
+    InputError
+        An address or a timeout that is none.
+    MissingExtraError
+        httpx is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.client import Client
+    >>> with Client("http://localhost:8080") as client:
+    ...     found = client.search(["Who directed Alien?"], k=3)  # doctest: +SKIP
+    """
+
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
+        self._asking = Asking(url, timeout)
+        self._http = _httpx().Client(**_options(self._asking.url, key, connections))
+
+    def search(self, queries: Sequence[str] | None = None, **asked: Unpack[Asked]) -> Found:
+        """Rank the passages for a batch of questions, as a recipe's ``search`` does.
+
+        An answer 429 or 503 is tried again after the server's ``Retry-After``, if the timeout leaves time for it.
+
+        Parameters
+        ----------
+        queries : sequence of str, optional
+        vectors : array_like of float (B, d), optional
+            By default the server's encoder makes them from the texts.
+        entities : sequence of B sequences of str or int, optional
+            None for a question: found in its text.
+        allow : list of ids, mapping of conditions, or a sequence of B of those or None, optional
+            ``{"tenant": "a", "year__ge": 2020}``: as of :func:`hopfuse.where`.
+        k : int
+            10 by default.
+        index, recipe, options : optional
+            By default the server's own.
+        trace : bool
+            Say how each hit was found.
+        fields : sequence of {"title", "text", "metadata"}
+            What is sent of a passage, by default all; the others are empty.
+        at_least : int, optional
+            Wait for a state of this seq, as a change returned it.
+        timeout : float, optional
+            Seconds, in the place of the client's.
+
+        Raises
+        ------
+        InputError
+            What the server refuses as wrong, by field.
+        EndpointError
+            No answer in time, no server, or one that refuses the key.
+        """
+        found: Found = self._drive(self._asking.search(queries, **asked))
+        return found
+
+    def search_vectors(self, vectors: Any, **asked: Unpack[VectorsAsked]) -> FoundIds:
+        """Rank the passages for a batch of vectors: ids and scores, as arrays.
+
+        The vectors go as an Arrow stream, and the answer comes as one, where pyarrow is installed on both sides (extra
+        ``arrow``); else, and where an Arrow column cannot hold what is asked, as JSON. The answer is the same.
+
+        Parameters
+        ----------
+        vectors : array_like of float (B, d)
+        entities : sequence of B sequences of str or int, optional
+            Recipes that walk need them: ``[[]] * B`` for none.
+        allow, k, index, recipe, options, at_least, timeout : optional
+            As of :meth:`search`.
+
+        Raises
+        ------
+        InputError, EndpointError
+            As of :meth:`search`.
+        """
+        found: FoundIds = self._drive(self._asking.search_vectors(vectors, **asked))
+        return found
+
+    def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[Added]) -> int:
+        """Add passages, with what they state, and return the seq of the change once it is on the disk.
+
+        Parameters
+        ----------
+        passages : iterable of mappings
+            ``id`` and ``text``; optionally ``title``, ``metadata``, ``vector`` (array_like; by default the server's
+            encoder makes it), ``entities`` (names, each joined to the passage) and ``facts`` (head, relation, tail).
+        entities, aliases, edges, facts : optional
+            As :class:`hopfuse.LiveIndex` takes them; entities that are there already stay.
+        replace : bool
+            Replace passages that have these ids; by default they are refused.
+        index : str, optional
+        timeout : float, optional
+
+        Raises
+        ------
+        InputError
+            What the server refuses as wrong; nothing is changed.
+        EndpointError
+            As of :meth:`search`, or the server only reads the index.
+        """
+        seq: int = self._drive(self._asking.add_passages(passages, **given))
+        return seq
+
+    def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
+        """Delete a passage, with its edges and what it states, and return the seq of the change."""
+        seq: int = self._drive(self._asking.delete_passage(id, index=index, timeout=timeout))
+        return seq
+
+    def indexes(self) -> list[dict[str, Any]]:
+        """Return what the server says of its indexes."""
+        listed: list[dict[str, Any]] = self._drive(self._asking.indexes())
+        return listed
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _drive(self, steps: Steps) -> Any:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(step, Wait):
+                time.sleep(step.seconds)
+                answer = None
+                continue
+            try:
+                sent = self._http.request(**step.arguments)
+            except _httpx().HTTPError as error:
+                raise self._asking.lost(error) from None
+            answer = (sent.status_code, sent.headers, sent.content)
+
+
+class AsyncClient:
+    """Ask a server from asyncio: as :class:`Client`, awaited.
+
+    Parameters
+    ----------
+    url, key, timeout, connections
+        As of :class:`Client`.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from hopfuse.client import AsyncClient
+    >>> async def ask():
+    ...     async with AsyncClient("http://localhost:8080") as client:
+    ...         return await client.search(["Who directed Alien?"])
+    >>> asyncio.run(ask())  # doctest: +SKIP
+    """
+
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
+        self._asking = Asking(url, timeout)
+        self._http = _httpx().AsyncClient(**_options(self._asking.url, key, connections))
+
+    async def search(self, queries: Sequence[str] | None = None, **asked: Unpack[Asked]) -> Found:
+        """Rank the passages for a batch of questions: see :meth:`Client.search`."""
+        found: Found = await self._drive(self._asking.search(queries, **asked))
+        return found
+
+    async def search_vectors(self, vectors: Any, **asked: Unpack[VectorsAsked]) -> FoundIds:
+        """Rank the passages for a batch of vectors: see :meth:`Client.search_vectors`."""
+        found: FoundIds = await self._drive(self._asking.search_vectors(vectors, **asked))
+        return found
+
+    async def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[Added]) -> int:
+        """Add passages: see :meth:`Client.add_passages`."""
+        seq: int = await self._drive(self._asking.add_passages(passages, **given))
+        return seq
+
+    async def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
+        """Delete a passage: see :meth:`Client.delete_passage`."""
+        seq: int = await self._drive(self._asking.delete_passage(id, index=index, timeout=timeout))
+        return seq
+
+    async def indexes(self) -> list[dict[str, Any]]:
+        """Return what the server says of its indexes."""
+        listed: list[dict[str, Any]] = await self._drive(self._asking.indexes())
+        return listed
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _drive(self, steps: Steps) -> Any:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(step, Wait):
+                await asyncio.sleep(step.seconds)
+                answer = None
+                continue
+            try:
+                sent = await self._http.request(**step.arguments)
+            except _httpx().HTTPError as error:
+                raise self._asking.lost(error) from None
+            answer = (sent.status_code, sent.headers, sent.content)
+
+
+def _options(url: str, key: str | None, connections: int) -> dict[str, Any]:
+    """Return the options of httpx's clients."""
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    limits = _httpx().Limits(max_connections=connections, max_keepalive_connections=connections)
+    return {"base_url": url, "headers": headers, "limits": limits}
+
+
+def _httpx() -> Any:
+    try:
+        return import_module("httpx")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("httpx", "client", "hopfuse.client") from error

@@ -1,0 +1,105 @@
+"""What a server answers, as the library's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recipes import Hit
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The rankings of a batch of questions: ``found[b]`` is a list of :class:`hopfuse.recipes.Hit`, best first.
+
+    Attributes
+    ----------
+    hits : list of list of Hit
+        ``row`` is -1: rows are the server's own.
+    seq : int
+        The state of the index that was searched.
+    timings : mapping
+        ``queued_ms``, ``batch`` and ``search_ms``.
+    traces : list of dict, or None
+        One per question where ``trace=True``.
+    """
+
+    hits: list[list[Hit]] = field(repr=False)
+    seq: int
+    timings: Mapping[str, float]
+    traces: list[dict[str, Any]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, query: int) -> list[Hit]:
+        return self.hits[query]
+
+    def __iter__(self) -> Iterator[list[Hit]]:
+        return iter(self.hits)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundIds:
+    """The rankings of a batch of vectors, as arrays: ``found[b]`` is a list of (id, score), best first.
+
+    Attributes
+    ----------
+    ids : list of list of str or int
+        Of the passages, the best first.
+    scores : ndarray of float32, shape (B, K)
+        As :class:`hopfuse.Hits` has them: -inf beyond a question's hits.
+    counts : ndarray of int64, shape (B,)
+        Hits of each question.
+    seq, timings
+        As of :class:`Found`.
+    """
+
+    ids: list[list[str | int]] = field(repr=False)
+    scores: NDArray[np.float32] = field(repr=False)
+    counts: NDArray[np.int64] = field(repr=False)
+    seq: int
+    timings: Mapping[str, float]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, query: int) -> list[tuple[str | int, float]]:
+        return list(zip(self.ids[query], self.scores[query].tolist(), strict=False))
+
+    def __iter__(self) -> Iterator[list[tuple[str | int, float]]]:
+        return (self[query] for query in range(len(self)))
+
+
+def found_of(answer: Any) -> Found:
+    """Return the rankings of a JSON answer."""
+    results = answer["results"]
+    hits = [[_hit(one) for one in result["hits"]] for result in results]
+    traced = bool(results) and "trace" in results[0]
+    traces = [result["trace"] for result in results] if traced else None
+    return Found(hits, answer["seq"], answer["timings"], traces)
+
+
+def ids_of(answer: Any) -> FoundIds:
+    """Return the ids and scores of a JSON answer."""
+    rankings = [result["hits"] for result in answer["results"]]
+    scores = np.array([hit["score"] for ranking in rankings for hit in ranking], np.float32)
+    ids = [[hit["id"] for hit in ranking] for ranking in rankings]
+    return padded(ids, scores, answer["seq"], answer["timings"])
+
+
+def padded(ids: list[list[Any]], scores: NDArray[np.float32], seq: int, timings: Mapping[str, float]) -> FoundIds:
+    """Return rankings with their scores, which are given one ranking after another."""
+    counts = np.array([len(row) for row in ids], np.int64)
+    held = np.arange(counts.max(initial=0)) < counts[:, None]
+    table = np.full(held.shape, -np.inf, np.float32)
+    table[held] = scores
+    return FoundIds(ids, table, counts, seq, timings)
+
+
+def _hit(one: Mapping[str, Any]) -> Hit:
+    return Hit(one["id"], -1, one["score"], one.get("title", ""), one.get("text", ""), one.get("metadata", {}))
