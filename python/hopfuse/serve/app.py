@@ -15,6 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from ..recipes import RECIPES
 from .arrow import ARROW, read_arrow, write_arrow
@@ -69,7 +70,7 @@ def make_app(service: Service) -> Starlette:
     )
     return Starlette(
         middleware=[cors] if origins else [],
-        routes=[Route(one.path, _guarded(service, one), methods=[one.method]) for one in endpoints],
+        routes=[Route(one.path, Guarded(service, one), methods=[one.method]) for one in endpoints],
         lifespan=lifespan,
         exception_handlers={404: _no_route, 405: _no_method},
     )
@@ -310,30 +311,42 @@ def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
     )
 
 
-def _guarded(service: Service, endpoint: Endpoint) -> Any:
-    """Return a handler that answers refusals, counts, and lets no error out but as a plain 500."""
-    route, handler, metrics, config = endpoint.path, endpoint.handler, service.metrics, service.config
-    local = not config.keys and is_loopback(config.host)
+class Guarded:
+    """An endpoint as an ASGI application: it answers refusals, counts, and lets no error out but as a plain 500.
 
-    async def guarded(request: Request) -> Response:
-        code = None
+    Starlette would wrap a function once more, to catch what is caught here.
+
+    Parameters
+    ----------
+    service : Service
+    endpoint : Endpoint
+    """
+
+    def __init__(self, service: Service, endpoint: Endpoint) -> None:
+        self._service, self._endpoint = service, endpoint
+        self._local = not service.config.keys and is_loopback(service.config.host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        service, endpoint, code = self._service, self._endpoint, None
         try:
-            check_origin(request, config.origins, local=local)
+            check_origin(request, service.config.origins, local=self._local)
             if endpoint.right is not None:
                 request.state.principal = _allowed(service, request, endpoint.right)
-            response: Response = await handler(request)
+            response: Response = await endpoint.handler(request)
         except RefusalError as refusal:
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except Exception:
-            log.exception("a request to %s failed", route)
+            log.exception("a request to %s failed", endpoint.path)
             code = "failed"
             response = refused(
                 RefusalError(500, code, "the request failed; the server's operator finds more in the log")
             )
-        metrics.answered(route, response.status_code, code)
+        service.metrics.answered(endpoint.path, response.status_code, code)
         return response
-
-    return guarded
 
 
 def _allowed(service: Service, request: Request, right: str) -> Principal:

@@ -88,6 +88,8 @@ class BatchTimes:
     def _one(self, size: int) -> float:
         """A size that was never seen takes what the nearest larger one takes, else its share of the largest smaller."""
         key = size.bit_length()
+        if key in self._means:
+            return self._means[key]
         larger = [known for known in self._means if known >= key]
         if larger:
             return self._means[min(larger)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -68,19 +69,20 @@ def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> 
         machine's address (DNS rebinding).
     """
     host = request.headers.get("host", "")
-    if local and not is_loopback(_name_of(host)):
+    if local and not _is_local(host):
         raise RefusalError(403, "forbidden", "Host is not this machine's; use localhost")
     origin = request.headers.get("origin")
     if origin is not None and origin not in origins and origin.partition("://")[2] != host:
         raise RefusalError(403, "forbidden", "Origin is another site; the server's origins = [...] may allow it")
 
 
-def _name_of(host: str) -> str:
-    """Return a host without its port."""
+@lru_cache(64)
+def _is_local(host: str) -> bool:
+    """Return whether a host, with or without a port, is this machine alone."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
-        return ""
+        return False
 
 
 def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> str:

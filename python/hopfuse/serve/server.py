@@ -139,17 +139,23 @@ def _timed(seconds: float) -> type[asyncio.Protocol]:
 
     class Timed(HttpToolsProtocol):
         _headers: asyncio.TimerHandle | None = None
+        _begun = False
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._headers = self.loop.call_later(seconds, self._too_slow)
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            if self._headers is None:
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._begun and self._headers is None:  # most headers come whole, and need no timer
                 self._headers = self.loop.call_later(seconds, self._too_slow)
 
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._begun = True
+
         def on_headers_complete(self) -> None:
+            self._begun = False
             self._unset()
             super().on_headers_complete()
 

@@ -32,6 +32,8 @@ from .writing import Changes
 
 #: Who sends a request that no key is asked for.
 ANYONE = Principal()
+#: Seconds after which it is looked whether the client of a request is still there.
+PATIENCE = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,6 +79,36 @@ class Answer:
     results: list[ResultOut]
     snapshot: Snapshot
     timings: Timings
+
+
+class Watching:
+    """A look at whether a client has left, after a while: most requests are answered by then, and a task costs time.
+
+    Parameters
+    ----------
+    watch : callable
+        Returns when the client has left.
+    left : callable
+        Called then.
+    """
+
+    def __init__(self, watch: Callable[[], Awaitable[Any]], left: Callable[[], None]) -> None:
+        self._watch, self._left = watch, left
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._start)
+
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        await self._watch()
+        self._left()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
 
 def gone_away() -> RefusalError:
@@ -283,14 +315,14 @@ class Service:
         places = self._places(search.queries)
         works = self._submit(search, recipe, places, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
-        watching = None if watch is None else asyncio.ensure_future(self._leave(watch, works))
+        watching = None if watch is None else Watching(watch, lambda: self._end(works, gone_away()))
         try:
             parts = [await work.future for work in works]
         finally:
             self._end(works, gone_away())
             timer.cancel()
             if watching is not None:
-                watching.cancel()
+                watching.end()
         for work in works:
             self.metrics.stages["queued"].observe(work.started - work.queued)
             self.metrics.stages["search"].observe(work.took)
@@ -340,14 +372,14 @@ class Service:
         return limits.timeout_ms if given is None else given
 
     def _check(self, search: Search, recipe: Recipe) -> None:
-        snapshot = search.snapshot
+        snapshot, needs = search.snapshot, recipe.needs
         dim = snapshot.dim_for(recipe)
         for at, query in enumerate(search.queries):
             if query.vector is not None and dim is not None and len(query.vector) != dim:
                 raise invalid(
                     f"queries[{at}].vector", f"has {len(query.vector)} values; {snapshot.name} has {dim} dimensions"
                 )
-            check_query(snapshot, recipe, query, f"queries[{at}]")
+            check_query(snapshot, recipe.name, needs, query, f"queries[{at}]")
 
     def _places(self, queries: Sequence[Query]) -> list[list[int]]:
         """Return the places of queries that can share a batch: all have a filter, or none, and they fit."""
@@ -380,10 +412,6 @@ class Service:
             self.batcher.withdraw(work, refusal)
             if not work.future.cancelled():
                 work.future.exception()  # seen: a request waits for its parts one after another
-
-    async def _leave(self, watch: Callable[[], Awaitable[Any]], works: list[Work]) -> None:
-        await watch()
-        self._end(works, gone_away())
 
     async def _in_maker(self, make: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)

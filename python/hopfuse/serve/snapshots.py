@@ -15,7 +15,7 @@ from .. import Index
 from ..errors import HopfuseError, InputError
 from ..fusion import resolve
 from ..index import where
-from ..recipes import RECIPES, Recipe
+from ..recipes import RECIPES, Needs, Recipe
 from .config import IndexConfig
 from .errors import RefusalError, invalid
 from .keys import Principal
@@ -312,23 +312,20 @@ def _changed(config: Any, options: Mapping[str, Any], where: str) -> Any:
         raise InputError(f"the options of {where} are not understood: {error}") from None
 
 
-def check_query(snapshot: Snapshot, recipe: Recipe, query: Query, field: str) -> None:
-    """Refuse a query that lacks what the recipe reads and nothing here can make.
+def check_query(snapshot: Snapshot, recipe: str, needs: Needs, query: Query, field: str) -> None:
+    """Refuse a query that lacks what a recipe of this name needs and nothing here can make.
 
     Raises
     ------
     RefusalError
     """
-    needs = recipe.needs
     if query.text is None:
         if needs.texts:
-            raise RefusalError(
-                400, "invalid", f"{field}.text is missing, and {recipe.name} reads it; give it", field=field
-            )
+            raise RefusalError(400, "invalid", f"{field}.text is missing, and {recipe} reads it; give it", field=field)
         if needs.vectors and query.vector is None:
-            raise invalid(f"{field}", f"has neither text nor vector, and {recipe.name} reads a vector; give one")
+            raise invalid(f"{field}", f"has neither text nor vector, and {recipe} reads a vector; give one")
         if needs.entities and query.entities is None:
-            raise invalid(f"{field}", f"has neither text nor entities, and {recipe.name} walks from them; give one")
+            raise invalid(f"{field}", f"has neither text nor entities, and {recipe} walks from them; give one")
     if needs.vectors and query.vector is None and snapshot.encoder is None:
         raise invalid(f"{field}.vector", f"is missing, and the server has no encoder for {snapshot.name}; give it")
     if needs.entities and query.entities is None and snapshot.matcher is None:
