@@ -110,6 +110,7 @@ def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
         assert search(url, QUESTIONS[0], at_least=-1).json()["error"]["field"] == "at_least"
 
 
+@pytest.mark.full
 def test_a_state_that_cannot_be_served_leaves_the_one_before(folder, caplog):
     def refusing(index, config):
         if "Bergen" not in list(index.entity_names):
@@ -132,6 +133,7 @@ def test_a_state_that_cannot_be_served_leaves_the_one_before(folder, caplog):
         assert search(url, QUESTIONS[0], at_least=2).json()["seq"] == 2
 
 
+@pytest.mark.full
 def test_an_index_may_lose_all_its_passages_and_get_new_ones(folder):
     with running(configured(folder)) as url, hf.Index.open(folder, writable=True) as live:
         with live.change() as change:

@@ -162,6 +162,7 @@ def test_a_process_that_reads_says_so_and_follows_the_one_that_writes(url, folde
         assert hits(search(reader, at_least=seq)) == hits(search(url, at_least=seq)) == own(folder)
 
 
+@pytest.mark.full
 def test_there_is_one_that_writes_and_it_lets_go(folder, tmp_path):
     with hf.Index.open(folder, writable=True):
         from hopfuse.serve import Service
@@ -210,6 +211,7 @@ def keyed(folder, keys):
         yield url, {name: key for name, (key, _) in keys.items()}
 
 
+@pytest.mark.full
 def test_rights_and_what_a_filter_sets_and_checks(keyed, folder):
     url, key = keyed
     one = {"passages": [{"id": "n", "text": "Of Ankara.", "entities": ["Ankara"]}]}
@@ -307,6 +309,7 @@ def test_changes_that_wait_share_a_flush_and_searches_go_on(folder, disk):
             disk.go.set()
 
 
+@pytest.mark.full
 def test_a_change_that_is_late_or_too_much_is_refused(folder, disk):
     with running(writable(folder, "[limits]\nwrites = 2\n")) as url, ThreadPoolExecutor(2) as pool:
         try:
@@ -325,6 +328,7 @@ def test_a_change_that_is_late_or_too_much_is_refused(folder, disk):
             disk.go.set()
 
 
+@pytest.mark.full
 def test_a_disk_that_takes_nothing_changes_nothing(folder, disk):
     disk.go.set()
     with running(writable(folder)) as url:
@@ -337,6 +341,7 @@ def test_a_disk_that_takes_nothing_changes_nothing(folder, disk):
         assert post(url, passages=[{"id": "n", "text": "t"}]).json() == {"seq": 1}
 
 
+@pytest.mark.full
 def test_a_log_that_has_grown_is_compacted(folder, monkeypatch):
     from hopfuse.serve import writing
 
@@ -364,6 +369,7 @@ def test_without_an_encoder_vectors_are_given(folder):
         assert post(url, passages=[{"id": "n", "text": "t", "vector": [1.0] * 8}]).json() == {"seq": 1}
 
 
+@pytest.mark.full
 def test_an_index_with_facts_and_vectors_of_entities(tmp_path):
     hf.Index.build(
         passages=[{"id": "a", "text": "Ada knew Babbage."}],
@@ -407,6 +413,7 @@ def test_the_clients_change_an_index(url, folder):
         client.delete_passage("p1")
 
 
+@pytest.mark.full
 def test_the_asynchronous_client_changes_an_index(url):
     import asyncio
 

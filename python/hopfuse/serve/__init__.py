@@ -12,7 +12,7 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .app import make_app
-    from .config import IndexConfig, KeyConfig, Limits, ServeConfig
+    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
     from .keys import new_key
     from .server import make_server, run, run_stdio
     from .service import Service
@@ -23,6 +23,7 @@ __all__ = [
     "IndexConfig",
     "KeyConfig",
     "Limits",
+    "LogConfig",
     "ServeConfig",
     "Service",
     "make_app",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "ServeConfig"), "config"),
+    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
     "Collaborators": "snapshots",
     "Service": "service",

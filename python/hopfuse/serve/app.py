@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -25,7 +25,9 @@ from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, invalid
 from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal
+from .logs import log_request
 from .mcp import OverHttp
+from .metrics import Metrics
 from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
@@ -36,8 +38,14 @@ from .snapshots import Snapshot
 log = logging.getLogger("hopfuse.serve")
 
 
-def make_app(service: Service) -> Starlette:
+def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starlette:
     """Return the ASGI application, for any ASGI server; it starts and stops the service.
+
+    Parameters
+    ----------
+    service : Service
+    ready : callable, optional
+        Called when searches can be answered; nothing is answered before. By default ``/health`` is answered at once.
 
     Examples
     --------
@@ -59,6 +67,11 @@ def make_app(service: Service) -> Starlette:
         async with contextlib.nullcontext() if tools is None else tools.running():
             starting = asyncio.create_task(_start(service))  # /health answers meanwhile
             try:
+                if ready is not None:
+                    await starting
+                    if service.status != "ok":
+                        raise RuntimeError("the server cannot serve; the log says why")
+                    ready()
                 yield
             finally:
                 starting.cancel()
@@ -176,7 +189,8 @@ class Routes:
         search = await read(service, body, request.state.principal)
         stages = service.metrics.stages
         stages["read"].observe(time.perf_counter() - arrived)
-        answer = await service.search(search, watch=request.receive)
+        request.state.search = search
+        request.state.answer = answer = await service.search(search, watch=request.receive)
         wants = request.headers.get("accept", "")
         if ARROW in wants or (kind == ARROW and JSON not in wants):
             response = Response(write_arrow(answer, search.fields), media_type=ARROW)
@@ -211,15 +225,14 @@ class Routes:
         )
 
     async def live(self, request: Request) -> Response:
-        return json_response(Health("ok"))
+        return json_response(Health("ok", self._service.worker))
 
     async def ready(self, request: Request) -> Response:
         self._service.snapshots_for(ANYONE)
-        return json_response(Health("ok"))
+        return json_response(Health("ok", self._service.worker))
 
     async def metrics(self, request: Request) -> Response:
-        metrics = self._service.metrics
-        return Response(metrics.text(), headers={"content-type": metrics.content_type})
+        return Response(await self._service.counters(), headers={"content-type": Metrics.content_type})
 
     async def openapi(self, request: Request) -> Response:
         return json_response(self.document)
@@ -331,7 +344,7 @@ class Guarded:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        service, endpoint, code = self._service, self._endpoint, None
+        service, endpoint, code, arrived = self._service, self._endpoint, None, time.perf_counter()
         try:
             check_origin(request, service.config.origins, local=self._local)
             if endpoint.right is not None:
@@ -346,6 +359,14 @@ class Guarded:
                 RefusalError(500, code, "the request failed; the server's operator finds more in the log")
             )
         service.metrics.answered(endpoint.path, response.status_code, code)
+        log_request(
+            service.config.log,
+            request,
+            endpoint.path,
+            status=response.status_code,
+            seconds=time.perf_counter() - arrived,
+            code=code,
+        )
         return response
 
 

@@ -141,6 +141,30 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     indexes: tuple[Name, ...] | None = None
 
 
+class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is written to the standard error.
+
+    Attributes
+    ----------
+    format : {"plain", "json"}
+        Of each line.
+    requests : bool
+        Write a line for each request: method, route, status, milliseconds, the key's name, index, seq and batch.
+    texts : bool
+        Write the questions' texts, too.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import LogConfig
+    >>> LogConfig(format="json", requests=True).texts
+    False
+    """
+
+    format: Literal["plain", "json"] = "plain"
+    requests: bool = False
+    texts: bool = False
+
+
 class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration.
 
@@ -155,7 +179,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     public : bool
         Allow a host beyond loopback without keys; the command line must say ``--public``, too.
     threads : int, optional
-        Of the kernels; by default all processors.
+        Of the kernels; by default all processors, a share of them for each worker.
+    workers : int
+        Processes that answer at the port; indexes that are written to have one of their own.
     request_options : bool
         Whether a request may choose the recipe and its options.
     keys : mapping of str to KeyConfig
@@ -170,6 +196,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     origins : sequence of str
         Pages of other sites that may send requests from a browser (CORS): ``"https://example.org"``.
     limits : Limits
+        Of each worker.
+    log : LogConfig
 
     Raises
     ------
@@ -189,6 +217,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     public: bool = False
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
+    workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
     request_options: bool = True
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2
@@ -196,6 +225,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 0.2
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
+    log: LogConfig = LogConfig()
 
     @classmethod
     def read(cls, text: str, changes: Mapping[str, Any] | None = None) -> ServeConfig:
@@ -238,6 +268,12 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 f"host is {self.host!r}, which others can reach, and there are no keys: add [keys.NAME] (hopfuse serve "
                 "key NAME makes one), keep 127.0.0.1, or say public = true in the configuration and --public on the "
                 "command line"
+            )
+        written = [name for name, one in self.indexes.items() if one.writable]
+        if self.workers > 1 and written:
+            raise InputError(
+                f"workers is {self.workers}, and index {written[0]} is writable: one process takes changes; start one "
+                "more server with --writable on another port, whose changes the workers follow"
             )
         for name, key in self.keys.items():
             for index in key.indexes or ():

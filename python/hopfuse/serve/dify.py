@@ -72,7 +72,8 @@ async def retrieval(service: Service, request: Request) -> Response:
     search = Search(
         snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, nbytes=len(body)
     )
-    answer = await service.search(search, watch=request.receive)
+    request.state.search = search
+    request.state.answer = answer = await service.search(search, watch=request.receive)
     return json_response(
         RetrievalResponse(records(answer.results[0].hits, asked.retrieval_setting.score_threshold or 0.0))
     )

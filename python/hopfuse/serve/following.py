@@ -79,6 +79,7 @@ class Follower:
             return
         waiter = (seq, self._loop.create_future())
         self._waiting.append(waiter)
+        self._metrics.waiting.labels(self._snapshot.name).inc()
         self._asked.set()
         self._changed.set()
         try:
@@ -93,6 +94,7 @@ class Follower:
             ) from None
         finally:
             self._waiting = [one for one in self._waiting if one is not waiter]
+            self._metrics.waiting.labels(self._snapshot.name).dec()
 
     async def stop(self) -> None:
         """Follow no more; whoever waits for a seq is refused by its deadline."""

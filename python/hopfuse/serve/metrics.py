@@ -51,6 +51,7 @@ class Metrics:
             for of in ("requests", "queries", "bytes")
         }
         self.seq = Gauge("hopfuse_index_seq", "State of the index that is searched.", ("index",), **named)
+        self.waiting = Gauge("hopfuse_seq_waiting", "Requests that wait for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
         self.change_seconds = Histogram(
             "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named

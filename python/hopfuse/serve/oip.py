@@ -113,18 +113,16 @@ async def infer(service: Service, request: Request) -> Response:
         given = QueryIn(entities=[]) if texts is None else QueryIn(text=texts[at])
         query = read_query(snapshot, given, principal, f"inputs[{at}]", limits)
         queries.append(query if vectors is None else query.with_vector(check_vector(vectors[at], f"inputs[{at}]")))
-    answer = await service.search(
-        Search(
-            snapshot=snapshot,
-            queries=queries,
-            k=k,
-            timeout_ms=max(1, timeout_ms // 1000) if timeout_ms else None,
-            fields=frozenset(),
-            principal=principal,
-            nbytes=len(body),
-        ),
-        watch=request.receive,
+    request.state.search = search = Search(
+        snapshot=snapshot,
+        queries=queries,
+        k=k,
+        timeout_ms=max(1, timeout_ms // 1000) if timeout_ms else None,
+        fields=frozenset(),
+        principal=principal,
+        nbytes=len(body),
     )
+    request.state.answer = answer = await service.search(search, watch=request.receive)
     return _response(asked, answer)
 
 

@@ -197,10 +197,11 @@ class IndexesResponse(msgspec.Struct):
     indexes: list[IndexOut]
 
 
-class Health(msgspec.Struct):
-    """The state of the server: it runs, it answers searches."""
+class Health(msgspec.Struct, omit_defaults=True):
+    """The state of the server: it runs, it answers searches; of several workers, which one says so."""
 
     status: Literal["ok"]
+    worker: int | None = None
 
 
 class ErrorBody(msgspec.Struct, omit_defaults=True):

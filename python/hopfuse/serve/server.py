@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
+import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -16,9 +17,11 @@ from ..errors import InputError
 from .app import make_app
 from .config import ServeConfig
 from .errors import RefusalError
+from .logs import start_logging
 from .mcp import serve_stdio
 from .service import Service
 from .snapshots import Load
+from .workers import Place, run_workers
 
 #: Seconds for which a Python thread may hold the interpreter while another waits: the event loop's answers would else
 #: wait for the worker's five milliseconds, several times each.
@@ -38,11 +41,11 @@ def make_server(config: ServeConfig, load: Load) -> uvicorn.Server:
     return _server(Service(config, load))
 
 
-def _server(service: Service) -> uvicorn.Server:
+def _server(service: Service, ready: Callable[[], None] | None = None) -> uvicorn.Server:
     config, limits = service.config, service.config.limits
     return uvicorn.Server(
         uvicorn.Config(
-            make_app(service),
+            make_app(service, ready),
             host=config.host,
             port=config.port,
             http=_timed(limits.header_seconds),
@@ -79,10 +82,21 @@ def run(config: ServeConfig, load: Load) -> None:
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
     >>> run(config, lambda index, config: Collaborators())  # doctest: +SKIP
     """
-    with _process():
+    with _process(config):
+        if config.workers > 1:
+            run_workers(config, partial(_answer, load))
+            return
         service = Service(config, load)
         service.open_all()
         _server(service).run()
+
+
+def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket, ready: Callable[[], None]) -> None:
+    """Be a worker: answer until a signal."""
+    start_logging(config.log, place.number)
+    service = Service(config, load, place)
+    service.open_all()
+    _server(service, ready).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
@@ -109,7 +123,7 @@ def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
     >>> run_stdio(config, lambda index, config: Collaborators())  # doctest: +SKIP
     """
-    with _process():
+    with _process(config):
         service = Service(config, load)
         try:
             principal = service.keys.principal(f"Bearer {key}")
@@ -123,9 +137,9 @@ def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
 
 
 @contextlib.contextmanager
-def _process() -> Iterator[None]:
+def _process(config: ServeConfig) -> Iterator[None]:
     """Log to the standard error, and let threads take turns often."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    start_logging(config.log)
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:

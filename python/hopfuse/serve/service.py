@@ -27,7 +27,9 @@ from .keys import Keys, Principal
 from .metrics import Metrics
 from .options import Recipes
 from .schema import PassagesRequest, ResultOut, Timings
+from .siblings import Siblings
 from .snapshots import Load, Query, Snapshot, check_query
+from .workers import Place
 from .writing import Changes
 
 #: Who sends a request that no key is asked for.
@@ -125,6 +127,8 @@ class Service:
     load : callable
         ``load(index, config)``, the :class:`Collaborators` of a state of an index; called again for each later state,
         from another thread: it gives the encoder that it gave before.
+    place : Place, optional
+        Which of several workers it is.
 
     Examples
     --------
@@ -147,8 +151,10 @@ class Service:
     'The sea.'
     """
 
-    def __init__(self, config: ServeConfig, load: Load) -> None:
+    def __init__(self, config: ServeConfig, load: Load, place: Place | None = None) -> None:
         self.config, self.metrics = config, Metrics()
+        self.worker = None if place is None else place.number
+        self._siblings = None if place is None else Siblings(place, self.metrics)
         self.keys = Keys(config.keys)
         self._load = load
         limits = config.limits
@@ -193,11 +199,15 @@ class Service:
             self.serve(snapshot)
             self._follow(snapshot)
         self._opened = []
+        if self._siblings is not None:
+            await self._siblings.start()
         self.status = "ok"
 
     async def stop(self) -> None:
         """Refuse what still waits, and end the threads."""
         self.status = "stopping"
+        if self._siblings is not None:
+            await self._siblings.stop()
         for follower in self.followers.values():
             await follower.stop()
         self.batcher.close()
@@ -257,6 +267,10 @@ class Service:
             work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=time.monotonic() + 3600.0)
             await work.future
         await self._in_maker(snapshot.read_ids)
+
+    async def counters(self) -> bytes:
+        """Return the page of ``/metrics``, of all workers where there are several."""
+        return self.metrics.text() if self._siblings is None else await self._siblings.text()
 
     # ---- A request --------------------------------------------------------------------------------------------------
 

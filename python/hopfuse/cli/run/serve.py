@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,13 @@ from ... import Index
 from ...errors import InputError, MissingExtraError
 from ...extract import QuestionMatcher
 from ...recipes import RECIPES
-from ..console import note
 from ..options import FILE, encoder_for, encoder_option
 from ..recipes import LEGS, words_of
 
 if TYPE_CHECKING:
     from ...serve import Collaborators, IndexConfig, ServeConfig
+
+log = logging.getLogger("hopfuse.serve")
 
 
 @click.command()
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--host", help="Where to listen.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="0: any free one.  [default: 8080]")
 @click.option("--writable", is_flag=True, help="Take changes of INDEX: POST /v1/passages.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that answer at the port.  [default: 1]")
 @click.option("--threads", type=int, help="By default HOPFUSE_NUM_THREADS, else all processors.")
 @click.option("--public", is_flag=True, help="With public = true in the file: listen beyond this machine without keys.")
 def serve(
@@ -153,7 +156,7 @@ class Readers:
     def _say(self, what: str) -> None:
         if what not in self._said:
             self._said.add(what)
-            note(what)
+            log.warning("%s", what)
 
 
 def _words(index: Index, config: IndexConfig) -> Any:

@@ -1,0 +1,78 @@
+"""What a server writes to its standard error: plain lines or JSON, and a line for each request that is asked for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+
+from .config import LogConfig
+from .http import encode
+
+requests = logging.getLogger("hopfuse.serve.requests")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, worker, and what the record has beside.
+
+    Parameters
+    ----------
+    worker : int, optional
+    """
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._worker = {} if worker is None else {"worker": worker}
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record's line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            **self._worker,
+        }
+        request = getattr(record, "request", None)
+        line |= {"message": record.getMessage()} if request is None else request
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return encode(line).decode()
+
+
+def start_logging(config: LogConfig, worker: int | None = None) -> None:
+    """Write the log to the standard error, as the configuration says, unless the program has set logging up itself."""
+    handler = logging.StreamHandler(sys.stderr)
+    if config.format == "json":
+        handler.setFormatter(JsonLines(worker))
+    else:
+        name = "" if worker is None else f" worker {worker}"
+        handler.setFormatter(logging.Formatter(f"%(asctime)s %(levelname)s{name} %(name)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=worker is not None)
+
+
+def log_request(
+    config: LogConfig, request: Request, route: str, *, status: int, seconds: float, code: str | None
+) -> None:
+    """Write a request's line: no texts of questions, unless the configuration says so."""
+    if not config.requests:
+        return
+    state = request.state
+    line: dict[str, Any] = {"method": request.method, "route": route, "status": status, "ms": round(1000 * seconds, 3)}
+    if code is not None:
+        line["code"] = code
+    principal = getattr(state, "principal", None)
+    if principal is not None:
+        line["key"] = principal.name
+    answer, search = getattr(state, "answer", None), getattr(state, "search", None)
+    if search is not None:
+        line |= {"index": search.snapshot.name, "queries": len(search.queries)}
+        if config.texts:
+            line["texts"] = [query.text for query in search.queries]
+    if answer is not None:
+        timings = answer.timings
+        line |= {"seq": answer.snapshot.seq, "batch": timings.batch, "queued_ms": timings.queued_ms}
+    shown = " ".join(f"{name}={value}" for name, value in line.items())
+    requests.info("%s", shown, extra={"request": line})

@@ -1,0 +1,108 @@
+"""The counters of all workers of a server: each is asked by a socket of its own, whichever answers ``/metrics``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from .metrics import Metrics
+from .workers import Place
+
+#: Seconds in which a worker says its counters; one that does not is shown as down.
+SECONDS = 2.0
+
+
+class Siblings:
+    """The workers of a server, as one of them sees them.
+
+    Parameters
+    ----------
+    place : Place
+        Its own.
+    metrics : Metrics
+    """
+
+    def __init__(self, place: Place, metrics: Metrics) -> None:
+        self._place, self._metrics = place, metrics
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Tell others from now on."""
+        path = self._path(self._place.number)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # of the worker before
+        self._server = await asyncio.start_unix_server(self._tell, path)
+
+    async def stop(self) -> None:
+        """Tell no more."""
+        if self._server is not None:
+            self._server.close()
+
+    async def text(self) -> bytes:
+        """Return the page of all workers; each sample has the label ``worker``."""
+        pages = await asyncio.gather(*(self._page(number) for number in range(self._place.count)))
+        return await asyncio.to_thread(merged, dict(enumerate(pages)))
+
+    def _path(self, number: int) -> str:
+        return str(self._place.folder / f"{number}.sock")
+
+    async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(self._metrics.text())
+        await writer.drain()
+        writer.close()
+
+    async def _page(self, number: int) -> bytes | None:
+        if number == self._place.number:
+            return self._metrics.text()
+        try:
+            async with asyncio.timeout(SECONDS):
+                reader, writer = await asyncio.open_unix_connection(self._path(number))
+                try:
+                    return await reader.read()
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return None
+
+
+def merged(pages: Mapping[int, bytes | None]) -> bytes:
+    """Return the pages of workers as one, and which of them are up; None: one that did not answer.
+
+    Examples
+    --------
+    >>> from hopfuse.serve.siblings import merged
+    >>> page = b"# HELP a_total Of a.\\n# TYPE a_total counter\\na_total 3.0\\n"
+    >>> print(merged({0: page, 1: None}).decode().partition("# HELP hopfuse")[0], end="")
+    # HELP a_total Of a.
+    # TYPE a_total counter
+    a_total{worker="0"} 3.0
+    """
+    families: dict[str, Metric] = {}
+    for number, page in pages.items():
+        for family in () if page is None else text_string_to_metric_families(page.decode()):
+            whole = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            for sample in family.samples:
+                labels = {**sample.labels, "worker": str(number)}
+                whole.add_sample(sample.name, labels, sample.value)
+    up = families["hopfuse_worker_up"] = Metric("hopfuse_worker_up", "Whether a worker answers.", "gauge")
+    for number, page in pages.items():
+        up.add_sample(up.name, {"worker": str(number)}, float(page is not None))
+    registry = CollectorRegistry()
+    registry.register(_Collected(families.values()))
+    return generate_latest(registry)
+
+
+class _Collected:
+    """Families of samples as a collector."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Any:
+        return self._families

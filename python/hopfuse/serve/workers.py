@@ -1,0 +1,229 @@
+"""Several processes behind one port: a parent that keeps the port, and workers that answer.
+
+The parent forks the workers before anything is loaded. Each listens on the port when it is ready to answer, and the
+system deals new connections out to them. The parent replaces a worker that dies, and stops them all when it is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import connection, get_all_start_methods, get_context
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .._threads import thread_count
+from ..errors import HopfuseError, InputError
+from .config import ServeConfig
+
+log = logging.getLogger("hopfuse.serve")
+#: Seconds until a worker that died is replaced.
+AGAIN_SECONDS = 1.0
+#: Seconds that workers have beyond the time for draining.
+GRACE_SECONDS = 5.0
+CARDS = Path("/proc/driver/nvidia/gpus")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which of the workers a process is.
+
+    Attributes
+    ----------
+    number, count : int
+    folder : Path
+        Where workers find each other.
+    """
+
+    number: int
+    count: int
+    folder: Path
+
+
+#: ``answer(config, place, bound, ready)``: serves until a signal, and calls ``ready()`` before it listens.
+Answer = Callable[[ServeConfig, Place, socket.socket, Callable[[], None]], None]
+
+
+@dataclass
+class _Worker:
+    """A process, and the pipe by which it says that it is ready, or why it cannot be."""
+
+    place: Place
+    process: Any
+    pipe: connection.Connection
+    ready: bool = False
+    fault: str = ""
+
+
+def run_workers(config: ServeConfig, answer: Answer) -> None:
+    """Serve by ``config.workers`` processes until SIGINT or SIGTERM; then let them answer what has begun.
+
+    Raises
+    ------
+    HopfuseError
+        What a worker cannot serve; there are fewer cards than workers.
+    """
+    if "fork" not in get_all_start_methods() or not hasattr(socket, "SO_REUSEPORT"):
+        raise InputError(f"workers is {config.workers}, and this system lets no processes share a port; leave it out")
+    cards = cards_of(os.environ)
+    if cards and len(cards) < config.workers:
+        raise InputError(
+            f"workers is {config.workers}, and there are {len(cards)} cards, which one process each uses; give as many "
+            "workers as cards, or HOPFUSE_BACKEND=cpu in the environment"
+        )
+    config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
+    with _kept(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
+        _Parent(config, answer, port, Path(folder), cards).run()
+
+
+class _Parent:
+    """Starts workers, replaces those that die, and stops all."""
+
+    def __init__(
+        self, config: ServeConfig, answer: Answer, port: socket.socket, folder: Path, cards: list[str]
+    ) -> None:
+        self._config, self._answer, self._port, self._cards = config, answer, port, cards
+        self._places = [Place(number, config.workers, folder) for number in range(config.workers)]
+        self._context: Any = get_context("fork")
+        self._woken, self._wake = os.pipe()
+        self._signals = 0
+
+    def run(self) -> None:
+        before = {kind: signal.signal(kind, self._signalled) for kind in (signal.SIGTERM, signal.SIGINT)}
+        workers = [self._start(place) for place in self._places]
+        try:
+            log.info("%d workers of process %d answer at %s", len(workers), os.getpid(), _name(self._port))
+            self._watch(workers)
+        finally:
+            self._stop(workers)
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
+            os.close(self._woken)
+            os.close(self._wake)
+
+    def _signalled(self, kind: int, frame: Any) -> None:
+        self._signals += 1
+        os.write(self._wake, b".")
+
+    def _start(self, place: Place) -> _Worker:
+        hears, says = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=self._work, args=(place, says), name=f"hopfuse-{place.number}")
+        process.start()
+        says.close()
+        return _Worker(place, process, hears)
+
+    def _work(self, place: Place, says: connection.Connection) -> None:
+        """Be a worker."""
+        for kind in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(kind, signal.SIG_DFL)
+        if self._cards:
+            os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
+        try:
+            with _bound(self._port.family, self._port.getsockname(), shared=True) as bound:
+                self._answer(self._config, place, bound, lambda: says.send(""))
+        except HopfuseError as error:
+            says.send(str(error))
+
+    def _watch(self, workers: list[_Worker]) -> None:
+        """Return when a signal came, or raise what no worker can serve."""
+        while not self._signals:
+            waits: list[Any] = [self._woken, *(one.pipe for one in workers if not (one.ready or one.fault))]
+            connection.wait([*waits, *(one.process.sentinel for one in workers)])
+            for one in workers:
+                if not one.ready and one.pipe.poll():
+                    _hear(one)
+            dead = [one for one in workers if not one.process.is_alive()]
+            if dead and not any(one.ready for one in workers) and not self._signals:
+                raise InputError(dead[0].fault or f"a worker ended at its start, by code {dead[0].process.exitcode}")
+            for one in dead:
+                workers[workers.index(one)] = self._replaced(one)
+
+    def _replaced(self, dead: _Worker) -> _Worker:
+        if not self._signals:
+            code = dead.process.exitcode
+            log.error(
+                "worker %d ended by code %s: %s; it is replaced", dead.place.number, code, dead.fault or "no word"
+            )
+            connection.wait([self._woken], AGAIN_SECONDS)
+        if self._signals:
+            return dead
+        dead.pipe.close()
+        dead.process.close()
+        return self._start(dead.place)
+
+    def _stop(self, workers: list[_Worker]) -> None:
+        """Let workers listen no more and answer what has begun; a second signal does not wait."""
+        asked, until = self._signals, time.monotonic() + self._config.limits.drain_seconds + GRACE_SECONDS
+        for one in workers:
+            if one.process.is_alive():
+                one.process.terminate()
+        while any(one.process.is_alive() for one in workers) and time.monotonic() < until and self._signals <= asked:
+            connection.wait([one.process.sentinel for one in workers if one.process.is_alive()], 0.1)
+        for one in workers:
+            if one.process.is_alive():
+                one.process.kill()
+            one.process.join()
+
+
+def _hear(worker: _Worker) -> None:
+    try:
+        worker.fault = worker.pipe.recv()
+        worker.ready = not worker.fault
+    except EOFError:
+        worker.fault = "it said nothing"
+
+
+def cards_of(environment: Mapping[str, str]) -> list[str]:
+    """Return the cards that kernels would use, as CUDA_VISIBLE_DEVICES names them; none where they use the CPU.
+
+    Nothing of CUDA is loaded: it does not outlive a fork.
+    """
+    if environment.get("HOPFUSE_BACKEND", "") not in ("", "auto", "cuda") or find_spec("cupy") is None:
+        return []
+    named = environment.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [one.strip() for one in named.split(",") if one.strip()]
+    return [str(at) for at in range(len(list(CARDS.iterdir())))] if CARDS.is_dir() else []
+
+
+@contextlib.contextmanager
+def _kept(config: ServeConfig) -> Iterator[socket.socket]:
+    """Keep the port for the workers; one that another program has is refused, though it would share it."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        _bound(family, address, shared=False).close()
+        kept = _bound(family, address, shared=True)
+    except OSError as error:
+        raise InputError(f"{config.host}:{config.port} cannot be listened on: {error.strerror}") from None
+    with kept:
+        yield kept
+
+
+def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def _name(port: socket.socket) -> str:
+    host, number = port.getsockname()[:2]
+    return f"http://[{host}]:{number}" if ":" in host else f"http://{host}:{number}"

@@ -1,0 +1,205 @@
+"""Several processes behind one port: who answers, their counters together, their deaths, their end; and the log."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import hopfuse as hf
+import httpx
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.serve import ServeConfig, workers
+from hopfuse.serve.metrics import Metrics
+from hopfuse.serve.siblings import merged
+from hopfuse.serve.workers import cards_of, run_workers
+from serve.served import Letters, configured, running, save
+
+QUESTION = "What is far from Ankara?"
+BODY = {"queries": [{"text": QUESTION, "vector": [1.0] * 8}], "k": 3}
+CONFIG = "port = 0\nworkers = {workers}\nthreads = 1\nfollow_seconds = 0.02\n[log]\nformat = 'json'\nrequests = true\n"
+
+
+class Serving:
+    """``hopfuse serve`` with workers, as a process."""
+
+    def __init__(self, folder, config):
+        command = [sys.executable, "-m", "hopfuse", "serve", f"cities={folder}", "--config", str(config)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.lines = []
+        for line in self.process.stderr:
+            self.lines.append(line)
+            found = re.search(r"answer at (http://\S+?)\"", line)
+            if found:
+                self.url = found[1]
+                return
+        raise AssertionError("".join(self.lines))
+
+    def get(self, path):
+        """An answer, by a connection of its own; none listens until a worker is ready."""
+        while True:
+            with contextlib.suppress(httpx.ConnectError):
+                return httpx.get(f"{self.url}{path}", timeout=60)
+
+    def workers(self, count):
+        """The processes of the workers, once so many answer."""
+        while len({self.get("/health/ready").json()["worker"] for _ in range(8)}) < count:
+            pass
+        pid = self.process.pid
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.lines += self.process.stderr.read().splitlines()
+        self.process.stderr.close()
+        return self.process.wait()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save(tmp_path / "index")
+
+
+@contextlib.contextmanager
+def serving(folder, tmp_path, count=2):
+    config = tmp_path / "serve.toml"
+    config.write_text(CONFIG.format(workers=count))
+    one = Serving(folder, config)
+    try:
+        yield one
+    finally:
+        if one.process.returncode is None:
+            one.stop()
+
+
+def samples(page, name):
+    return {row.rpartition(" ")[0]: float(row.rpartition(" ")[2]) for row in page.splitlines() if row.startswith(name)}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="it reads the workers' processes from /proc")
+def test_workers_answer_together_follow_together_and_stop_together(folder, tmp_path):
+    with serving(folder, tmp_path) as server:
+        assert len(server.workers(2)) == 2
+        with hf.Index.open(folder, writable=True) as live, live.change() as change:
+            change.add_passages([{"id": "n", "text": "New."}], vectors=Letters().encode_passages(["New."]))
+        answers = [httpx.post(f"{server.url}/v1/search", json=BODY | {"at_least": 1}, timeout=60) for _ in range(12)]
+        assert {answer.json()["seq"] for answer in answers} == {1}
+        assert len({answer.text.partition('"seq"')[0] for answer in answers}) == 1
+        page = server.get("/metrics").text
+        assert samples(page, "hopfuse_worker_up") == {f'hopfuse_worker_up{{worker="{at}"}}': 1.0 for at in (0, 1)}
+        assert sum(samples(page, 'hopfuse_requests_total{route="/v1/search"').values()) == 12
+        assert server.stop() == 0
+    said = [json.loads(line) for line in server.lines]
+    requests = [line for line in said if line.get("route") == "/v1/search"]
+    assert len(requests) == 12
+    keys = {"time", "level", "logger", "worker", "method", "route", "status", "ms", "key", "index", "queries", "seq"}
+    assert set(requests[0]) == keys | {"batch", "queued_ms"}
+    assert {(line["method"], line["status"], line["batch"], line["index"]) for line in requests} == {
+        ("POST", 200, 1, "cities")
+    }
+    assert QUESTION not in "".join(server.lines)
+
+
+@pytest.mark.full
+def test_a_worker_that_dies_is_replaced(folder, tmp_path):
+    with serving(folder, tmp_path) as server:
+        first = server.workers(2)
+        os.kill(first[0], signal.SIGKILL)
+        while set(server.workers(2)) == set(first):
+            pass
+        assert server.stop() == 0
+    assert any("ended by code -9" in line for line in server.lines)
+
+
+@pytest.mark.full
+def test_what_has_begun_is_answered_when_workers_stop(folder, tmp_path):
+    with serving(folder, tmp_path) as server, ThreadPoolExecutor(8) as pool:
+        server.workers(2)
+        late = [BODY | {"at_least": 1, "timeout_ms": 60_000}] * 8  # they wait for a change
+        asked = [pool.submit(httpx.post, f"{server.url}/v1/search", json=one, timeout=60) for one in late]
+        while sum(samples(server.get("/metrics").text, "hopfuse_seq_waiting").values()) < 8:
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        with hf.Index.open(folder, writable=True) as live, live.change() as change:
+            change.add_passages([{"id": "n", "text": "New."}], vectors=Letters().encode_passages(["New."]))
+        assert [one.result().status_code for one in asked] == [200] * 8
+
+
+@pytest.mark.full
+def test_what_no_worker_can_serve_is_one_line(tmp_path):
+    config = tmp_path / "serve.toml"
+    config.write_text(CONFIG.format(workers=2))
+    command = [sys.executable, "-m", "hopfuse", "serve", str(tmp_path / "none"), "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("is not a directory; an index is the directory that Index.save wrote")
+
+
+def test_what_workers_cannot_share_is_refused(folder, monkeypatch):
+    indexes = {"cities": {"path": folder, "writable": True}}
+    with pytest.raises(InputError, match="workers is 2, and index cities is writable"):
+        configured(folder, indexes=indexes, workers=2)
+    with running(configured(folder)) as url, pytest.raises(InputError, match="cannot be listened on"):
+        run_workers(configured(folder, workers=2, port=int(url.rpartition(":")[2])), None)
+    monkeypatch.setattr(workers, "cards_of", lambda environment: ["0"])
+    with pytest.raises(InputError, match="workers is 2, and there are 1 cards"):
+        run_workers(configured(folder, workers=2), None)
+
+
+def test_cards_are_those_that_kernels_would_use(monkeypatch, tmp_path):
+    monkeypatch.setattr(workers, "find_spec", lambda name: object())
+    monkeypatch.setattr(workers, "CARDS", tmp_path)
+    for name in ("0000:01:00.0", "0000:02:00.0"):
+        (tmp_path / name).mkdir()
+    assert cards_of({}) == cards_of({"HOPFUSE_BACKEND": "cuda"}) == ["0", "1"]
+    assert cards_of({"CUDA_VISIBLE_DEVICES": "3, GPU-ab"}) == ["3", "GPU-ab"]
+    assert cards_of({"CUDA_VISIBLE_DEVICES": ""}) == cards_of({"HOPFUSE_BACKEND": "cpu"}) == []
+    monkeypatch.setattr(workers, "find_spec", lambda name: None)
+    assert cards_of({}) == []
+
+
+def test_counters_of_workers_are_told_apart_and_nothing_is_lost():
+    metrics = Metrics()
+    metrics.answered("/v1/search", 429, "overloaded")
+    metrics.stages["total"].observe(0.003)
+    page = metrics.text()
+    both = merged({0: page, 1: page, 2: None}).decode()
+    for row in page.decode().splitlines():
+        if row.startswith("hopfuse"):
+            name = row.rpartition(" ")[0]
+            labelled = [one for one in both.splitlines() if re.sub(r',?worker="\d"', "", one).replace("{}", "") == row]
+            assert len(labelled) == 2, name
+        elif row.startswith("# TYPE hopfuse"):
+            assert both.count(row) == 1
+    assert 'hopfuse_worker_up{worker="2"} 0.0' in both
+
+
+def test_requests_are_logged_with_texts_only_where_it_is_asked_for(folder, caplog):
+    caplog.set_level("INFO")
+    for text, says in (
+        ("[log]\nrequests = true\n", False),
+        ("[log]\nrequests = true\ntexts = true\n", True),
+        ("", None),
+    ):
+        caplog.clear()
+        with running(configured(folder, text)) as url:
+            assert httpx.post(f"{url}/v1/search", json={"queries": [QUESTION]}).status_code == 200
+            assert httpx.post(f"{url}/v1/search", json={"queries": [QUESTION], "k": -1}).status_code == 400
+        lines = [one for one in caplog.records if getattr(one, "request", {}).get("route") == "/v1/search"]
+        assert len(lines) == (0 if says is None else 2)
+        if says is not None:
+            assert (QUESTION in lines[0].getMessage()) == says
+            assert lines[0].request.get("texts") == ([QUESTION] if says else None)
+            assert (lines[1].request["status"], lines[1].request["code"]) == (400, "invalid")
+
+
+def test_the_log_is_configured_by_key():
+    with pytest.raises(InputError, match=r"`log\.format`"):
+        ServeConfig.read("[log]\nformat = 'xml'\n[indexes.a]\npath = 'x'\n")
