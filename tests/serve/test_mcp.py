@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import new_key, run_stdio
-from serve.served import configured, load, running
+from serve.served import configured, load, running, save
 
 mcp = pytest.importorskip("mcp", reason="the package of the protocol")
 import httpx2  # noqa: E402 - the client that the package is made with
@@ -91,6 +91,7 @@ def test_refusals_name_the_argument(tools_url):
         "required field `text`": ("search", {}),
         "index is 'nope'; there are: cities": ("search", {"text": QUESTION, "index": "nope"}),
         "id is 'p99', which is not among the 5 hits": ("explain_hit", {"text": QUESTION, "id": "p99"}),
+        "this process only reads index cities": ("add_passage", {"id": "x", "text": "x"}),
         "there is no tool 'nope'": ("nope", {}),
     }
     _, results = calls(f"{tools_url}/mcp", *cases.values())
@@ -99,6 +100,50 @@ def test_refusals_name_the_argument(tools_url):
         assert "queries[" not in refusal(result)
     counted = httpx.get(f"{tools_url}/metrics").text
     assert 'hopfuse_requests_total{route="/mcp search",status="400"}' in counted
+
+
+@pytest.fixture
+def writable(tmp_path):
+    key, digest = new_key()
+    reader, reads = new_key()
+    about = {"indexes": {"cities": {"path": save(tmp_path / "index"), "writable": True}}, "mcp": True}
+    keys = {"a": {"sha256": digest, "rights": ["read", "write"]}, "r": {"sha256": reads}}
+    with running(configured("", keys=keys, **about)) as url:
+        yield f"{url}/mcp", key, reader
+
+
+def test_a_passage_is_added_and_found(writable):
+    url, key, reader = writable
+    new = {"id": "new", "text": "Quito is far from Zed.", "entities": ["Zed"]}
+    about = {"title": "New", "metadata": {"tenant": "a", "number": 99}}
+    listed, results = calls(
+        url,
+        ("add_passage", {**new, **about}),
+        ("search", {"text": "Zed?", "entities": ["Zed"], "k": 1}),
+        ("add_passage", new),
+        ("add_passage", {**new, "text": "Zed again.", "replace": True}),
+        ("search", {"text": "Zed?", "entities": ["Zed"], "k": 1}),
+        ("add_passage", {"id": "x", "text": "x", "metadata": {"tenant": 3}}),
+        ("add_passage", {"id": "x", "text": "x", "facts": [["a", "b"]]}),
+        ("add_passage", {"id": "x", "text": "x", "facts": [["a", "b", "c"]]}),
+        ("add_passage", {"text": "x"}),
+        key=key,
+    )
+    added, found, twice, replaced, later, *wrong = results
+    assert added.structured_content == {"seq": 1, "searched": True}
+    assert found.structured_content["hits"] == [
+        {"id": "new", "score": found.structured_content["hits"][0]["score"], "text": new["text"], **about}
+    ]
+    assert "'new'" in refusal(twice)
+    assert replaced.structured_content == {"seq": 2, "searched": True}
+    assert later.structured_content["hits"][0]["text"] == "Zed again."
+    for result, says in zip(wrong, ("tenant", "facts[0]", "facts", "required field `id`"), strict=True):
+        assert says in refusal(result)
+        assert "passages[" not in refusal(result)
+    assert not listed["add_passage"].annotations.read_only_hint
+    listed, (refused,) = calls(url, ("add_passage", {**new, "id": "other"}), key=reader)
+    assert refusal(refused) == "the key r has no right to write"
+    assert "add_passage" not in listed
 
 
 def test_requests_that_are_none(tools_url):

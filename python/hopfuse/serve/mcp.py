@@ -23,7 +23,8 @@ from .tools import TOOLS
 log = logging.getLogger("hopfuse.serve")
 INSTRUCTIONS = (
     "Passages and a graph of the names in them. search finds passages for a question, also such as need several steps; "
-    "explain_hit says how one was found. Scores compare within one answer alone."
+    "explain_hit says how one was found; add_passage, where it is offered, adds one. Scores compare within one answer "
+    "alone."
 )
 
 
@@ -49,7 +50,7 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
                     annotations=types.ToolAnnotations(read_only_hint=tool.right == "read", open_world_hint=False),
                 )
                 for tool in TOOLS
-                if principal.may(tool.right)
+                if tool.offered(service, principal)
             ]
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,13 +10,15 @@ from typing import Annotated, Any
 
 import msgspec
 
-from .decoding import decode, read_search
+from .decoding import decode, read_change, read_search
 from .errors import RefusalError
 from .http import encode
 from .keys import Principal
 from .schema import Field
 from .service import Answer, Service
 
+#: The one row of a call's request, as refusals name it: a field of it is an argument.
+ROW = re.compile(r"\b(?:queries|passages)\[0\](\.?)")
 TEXT = "What is looked for, as a question or in words."
 ALLOW = (
     "Only these passages: their ids, or conditions on their metadata, "
@@ -45,6 +48,25 @@ class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     index: Annotated[str | None, msgspec.Meta(description="As in the search.")] = None
 
 
+class AddArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of ``add_passage``; they are fields of a passage by HTTP."""
+
+    id: Annotated[str | int, msgspec.Meta(description="Its id, of the kind that the index has.")]
+    text: Annotated[str, msgspec.Meta(description="What it says.")]
+    title: str = ""
+    metadata: Annotated[
+        dict[str, Any], msgspec.Meta(description="Values by name, of the types that other passages have there.")
+    ] = {}
+    entities: Annotated[
+        list[str], msgspec.Meta(description="Names in it, which join it to other passages with the same names.")
+    ] = []
+    facts: Annotated[
+        list[tuple[str, str, str]], msgspec.Meta(description="Facts that it states: head, relation, tail.")
+    ] = []
+    replace: Annotated[bool, msgspec.Meta(description="Replace the passage that has this id.")] = False
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first.")] = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A tool: its arguments, which right it needs, and what runs it.
@@ -71,6 +93,11 @@ class Tool:
         shown: dict[str, Any] = components[self.arguments.__name__]
         return {key: value for key, value in shown.items() if key not in ("title", "description")}
 
+    def offered(self, service: Service, principal: Principal) -> bool:
+        """Return whether a caller may use it, here."""
+        takes = self.right != "write" or any(service.changes.taken(name) for name in service.config.indexes)
+        return takes and principal.may(self.right)
+
     async def call(self, service: Service, given: Any, principal: Principal) -> dict[str, Any]:
         """Answer a call; what is refused is counted, like what is answered.
 
@@ -87,7 +114,7 @@ class Tool:
             answer = await self.run(service, arguments, principal)
         except RefusalError as refusal:
             service.metrics.answered(route, refusal.status, refusal.code)
-            message = refusal.message.replace("queries[0].", "")
+            message = ROW.sub(lambda found: "" if found[1] else "it", refusal.message)
             raise RefusalError(refusal.status, refusal.code, message, retry_after=refusal.retry_after) from None
         service.metrics.answered(route, 200)
         service.metrics.stages["total"].observe(time.perf_counter() - began)
@@ -116,6 +143,18 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
         "with the same arguments, or a larger k",
         field="id",
     )
+
+
+async def _add(service: Service, asked: AddArguments, principal: Principal) -> dict[str, Any]:
+    given = msgspec.to_builtins(asked)
+    about = {name: given.pop(name) for name in ("replace", "index") if name in given}
+    body = encode({"passages": [given], **about})
+    seq = await service.add(read_change(body), principal, len(body))
+    try:
+        await service.snapshot_at(asked.index, principal, seq, None)
+    except RefusalError:
+        return {"seq": seq, "searched": False}  # it is on the disk, and will be
+    return {"seq": seq, "searched": True}
 
 
 async def _answer(
@@ -152,5 +191,15 @@ TOOLS = (
         arguments=ExplainArguments,
         right="read",
         run=_explain,
+    ),
+    Tool(
+        name="add_passage",
+        description=(
+            "Add a passage, with the names in it and the facts that it states, so that searches find it. It is kept on "
+            "the disk; searched says whether searches find it already."
+        ),
+        arguments=AddArguments,
+        right="write",
+        run=_add,
     ),
 )
