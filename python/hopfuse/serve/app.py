@@ -32,7 +32,8 @@ from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, 
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
 from .schema import ChangeResponse, Health, IndexesResponse, IndexOut, PassagesRequest, SearchRequest, SearchResponse
-from .service import ANYONE, Service
+from .searches import ANYONE
+from .service import Service
 from .snapshots import Snapshot
 
 log = logging.getLogger("hopfuse.serve")

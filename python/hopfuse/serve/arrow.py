@@ -15,7 +15,8 @@ from .errors import RefusalError, invalid
 from .http import encode
 from .keys import Principal
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
-from .service import Answer, Search, Service
+from .searches import Answer, Search
+from .service import Service
 from .vectors import check_vector
 
 ARROW = "application/vnd.apache.arrow.stream"

@@ -11,7 +11,8 @@ from .config import Limits
 from .errors import RefusalError, invalid
 from .keys import Principal
 from .schema import PassagesRequest, QueryIn, SearchRequest
-from .service import Search, Service
+from .searches import Search
+from .service import Service
 from .snapshots import Query, Snapshot
 from .vectors import vector_of
 

@@ -12,7 +12,8 @@ from .decoding import decode, read_query
 from .errors import RefusalError
 from .http import check_content_type, json_response, read_body
 from .schema import HitOut
-from .service import Search, Service
+from .searches import Search
+from .service import Service
 
 #: Dify's own numbers of errors; others are the HTTP status.
 NO_KEY, NO_KNOWLEDGE = 1002, 2001

@@ -16,7 +16,8 @@ from .decoding import decode, read_query
 from .errors import RefusalError, invalid
 from .http import json_response, read_body
 from .schema import QueryIn
-from .service import Answer, Search, Service
+from .searches import Answer, Search
+from .service import Service
 from .snapshots import Snapshot
 from .vectors import check_vector
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -26,61 +25,15 @@ from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
 from .options import Recipes
-from .schema import PassagesRequest, ResultOut, Timings
+from .schema import PassagesRequest, Timings
+from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
 from .snapshots import Load, Query, Snapshot, check_query
 from .workers import Place
 from .writing import Changes
 
-#: Who sends a request that no key is asked for.
-ANYONE = Principal()
 #: Seconds after which it is looked whether the client of a request is still there.
 PATIENCE = 0.1
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Search:
-    """A request to search, checked.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-    queries : list of Query
-    k : int
-    recipe : str, optional
-    options : mapping
-    timeout_ms : int, optional
-    trace : bool
-    fields : frozenset of str
-        ``"title"``, ``"text"``, ``"metadata"``.
-    principal : Principal
-        Whose turn it takes.
-    nbytes : int
-        Of the body.
-    arrived : float
-        When, by :func:`time.monotonic`; the timeout counts from then.
-    """
-
-    snapshot: Snapshot
-    queries: Sequence[Query]
-    k: int = 10
-    recipe: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    timeout_ms: int | None = None
-    trace: bool = False
-    fields: frozenset[str] = frozenset(("title", "text", "metadata"))
-    principal: Principal = ANYONE
-    nbytes: int = 0
-    arrived: float = field(default_factory=time.monotonic)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The rankings of a request's questions, and where the time went."""
-
-    results: list[ResultOut]
-    snapshot: Snapshot
-    timings: Timings
 
 
 class Watching:
@@ -135,7 +88,7 @@ class Service:
     >>> import asyncio, tempfile
     >>> import hopfuse as hf
     >>> from hopfuse.serve import Collaborators, ServeConfig, Service
-    >>> from hopfuse.serve.service import Search
+    >>> from hopfuse.serve.searches import Search
     >>> from hopfuse.serve.snapshots import Query
     >>> def load(index, config):
     ...     return Collaborators(lexical=hf.lexical.FTS5.build(index.texts_to_index()))

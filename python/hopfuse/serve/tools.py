@@ -15,7 +15,8 @@ from .errors import RefusalError
 from .http import encode
 from .keys import Principal
 from .schema import Field
-from .service import Answer, Service
+from .searches import Answer
+from .service import Service
 
 #: The one row of a call's request, as refusals name it: a field of it is an argument.
 ROW = re.compile(r"\b(?:queries|passages)\[0\](\.?)")
