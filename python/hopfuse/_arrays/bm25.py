@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_BLOCK = 1 << 15  # entries whose intermediate numbers a core's cache holds
 
 
 def bm25_scores(
@@ -38,14 +39,15 @@ def bm25_scores(
     frequency, place = np.unique(np.diff(indptr), return_inverse=True)
     idf = np.array([_idf(int(df), num_passages, method) for df in frequency], np.float32)[place]
     # The counts sum to a whole number below 2^53, so the mean is rounded once.
-    share = b * lengths[passages] / (float(counts.sum(dtype=np.int64)) / num_passages)
-    tf = counts.astype(np.float32)
-    gain: NDArray[Any]
-    if method == "atire":
-        gain = (tf * np.float32(k1 + 1)) / (tf + k1 * (1 - b + share))
-    else:
-        gain = tf / (k1 * ((1 - b) + share) + tf)
-    return (np.repeat(idf, np.diff(indptr)) * gain).astype(np.float32)
+    share = b * lengths / (float(counts.sum(dtype=np.int64)) / num_passages)
+    length = k1 * ((1 - b) + share)
+    scores = np.repeat(idf, np.diff(indptr))
+    for first in range(0, scores.size, _BLOCK):
+        part = slice(first, first + _BLOCK)
+        tf = counts[part].astype(np.float32)
+        whole = tf * np.float32(k1 + 1) if method == "atire" else tf
+        scores[part] = scores[part] * (whole / (length[passages[part]] + tf))
+    return scores
 
 
 def _idf(df: int, passages: int, method: str) -> float:

@@ -33,6 +33,7 @@ from .parts import (
     vector_dim,
     words_info,
 )
+from .rows import GrownRows
 from .sections import Section
 from .words import WordInfo
 
@@ -127,6 +128,10 @@ class Contents:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every section as an array, all of it verified."""
         return {name: section.whole() for name, section in self._sections.items()}
+
+    def grown_rows(self, section: str) -> GrownRows:
+        """Return the memory in which the snapshots of a generation and its log have a section."""
+        return self._once(f"grown {section}", GrownRows)
 
     def load(self) -> None:
         """Merge the changes of a log now, not when the index is first read; without a log there is nothing to do."""

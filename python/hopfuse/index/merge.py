@@ -36,6 +36,11 @@ class Places(NamedTuple):
     entities: NDArray[np.int64]
     num_names: int
 
+    def nodes_of(self, base: Slots) -> NDArray[np.int64]:
+        """Return the node of each of a generation's nodes, -1 where nothing lives."""
+        entity = self.entity[: base.entities]
+        return np.concatenate([self.passage[: base.passages], np.where(entity < 0, -1, entity + self.passages.size)])
+
     def nodes(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the nodes of ends of edges, -1 where nothing lives."""
         entity = self.entity[-1 - np.minimum(ends, -1)] if self.entity.size else np.full(ends.shape, -1)
@@ -94,7 +99,7 @@ def _merge(base: Contents, batches: Sequence[Batch]) -> tuple[Arrays, dict[str, 
         kept = getattr(base, key)
         if kept is not None:
             added = [batch[section] for batch in batches if section in batch.arrays]
-            arrays[section] = take_rows(kept.vectors, added, order)
+            arrays[section] = base.grown_rows(section).take(kept.vectors, added, order)
             made[key] = Corpus.from_stored(arrays[section], metric=kept.metric, storage=kept.storage)
     for name in ("encoder.name.offsets", "encoder.name.bytes", "encoder.setting"):
         if name in base.sections:
@@ -162,7 +167,7 @@ def _taken(base: Contents, batches: Sequence[Batch], name: str, order: NDArray[n
     none: Any = (np.zeros(1, np.int64), np.zeros(0, np.uint8))
     own: Any = tuple(base.sections[part].whole() for part in parts) if parts[0] in base.sections else none
     added: Any = [tuple(batch[part] for part in parts) for batch in batches if parts[0] in batch.arrays]
-    return take_strings(name, own, added, order)
+    return take_strings(name, own, added, order, base.grown_rows(parts[1]))
 
 
 def _entity_arrays(base: Contents, batches: Sequence[Batch], at: Places) -> Arrays:
@@ -204,46 +209,55 @@ def _deleted_aliases(base: Contents, batches: Sequence[Batch], entity: NDArray[n
 
 
 class _Edges(NamedTuple):
-    end: NDArray[np.int64]
+    """Edges as they were stated: the nodes of a generation, or ends by their slots."""
+
+    end: NDArray[Any]
     weight: NDArray[np.float64]
-    type: NDArray[np.int64]
-    passage: NDArray[np.int64]
+    type: NDArray[Any]
+    passage: NDArray[Any]
 
 
 def _graph(base: Contents, batches: Sequence[Batch], at: Places) -> tuple[Graph, Arrays]:
     """Build the graph of all edges that live, in the order in which they were stated."""
     assert base.graph is not None
-    names, edges = list(base.graph.edge_type_names), _base_edges(base)
-    parts, gone = [edges], [np.zeros(edges.type.size, bool)]
+    names, start, directed = list(base.graph.edge_type_names), slots_of(base), base.graph.directed
+    parts = [_base_edges(base)]
+    gone = [np.zeros(len(parts[0].type), bool)]
     for batch in batches:
         own = batch.strings("edge.type_name")
         names += [name for name in dict.fromkeys(own) if name not in names]
         number = np.array([names.index(name) for name in own], np.int64)
         for src, dst, kind in batch["delete.edge"].tolist():
-            for part, dead in zip(parts, gone, strict=True):
-                dead |= _between(part, src, dst, directed=base.graph.directed) & (part.type == number[kind])
+            for at_part, (part, dead) in enumerate(zip(parts, gone, strict=True)):
+                ends = (src, dst) if at_part else (_base_node(src, start), _base_node(dst, start))
+                dead |= _between(part, *ends, directed=directed) & (part.type == number[kind])
         if "edge.end" in batch.arrays:
             parts.append(
                 _Edges(batch["edge.end"], batch["edge.weight"], number[batch["edge.type"]], batch["edge.passage"])
             )
             gone.append(np.zeros(parts[-1].type.size, bool))
-    edges = _Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    nodes = at.nodes(edges.end)
-    stated = np.where(
-        edges.passage < 0, edges.passage, at.passage[np.maximum(edges.passage, 0)] if at.passage.size else -1
-    )
-    kept = (nodes >= 0).all(axis=1) & ((edges.passage < 0) | (stated >= 0)) & ~np.concatenate(gone)
-    nodes, weight, kind, stated = nodes[kept], edges.weight[kept], edges.type[kept], stated[kept]
+    table = at.nodes_of(start)
+    nodes = np.concatenate([table[parts[0].end], *(at.nodes(part.end) for part in parts[1:])])
+    weight = np.concatenate([part.weight for part in parts])
+    kind, passage = (np.concatenate([part[column] for part in parts]) for column in (2, 3))
+    is_stated = passage >= 0
+    kept = (nodes[:, 0] >= 0) & (nodes[:, 1] >= 0) & ~np.concatenate(gone)
+    if is_stated.any():
+        passage = passage.astype(np.int64)
+        passage[is_stated] = at.passage[passage[is_stated]]
+        kept &= ~is_stated | (passage >= 0)
+    if not kept.all():
+        nodes, weight, kind, passage = nodes[kept], weight[kept], kind[kept], passage[kept]
     graph = Graph.from_edges(
         nodes[:, 0],
         nodes[:, 1],
         weight,
         num_nodes=at.passages.size + at.entities.size,
-        directed=base.graph.directed,
+        directed=directed,
         edge_type=kind if len(names) > 1 else None,
         edge_type_names=names,
     )
-    return graph, statement_arrays(graph, nodes, weight, kind, stated)
+    return graph, statement_arrays(graph, nodes, weight, kind, passage)
 
 
 def statement_arrays(
@@ -263,27 +277,28 @@ def statement_arrays(
 
 
 def _base_edges(base: Contents) -> _Edges:
-    """Return a generation's edges as they were stated; without a record of that, as the graph has them."""
+    """Return a generation's edges as they were stated, by its nodes; else, as the graph has them."""
     assert base.graph is not None
-    count = base.num_passages
-    weight: NDArray[Any]
-    if "edge.end" in base.sections:
-        nodes, kind, passage = (
-            base.sections[f"edge.{part}"].whole().astype(np.int64) for part in ("end", "type", "passage")
-        )
-        weight = base.sections["edge.weight"].whole()
-        for array, least, most in (
-            (nodes, 0, base.graph.num_nodes),
-            (kind, 0, base.graph.num_edge_types),
-            (passage, UNKNOWN, count),
-        ):
-            if array.size and (array.min() < least or array.max() >= most):
-                raise FormatError(f"{base.sections['edge.end'].label}: a number is outside {least} .. {most - 1}")
-    else:
+    if "edge.end" not in base.sections:
         src, dst, single, types = base.graph.edges()
-        nodes, weight, kind = np.stack([src, dst], axis=1), single.astype(np.float64), types.astype(np.int64)
-        passage = np.full(kind.size, UNKNOWN)
-    return _Edges(np.where(nodes < count, nodes, count - 1 - nodes), weight, kind, passage)
+        unknown = np.full(types.size, UNKNOWN, np.int32)
+        return _Edges(np.stack([src, dst], axis=1), single.astype(np.float64), types, unknown)
+    edges = _Edges(*(base.sections[f"edge.{part}"].whole() for part in ("end", "weight", "type", "passage")))
+    for array, least, most in (
+        (edges.end, 0, base.graph.num_nodes),
+        (edges.type, 0, base.graph.num_edge_types),
+        (edges.passage, UNKNOWN, base.num_passages),
+    ):
+        if array.size and (array.min() < least or array.max() >= most):
+            raise FormatError(f"{base.sections['edge.end'].label}: a number is outside {least} .. {most - 1}")
+    return edges
+
+
+def _base_node(end: int, base: Slots) -> int:
+    """Return the node of a generation that an end names; one that none has where it came later."""
+    if end >= 0:
+        return end if end < base.passages else -1
+    return base.passages - 1 - end if -1 - end < base.entities else -1
 
 
 def _between(edges: _Edges, src: int, dst: int, *, directed: bool) -> NDArray[np.bool_]:

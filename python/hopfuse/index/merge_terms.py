@@ -7,41 +7,40 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows import indptr_of
 from ..errors import InputError
 from ..types import TermMatrix
 from .batch import Batch
+
+Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 def merge_terms(
     matrix: TermMatrix, batches: Sequence[Batch], place: NDArray[np.int64], num_passages: int
 ) -> TermMatrix:
-    """Return the matrix of the passages that live; ``place`` has the row of each slot, -1 where it lives no more."""
+    """Return the matrix of the passages that live; ``place`` has the row of each slot, -1 where it lives no more.
+
+    Rows are in the order of slots, so that what is added to a term stands behind all that it has: nothing is sorted
+    but what is added, and the words.
+    """
     if matrix.counts is None:
         raise InputError("the lexical part keeps no counts; build it anew with BM25.build")
-    term = [np.repeat(np.arange(len(matrix.terms)), np.diff(matrix.indptr))]
-    passage, counts = [matrix.passages.astype(np.int64)], [matrix.counts]
     number = {word: t for t, word in enumerate(matrix.terms)} if batches else {}
-    for batch in batches:
-        own = np.array([number.setdefault(word, len(number)) for word in batch.strings("lexical.term")], np.int64)
-        term.append(np.repeat(own, np.diff(batch["lexical.indptr"])) if own.size else own)
-        passage.append(batch["lexical.passage"] + batch.before.passages)
-        counts.append(batch["lexical.count"])
-    terms, slots, count = np.concatenate(term), np.concatenate(passage), np.concatenate(counts)
-    kept = place[slots] >= 0
-    terms, rows, count = terms[kept], place[slots[kept]], count[kept]
+    indptr, rows, counts = _kept(matrix, matrix.counts, place)
+    term, row, count = _added(batches, number, place)
     words = [*number] or list(matrix.terms)
-    used = np.flatnonzero(np.bincount(terms, minlength=len(words)))
-    ranked = sorted(used.tolist(), key=words.__getitem__)
+    frequency = np.zeros(len(words), np.int64)
+    frequency[: len(matrix.terms)] = np.diff(indptr)
+    own = frequency + np.bincount(term, minlength=len(words))
+    ranked = sorted(np.flatnonzero(own).tolist(), key=words.__getitem__)
     rank = np.zeros(len(words), np.int64)
     rank[ranked] = np.arange(len(ranked))
-    terms = rank[terms]
-    order = np.argsort(terms * max(num_passages, 1) + rows, kind="stable")
+    order = np.lexsort((row, rank[term]))
+    behind = np.cumsum(frequency[ranked])[rank[term[order]]]
     return TermMatrix.from_counts(
         terms=[words[t] for t in ranked],
-        indptr=indptr_of(terms, len(ranked)),
-        passages=rows[order].astype(np.int32),
-        counts=count[order].astype(np.int32),
+        indptr=np.concatenate([[0], np.cumsum(own[ranked])]).astype(np.int64),
+        passages=np.insert(rows, behind, row[order]),
+        counts=np.insert(counts, behind, count[order]),
         num_passages=num_passages,
         method=matrix.method,
         k1=matrix.k1,
@@ -49,3 +48,29 @@ def merge_terms(
         stopwords=matrix.stopwords,
         stemmer=matrix.stemmer,
     )
+
+
+def _kept(
+    matrix: TermMatrix, counts: NDArray[np.int32], place: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the indptr, rows and counts of a generation's entries whose passages live."""
+    row = place[: matrix.num_passages].astype(np.int32)
+    rows = row[matrix.passages]
+    if (row >= 0).all():
+        return matrix.indptr, rows, counts
+    lives = rows >= 0
+    before = np.concatenate([[0], np.cumsum(lives)])
+    return before[matrix.indptr], rows[lives], counts[lives]
+
+
+def _added(batches: Sequence[Batch], number: dict[str, int], place: NDArray[np.int64]) -> Entries:
+    """Return the terms, rows and counts of what batches add and lives; new words are numbered."""
+    terms, slots, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for batch in batches:
+        own = np.array([number.setdefault(word, len(number)) for word in batch.strings("lexical.term")], np.int64)
+        terms.append(np.repeat(own, np.diff(batch["lexical.indptr"])) if own.size else own)
+        slots.append(batch["lexical.passage"] + batch.before.passages)
+        counts.append(batch["lexical.count"])
+    term, slot, count = np.concatenate(terms), np.concatenate(slots), np.concatenate(counts)
+    lives = place[slot] >= 0
+    return term[lives], place[slot[lives]], count[lives]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+#: Memory grows by this part of itself, so that what is copied at each growth is seldom copied.
+GROWTH = 8
 Strings = tuple[NDArray[np.int64], NDArray[np.uint8]]
 
 
@@ -18,12 +21,66 @@ def take_rows(base: NDArray[Any], added: Sequence[NDArray[Any]], order: NDArray[
     return np.concatenate([base[:0], *parts])
 
 
-def take_strings(name: str, base: Strings, added: Sequence[Strings], order: NDArray[np.int64]) -> dict[str, Any]:
+class GrownRows:
+    """Rows of a generation and of what was added, in memory that is grown in place.
+
+    Each snapshot has the beginning of that memory, and the next one adds no more than its own rows. Threads may share
+    it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: NDArray[Any] | None = None
+        self._held = 0
+        self._lock = threading.Lock()
+
+    def joined(self, base: NDArray[Any], added: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the base and the added rows as one array, read-only.
+
+        ``base`` is the same at every call, and of two calls one has all of ``added`` that the other begins with.
+        """
+        count = len(base) + sum(map(len, added))
+        if not len(added):
+            return base
+        with self._lock:
+            if self._rows is None or len(self._rows) < count:
+                grown = np.empty((count + count // GROWTH + 1, *base.shape[1:]), base.dtype)
+                held = base if self._rows is None else self._rows[: self._held]
+                grown[: len(held)] = held
+                self._rows, self._held = grown, len(held)
+            first = len(base)
+            for part in added:
+                known = min(max(self._held - first, 0), len(part))
+                self._rows[first + known : first + len(part)] = part[known:]
+                first += len(part)
+            self._held = max(self._held, count)
+            rows = self._rows[:count]
+        rows.flags.writeable = False
+        return rows
+
+    def take(self, base: NDArray[Any], added: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows in an order, as :func:`take_rows` does: all of them in their own order without a copy."""
+        if is_whole(order, len(base) + sum(map(len, added))):
+            return self.joined(base, added)
+        return take_rows(base, added, order)
+
+
+def is_whole(order: NDArray[np.int64], count: int) -> bool:
+    """Return whether an order has all of some rows, as they stand."""
+    return order.size == count and bool((order == np.arange(count)).all())
+
+
+def take_strings(
+    name: str, base: Strings, added: Sequence[Strings], order: NDArray[np.int64], grown: GrownRows | None = None
+) -> dict[str, Any]:
     """Return the sections ``name.offsets`` and ``name.bytes`` of strings in a new order."""
-    more_lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(offsets) for offsets, _ in added)])
-    more = (_offsets(more_lengths), np.concatenate([np.zeros(0, np.uint8), *(data for _, data in added)]))
-    lengths = np.concatenate([np.diff(base[0]), more_lengths])
+    lengths = np.concatenate([np.diff(base[0]), *(np.diff(offsets) for offsets, _ in added)])
+    if grown is not None and is_whole(order, lengths.size):
+        return {
+            f"{name}.offsets": _offsets(lengths),
+            f"{name}.bytes": grown.joined(base[1], [data for _, data in added]),
+        }
     rows = len(base[0]) - 1
+    more = (_offsets(lengths[rows:]), np.concatenate([np.zeros(0, np.uint8), *(data for _, data in added)]))
     parts = [
         data[int(offsets[first]) : int(offsets[last])]
         for (offsets, data), first, last in _runs(base, more, order, rows)
