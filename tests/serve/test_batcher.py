@@ -183,6 +183,20 @@ def test_an_error_of_a_batch_reaches_its_callers_and_the_worker_goes_on():
     asyncio.run(test())
 
 
+def test_the_time_of_unusual_work_says_nothing_of_others():
+    async def test() -> None:
+        batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9, max_bytes=9)
+        batcher.start()
+        given = {"size": 1, "nbytes": 1, "owner": "a", "deadline": time.monotonic() + FAR}
+        assert await batcher.submit("g", 1, **given, usual=False).future == 1
+        assert batcher.times.of(1) == 0
+        assert await batcher.submit("g", 2, **given).future == 2
+        assert batcher.times.of(1) > 0
+        batcher.close()
+
+    asyncio.run(test())
+
+
 def test_what_waits_when_it_is_closed_is_refused():
     async def test() -> None:
         one = Held()

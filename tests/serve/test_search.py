@@ -113,6 +113,21 @@ def test_options_trace_and_fields(client, own, path):
     assert answer[1]["hits"] == []
 
 
+def test_a_traced_request_shares_no_batch(url, own):
+    traced = {"queries": [QUESTIONS[0]] * 2, "k": 3, "trace": True}
+
+    def ask(body):
+        with httpx.Client(base_url=url, timeout=60) as client:
+            return client.post("/v1/search", json=body).raise_for_status().json()
+
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(ask, [traced, {"queries": [QUESTIONS[0]], "k": 3}] * 12))
+    assert {answer["timings"]["batch"] for answer in answers[::2]} == {2}
+    assert all(
+        answer["results"][0]["hits"] == hits_of(own["guided-walk"].search(QUESTIONS[:1], k=3)) for answer in answers
+    )
+
+
 def test_no_more_hits_than_passages(client):
     answer = client.post("/v1/search", json={"queries": [QUESTIONS[0]], "k": 50}).raise_for_status().json()
     assert len(answer["results"][0]["hits"]) == 12
@@ -170,6 +185,7 @@ REFUSED = [
     ({"queries": ["x"], "options": {"damping": "a"}}, "options", "damping is 'a'"),
     ({"queries": ["x"], "options": {"damping": [1, {"a": None}]}}, "options", "damping"),
     ({"queries": ["x"], "options": {"edge_weights": {"nope": 1}}}, "options", "nope"),
+    ({"queries": ["x"] * 6, "k": 9, "trace": True}, "trace", "6 queries with k = 9; queries times k may be 50"),
     ({"queries": ["x"], "fields": ["body"]}, "fields[0]", "body"),
     ({"queries": ["x"], "more": 1}, "", "unknown field `more`"),
 ]

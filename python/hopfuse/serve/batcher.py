@@ -40,6 +40,8 @@ class Work:
         Of :func:`time.monotonic`.
     future : asyncio.Future
         The outcome, or a :class:`RefusalError`.
+    usual : bool
+        Whether its time says how long other batches take.
     started, took : float
         When its batch began, and the seconds that it took; ``batch``, the queries in it.
     """
@@ -51,6 +53,7 @@ class Work:
     owner: str
     deadline: float
     future: asyncio.Future[Any]
+    usual: bool = True
     queued: float = field(default_factory=time.monotonic)
     started: float = 0.0
     took: float = 0.0
@@ -154,7 +157,17 @@ class Batcher:
         if self._thread.ident is not None:  # it was started
             self._thread.join()
 
-    def submit(self, group: Hashable, payload: Any, *, size: int, nbytes: int, owner: str, deadline: float) -> Work:
+    def submit(
+        self,
+        group: Hashable,
+        payload: Any,
+        *,
+        size: int,
+        nbytes: int,
+        owner: str,
+        deadline: float,
+        usual: bool = True,
+    ) -> Work:
         """Queue work for the worker and return it; its ``future`` has the outcome.
 
         Raises
@@ -162,7 +175,7 @@ class Batcher:
         RefusalError
             429: the queue is full, or the deadline cannot be met. 504: it has passed.
         """
-        work = Work(group, size, nbytes, payload, owner, deadline, asyncio.get_running_loop().create_future())
+        work = Work(group, size, nbytes, payload, owner, deadline, asyncio.get_running_loop().create_future(), usual)
         with self._ready:
             self._check_room(work)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
@@ -254,7 +267,8 @@ class Batcher:
             one.started, one.took, one.batch = began, took, size
         with self._ready:
             self._running = None
-            self.times.add(size, took)
+            if works[0].usual:
+                self.times.add(size, took)
         self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
 
     def _finish(self, works: list[Work], outcomes: list[Any], took: float) -> None:

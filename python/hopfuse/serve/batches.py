@@ -27,6 +27,8 @@ class Plan:
     k: int
     trace: bool
     restricted: bool
+    #: A request whose batch is for it alone; None: any.
+    alone: object = None
 
 
 @dataclass(frozen=True, slots=True)

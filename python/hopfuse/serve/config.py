@@ -34,6 +34,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Names, and passages, that one query gives.
     passages, writes : int
         Passages of one change, and changes that wait for the disk.
+    traced : int
+        Hits of one request whose trace is asked for, queries times k: a trace takes many times as long as its search.
     batch : int
         Queries that are searched together.
     option_sets : int
@@ -64,6 +66,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     allow: Count = 100_000
     passages: Count = 1000
     writes: Count = 64
+    traced: Count = 50
     batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
     option_sets: Count = 16
     queue_requests: Count = 1024

@@ -276,6 +276,9 @@ class Service:
             raise invalid("k", f"is {search.k}; it must be from 1 to {limits.k}")
         if not 1 <= len(search.queries) <= limits.queries:
             raise invalid("queries", f"has {len(search.queries)} entries; a request has from 1 to {limits.queries}")
+        if search.trace and search.k * len(search.queries) > limits.traced:
+            given = f"{len(search.queries)} queries with k = {search.k}"
+            raise invalid("trace", f"is asked for {given}; queries times k may be {limits.traced}: ask fewer at a time")
         deadline = search.arrived + timeout_ms / 1000
         recipe = await self._recipes.of(search.snapshot, search.recipe, search.options)
         self._check(search, recipe)
@@ -360,13 +363,14 @@ class Service:
         """Queue a request's parts, all or none."""
         works: list[Work] = []
         queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
+        alone = search if search.trace else None  # a trace takes many times as long
         try:
             for part in places:
                 restricted = queries[part[0]].allow is not None
-                plan = Plan(search.snapshot, recipe, k, search.trace, restricted)
+                plan = Plan(search.snapshot, recipe, k, search.trace, restricted, alone)
                 sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
                 asked = Asked([queries[at] for at in part], search.fields, sees_all)
-                who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline}
+                who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
                 works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
         except RefusalError as refusal:
             self._end(works, refusal)
