@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -177,6 +178,32 @@ class EntityLinker:
             part.index, min_length=self._min_length, function_words=self._function_words, least=self._least
         )
 
+    def of_state(self, index: Index) -> EntityLinker:
+        """Return the linker of another state of the index, which shares what is made of names where they are the same.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> rows, graph = [{"id": "a", "text": "Nice."}], [{"src": 0, "dst": 1}]
+        >>> saved = hf.Index.build(passages=rows, entities=["Nice"], graph=graph).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     linker = hf.extract.EntityLinker(live.index)
+        ...     with live.change() as change:
+        ...         change.add_passages([{"id": "b", "text": "The sea."}])
+        ...     later = linker.of_state(live.refresh())
+        >>> [match.surface for match in later.match(["nice"])[0]]
+        ['nice']
+        """
+        if not _same_names(self._index, index):
+            return EntityLinker(
+                index, min_length=self._min_length, function_words=self._function_words, least=self._least
+            )
+        other = copy(self)
+        other._index, other._frequencies = index, index.passage_frequency
+        other._counts, other._passages, other._confidence = None, None, {}
+        return other
+
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:
         spans = self._gazetteer.spans(text)
         if not spans:
@@ -257,6 +284,16 @@ class EntityLinker:
         first = self._index.num_passages + entity
         begin, end = self._passages.indptr[first : first + 2]
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
+
+
+def _same_names(a: Index, b: Index) -> bool:
+    """Return whether two indexes have the same entities, with the same names and aliases."""
+    if (None if a.words is None else a.words.first) != (None if b.words is None else b.words.first):
+        return False
+    names = [name for name in a.sections if name.startswith(("entity.name.", "entity.alias."))]
+    return all(name in b.sections for name in names) and all(
+        np.array_equal(a.sections[name].whole(), b.sections[name].whole()) for name in names
+    )
 
 
 def _senses(index: Index) -> Iterator[Sense]:

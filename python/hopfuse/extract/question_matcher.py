@@ -76,6 +76,28 @@ class QuestionMatcher:
         """Return the matcher of a part of the index, as a recipe needs it for an isolated search."""
         return QuestionMatcher(part.index, case_sensitive=self._case_sensitive)
 
+    def of_state(self, index: Index) -> QuestionMatcher:
+        """Return the matcher of another state of the index, which shares what is made of names where they are the same.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> rows, graph = [{"id": "a", "text": "Nice."}], [{"src": 0, "dst": 1}]
+        >>> saved = hf.Index.build(passages=rows, entities=["Nice"], graph=graph).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     matcher = hf.extract.QuestionMatcher(live.index)
+        ...     with live.change() as change:
+        ...         change.add_passages([{"id": "b", "text": "The sea."}])
+        ...     later = matcher.of_state(live.refresh())
+        >>> [match.surface for match in later.match(["nice"])[0]]
+        ['nice']
+        """
+        other = QuestionMatcher(index, case_sensitive=self._case_sensitive)
+        if "_linker" in vars(self):  # it was needed
+            other._linker = self._linker.of_state(index)
+        return other
+
     def _match(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
         found: list[list[str | int | Match]] = self._names(texts) if self._named else [[] for _ in texts]
         if self._index.words is not None:

@@ -65,7 +65,8 @@ class Follower:
 
     def changed(self) -> None:
         """Look now, from any thread: this process has committed something."""
-        self._loop.call_soon_threadsafe(self._changed.set)
+        with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody searches any more
+            self._loop.call_soon_threadsafe(self._changed.set)
 
     async def reach(self, seq: int, deadline: float) -> None:
         """Wait until a state of at least a seq is searched.

@@ -118,11 +118,13 @@ def _named(given: Sequence[str]) -> dict[str, str]:
 class Readers:
     """Makes what reads questions for an index; what is not installed is said, and requests must do without it.
 
-    It is asked again for each later state of an index: an encoder is loaded once, and what is missing is said once.
+    It is asked again for each later state of an index: an encoder is loaded once, what is made of names
+    alone is made again where they have changed, and what is missing is said once.
     """
 
     def __init__(self) -> None:
         self._encoders: dict[Any, Any] = {}
+        self._matchers: dict[str, QuestionMatcher] = {}  # of the last states
         self._said: set[str] = set()
 
     def __call__(self, index: Index, config: IndexConfig) -> Collaborators:
@@ -134,12 +136,15 @@ class Readers:
             self._encoders[key] = self._encoder(index, config)
         matcher: QuestionMatcher | None = None
         if index.graph is not None and index.num_entities:
-            matcher = QuestionMatcher(index)
+            before = self._matchers.get(config.path)
+            matcher = QuestionMatcher(index) if before is None else before.of_state(index)
             try:
                 matcher.match(["which"])  # made now, not by the first request
             except MissingExtraError as error:
                 matcher = None
                 self._say(f"no names are found in texts: requests must give entities. {error}")
+        if matcher is not None:
+            self._matchers[config.path] = matcher
         return Collaborators(self._encoders[key], matcher, _words(index, config))
 
     def _encoder(self, index: Index, config: IndexConfig) -> Any:
