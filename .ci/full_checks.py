@@ -125,7 +125,13 @@ class Workplace:
         with _making:
             if not target.exists():
                 # With nanobind, so that the stub is compared with what it generates.
-                options = ("-e", ".[dev,nvrtc]", "nanobind", "--config-settings", "cmake.define.HOPFUSE_WERROR=ON")
+                options = (
+                    "-e",
+                    ".[dev,notebook,nvrtc]",
+                    "nanobind",
+                    "--config-settings",
+                    "cmake.define.HOPFUSE_WERROR=ON",
+                )
                 self.venv(target.name, options, cwd=self.clone(clone.name), CXX=cxx, CC=cc)
         return clone, target / "bin"
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+
+from .first_gpu.sizes import FULL
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gpu.md"
 BATCHES = (1, 32, 256)
@@ -202,13 +205,49 @@ they take.
   *between* that it does not. {passes} passes (damping 0.5, tol 1e-6), {measured} of them with residuals, and a
   certificate of one more. Launches (3 a pass at most, replayed as one graph) and the copies to and from the device are
   not in them.
-- *measured*: nothing.
+- *measured*: what the first use compiles, on a CPU; nothing else.
 
 ## The cards
 
 Bandwidth, L2, rates and boost clocks from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and Hopper
 architectures.
 """
+
+FIRST_CARD = """
+## The first card
+
+`python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e '.[cuda13,dev,sanitizer]'`,
+tries everything that a card can be asked for. Each part is a process of its own under a time limit. The report is
+written after each part, whole: one that fails, crashes or hangs is in it, with what it had noted by then, and the next
+goes on. What is not installed is skipped with its reason. `--only NAME` runs some parts, `--quick` all of them on small
+inputs; the exit status is 1 where a part failed, crashed or ran out of time. [examples/first_gpu.ipynb] does the same
+on a hosted T4, cell by cell.
+
+| part | what it does | what is in the report |
+| --- | --- | --- |
+| `build` | first use: kernels compiled into an empty cache and loaded | card, driver, versions, seconds |
+| `tests` | `pytest -m gpu` | outcomes, and why tests failed |
+| `selftest` | `hopfuse selftest --report` | checks and kernels: equal or not, seconds by CUDA events; leaks |
+| `memcheck`, `racecheck`, `initcheck` | compute-sanitizer over the quick self-test, without a pool | its summary |
+| `recordings` | a search recorded, asked and dropped {recordings} times | free memory after each, seconds of replays |
+| `out_of_memory` | the memory filled, asked, emptied, asked again | what was said, free memory after each |
+| `threads` | two threads on streams of their own: one recording for both, their own, calls | what differs |
+| `torch_streams` | torch tensors that are still being made, and spoiled right after | what differs |
+| `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | the bench's rows |
+
+`out_of_memory` takes all of the card's memory for moments: use a card that nobody else is using. Beside the report a
+folder `report.parts` has the whole output of each part. The `--quick` form ran here on the emulator and stand-ins for
+CuPy and compute-sanitizer (tests/bench/test_first_gpu.py); `torch_streams` and the peers were skipped, and never ran.
+
+The first use compiles {files} files, in threads and after a line on the standard error. By NVRTC {nvrtc} for sm_89 they
+take {median:.1f} s of a processor ({machine}, busy with other work: the median of {runs} runs of
+`python tests/cuda/compile_times.py 89`, which took {least:.1f} to {most:.1f} s).
+
+[examples/first_gpu.ipynb]: ../examples/first_gpu.ipynb
+"""
+#: What tests/cuda/compile_times.py printed: the CPU seconds of all kernel files in each run, by which NVRTC, where.
+COMPILED_FILES, COMPILED_BY, COMPILED_ON = 17, "13.2.78", "AMD EPYC, Zen 5"
+COMPILED_SECONDS = (12.85, 15.51, 15.05, 14.92, 14.64, 11.66, 11.70)
 
 PARTS_TEXT = """
 ## PhaseGraph by part, B = 32, computed
@@ -243,7 +282,16 @@ def render() -> str:
             f"\n{size.nodes:,} nodes, {size.stored:,} stored entries; {size.vectors:,} vectors of {size.dim:,} "
             f"dimensions in {kind}:\n\n{part_table(size)}"
         )
+    sections.append(_first_card().rstrip("\n"))
     return "\n".join([*sections, ""])
+
+
+def _first_card() -> str:
+    return FIRST_CARD.format(
+        recordings=FULL.recordings, files=COMPILED_FILES, nvrtc=COMPILED_BY, machine=COMPILED_ON,
+        median=median(COMPILED_SECONDS), runs=len(COMPILED_SECONDS), least=min(COMPILED_SECONDS),
+        most=max(COMPILED_SECONDS),
+    )  # fmt: skip
 
 
 def main() -> None:

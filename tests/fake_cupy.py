@@ -320,6 +320,16 @@ class FakeArray:
     def data(self) -> Any:
         return SimpleNamespace(ptr=self.host.__array_interface__["data"][0])
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        given = self.host.__array_interface__
+        stream = current_stream().ptr or 1
+        return {
+            **{name: given[name] for name in ("shape", "typestr", "data", "strides")},
+            "version": 3,
+            "stream": stream,
+        }
+
     def touch(self, writes: bool) -> Touch:
         return Touch(self.data.ptr, self.nbytes, writes)
 
@@ -395,6 +405,7 @@ class FakeCupy:
         self.pool, self.loaded, self.launches, self.refuse_fatbins = MemoryPool(), [], [], False
         self.runtime = Runtime()
         self.prepared: list[tuple[int, int]] = []
+        self._allocate: Callable[[int], Any] = lambda nbytes: self.pool.malloc(nbytes)
         attribute = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
         driver = SimpleNamespace(
             CUDADriverError=CUDADriverError,
@@ -412,8 +423,12 @@ class FakeCupy:
             Module=lambda: _Module(self, simt), Memory=Memory, UnownedMemory=UnownedMemory,
             MemoryPointer=MemoryPointer, get_current_stream=current_stream,
             get_elapsed_time=get_elapsed_time,
-            alloc=lambda nbytes: self.pool.malloc(nbytes), alloc_pinned_memory=_pinned,
+            alloc=lambda nbytes: self._allocate(nbytes), set_allocator=self._set_allocator,
+            alloc_pinned_memory=_pinned,
         )  # fmt: skip
+
+    def _set_allocator(self, allocator: Callable[[int], Any] | None) -> None:
+        self._allocate = allocator or (lambda nbytes: MemoryPointer(Memory(nbytes), 0))
 
     def get_default_memory_pool(self) -> MemoryPool:
         return self.pool

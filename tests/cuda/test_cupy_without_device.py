@@ -49,6 +49,7 @@ CALLS = {
     "cuda.Stream.record": (),
     "cuda.Event.synchronize": (),
     "cuda.get_elapsed_time": ("start_event", "end_event"),
+    "cuda.set_allocator": ("allocator",),
     "cuda.Stream.from_external": ("obj",),
     "cuda.get_current_stream": (),
     "get_default_memory_pool": (),

@@ -1,0 +1,1 @@
+"""All that a card which nobody has tried yet is asked for, part by part: ``python -m bench.first_gpu --out FILE``."""

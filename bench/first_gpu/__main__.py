@@ -1,0 +1,46 @@
+"""``python -m bench.first_gpu --out report.json``: try every part on this machine's GPU and report what came of it.
+
+A part is a process of its own under a time limit. One that fails, crashes or hangs is reported, and the next goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .parts import PARTS
+from .report import Report
+from .runner import run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 1 where a part failed, crashed or ran out of time."""
+    options = _parser().parse_args(argv)
+    wanted = [part for part in PARTS if part.name in (options.only or [part.name])]
+    report = Report(options.out, options.quick)
+    for outcome in run(wanted, report, options.quick):
+        print(
+            f"{outcome['name']:<15} {outcome['status']:<9} {outcome['seconds']:8.1f} s  {outcome['about']}", flush=True
+        )
+    print(f"wrote {options.out}; output of the parts is in {report.folder}")
+    return int(not report.is_clean())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.first_gpu", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the report there, as JSON")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=[part.name for part in PARTS],
+        metavar="PART",
+        help=f"of: {', '.join(part.name for part in PARTS)}; all if absent",
+    )
+    parser.add_argument("--quick", action="store_true", help="few repetitions and small inputs: a check of the script")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""A tool of NVIDIA's compute-sanitizer over the quick self-test."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from ...errors import UnavailableError
+from ..card import require_card
+from ..journal import FailedError, Journal
+from ..report import ROOT
+from ..sizes import Sizes
+
+PROGRAM = "compute-sanitizer"
+#: PyPI's wheel, which the extra ``sanitizer`` installs; its programs are in no folder of PATH.
+WHEEL = "nvidia-cuda-sanitizer-api"
+#: Exit status that the tool is asked for where it finds errors.
+FOUND = 86
+SUMMARY = re.compile(r"^=+ ((?:\w+ )?SUMMARY: .*)$", re.MULTILINE)
+
+
+def run(journal: Journal, sizes: Sizes, folder: Path, tool: str) -> str:
+    """Run the tool, and note its summaries."""
+    require_card()
+    program = find()
+    if program is None:
+        raise UnavailableError(f"{PROGRAM} is not installed; pip install {WHEEL}")
+    log = folder / f"{tool}.log"
+    log.unlink(missing_ok=True)
+    asked = (str(program), "--tool", tool, "--error-exitcode", str(FOUND), "--log-file", str(log))
+    done = subprocess.run((*asked, sys.executable, "-m", "bench.first_gpu.sanitized"), cwd=ROOT, check=False)
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    summaries = SUMMARY.findall(text)
+    journal.note(program=str(program), summaries=summaries, status=done.returncode, first_lines=text[:4000])
+    if done.returncode == FOUND:
+        raise FailedError(f"{tool} found errors: {'; '.join(summaries)}")
+    if done.returncode or not summaries:
+        raise FailedError(f"{tool} or the program under it ended with status {done.returncode}, without a verdict")
+    return "; ".join(summaries)
+
+
+def find() -> Path | None:
+    """Return the program: of PATH, else of the wheel; None if there is none."""
+    on_path = shutil.which(PROGRAM)
+    if on_path is not None:
+        return Path(on_path)
+    try:
+        files = metadata.files(WHEEL) or []
+    except metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in files if file.parts[-2:] == ("bin", PROGRAM)), None)

@@ -1,0 +1,100 @@
+"""Parts, one after the other, each in a process group of its own that is ended at its time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .parts import Part
+from .report import ROOT, Report
+
+#: Characters of a part's output that go into the report; the whole of it stays in the folder beside it.
+TAIL = 4000
+#: Seconds to wait for a process that was killed: one that hangs in the driver may never go.
+GRACE = 30.0
+
+
+class Ended(NamedTuple):
+    """How a process ended: its exit status (None: it was killed at its limit) and its wall time."""
+
+    status: int | None
+    seconds: float
+
+
+def run(parts: Sequence[Part], report: Report, is_quick: bool) -> Iterator[dict[str, Any]]:
+    """Yield the outcome of each part once the report has it.
+
+    All parts share a cache of kernels that is empty before the first.
+    """
+    with tempfile.TemporaryDirectory(prefix="first-gpu-") as cache:
+        environment = os.environ | {"HOPFUSE_CUDA_CACHE": cache, "PYTHONUNBUFFERED": "1"}
+        for part in parts:
+            outcome = run_part(part, report.folder, is_quick, environment)
+            report.add(outcome)
+            yield outcome
+    report.end()
+
+
+def run_part(part: Part, folder: Path, is_quick: bool, environment: dict[str, str]) -> dict[str, Any]:
+    """Return the outcome: what the part wrote, or how its process ended without a word."""
+    result, log = folder / f"{part.name}.json", folder / f"{part.name}.txt"
+    result.unlink(missing_ok=True)
+    task = json.dumps({"part": part._asdict(), "folder": str(folder), "quick": is_quick})
+    ended = run_limited((sys.executable, "-m", "bench.first_gpu.worker", task), log, part.limit, environment)
+    found = {"status": "running", "about": "", "details": {}}
+    if result.exists():
+        found = json.loads(result.read_text(encoding="utf-8"))
+    if found["status"] == "running" or ended.status != 0:  # also one that breaks when it has said how it went
+        said = f", after it had said: {found['about']}" if found["about"] else ""
+        found |= {"status": "timed out" if ended.status is None else "crashed", "about": _how(ended, part) + said}
+    return {
+        "name": part.name,
+        "status": found["status"],
+        "about": found["about"],
+        "seconds": round(ended.seconds, 2),
+        "limit": part.limit,
+        "details": found["details"],
+        "output": _tail(log),
+    }
+
+
+def run_limited(command: Sequence[str], log: Path, limit: float, environment: dict[str, str]) -> Ended:
+    """Run a command, its output in a file; end it and all that it started at its limit."""
+    begin = time.monotonic()
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = child.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            seconds = time.monotonic() - begin
+            with contextlib.suppress(ProcessLookupError):  # what is left of its group, where it crashed
+                os.killpg(child.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(GRACE)
+    return Ended(status, seconds)
+
+
+def _how(ended: Ended, part: Part) -> str:
+    if ended.status is None:
+        return f"it was not over after {part.limit:g} s, and was killed"
+    if ended.status < 0:
+        return f"its process was ended by {signal.Signals(-ended.status).name}"
+    return f"its process ended with status {ended.status}"
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-TAIL:]

@@ -1,0 +1,67 @@
+"""examples/first_gpu.ipynb, every cell but the installation, on the stand-in for CuPy."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from variants import SIMT, missing
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "examples" / "first_gpu.ipynb"
+STAND_IN = ROOT / "tests" / "stand_in"
+
+
+def read(file: Path = NOTEBOOK) -> dict[str, Any]:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def tagged(cell: dict[str, Any], tag: str) -> bool:
+    return tag in cell["metadata"].get("tags", [])
+
+
+def test_it_has_no_output_and_its_cells_are_python() -> None:
+    cells = read()["cells"]
+    assert len({cell["id"] for cell in cells}) == len(cells) == 10
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        assert (cell["outputs"], cell["execution_count"]) == ([], None)
+        source = "".join(line for line in cell["source"] if not line.startswith(("%", "!")))
+        ast.parse(source)
+
+
+@pytest.mark.full
+@pytest.mark.emulator
+@pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))
+def test_it_runs_on_the_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="pip install 'hopfuse[notebook]'")
+    nbclient = pytest.importorskip("nbclient", reason="pip install 'hopfuse[notebook]'")
+    monkeypatch.setenv("PYTHONPATH", str(STAND_IN) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    monkeypatch.setenv("PATH", str(STAND_IN / "bin") + os.pathsep + os.environ["PATH"])
+    monkeypatch.setenv("HOPFUSE_CUDA_CACHE", str(tmp_path / "cache"))
+    given = read()
+    given["cells"] = [cell for cell in given["cells"] if not tagged(cell, "install")]
+    (settings,) = (cell for cell in given["cells"] if tagged(cell, "settings"))
+    settings["source"] = f"QUICK = True\nREPORT = {str(tmp_path / 'report.json')!r}"
+    notebook = nbformat.reads(json.dumps(given), as_version=4)
+    nbformat.validate(notebook)
+    nbclient.NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(ROOT)}}).execute()
+    printed = {
+        cell["id"]: "".join(output.get("text", "") for output in cell["outputs"])
+        for cell in notebook.cells
+        if cell["cell_type"] == "code"
+    }
+    assert "A host in disguise" in printed["card"]
+    assert "checks equal the CPU in every bit" in printed["selftest"]
+    assert "µs a launch" in printed["selftest"]
+    assert "the card's hits are the CPU's, in every bit" in printed["quickstart"]
+    assert "ms, GPU" in printed["times"]
+    lines = printed["parts"].splitlines()
+    assert [line.split()[1] for line in lines[-11:]] == ["passed"] * 9 + ["skipped", "passed"], printed["parts"]
+    assert "hopfuse alone" in printed["bench"]
+    assert "faiss-gpu" in printed["bench"]
