@@ -126,6 +126,13 @@ def test_a_question_is_answered_as_the_api_answers(browser, url):
     assert {one.text for one in page.all(".meta dd")} >= {"a", "b"}
 
 
+def test_who_asks_before_the_page_knows_the_indexes_is_answered(browser, url):
+    page = Page(browser, url)
+    page.one("#question").send_keys(QUESTION, "\n")
+    page.until(lambda: page.all("#names mark"))
+    assert len(page.all(".hits > li")) == 10
+
+
 def test_settings_reach_the_server_and_stay_in_the_address(browser, url):
     page = Page(browser, url).ask(QUESTION)
     page.one("#recipe option[value=phase-graph]").click()

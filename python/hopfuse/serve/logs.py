@@ -51,6 +51,7 @@ def start_logging(config: LogConfig, worker: int | None = None) -> None:
         name = "" if worker is None else f" worker {worker}"
         handler.setFormatter(logging.Formatter(f"%(asctime)s %(levelname)s{name} %(name)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=worker is not None)
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it says a line of each call
 
 
 def log_request(
