@@ -1,7 +1,9 @@
-"""Time the changes of an index, each beside what the disk alone takes: ``python -m experiments.live``.
+"""Time the changes of an index, each beside what the disk or a static index takes: ``python -m experiments.live``.
 
-Ratios of one run: a batch of 100 passages and single commits of 8 threads against a write and an fsync of the same
-bytes, and opening a log against reading it and its checksum. Also the seconds of a refresh.
+Ratios of one run. On 2,000 passages a batch of 100 and single commits of 8 threads against a write and an fsync of the
+same bytes, and opening a log of 100 MiB against reading it and its checksum. On 100,000 passages with BM25 and a
+million edges the CPU seconds until a batch can be searched, the memory of a snapshot, searches against an index of the
+same rows that was saved as one generation, and a compaction against writing its bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import tempfile
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,41 +21,58 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
+from hopfuse.lexical import BM25
 
-DIM, NAMES, ROUNDS = 384, 10_000, 15
+DIM, ROUNDS = 384, 15
+SMALL, LARGE = (2_000, 10_000, 20_000), (100_000, 50_000, 1_000_000)  # passages, entities, edges
+VOCABULARY, LENGTH = 50_000, 80
 
 
-def make(folder: Path) -> None:
-    """Save an index of 2,000 passages with vectors and a graph."""
+def texts(rng: np.random.Generator, count: int) -> list[str]:
+    """Return texts whose words are as uneven as those of a language."""
+    words = (VOCABULARY * rng.random((count, LENGTH)) ** 3).astype(np.int64)
+    return [" ".join(f"w{word}" for word in row) for row in words.tolist()]
+
+
+def make(folder: Path, passages: int, entities: int, edges: int, *, lexical: bool) -> None:
+    """Save an index of passages with vectors, perhaps BM25, and a graph of edges to entities."""
     rng = np.random.default_rng(0)
-    graph = hf.Graph.from_edges(rng.integers(0, 2000, 20_000), rng.integers(2000, 12_000, 20_000), num_nodes=12_000)
-    hf.Index.build(
-        passages=[{"id": f"p{at}", "text": "A passage."} for at in range(2000)],
-        vectors=rng.normal(size=(2000, DIM)).astype(np.float32),
-        entities=[f"e{at}" for at in range(NAMES)],
-        graph=graph,
-    ).save(folder)
+    src = rng.integers(0, passages, edges)
+    dst = passages + (entities * rng.random(edges) ** 2).astype(np.int64)
+    index = hf.Index.build(
+        passages=[{"id": f"p{at}", "text": text} for at, text in enumerate(texts(rng, passages))],
+        vectors=rng.standard_normal((passages, DIM), dtype=np.float32),
+        entities=[f"e{at}" for at in range(entities)],
+        graph=hf.Graph.from_edges(src, dst, num_nodes=passages + entities),
+    )
+    if lexical:
+        index = index.with_lexical(BM25.build(list(index.texts), stopwords=None, stemmer=None).matrix)
+    index.save(folder)
 
 
-def commit(live: hf.LiveIndex[Any], tag: str, count: int) -> None:
+def commit(live: hf.LiveIndex[Any], tag: str, count: int, entities: int) -> None:
     """Add passages with vectors and three edges each, and an entity for every ten."""
     rng = np.random.default_rng(count)
     with live.change() as change:
         ids = [f"{tag} {at}" for at in range(count)]
-        change.add_passages(
-            [{"id": id, "text": "A text of a few words. " * 20} for id in ids], vectors=rng.normal(size=(count, DIM))
-        )
+        rows = [{"id": id, "text": text} for id, text in zip(ids, texts(rng, count), strict=True)]
+        change.add_passages(rows, vectors=rng.normal(size=(count, DIM)))
         change.add_entities([f"new {tag} {at}" for at in range(0, count, 10)])
-        ends = rng.integers(0, NAMES, (count, 3)).tolist()
+        ends = rng.integers(0, entities, (count, 3)).tolist()
         edges = [(id, f"e{end}") for id, row in zip(ids, ends, strict=True) for end in row]
         change.add_edges([{"src": ("passage", a), "dst": ("entity", b)} for a, b in edges])
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """Return how long something takes."""
-    start = time.perf_counter()
+def seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return how long something takes, by a clock."""
+    start = clock()
     work()
-    return time.perf_counter() - start
+    return clock() - start
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """Return the CPU time of something."""
+    return seconds(work, time.process_time)
 
 
 def write(file: Any, data: bytes) -> None:
@@ -61,34 +81,32 @@ def write(file: Any, data: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def main() -> None:
-    """Print the ratios."""
-    with tempfile.TemporaryDirectory(dir=".") as name:
-        folder = Path(name)
-        make(folder / "index")
-        log = folder / "index" / "log-000000000001.hopfuse"
-        with hf.Index.open(folder / "index", writable=True) as live, (folder / "raw").open("wb", 0) as raw:
-            commit(live, "first", 100)
-            ours, theirs = [], []
-            for at in range(ROUNDS):
-                before = log.stat().st_size
-                ours.append(seconds(lambda: commit(live, f"batch {at}", 100)))  # noqa: B023
-                size = log.stat().st_size - before
-                theirs.append(seconds(lambda: write(raw, os.urandom(size))))  # noqa: B023
-            print(f"batch of 100 passages, {size:,} bytes: {median(ours) / median(theirs):.2f}x of a write and fsync")
+def writes(folder: Path) -> None:
+    """Print what commits and opening take, beside the disk."""
+    make(folder / "index", *SMALL, lexical=False)
+    names = SMALL[1]
+    log = folder / "index" / "log-000000000001.hopfuse"
+    with hf.Index.open(folder / "index", writable=True) as live, (folder / "raw").open("wb", 0) as raw:
+        commit(live, "first", 100, names)
+        ours, theirs = [], []
+        for at in range(ROUNDS):
             before = log.stat().st_size
-            ours = [seconds(lambda: eight(live, at)) for at in range(3)]  # noqa: B023
-            size = (log.stat().st_size - before) // 240
-            theirs = [seconds(lambda: [write(raw, bytes(size)) for _ in range(80)]) for _ in range(3)]
-            print(f"80 commits of 8 threads, {size:,} bytes each: {median(ours) / median(theirs):.2f}x of 80 in turn")
-            at = 0
-            while log.stat().st_size < 100 << 20:
-                commit(live, f"more {at}", 1000)
-                at += 1
-        opened = seconds(lambda: hf.Index.open(folder / "index"))
-        read = seconds(lambda: zlib.crc32(log.read_bytes()))
-        print(f"opening with a log of {log.stat().st_size >> 20} MiB: {opened / read:.2f}x of reading and its checksum")
-        print(f"merging it: {seconds(hf.Index.open(folder / 'index').load):.2f} s")
+            ours.append(seconds(lambda: commit(live, f"batch {at}", 100, names)))  # noqa: B023
+            size = log.stat().st_size - before
+            theirs.append(seconds(lambda: write(raw, os.urandom(size))))  # noqa: B023
+        print(f"batch of 100 passages, {size:,} bytes: {median(ours) / median(theirs):.2f}x of a write and fsync")
+        before = log.stat().st_size
+        ours = [seconds(lambda: eight(live, at)) for at in range(3)]  # noqa: B023
+        size = (log.stat().st_size - before) // 240
+        theirs = [seconds(lambda: [write(raw, bytes(size)) for _ in range(80)]) for _ in range(3)]
+        print(f"80 commits of 8 threads, {size:,} bytes each: {median(ours) / median(theirs):.2f}x of 80 in turn")
+        at = 0
+        while log.stat().st_size < 100 << 20:
+            commit(live, f"more {at}", 1000, names)
+            at += 1
+    opened = seconds(lambda: hf.Index.open(folder / "index"))
+    read = seconds(lambda: zlib.crc32(log.read_bytes()))
+    print(f"opening with a log of {log.stat().st_size >> 20} MiB: {opened / read:.2f}x of reading and its checksum")
 
 
 def eight(live: hf.LiveIndex[Any], tag: int) -> None:
@@ -96,13 +114,115 @@ def eight(live: hf.LiveIndex[Any], tag: int) -> None:
 
     def work(thread: int) -> None:
         for at in range(10):
-            commit(live, f"thread {tag} {thread} {at}", 1)
+            commit(live, f"thread {tag} {thread} {at}", 1, SMALL[1])
 
     threads = [threading.Thread(target=work, args=(at,)) for at in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def searcher(index: hf.Index) -> Any:
+    """Return a recipe that walks over the graph, and searches vectors and words."""
+    return hf.recipes.PhaseGraph(index, lexical=BM25(index.lexical), threads=1)
+
+
+def asked(batch: int) -> dict[str, Any]:
+    """Return questions of three words, two entities and a vector."""
+    rng = np.random.default_rng(batch)
+    return {
+        "queries": [" ".join(text.split()[:3]) for text in texts(rng, batch)],
+        "entities": [[f"e{name}" for name in row] for row in rng.integers(0, LARGE[1], (batch, 2)).tolist()],
+        "vectors": rng.standard_normal((batch, DIM), dtype=np.float32),
+        "k": 10,
+    }
+
+
+def refreshes(live: hf.LiveIndex[Any]) -> None:
+    """Print what it takes until a batch of 100 passages can be searched."""
+    recipe, one = live.follow(searcher), asked(1)
+    recipe.search(**one)
+    merged, found = [], []
+    for at in range(6):
+        commit(live, f"seen {at}", 100, LARGE[1])
+        merged.append(cpu_seconds(live.refresh))
+        found.append(cpu_seconds(lambda: recipe.search(**one)))
+    print(f"refresh after 100 passages: {merged[0]:.2f} s of CPU time at first, later {median(merged[1:]):.2f} s")
+    print(f"first search of a snapshot, with its recipe: {median(found[1:]):.2f} s of CPU time")
+
+
+def memory(live: hf.LiveIndex[Any], folder: Path, what: str) -> None:
+    """Print what a snapshot holds beside its generation, and the next one beside that."""
+    tracemalloc.start()
+    reader = hf.Index.open(folder, live=True)
+    first, now = tracemalloc.get_traced_memory()[0], reader.index
+    now.load()
+    first = tracemalloc.get_traced_memory()[0] - first
+    sizes = [sum(path.stat().st_size for path in folder.glob(f"{kind}-*")) >> 20 for kind in ("generation", "log")]
+    commit(live, f"memory {what}", 100, LARGE[1])
+    more = tracemalloc.get_traced_memory()[0]
+    reader.refresh()
+    more = tracemalloc.get_traced_memory()[0] - more
+    tracemalloc.stop()
+    assert reader.seq > now.seq
+    held = f"a snapshot holds {first >> 20} MiB, the next one beside it {more >> 20} MiB"
+    print(f"{what}: beside a generation of {sizes[0]} MiB and a log of {sizes[1]} MiB {held}")
+
+
+def searches(live: hf.LiveIndex[Any], static: Path, what: str) -> None:
+    """Print searches of a snapshot against those of one generation of the same rows, in turn."""
+    live.refresh().save(static)
+    recipes = [searcher(live.index), searcher(hf.Index.open(static))]
+    for batch in (1, 32):
+        questions = asked(batch)
+        taken: list[list[float]] = [[], []]
+        for turn in range(ROUNDS + 2):
+            for recipe, times in zip(recipes, taken, strict=True):
+                spent = cpu_seconds(lambda: recipe.search(**questions))  # noqa: B023
+                times += [spent] if turn > 1 else []
+        print(f"{what}, B = {batch}: a search takes {median(taken[0]) / median(taken[1]):.2f}x of a static index's")
+
+
+def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
+    """Print the rate of a compaction against that of the disk, and searches beside it against searches alone."""
+    recipe, one = searcher(live.index), asked(1)
+    recipe.search(**one)
+    alone = [seconds(lambda: recipe.search(**one)) for _ in range(4 * ROUNDS)]
+    start = time.perf_counter()
+    done, beside = live.compact_in_background(), list[float]()
+    while not done.done():
+        beside.append(seconds(lambda: recipe.search(**one)))
+    contested = time.perf_counter() - start
+    commit(live, "compacted", 100, LARGE[1])
+    live.refresh()
+    taken = seconds(live.compact)
+    data = next(iter(sorted(folder.glob("generation-*"))[-1:])).read_bytes()
+    with (folder.parent / "raw").open("wb", 0) as raw:
+        theirs = seconds(lambda: write(raw, data))
+    print(
+        f"compaction of {len(data) >> 20} MiB: {taken / theirs:.2f}x of writing it ({contested / theirs:.2f}x searched)"
+    )
+    print(f"searches beside a compaction: {median(beside) / median(alone):.2f}x of those alone, wall time")
+
+
+def main() -> None:
+    """Print every figure."""
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        writes(Path(name))
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name) / "index"
+        make(folder, *LARGE, lexical=True)
+        with hf.Index.open(folder, writable=True) as live:
+            refreshes(live)
+            commit(live, "delta", LARGE[0] // 10, LARGE[1])
+            searches(live, Path(name) / "delta", "10 % added")
+            memory(live, folder, "10 % added")
+            with live.change() as change:
+                change.delete_passages([f"p{at}" for at in range(0, LARGE[0], 10)])
+            searches(live, Path(name) / "tombstones", "10 % added and 10 % deleted")
+            memory(live, folder, "10 % added and 10 % deleted")
+            compactions(live, folder)
 
 
 if __name__ == "__main__":
