@@ -119,6 +119,16 @@ def test_a_worker_that_dies_is_replaced(folder, tmp_path):
 
 
 @pytest.mark.full
+def test_workers_end_with_a_parent_that_is_killed(folder, tmp_path):
+    with serving(folder, tmp_path) as server:
+        assert len(server.workers(2)) == 2
+        server.process.kill()
+        server.process.stderr.read()  # until the last worker has closed it
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{server.url}/health/live")
+
+
+@pytest.mark.full
 def test_what_has_begun_is_answered_when_workers_stop(folder, tmp_path):
     with serving(folder, tmp_path) as server, ThreadPoolExecutor(8) as pool:
         server.workers(2)

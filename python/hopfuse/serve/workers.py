@@ -12,11 +12,12 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import connection, get_all_start_methods, get_context
+from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,7 @@ class _Parent:
         """Be a worker."""
         for kind in (signal.SIGTERM, signal.SIGINT):
             signal.signal(kind, signal.SIG_DFL)
+        threading.Thread(target=_end_with_parent, name="hopfuse-parent", daemon=True).start()
         if self._cards:
             os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
         try:
@@ -140,7 +142,7 @@ class _Parent:
             waits: list[Any] = [self._woken, *(one.pipe for one in workers if not (one.ready or one.fault))]
             connection.wait([*waits, *(one.process.sentinel for one in workers)])
             for one in workers:
-                if not one.ready and one.pipe.poll():
+                if not (one.ready or one.fault) and one.pipe.poll():
                     _hear(one)
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
@@ -173,6 +175,14 @@ class _Parent:
             if one.process.is_alive():
                 one.process.kill()
             one.process.join()
+
+
+def _end_with_parent() -> None:
+    """Stop this worker when its parent has ended, also by a signal that the parent could not pass on."""
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _hear(worker: _Worker) -> None:
