@@ -17,11 +17,12 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import hopfuse as hf
 import numpy as np
 from hopfuse.lexical import BM25
+from numpy.typing import NDArray
 
 DIM, ROUNDS = 384, 15
 SMALL, LARGE = (2_000, 10_000, 20_000), (100_000, 50_000, 1_000_000)  # passages, entities, edges
@@ -50,17 +51,32 @@ def make(folder: Path, passages: int, entities: int, edges: int, *, lexical: boo
     index.save(folder)
 
 
-def commit(live: hf.LiveIndex[Any], tag: str, count: int, entities: int) -> None:
-    """Add passages with vectors and three edges each, and an entity for every ten."""
+class Made(NamedTuple):
+    """What a commit adds: passages with vectors and three edges each, and an entity for every ten."""
+
+    rows: list[dict[str, str]]
+    vectors: NDArray[np.float64]
+    names: list[str]
+    edges: list[dict[str, tuple[str, str]]]
+
+
+def made(tag: str, count: int, entities: int) -> Made:
+    """Return what a commit adds."""
     rng = np.random.default_rng(count)
+    ids = [f"{tag} {at}" for at in range(count)]
+    rows = [{"id": id, "text": text} for id, text in zip(ids, texts(rng, count), strict=True)]
+    ends = rng.integers(0, entities, (count, 3)).tolist()
+    edges = [(id, f"e{end}") for id, row in zip(ids, ends, strict=True) for end in row]
+    stated = [{"src": ("passage", a), "dst": ("entity", b)} for a, b in edges]
+    return Made(rows, rng.normal(size=(count, DIM)), [f"new {tag} {at}" for at in range(0, count, 10)], stated)
+
+
+def commit(live: hf.LiveIndex[Any], one: Made) -> None:
+    """Add what was made, as one batch."""
     with live.change() as change:
-        ids = [f"{tag} {at}" for at in range(count)]
-        rows = [{"id": id, "text": text} for id, text in zip(ids, texts(rng, count), strict=True)]
-        change.add_passages(rows, vectors=rng.normal(size=(count, DIM)))
-        change.add_entities([f"new {tag} {at}" for at in range(0, count, 10)])
-        ends = rng.integers(0, entities, (count, 3)).tolist()
-        edges = [(id, f"e{end}") for id, row in zip(ids, ends, strict=True) for end in row]
-        change.add_edges([{"src": ("passage", a), "dst": ("entity", b)} for a, b in edges])
+        change.add_passages(one.rows, vectors=one.vectors)
+        change.add_entities(one.names)
+        change.add_edges(one.edges)
 
 
 def seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -87,36 +103,39 @@ def writes(folder: Path) -> None:
     names = SMALL[1]
     log = folder / "index" / "log-000000000001.hopfuse"
     with hf.Index.open(folder / "index", writable=True) as live, (folder / "raw").open("wb", 0) as raw:
-        commit(live, "first", 100, names)
+        commit(live, made("first", 100, names))
         ours, theirs = [], []
         for at in range(ROUNDS):
-            before = log.stat().st_size
-            ours.append(seconds(lambda: commit(live, f"batch {at}", 100, names)))  # noqa: B023
+            before, batch = log.stat().st_size, made(f"batch {at}", 100, names)
+            ours.append(seconds(lambda: commit(live, batch)))  # noqa: B023
             size = log.stat().st_size - before
             theirs.append(seconds(lambda: write(raw, os.urandom(size))))  # noqa: B023
         print(f"batch of 100 passages, {size:,} bytes: {median(ours) / median(theirs):.2f}x of a write and fsync")
         before = log.stat().st_size
-        ours = [seconds(lambda: eight(live, at)) for at in range(3)]  # noqa: B023
+        ours = []
+        for turn in range(3):
+            each = [[made(f"thread {turn} {t} {at}", 1, names) for at in range(10)] for t in range(8)]
+            ours.append(seconds(lambda: eight(live, each)))  # noqa: B023
         size = (log.stat().st_size - before) // 240
         theirs = [seconds(lambda: [write(raw, bytes(size)) for _ in range(80)]) for _ in range(3)]
         print(f"80 commits of 8 threads, {size:,} bytes each: {median(ours) / median(theirs):.2f}x of 80 in turn")
         at = 0
         while log.stat().st_size < 100 << 20:
-            commit(live, f"more {at}", 1000, names)
+            commit(live, made(f"more {at}", 1000, names))
             at += 1
     opened = seconds(lambda: hf.Index.open(folder / "index"))
     read = seconds(lambda: zlib.crc32(log.read_bytes()))
     print(f"opening with a log of {log.stat().st_size >> 20} MiB: {opened / read:.2f}x of reading and its checksum")
 
 
-def eight(live: hf.LiveIndex[Any], tag: int) -> None:
-    """Commit ten single passages in each of eight threads."""
+def eight(live: hf.LiveIndex[Any], each: list[list[Made]]) -> None:
+    """Commit single passages in each of eight threads."""
 
-    def work(thread: int) -> None:
-        for at in range(10):
-            commit(live, f"thread {tag} {thread} {at}", 1, SMALL[1])
+    def work(mine: list[Made]) -> None:
+        for one in mine:
+            commit(live, one)
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(8)]
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in each]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -145,7 +164,7 @@ def refreshes(live: hf.LiveIndex[Any]) -> None:
     recipe.search(**one)
     merged, found = [], []
     for at in range(6):
-        commit(live, f"seen {at}", 100, LARGE[1])
+        commit(live, made(f"seen {at}", 100, LARGE[1]))
         merged.append(cpu_seconds(live.refresh))
         found.append(cpu_seconds(lambda: recipe.search(**one)))
     print(f"refresh after 100 passages: {merged[0]:.2f} s of CPU time at first, later {median(merged[1:]):.2f} s")
@@ -160,7 +179,7 @@ def memory(live: hf.LiveIndex[Any], folder: Path, what: str) -> None:
     now.load()
     first = tracemalloc.get_traced_memory()[0] - first
     sizes = [sum(path.stat().st_size for path in folder.glob(f"{kind}-*")) >> 20 for kind in ("generation", "log")]
-    commit(live, f"memory {what}", 100, LARGE[1])
+    commit(live, made(f"memory {what}", 100, LARGE[1]))
     more = tracemalloc.get_traced_memory()[0]
     reader.refresh()
     more = tracemalloc.get_traced_memory()[0] - more
@@ -194,7 +213,7 @@ def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
     while not done.done():
         beside.append(seconds(lambda: recipe.search(**one)))
     contested = time.perf_counter() - start
-    commit(live, "compacted", 100, LARGE[1])
+    commit(live, made("compacted", 100, LARGE[1]))
     live.refresh()
     taken = seconds(live.compact)
     data = next(iter(sorted(folder.glob("generation-*"))[-1:])).read_bytes()
@@ -215,7 +234,7 @@ def main() -> None:
         make(folder, *LARGE, lexical=True)
         with hf.Index.open(folder, writable=True) as live:
             refreshes(live)
-            commit(live, "delta", LARGE[0] // 10, LARGE[1])
+            commit(live, made("delta", LARGE[0] // 10, LARGE[1]))
             searches(live, Path(name) / "delta", "10 % added")
             memory(live, folder, "10 % added")
             with live.change() as change:
