@@ -174,9 +174,15 @@ def install_twice(w: Workplace) -> str:
 
 
 def suite_gcc(w: Workplace) -> str:
-    """g++-12, warnings as errors, the whole suite but the emulator's with HOPFUSE_TESTS=full"""
+    """g++-12, warnings as errors, the whole suite but the emulator's and crashes with HOPFUSE_TESTS=full"""
     clone, python = w.suite("g++-12", "gcc-12")
-    return w.pytest(python, clone, "-m", "not emulator", CXX="g++-12", HOPFUSE_TESTS="full")
+    return w.pytest(python, clone, "-m", "not emulator and not long", CXX="g++-12", HOPFUSE_TESTS="full")
+
+
+def crashes(w: Workplace) -> str:
+    """Writers of an index killed, power lost and files damaged, 10,000, 100,000 and 1,000,000 times; an hour or more"""
+    clone, python = w.suite("g++-12", "gcc-12")
+    return w.pytest(python, clone, "-m", "long", "tests/index", HOPFUSE_TESTS="full")
 
 
 def emulator(w: Workplace) -> str:
@@ -328,6 +334,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "tsan": sanitizer_threads,
     "arm": arm,
     "twice": install_twice,
+    "crashes": crashes,
 }
 # The first part runs alone: it times an import. Parts that share a clone follow each other, beside all others.
 FIRST = "quick"

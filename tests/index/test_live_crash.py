@@ -197,6 +197,7 @@ def test_every_loss_of_power_in_a_short_history_leaves_what_was_committed(
 
 
 @pytest.mark.full
+@pytest.mark.long
 def test_losses_of_power_in_long_histories_leave_what_was_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +218,7 @@ def test_losses_of_power_in_long_histories_leave_what_was_committed(
             return
 
 
-@pytest.mark.parametrize("kills", [60, pytest.param(10_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kills", [60, pytest.param(10_000, marks=[pytest.mark.full, pytest.mark.long])])
 def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path, kills: int) -> None:
     hf.Index.build(passages=[]).save(tmp_path)
     rng, last = np.random.default_rng(0), 0

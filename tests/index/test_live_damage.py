@@ -70,7 +70,8 @@ def snapshots(folder: Path, whole: dict[str, bytes]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("count", "seed"), [(60, 0), *(pytest.param(100_000, seed, marks=pytest.mark.full) for seed in range(1, 11))]
+    ("count", "seed"),
+    [(60, 0), *(pytest.param(100_000, n, marks=[pytest.mark.full, pytest.mark.long]) for n in range(1, 11))],
 )
 def test_damage_is_an_error_of_the_format_or_leaves_what_was_committed(
     tmp_path: Path, whole: dict[str, bytes], count: int, seed: int
