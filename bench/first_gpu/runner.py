@@ -24,7 +24,7 @@ GRACE = 30.0
 
 
 class Ended(NamedTuple):
-    """How a process ended: its exit status (None: it was killed at its limit) and its wall time."""
+    """The end of a process: its exit status (None: it was killed at its limit) and its wall time."""
 
     status: int | None
     seconds: float

@@ -1,4 +1,4 @@
-"""What compute-sanitizer watches: the quick self-test, with every array an allocation of its own.
+"""Run the quick self-test for compute-sanitizer, with every array an allocation of its own.
 
 In CuPy's pool an array lies in the middle of a large block that was written before: a step beyond the array is still
 inside the block, and what nobody wrote to the array looks written.

@@ -1,4 +1,4 @@
-"""How much of everything a run does."""
+"""The size of a run."""
 
 from __future__ import annotations
 

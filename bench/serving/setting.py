@@ -1,4 +1,4 @@
-"""What the measurements of a run share: its index, its requests, its servers and how long each part takes."""
+"""The common ground of a run's measurements: its index, requests, servers and durations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSING_SECONDS, REFUSED_MS = 0.03, 1
 
 @dataclass(frozen=True, kw_only=True)
 class Lengths:
-    """How long each part takes: seconds, turns, or requests."""
+    """Durations of the parts: seconds, turns, or requests."""
 
     turns: int = 3
     closed: float = 6.0
