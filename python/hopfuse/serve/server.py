@@ -8,14 +8,13 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..errors import InputError
 from .app import make_app
 from .config import ServeConfig
+from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
@@ -48,7 +47,7 @@ def _server(service: Service, ready: Callable[[], None] | None = None) -> uvicor
             make_app(service, ready),
             host=config.host,
             port=config.port,
-            http=_timed(limits.header_seconds),
+            http=protocol(limits),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -146,44 +145,3 @@ def _process(config: ServeConfig) -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
-
-
-def _timed(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, which closes a connection whose headers do not arrive whole in time."""
-
-    class Timed(HttpToolsProtocol):
-        _headers: asyncio.TimerHandle | None = None
-        _begun = False
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._headers = self.loop.call_later(seconds, self._too_slow)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._begun and self._headers is None:  # most headers come whole, and need no timer
-                self._headers = self.loop.call_later(seconds, self._too_slow)
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._begun = True
-
-        def on_headers_complete(self) -> None:
-            self._begun = False
-            self._unset()
-            super().on_headers_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._unset()
-            super().connection_lost(exc)
-
-        def _unset(self) -> None:
-            if self._headers is not None:
-                self._headers.cancel()
-                self._headers = None
-
-        def _too_slow(self) -> None:
-            self._headers = None
-            self.transport.abort()
-
-    return Timed

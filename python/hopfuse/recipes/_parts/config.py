@@ -110,7 +110,9 @@ def check_number(
     """Return a finite real number in its range as a float; ``below`` holds in float32 too."""
     allowed = is_real(value) and bool(np.isfinite(float(value)))
     allowed = allowed and (low is None or value >= low) and (high is None or value <= high)
-    if not allowed or (below is not None and not np.float32(value) < below):
+    with np.errstate(over="ignore"):  # too large for float32 is infinite there
+        allowed = allowed and (below is None or bool(np.float32(value) < below))
+    if not allowed:
         raise InputError(f"{name} is {value!r}; it must be one finite number{_range(low, high, below)}")
     return float(value)
 

@@ -1,0 +1,107 @@
+"""Connections of slow clients: none keeps its place by sending or reading slowly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sized
+from typing import Any
+
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from .config import Limits
+
+#: Requests of one connection that may wait for their turn before more of it is read.
+PIPELINED = 16
+
+
+def protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, with limits of its own.
+
+    A connection is closed whose headers do not arrive whole in ``header_seconds``, or whose client reads nothing of an
+    answer for ``idle_seconds``. Of a client that sends requests without waiting for answers no more is read while
+    several wait for their turn; when it leaves, the request that is being answered is told.
+    """
+
+    class Timed(HttpToolsProtocol):
+        _headers: asyncio.TimerHandle | None = None
+        _reading: asyncio.TimerHandle | None = None
+        _begun = False
+        _answered: RequestResponseCycle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.flow = _Flow(transport, self.pipeline)
+            self._headers = self.loop.call_later(limits.header_seconds, self._abort)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._begun and self._headers is None:  # most headers come whole, and need no timer
+                self._headers = self.loop.call_later(limits.header_seconds, self._abort)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._begun = True
+
+        def on_headers_complete(self) -> None:
+            self._begun = False
+            self._headers = _ended(self._headers)
+            super().on_headers_complete()
+            if not self.pipeline:
+                self._answered = self.cycle
+
+        def on_response_complete(self) -> None:
+            if self.pipeline:
+                self._answered = self.pipeline[-1][0]
+            super().on_response_complete()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._wait_for_reader()
+
+        def resume_writing(self) -> None:
+            self._reading = _ended(self._reading)
+            super().resume_writing()
+
+        def timeout_keep_alive_handler(self) -> None:
+            if self.transport.get_write_buffer_size():  # to close it would wait for its reader
+                self._abort()
+            super().timeout_keep_alive_handler()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._headers, self._reading = _ended(self._headers), _ended(self._reading)
+            super().connection_lost(exc)
+            if self._answered is not None:  # uvicorn tells the request that came last
+                self._answered.disconnected = True
+                self._answered.message_event.set()
+
+        def _wait_for_reader(self, before: int | None = None) -> None:
+            left = self.transport.get_write_buffer_size()
+            if left == before:
+                self._abort()
+            else:
+                self._reading = self.loop.call_later(limits.idle_seconds, self._wait_for_reader, left)
+
+        def _abort(self) -> None:
+            self.transport.abort()
+
+    return Timed
+
+
+class _Flow(FlowControl):
+    """uvicorn's, but it does not read on at each answer: it would hold all that a client sends."""
+
+    def __init__(self, transport: asyncio.Transport, waiting: Sized) -> None:
+        super().__init__(transport)
+        self._waiting = waiting
+
+    def resume_reading(self) -> None:
+        if len(self._waiting) <= PIPELINED:
+            super().resume_reading()
+
+
+def _ended(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """End a timer, and return what stands in its place: none."""
+    if timer is not None:
+        timer.cancel()
+    return None

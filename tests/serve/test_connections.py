@@ -1,0 +1,82 @@
+"""Clients that send requests without waiting for answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import uvicorn
+from hopfuse.serve.config import Limits
+from hopfuse.serve.connections import PIPELINED, protocol
+from uvicorn.server import ServerState
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 1000 + b"\r\n\r\n"
+#: Bytes that the event loop reads at once.
+READ = 2**18
+
+
+@contextlib.asynccontextmanager
+async def connected(app):
+    """The protocol of a connection to a server of ``app``, and the client's streams."""
+    made, config = [], uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+    config.load()
+
+    def make():
+        made.append(protocol(Limits())(config, ServerState(), {}))
+        return made[0]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        yield made, reader, writer
+    finally:
+        writer.close()
+        server.close()
+
+
+async def answer(send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+def test_requests_that_nobody_waits_for_are_not_held():
+    held = []
+
+    async def run():
+        async def app(scope, receive, send):
+            held.append(len(made[0].pipeline))
+            await receive()  # the body, which is empty
+            await answer(send)
+
+        async with connected(app) as (made, reader, writer):
+            writer.write(3000 * REQUEST)
+            for _ in range(3000):
+                await reader.readuntil(b"\r\n\r\nok")
+
+    asyncio.run(run())
+    assert len(held) == 3000
+    assert PIPELINED < max(held) <= 2 * READ // len(REQUEST)
+
+
+def test_the_request_that_is_answered_is_told_that_its_client_left():
+    told = []
+
+    async def run():
+        async def app(scope, receive, send):
+            begun.set()
+            await receive()  # the body, which is empty
+            told.append((await receive())["type"])
+            await answer(send)
+            ended.set()
+
+        begun, ended = asyncio.Event(), asyncio.Event()
+        async with connected(app) as (made, _, writer):
+            writer.write(3 * REQUEST)
+            await begun.wait()
+            while not made[0].pipeline:
+                await asyncio.sleep(0)
+            writer.close()
+            await asyncio.wait_for(ended.wait(), 600)
+
+    asyncio.run(run())
+    assert told == ["http.disconnect"]
