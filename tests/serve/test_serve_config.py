@@ -28,6 +28,26 @@ def test_a_wrong_configuration_is_refused_by_key(text, says):
     assert says in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "allowed"),
+    [("a/", "b/", True), ("a", "ab", False), ("ab", "a", False), ("a", "a", False), ("", "a", True)],
+)
+def test_prefixes_of_keys_of_other_filters_do_not_overlap(a, b, allowed):
+    def read(**filters):
+        lines = (
+            f'[keys.{name}]\nsha256 = "{"0" * 64}"\nprefix = "{prefix}"\nfilter = {{ tenant = "{filters[name]}" }}\n'
+            for name, prefix in (("one", a), ("other", b))
+        )
+        return ServeConfig.read(ONE + "".join(lines))
+
+    assert read(one="x", other="x").keys["other"].prefix == b
+    if allowed:
+        assert read(one="x", other="y").keys["one"].prefix == a
+    else:
+        with pytest.raises(InputError, match=r"prefix is .* which begins with"):
+            read(one="x", other="y")
+
+
 def test_a_file_is_read_relative_to_its_folder(tmp_path):
     (tmp_path / "serve.toml").write_text(ONE)
     config = ServeConfig.load(tmp_path / "serve.toml", {"port": 1234})

@@ -254,6 +254,23 @@ def test_a_tenant_changes_nothing_of_anothers_and_learns_nothing(keyed, folder):
     assert "p0" not in {id for id, *_ in hits(search(url, key["a"]))}
 
 
+def test_a_prefix_hides_whether_another_has_an_id(folder, keys):
+    made = {
+        name: {"sha256": keys[name][1], "rights": ["write"], "filter": {"tenant": name}, "prefix": f"{name}/"}
+        for name in ("a", "b")
+    }
+    with running(writable(folder, keys=made)) as url:
+        assert post(url, keys["b"][0], passages=[{"id": "b/1", "text": "t"}]).json() == {"seq": 1}
+        for replace in (False, True):
+            errors = [
+                post(url, keys["a"][0], passages=[{"id": id, "text": "t"}], replace=replace).json()["error"]
+                for id in ("b/1", "b/2", "p1", "p99")
+            ]
+            assert {one["field"] for one in errors} == {"passages[0].id"}
+            assert len({one["message"].partition(";")[2] for one in errors}) == 1
+        assert post(url, keys["a"][0], passages=[{"id": "a/1", "text": "t"}]).json() == {"seq": 2}
+
+
 # ---- Many at once ---------------------------------------------------------------------------------------------------
 
 

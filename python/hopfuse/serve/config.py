@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import tomllib
 from collections.abc import Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -130,6 +131,8 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Conditions on metadata, as of :func:`hopfuse.where`; the key sees the passages that meet them all, and no other.
     indexes : sequence of str, optional
         The indexes that it sees; by default all.
+    prefix : str
+        Ids of passages that it adds begin with it; so none tells whether another key's passage has an id.
 
     Examples
     --------
@@ -142,6 +145,7 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     rights: tuple[Literal["read", "write", "admin"], ...] = ("read",)
     filter: dict[str, Any] = {}
     indexes: tuple[Name, ...] | None = None
+    prefix: str = ""
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -282,7 +286,18 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             for index in key.indexes or ():
                 if index not in self.indexes:
                     raise InputError(f"keys.{name}.indexes has {index!r}; there are: {', '.join(self.indexes)}")
+        self._check_prefixes()
         return self
+
+    def _check_prefixes(self) -> None:
+        """Refuse prefixes by which the ids of one filter's passages could be those of another's."""
+        given = [(name, key) for name, key in self.keys.items() if key.prefix]
+        for (name, key), (other, second) in permutations(given, 2):
+            if key.filter != second.filter and second.prefix.startswith(key.prefix):
+                raise InputError(
+                    f"keys.{other}.prefix is {second.prefix!r}, which begins with {key.prefix!r} of keys.{name}, whose "
+                    "filter is another; end each prefix by a sign that no other has before its end, as in 'a/'"
+                )
 
     @property
     def is_open(self) -> bool:

@@ -34,6 +34,8 @@ class Principal:
         The metadata that its filter says by equality: passages that it adds have it.
     indexes : frozenset of str, optional
         None: all.
+    prefix : str
+        Of the ids of passages that it adds.
     """
 
     name: str = ""
@@ -41,6 +43,7 @@ class Principal:
     where: Where | None = None
     sets: Mapping[str, Any] = field(default_factory=dict, hash=False)
     indexes: frozenset[str] | None = None
+    prefix: str = ""
 
     def may(self, right: str) -> bool:
         """Return whether it has a right; admin has all."""
@@ -106,4 +109,5 @@ def _principal(name: str, key: KeyConfig) -> Principal:
     allowed = None if key.indexes is None else frozenset(key.indexes)
     conditions = {split_condition(name): value for name, value in key.filter.items()}
     sets = {column: value for (column, operator), value in conditions.items() if operator == "eq"}
-    return Principal(name, frozenset(key.rights), where(**key.filter) if key.filter else None, sets, allowed)
+    filter = where(**key.filter) if key.filter else None
+    return Principal(name, frozenset(key.rights), filter, sets, allowed, key.prefix)

@@ -187,6 +187,7 @@ class Changes:
             raise invalid(
                 "passages", f"has {len(asked.passages)} entries; a request has at most {self._limits.passages}"
             )
+        _check_prefix(asked.passages, principal)
         if not (asked.passages or asked.entities or asked.aliases or asked.edges or asked.facts):
             raise invalid("passages", "is missing, and nothing else is given; give what is to be added")
         return await self._run(lambda: writer.add(asked, snapshot, principal), principal, nbytes, deadline)
@@ -245,6 +246,16 @@ class Changes:
     def _forget(self, key: str, nbytes: int) -> None:
         self._waiting[key] -= 1
         self._bytes -= nbytes
+
+
+def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:
+    """Refuse ids without the key's prefix, whether passages have them or not."""
+    for at, one in enumerate(passages):
+        if principal.prefix and not str(one.id).startswith(principal.prefix):
+            raise invalid(
+                f"passages[{at}].id",
+                f"is {one.id!r:.100}; ids that the key {principal.name} adds begin with {principal.prefix!r}",
+            )
 
 
 def _row(one: PassageIn, sets: Mapping[str, Any]) -> dict[str, Any]:
