@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import hopfuse as hf
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
+from hopfuse.serve import Service
 from serve.served import CITIES, TEXTS, Letters, configured, running
 
 QUESTIONS = [f"What is far from {a}, and near {b}?" for a, b in zip(CITIES, CITIES[3:] + CITIES[:3], strict=True)]
@@ -90,3 +92,56 @@ def test_answers_are_the_librarys_own(client, path, name, options):
         alone = recipe.search([query["text"]], allow=query.get("allow"), k=k)
         assert hits == [(hit.id, hit.score) for hit in alone[0]]
         assert hits
+
+
+class Held(Letters):
+    """An encoder that reads passages when it may."""
+
+    def __init__(self):
+        self.may, self.read = threading.Event(), []
+
+    def encode_passages(self, texts):
+        assert self.may.wait(600)
+        self.read.append(len(texts))
+        return super().encode_queries(texts)
+
+
+def test_a_recipe_that_is_made_for_its_first_request_says_so(path):
+    encoder = Held()
+
+    def load(index, config):
+        return with_words(index, config)._replace(encoder=encoder)
+
+    body = {"queries": [QUESTIONS[0]], "recipe": "policy-rag"}
+    with running(configured(path), load) as url, httpx.Client(base_url=url, timeout=60) as client:
+        late = client.post("/v1/search", json={**body, "timeout_ms": 1})
+        encoder.may.set()
+        assert late.status_code == 504
+        assert "timeout_ms passed while policy-rag was made" in late.json()["error"]["message"]
+        assert client.post("/v1/search", json=body).status_code == 200
+    assert len(encoder.read) == 1
+
+
+def test_recipes_that_are_named_are_made_before_the_server_is_ready(path):
+    encoder = Held()
+    encoder.may.set()
+    config = configured("", indexes={"cities": {"path": path, "recipes": ["policy-rag"]}}, request_options=False)
+
+    def load(index, config):
+        return with_words(index, config)._replace(encoder=encoder)
+
+    with running(config, load) as url, httpx.Client(base_url=url, timeout=60) as client:
+        assert len(encoder.read) == 1  # before any request
+        body = {"queries": [QUESTIONS[0]], "recipe": "policy-rag"}
+        assert client.post("/v1/search", json=body).status_code == 200
+        refused = client.post("/v1/search", json={**body, "recipe": "hybrid-rrf"})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (403, "recipe")
+        assert "only guided-walk, policy-rag" in refused.json()["error"]["message"]
+        assert client.post("/v1/search", json={**body, "options": {"top_k": 3}}).status_code == 403
+        assert len(encoder.read) == 1
+
+
+def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path):
+    config = configured("", indexes={"cities": {"path": path, "recipes": ["nope"]}})
+    with pytest.raises(hf.errors.InputError, match="recipe is 'nope'"):
+        Service(config, with_words).open_all()

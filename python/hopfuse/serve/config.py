@@ -94,6 +94,9 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The directory that ``Index.save`` wrote.
     recipe : str, optional
         By default what the index can run.
+    recipes : sequence of str
+        Others that requests may choose, made before the server is ready; one that is not named here is made when a
+        request first asks for it, which takes long where facts are encoded for it.
     options : mapping
         Fields of the recipe's config, in the place of its defaults.
     encoder : str, optional
@@ -112,6 +115,7 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     path: str
     recipe: str | None = None
+    recipes: tuple[str, ...] = ()
     options: dict[str, Any] = {}
     encoder: str | None = None
     lexical: str | None = None

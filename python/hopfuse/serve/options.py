@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -31,22 +32,23 @@ class Recipes:
         self._config, self._maker = config, maker
         self._made: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Future[Recipe]] = OrderedDict()
 
-    async def of(self, snapshot: Snapshot, name: str | None, options: Mapping[str, Any]) -> Recipe:
-        """Return the recipe of a request, by default the snapshot's own.
+    async def of(self, snapshot: Snapshot, name: str | None, options: Mapping[str, Any], deadline: float) -> Recipe:
+        """Return the recipe of a request, by default the snapshot's own, when it is made.
 
         Raises
         ------
         RefusalError
-            400: what the recipe, or the index, does not have. 403: this server has one recipe.
+            400: what the recipe, or the index, does not have. 403: requests do not choose it. 504: it is not made
+            before the deadline, of :func:`time.monotonic`; it is made all the same.
         """
-        if name in (None, snapshot.default_recipe) and not options:
-            return snapshot.recipe
-        if not self._config.request_options:
-            field = "recipe" if not options else "options"
-            raise RefusalError(
-                403, "forbidden", f"{field} is given, and this server has one recipe; leave it out", field=field
-            )
         wanted = name or snapshot.default_recipe
+        if wanted in snapshot.recipes and not options:
+            return snapshot.recipes[wanted]
+        if not self._config.request_options:
+            field, has = ("options", "no others") if options else ("recipe", f"only {', '.join(snapshot.recipes)}")
+            raise RefusalError(
+                403, "forbidden", f"{field} is given, and this server has {has}; leave it out", field=field
+            )
         key = (snapshot, wanted, msgspec.json.encode(options, order="deterministic"))
         made = self._made.get(key)
         if made is None:
@@ -56,7 +58,15 @@ class Recipes:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)
         try:
-            return await asyncio.shield(made)
+            return await asyncio.wait_for(asyncio.shield(made), deadline - time.monotonic())
+        except TimeoutError:
+            raise RefusalError(
+                504,
+                "timeout",
+                f"timeout_ms passed while {wanted} was made for its first request; send it again, or have it made "
+                "before the server is ready, by recipes = [...] of the index in its configuration",
+                field="timeout_ms",
+            ) from None
         except HopfuseError as error:
             self._made.pop(key, None)
             field = "options" if options else "recipe"

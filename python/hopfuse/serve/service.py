@@ -178,15 +178,16 @@ class Service:
         self.changes.compact_if_due(snapshot.name)
 
     async def warm_up(self, snapshot: Snapshot) -> None:
-        """Search for one question and for a full batch: pages are read, and the times of both are known."""
+        """Search for one question and for a full batch by each recipe; the default one's times are known then."""
         if snapshot.index.num_passages == 0:
             return
-        first = await self._in_maker(snapshot.sample)
-        plan = Plan(snapshot, snapshot.recipe, 10, False, False)
-        for size in (1, 1, self.config.limits.batch):  # the first reads the pages
-            asked = Asked([first] * size, frozenset(("title", "text")))
-            work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=time.monotonic() + 3600.0)
-            await work.future
+        for recipe in snapshot.recipes.values():
+            first = await self._in_maker(snapshot.sample, recipe)
+            plan, usual = Plan(snapshot, recipe, 10, False, False), recipe is snapshot.recipe
+            for size in (1, 1, self.config.limits.batch):  # the first reads the pages
+                asked, until = Asked([first] * size, frozenset(("title", "text"))), time.monotonic() + 3600.0
+                work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
+                await work.future
         await self._in_maker(snapshot.read_ids)
 
     async def counters(self) -> bytes:
@@ -248,7 +249,7 @@ class Service:
             given = f"{len(search.queries)} queries with k = {search.k}"
             raise invalid("trace", f"is asked for {given}; queries times k may be {limits.traced}: ask fewer at a time")
         deadline = search.arrived + timeout_ms / 1000
-        recipe = await self._recipes.of(search.snapshot, search.recipe, search.options)
+        recipe = await self._recipes.of(search.snapshot, search.recipe, search.options, deadline)
         self._check(search, recipe)
         places = self._places(search.queries)
         works = self._submit(search, recipe, places, deadline)

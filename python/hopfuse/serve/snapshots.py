@@ -116,7 +116,9 @@ class Snapshot:
         self._rows: dict[str, NDArray[np.int64]] = {}  # by key
         self.passage = lru_cache(PASSAGES)(partial(_passage, index))  # of the index: a snapshot is in no circle
         self.default_recipe = config.recipe or default_recipe(index, self.lexical is not None)
-        self.recipe = self.make(self.default_recipe, {})
+        #: Those that are made before it is searched, the default one first.
+        self.recipes = {one: self.make(one, {}) for one in dict.fromkeys((self.default_recipe, *config.recipes))}
+        self.recipe = self.recipes[self.default_recipe]
 
     def make(self, name: str, options: Mapping[str, Any]) -> Recipe:
         """Return a recipe over the index; it is the default one where neither is given.
@@ -160,21 +162,22 @@ class Snapshot:
             self._known_facts = {text: at for at, text in enumerate(texts)}, [self._fact_vectors]
         return self._fact_vectors
 
-    def sample(self) -> Query:
-        """Return a query to try the recipe with, for which nothing is encoded or matched."""
-        index, needs = self.index, self.recipe.needs
+    def sample(self, recipe: Recipe) -> Query:
+        """Return a query to try a recipe with, for which nothing is encoded or matched."""
+        index, needs = self.index, recipe.needs
         vector = None
         if needs.vectors:
-            dim = self.dim_for(self.recipe) or 1
+            dim = self.dim_for(recipe) or 1
             vector = np.full(dim, 1 / dim, np.float32)
         names: list[str | int] = [0] if index.num_entities else []
         return Query(index.texts[0][:200] or "text", vector, names)
 
     def warm_up(self) -> None:
-        """Search for one question, and read all ids: what the first search would wait for."""
+        """Search for one question by each recipe, and read all ids: what the first search would wait for."""
         if self.index.num_passages:
             k = min(10, self.index.num_passages)
-            self.recipe.search(k=k, **self.arguments(self.recipe, [self.sample()]))
+            for recipe in self.recipes.values():
+                recipe.search(k=k, **self.arguments(recipe, [self.sample(recipe)]))
             self.read_ids()
 
     def read_ids(self) -> None:
