@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from .. import machine
 from ..errors import GateError, UnavailableError
-from . import answers, overload, reloading, steady, wrk
+from . import answers, batching, overload, reloading, steady, wrk
 from .bars import judged
 from .inputs import prepare
 from .page import page
@@ -24,6 +26,7 @@ MEASURES: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "throughput": steady.throughput,
     "one caller": steady.one_caller,
     "open loop": steady.open_half,
+    "batch": batching.batch_limits,
     "without search": steady.without_search,
     "overload": overload.overload_of_many,
     "overload of one": overload.overload_of_one,
@@ -46,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = []
     try:
         wrk.require()
-        with tempfile.TemporaryDirectory() as name:
+        with _stoppable(), tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             index, questions = prepare(folder, options.quick, options.index)
             setting = Setting(folder, index, questions, replace(lengths, **changes))
@@ -60,6 +63,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(page(rows), end="")
     return int(any(row["status"] == "error" for row in rows))
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """End by SIGTERM as by an error, so that the servers and clients that run are ended, too."""
+
+    def stopped(kind: int, frame: Any) -> None:
+        signal.signal(kind, signal.SIG_IGN)  # a second one would cut the first one's work short
+        sys.exit(128 + kind)
+
+    before = signal.signal(signal.SIGTERM, stopped)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _row(measure: str, setting: Setting, quick: bool) -> dict[str, Any]:

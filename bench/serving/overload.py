@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
 from .client import Task
 from .processes import Server
-from .setting import MANY, OpenLoop, Setting
+from .setting import MANY, Setting, open_loop
 from .steady import CALLERS, CALLERS_OF_MANY, Side
 from .wrk import Bodies
 
@@ -46,18 +46,21 @@ def overload_of_one(setting: Setting) -> dict[str, Any]:
 def _overload(
     setting: Setting, bodies: Bodies, hurried: Bodies, callers: int, each: int, seconds: float
 ) -> dict[str, Any]:
-    with setting.hopfuse() as server:
+    with ExitStack() as stack:
+        server = stack.enter_context(setting.hopfuse())
         side = Side(server, bodies, callers, each)
         side.saturated(1.0)
         before = side.saturated(setting.lengths.closed)
         rate, begin = TIMES * before["queries_per_second"] / each, time.time() + LOADING
         at = {"port": server.port, "begin": begin}
-        main = OpenLoop(Task(**at, files=hurried.files, rate=rate, seconds=seconds))
-        health = OpenLoop(Task(**at, path="/health/live", rate=PROBES, seconds=seconds, even=True))
+        main = stack.enter_context(open_loop(Task(**at, files=hurried.files, rate=rate, seconds=seconds)))
+        health = stack.enter_context(
+            open_loop(Task(**at, path="/health/live", rate=PROBES, seconds=seconds, even=True))
+        )
         searches = Task(
             **at, files=setting.one_hurried.files, rate=PROBES, seconds=seconds + AFTER, even=True, series=True
         )
-        probe = OpenLoop(searches)
+        probe = stack.enter_context(open_loop(searches))
         time.sleep(max(0.0, begin - time.time()))
         cpu, began = server.cpu(), time.perf_counter()
         with watched_memory(server) as memory:

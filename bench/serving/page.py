@@ -18,6 +18,8 @@ def page(rows: Sequence[Row]) -> str:
     parts = [_bars(by_name)]
     if "throughput" in by_name:
         parts.append(_throughput(by_name["throughput"]["figures"]))
+    if "batch" in by_name:
+        parts.append(_batches(by_name["batch"]["figures"]))
     parts.append(_counts(by_name))
     parts += [f"{row['measure'] or 'serving'}: {row['status']}, {row['reason']}\n" for row in rows if "reason" in row]
     return "\n".join(part for part in parts if part)
@@ -62,6 +64,16 @@ def _throughput(figures: dict[str, Any]) -> str:
             ]
         )
     return table(("at saturation", "queries/s", "of the library", "CPU a query", "p50", "p99"), lines)
+
+
+def _batches(figures: dict[str, Any]) -> str:
+    head = ("limits.batch", "64 callers", "CPU a query", "p99", "256 callers", "CPU a query", "8 with 32 queries each")
+    head += ("CPU a query", "one beside two with 256 each, p50", "p99")
+    lines = [
+        [limit, *(f"{value:.0f}/s" if name.endswith("rate") else seconds(value) for name, value in one.items())]
+        for limit, one in figures.items()
+    ]
+    return table(head, lines)
 
 
 def _counts(by_name: dict[str, Row]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -24,6 +25,8 @@ from .wrk import Bodies
 #: Questions of a request of many, and of one in Arrow.
 MANY, ARROW_ROWS = 32, 64
 ARROW = "application/vnd.apache.arrow.stream"
+#: Questions of the largest request that a server takes by default.
+VERY_MANY = 256
 #: Milliseconds that overloading requests leave.
 TIMEOUT_MS = 1000
 #: Seconds of batch time, and of timeout, with which a server refuses every request.
@@ -78,6 +81,11 @@ class Setting:
         return Bodies(self.folder / "many", json_bodies(self.questions, MANY))
 
     @cached_property
+    def very_many(self) -> Bodies:
+        """256 questions in each request."""
+        return Bodies(self.folder / "very-many", json_bodies(self.questions, VERY_MANY))
+
+    @cached_property
     def one_hurried(self) -> Bodies:
         """A question in each request, which must be answered soon."""
         return Bodies(self.folder / "one-hurried", json_bodies(self.questions, 1, timeout_ms=TIMEOUT_MS))
@@ -101,9 +109,13 @@ class Setting:
 
     # ---- Servers -----------------------------------------------------------------------------------------------------
 
-    def hopfuse(self, index: Path | None = None) -> AbstractContextManager[Server]:
-        """``hopfuse serve``, as it comes, over the run's index or another."""
+    def hopfuse(self, index: Path | None = None, batch: int | None = None) -> AbstractContextManager[Server]:
+        """``hopfuse serve``, as it comes, over the run's index or another; ``batch``: with this ``limits.batch``."""
         about = [f"bench={index or self.index}", "--recipe", "phase-graph", "--port", "{port}"]
+        if batch is not None:
+            config = self.folder / f"batch-{batch}.toml"
+            config.write_text(f"[limits]\nbatch = {batch}\n")
+            about += ["--config", str(config)]
         return serving(["hopfuse", "serve", *about], "/health/ready")
 
     def still(self, seconds: float = 0.0) -> AbstractContextManager[Server]:
@@ -132,35 +144,47 @@ class Setting:
             "seconds": self.lengths.library if seconds is None else seconds,
             "threads": None,
         }
-        done = program(library.__name__, json.dumps(task)).communicate(timeout=600)[0]
+        with program(library.__name__, json.dumps(task)) as process:
+            done = process.communicate(timeout=600)[0]
         return json.loads(done)  # type: ignore[no-any-return]
 
 
 class OpenLoop:
     """An open loop that runs; :meth:`counted` waits for it."""
 
-    def __init__(self, task: client.Task) -> None:
-        self._task, self._process = task, program(client.__name__, task.as_json())
+    def __init__(self, task: client.Task, process: subprocess.Popen[str]) -> None:
+        self._task, self._process = task, process
 
     def counted(self) -> dict[str, Any]:
         """Return what it counted."""
         seconds = self._task.seconds + self._task.grace + 60
-        try:
-            return json.loads(self._process.communicate(timeout=seconds)[0])  # type: ignore[no-any-return]
-        finally:
-            self._process.kill()
+        return json.loads(self._process.communicate(timeout=seconds)[0])  # type: ignore[no-any-return]
 
 
-def program(module: str, task: str) -> subprocess.Popen[str]:
-    """Start a module of the bench; its task is written to it."""
+@contextmanager
+def open_loop(task: client.Task) -> Iterator[OpenLoop]:
+    """Run an open loop, until the block ends at the latest."""
+    with program(client.__name__, task.as_json()) as process:
+        yield OpenLoop(task, process)
+
+
+@contextmanager
+def program(module: str, task: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a module of the bench, until the block ends at the latest; its task is written to it."""
     process = subprocess.Popen(
         [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdin is not None
-    process.stdin.write(task)
-    process.stdin.close()
-    process.stdin = None
-    return process
+    try:
+        assert process.stdin is not None
+        process.stdin.write(task)
+        process.stdin.close()
+        process.stdin = None
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 def _require(package: str) -> None:

@@ -13,7 +13,7 @@ from ..errors import GateError, UnavailableError
 from .answers import check_peer
 from .client import Task
 from .processes import Server
-from .setting import ARROW_ROWS, REFUSING_SECONDS, OpenLoop, Setting
+from .setting import ARROW_ROWS, REFUSING_SECONDS, Setting, open_loop
 from .wrk import Bodies, closed
 
 #: Connections that saturate, with one question a request and with many.
@@ -114,7 +114,8 @@ def open_half(setting: Setting) -> dict[str, Any]:
         saturation = side.saturated(setting.lengths.closed)["queries_per_second"]
         alone = setting.library(1)["1"]["call"]["median"]
         files, seconds = setting.one.files, setting.lengths.open
-        counted = OpenLoop(Task(port=server.port, files=files, rate=saturation / 2, seconds=seconds)).counted()
+        with open_loop(Task(port=server.port, files=files, rate=saturation / 2, seconds=seconds)) as loop:
+            counted = loop.counted()
     return {"saturation": saturation, "rate": saturation / 2, "library_p50": alone, "seconds": seconds, **counted}
 
 

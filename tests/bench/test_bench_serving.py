@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench.errors import UnavailableError
+from bench.machine import ROOT
 from bench.serving import __main__ as command
 from bench.serving.bars import BARS, judged
 from bench.serving.client import Loop, Task, figures
@@ -108,6 +114,32 @@ def test_callers_come_independently_at_the_rate():
 def test_a_server_that_does_not_start_says_why():
     with pytest.raises(UnavailableError, match=r"status 2: .*No such file.*'nowhere'"):
         serving(["json.tool", "nowhere"], "/").__enter__()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("measure", ["one caller", "open loop"])
+def test_a_stopped_run_ends_what_it_started(measure, tmp_path):
+    if shutil.which("wrk") is None:
+        pytest.skip("the closed loop is tried with wrk: apt install wrk")
+    command = [sys.executable, "-m", "bench.serving", "--quick", "--measure", measure, measure, measure]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}  # by which those that it starts are known
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as run:
+        while len(started(tmp_path)) < 3 and run.poll() is None:  # it, a server and a client
+            pass
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(600) == 128 + signal.SIGTERM
+    assert not started(tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def started(folder):
+    """The processes whose folder for temporary files is this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"TMPDIR={folder}\0".encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
 
 
 @pytest.mark.full
