@@ -1,10 +1,11 @@
-"""Clients that send requests without waiting for answers."""
+"""Clients that send requests without waiting for answers, or bodies after them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 
+import pytest
 import uvicorn
 from hopfuse.serve.config import Limits
 from hopfuse.serve.connections import PIPELINED, protocol
@@ -16,13 +17,13 @@ READ = 2**18
 
 
 @contextlib.asynccontextmanager
-async def connected(app):
+async def connected(app, **limits):
     """The protocol of a connection to a server of ``app``, and the client's streams."""
     made, config = [], uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
     config.load()
 
     def make():
-        made.append(protocol(Limits())(config, ServerState(), {}))
+        made.append(protocol(Limits(**limits))(config, ServerState(), {}))
         return made[0]
 
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
@@ -80,3 +81,44 @@ def test_the_request_that_is_answered_is_told_that_its_client_left():
 
     asyncio.run(run())
     assert told == ["http.disconnect"]
+
+
+BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
+
+
+async def refusing(scope, receive, send):
+    """Answer at once, whatever the body is."""
+    await answer(send)
+
+
+async def ask(reader, writer, data):
+    writer.write(data)
+    await reader.readuntil(b"\r\n\r\nok")
+
+
+async def drip(writer):
+    while True:
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+def test_a_body_that_goes_on_after_its_answer_is_cut_off():
+    async def run():
+        async with connected(refusing, body_seconds=0.05) as (_, reader, writer):
+            await ask(reader, writer, BODY)
+            await asyncio.wait_for(drip(writer), 600)
+
+    with pytest.raises(ConnectionError):
+        asyncio.run(run())
+
+
+def test_a_connection_is_kept_whose_body_ended_after_its_answer():
+    async def run():
+        async with connected(refusing, body_seconds=600) as (made, reader, writer):
+            await ask(reader, writer, BODY)
+            assert made[0]._rest is not None  # it would be closed
+            await ask(reader, writer, b"x" * 1_000_000 + REQUEST)
+            assert made[0]._rest is None
+
+    asyncio.run(run())

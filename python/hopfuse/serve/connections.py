@@ -18,14 +18,16 @@ PIPELINED = 16
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
     """Return uvicorn's protocol, with limits of its own.
 
-    A connection is closed whose headers do not arrive whole in ``header_seconds``, or whose client reads nothing of an
-    answer for ``idle_seconds``. Of a client that sends requests without waiting for answers no more is read while
-    several wait for their turn; when it leaves, the request that is being answered is told.
+    A connection is closed whose headers do not arrive whole in ``header_seconds``, whose client reads nothing of an
+    answer for ``idle_seconds``, or still sends a body ``body_seconds`` after its answer. Of a client that sends
+    requests without waiting for answers no more is read while several wait for their turn; when it leaves, the request
+    that is being answered is told.
     """
 
     class Timed(HttpToolsProtocol):
         _headers: asyncio.TimerHandle | None = None
         _reading: asyncio.TimerHandle | None = None
+        _rest: asyncio.TimerHandle | None = None
         _begun = False
         _answered: RequestResponseCycle | None = None
 
@@ -54,6 +56,12 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             if self.pipeline:
                 self._answered = self.pipeline[-1][0]
             super().on_response_complete()
+            if self.cycle.response_complete and self.cycle.more_body:  # it was refused by what came first
+                self._rest = self.loop.call_later(limits.body_seconds, self._abort)
+
+        def on_message_complete(self) -> None:
+            self._rest = _ended(self._rest)
+            super().on_message_complete()
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -69,7 +77,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             super().timeout_keep_alive_handler()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._headers, self._reading = _ended(self._headers), _ended(self._reading)
+            self._headers, self._reading, self._rest = map(_ended, (self._headers, self._reading, self._rest))
             super().connection_lost(exc)
             if self._answered is not None:  # uvicorn tells the request that came last
                 self._answered.disconnected = True
