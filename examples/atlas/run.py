@@ -86,13 +86,13 @@ def run(
     links = index.graph.indices.size // 2
     console.print(f"\n{index.num_passages:,} passages, {index.num_entities:,} names, {links:,} links between them.\n")
     explain(console, data, found)
+    if save is not None:
+        index.save(save)
+    console.print(offer(save), markup=False, soft_wrap=True)
     threads = hf.backend_info()["backends"]["cpu"]["threads"]
     measured = "Percent found in the first 5 or 10 passages; median time of a question."
     console.print(f"{len(data.qrels):,} questions, {threads} threads. {measured}")
     console.print(result_table(data, found, times))
-    if save is not None:
-        index.save(save)
-    console.print(offer(save), markup=False, soft_wrap=True)
 
 
 def offer(saved: Path | None) -> str:

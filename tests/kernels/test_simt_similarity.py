@@ -39,9 +39,11 @@ def runtime(emulated: SimtRuntime, request: pytest.FixtureRequest) -> SimtRuntim
     return emulated
 
 
-def case(seed: int, batch: int, storage: Any = "float32") -> tuple[NDArray[np.float32], hf.Corpus]:
+def case(
+    seed: int, batch: int, storage: Any = "float32", rows: int = ROWS
+) -> tuple[NDArray[np.float32], hf.Corpus]:
     rng = np.random.default_rng(seed)
-    vectors = rng.standard_normal((ROWS, DIM)).astype(np.float32)
+    vectors = rng.standard_normal((rows, DIM)).astype(np.float32)
     return rng.standard_normal((batch, DIM)).astype(np.float32), hf.Corpus.from_array(vectors, storage=storage)
 
 
@@ -75,11 +77,12 @@ def test_parts_change_nothing(runtime: SimtRuntime, part: int) -> None:
 
 @pytest.mark.parametrize("build", SANITIZERS)
 def test_the_sanitizers_find_nothing(build: str) -> None:
-    queries, corpus = case(9, 5)
+    rows = 60  # ThreadSanitizer's build takes 8 blocks
+    queries, corpus = case(9, 5, rows=rows)
     queries[3] = 0
-    masks = np.random.default_rng(9).random((5, ROWS)) < 0.5
+    masks = np.random.default_rng(9).random((5, rows)) < 0.5
     with registered(build, build, order="shuffle", seed=3, sources=SOURCES) as runtime:
-        allow = read_filter(masks, 5, ROWS, "allow")
+        allow = read_filter(masks, 5, rows, "allow")
         call = SimilarityCall(runtime.upload(queries), corpus, 1.0, 1e-4, allow, threads=1)
         weights, status = similarity.similarity_weights(runtime, call)
         assert runtime.download(status).tolist() == [1, 1, 1, -2, 1]

@@ -63,7 +63,8 @@ struct SimilaritySums {
 
 }  // namespace HOPFUSE_SHARED
 
-HOPFUSE_FN bool is_similarity(float cosine) { return cosine != SIMILARITY_ABSENT; }
+// False of a NaN too, which a query without a norm has: its gaps have no whole number.
+HOPFUSE_FN bool is_similarity(float cosine) { return cosine > SIMILARITY_ABSENT; }
 
 // G of a gap.
 HOPFUSE_FN uint32_t similarity_grains(float gap) {
