@@ -91,7 +91,7 @@ def run(
     console.print(offer(save), markup=False, soft_wrap=True)
     threads = hf.backend_info()["backends"]["cpu"]["threads"]
     measured = "Percent found in the first 5 or 10 passages; median time of a question."
-    console.print(f"{len(data.qrels):,} questions, {threads} threads. {measured}")
+    console.print(f"\n{len(data.qrels):,} questions, {threads} threads. {measured}")
     console.print(result_table(data, found, times))
 
 

@@ -39,9 +39,7 @@ def runtime(emulated: SimtRuntime, request: pytest.FixtureRequest) -> SimtRuntim
     return emulated
 
 
-def case(
-    seed: int, batch: int, storage: Any = "float32", rows: int = ROWS
-) -> tuple[NDArray[np.float32], hf.Corpus]:
+def case(seed: int, batch: int, storage: Any = "float32", rows: int = ROWS) -> tuple[NDArray[np.float32], hf.Corpus]:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((rows, DIM)).astype(np.float32)
     return rng.standard_normal((batch, DIM)).astype(np.float32), hf.Corpus.from_array(vectors, storage=storage)
