@@ -64,6 +64,13 @@ class Queue:
         self.recording: list[tuple[Callable[[], None], tuple[Touch, ...]]] | None = None
 
 
+class Calls:
+    """How many calls a thread has made that queue work or wait for it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Block:
     """An allocation. Its bytes stay the test's own for good, so that a late access is an error and no crash."""
 
@@ -83,7 +90,6 @@ class Cuda:
         self.local = threading.local()
         self.memory = 2 * 10**9  # bytes of each device
         self.used = [0] * DEVICES
-        self.calls = 0
         self.known: dict[int, int] = {}  # what the host has waited for
         self.queues: dict[tuple[int, int], Queue] = {}
         self.begins: list[int] = []
@@ -96,6 +102,12 @@ class Cuda:
     @device.setter
     def device(self, number: int) -> None:
         self.local.device = number
+
+    @property
+    def calls(self) -> Calls:
+        """Return the calls of this thread."""
+        calls: Calls = self.local.__dict__.setdefault("calls", Calls())
+        return calls
 
     # ---- Memory --------------------------------------------------------------------------------------------------
 
@@ -126,7 +138,8 @@ class Cuda:
     def poison(self, queue: Queue, block: Block) -> None:
         """Queue it, also beside a recording: what a pool gives out or has back has no content."""
         work = lambda: ctypes.memset(block.begin, POISON, block.nbytes) and None  # noqa: E731
-        self._queue(queue, work, (Touch(block.begin, block.nbytes, True),))
+        with self.lock:
+            self._queue(queue, work, (Touch(block.begin, block.nbytes, True),))
 
     def block_of(self, touch: Touch) -> Block | None:
         """Return the allocation; None of memory that is another library's."""
@@ -164,7 +177,7 @@ class Cuda:
         """Queue work on a stream of the current device, or record it."""
         queue, touched = self.queue_of(address), tuple(touch for touch in touches if touch.nbytes)
         with self.lock:
-            self.calls += 1
+            self.calls.count += 1
             self._check(touched, queue.device)
             if queue.recording is not None:
                 queue.recording.append((work, touched))
@@ -208,7 +221,7 @@ class Cuda:
     def wait(self, operation: Operation | None, recording: Any = None) -> None:
         """Make the host wait."""
         with self.lock:
-            self.calls += 1
+            self.calls.count += 1
             if recording is not None:
                 raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: a wait for a stream that is being captured")
             self._finish(operation)
@@ -245,10 +258,13 @@ class Cuda:
             return
         if self.queue_of(address).recording is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: pageable memory in a capture")
-        asked = self.calls + 1
+        calls = self.calls
+        submitted = calls.count + 1
 
         def at_once() -> None:
-            if self.calls == asked + 1:
+            # Another thread's cudaFree may come between the copy and the wait; the source is still there then.
+            in_between = calls is not self.calls and calls.count == submitted
+            if in_between or calls.count == submitted + 1:
                 _move(to, source, nbytes)
             elif kind == HOST_TO_DEVICE:
                 ctypes.memset(to, POISON, nbytes)

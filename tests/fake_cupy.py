@@ -241,10 +241,11 @@ class MemoryPool:
 
     def malloc(self, nbytes: int) -> MemoryPointer:
         key = cuda.device, current_stream().ptr, nbytes
-        kept = self.free.setdefault(key, [])
-        memory = kept.pop() if kept else self._allocate(nbytes)
-        self._in_use[memory.ptr] = memory
-        cuda.poison(cuda.queue_of(key[1]), memory.block)
+        with cuda.lock:
+            kept = self.free.setdefault(key, [])
+            memory = kept.pop() if kept else self._allocate(nbytes)
+            self._in_use[memory.ptr] = memory
+            cuda.poison(cuda.queue_of(key[1]), memory.block)
         return MemoryPointer(_Pooled(self, memory, key), 0)
 
     def _allocate(self, nbytes: int) -> Memory:
@@ -262,10 +263,11 @@ class MemoryPool:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes") from error
 
     def take_back(self, ptr: int, key: tuple[int, int, int]) -> None:
-        memory = self._in_use.pop(ptr)
-        with Device(key[0]):
-            cuda.poison(cuda.queue_of(key[1]), memory.block)
-        self.free.setdefault(key, []).append(memory)
+        with cuda.lock:
+            memory = self._in_use.pop(ptr)
+            with Device(key[0]):
+                cuda.poison(cuda.queue_of(key[1]), memory.block)
+            self.free.setdefault(key, []).append(memory)
 
     def used_bytes(self) -> int:
         return sum(memory.size for memory in self._in_use.values() if memory.device_id == cuda.device)
