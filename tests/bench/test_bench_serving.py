@@ -124,7 +124,7 @@ def test_a_stopped_run_ends_what_it_started(measure, tmp_path):
     command = [sys.executable, "-m", "bench.serving", "--quick", "--measure", measure, measure, measure]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}  # by which those that it starts are known
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as run:
-        while len(started(tmp_path)) < 3 and run.poll() is None:  # it, a server and a client
+        while len(set(started(tmp_path).values())) < 3 and run.poll() is None:  # it, a server and a client
             pass
         run.send_signal(signal.SIGTERM)
         assert run.wait(600) == 128 + signal.SIGTERM
@@ -133,12 +133,16 @@ def test_a_stopped_run_ends_what_it_started(measure, tmp_path):
 
 
 def started(folder):
-    """The processes whose folder for temporary files is this one."""
-    found = []
+    """The command lines of Python's modules, by process, whose folder for temporary files is this one.
+
+    Not of the short-lived programs that describe the machine, which may be there a moment longer.
+    """
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"TMPDIR={folder}\0".encode() in (process / "environ").read_bytes():
-                found.append(int(process.name))
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"-m" in words and f"TMPDIR={folder}\0".encode() in (process / "environ").read_bytes():
+                found[int(process.name)] = tuple(words)
     return found
 
 
