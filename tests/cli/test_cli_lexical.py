@@ -54,7 +54,7 @@ def test_info_says_what_the_leg_is(lexical_index, index):
 
 
 def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
-    given = ["--lexical", "--lexical-weight", 0.9, "--lexical-k", 3, "--k", 4, "--chunk", 71]
+    given = ["--recipe", "phase-graph", "--lexical", "--lexical-weight", 0.9, "--lexical-k", 3, "--k", 4, "--chunk", 71]
     hopfuse(*scoring, *given, "--out", tmp_path / "out.jsonl")
     opened = Index.open(lexical_index)
     rows = read_jsonl(files / "queries.jsonl")
@@ -66,7 +66,7 @@ def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
     assert [[hit["score"] for hit in row["hits"]] for row in read_jsonl(tmp_path / "out.jsonl")] == [
         [score for _, score in found.hits.row(q)] for q in range(QUERIES)
     ]
-    hopfuse(*scoring, "--out", tmp_path / "two.jsonl", "--k", 4)
+    hopfuse(*scoring, "--recipe", "phase-graph", "--out", tmp_path / "two.jsonl", "--k", 4)
     assert read_jsonl(tmp_path / "two.jsonl") != read_jsonl(tmp_path / "out.jsonl")
 
 

@@ -73,6 +73,7 @@ def test_entities_come_by_name_alias_number_or_from_the_text(index, files, tmp_p
     write_jsonl(tmp_path / "queries.jsonl", rows)
     np.save(tmp_path / "vectors.npy", np.repeat(np.load(files / "query_vectors.npy")[:1], len(rows), axis=0))
     inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    inputs += ["--recipe", "phase-graph"]
     hopfuse("score", *inputs, "--out", tmp_path / "out.jsonl")
     hits = {row["id"]: row["hits"] for row in read_jsonl(tmp_path / "out.jsonl")}
     assert hits["name"] == hits["alias"] == hits["number"] == hits["text"]
@@ -159,7 +160,7 @@ def test_a_kill_after_the_result_is_there(scoring, tmp_path):
 
 def test_an_unfinished_run_with_other_options_is_not_taken_up(scoring, tmp_path):
     out = tmp_path / "out.jsonl"
-    killed(("os", "replace", 3), *scoring, "--part-rows", PART, "--out", out)
+    killed(("os", "replace", 3), *scoring, "--part-rows", PART, "--recipe", "phase-graph", "--out", out)
     line = refused(*scoring, "--part-rows", PART, "--recipe", "phase-graph", "--alpha", 0.1, "--out", out)
     assert "with other alpha;" in line
     assert "--restart" in line
@@ -332,7 +333,7 @@ def test_own_vectors_beside_an_encoder_of_the_names(files, said, tmp_path):
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
     inputs = [tmp_path / "index", "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     more = ["--encoder", "wordllama:64", "--option", "entity_threshold=0.3", "--out", tmp_path / "out.jsonl"]
-    said("score", *inputs, *more)
+    said("score", *inputs, "--recipe", "phase-graph", *more)
     recipe = PhaseGraph(Index.open(tmp_path / "index"), encoder=WordLlamaEncoder(64), entity_threshold=0.3)
     found = recipe.search(vectors=np.load(tmp_path / "vectors.npy"), entities=[["the Londons"]], k=10)
     assert found.lists["graph"].counts[0] > 0

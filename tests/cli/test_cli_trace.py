@@ -5,20 +5,27 @@ import pytest
 from cli.cli_files import hopfuse
 from cli.recipe_files import explaining as recipe_explaining
 from hopfuse import Index
-from hopfuse.recipes import PhaseGraph
+from hopfuse.recipes import GuidedWalk, PhaseGraph
 
 QUESTION = "Which river is by Londinium?"
 
 
 @pytest.fixture
 def explaining(index, files):
-    return ["trace", index, QUESTION, "--vectors", files / "query_vectors.npy"]
+    return ["trace", index, QUESTION, "--vectors", files / "query_vectors.npy", "--recipe", "phase-graph"]
 
 
 def test_json_is_the_recipes_trace(explaining, index, files):
     found = json.loads(hopfuse(*explaining, "--row", 4, "--json").stdout)
     vectors = np.load(files / "query_vectors.npy")[4:5]
     expected = PhaseGraph(Index.open(index)).search(vectors=vectors, entities=[["Londinium"]], trace=True)
+    assert found == {"question": QUESTION, **json.loads(json.dumps(expected.traces[0]))}
+
+
+def test_without_a_recipe_it_is_the_guided_walk(index, files):
+    vectors = files / "query_vectors.npy"
+    found = json.loads(hopfuse("trace", index, QUESTION, "--vectors", vectors, "--row", 4, "--json").stdout)
+    expected = GuidedWalk(Index.open(index)).search(vectors=np.load(vectors)[4:5], entities=[["Londinium"]], trace=True)
     assert found == {"question": QUESTION, **json.loads(json.dumps(expected.traces[0]))}
 
 
@@ -43,7 +50,7 @@ def test_given_names_replace_those_in_the_text(explaining):
 
 def test_a_question_that_names_nothing(index, files):
     vector = files / "query_vectors.npy"
-    said = hopfuse("trace", index, "Which [b]river[/b]?", "--vectors", vector).stdout
+    said = hopfuse("trace", index, "Which [b]river[/b]?", "--vectors", vector, "--recipe", "phase-graph").stdout
     assert "none: the graph list is empty" in said
     assert "Which [b]river[/b]?" in said
 

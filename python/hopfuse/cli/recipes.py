@@ -161,8 +161,7 @@ class BoundRecipe:
 
 def default_recipe(index: Index) -> str:
     """Return the name of the recipe that an index is searched by, if none is asked for."""
-    runs = not RECIPES["phase-graph"].missing(index)
-    return "phase-graph" if runs else "hybrid-rrf"
+    return "hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk"
 
 
 def hit_ids(index: Index, options: Mapping[str, Any]) -> Sequence[str | int]:
