@@ -82,12 +82,17 @@ def test_more_second_seeds_than_a_recording_holds_are_asked_again(
 def test_the_core_is_one_unit() -> None:
     ask, recipe = random_questions(6), hf.recipes.GuidedWalk(random_world(5).index())
     expected = recipe.search(**ask, k=7)
-    mentions = hf.Incidence.from_graph(recipe.index.graph, 24)
-    fixed: dict[str, Any] = {"config": recipe.config, "corpus": recipe.index.corpus, "graph": recipe.index.graph}
+    fixed: dict[str, Any] = {
+        "config": recipe.config,
+        "corpus": recipe.index.corpus,
+        "graph": recipe.index.graph,
+        "mentions": hf.Incidence.from_graph(recipe.index.graph, 24),
+        "threads": None,
+    }
 
     def core(vectors: Any, nodes: Any, weights: Any) -> dict[str, Any]:
         seeds = hf.Seeds(nodes, weights)
-        return guided_walk(vectors, seeds, None, k=7, view=None, mentions=mentions, threads=None, **fixed)
+        return guided_walk(vectors, seeds, None, k=7, view=None, backend="auto", **fixed)
 
     captured = hf.capture(core, [((DIM,), np.float32), ((8,), np.int64), ((8,), np.float64)], backend="cpu")
     found = captured(ask["vectors"], expected.seeds.nodes, expected.seeds.weights)

@@ -13,7 +13,14 @@ from hopfuse.backends import cpu
 from recipes.policy_world import PASSAGES, PolicyWorld
 from recipes.worlds import lists_of, random_questions, random_world
 
-BINDINGS = ("dense_topk", "ppr_topk", "fuse")
+BINDINGS = {
+    hf.recipes.PhaseGraph: ("dense_topk", "ppr_topk", "fuse"),
+    hf.recipes.HybridRRF: ("dense_topk", "ppr_topk", "fuse"),
+    hf.recipes.GuidedWalk: ("dense_topk", "similarity", "ppr_topk", "fuse"),
+    hf.recipes.PolicyRAG: ("dense_topk", "ppr", "project_topk"),
+    hf.recipes.TripleHybrid: ("dense_topk", "dice", "fuse"),
+}
+"""The kernels of each recipe. PolicyRAG's finders of facts and of entities stand before its `dice`."""
 MAX_CALLS = 4
 """search, the core, the operation, the backend; the next call is the binding's."""
 
@@ -23,7 +30,7 @@ class Spy:
 
     def __init__(self, native: Any) -> None:
         self._native = native
-        self.depths: dict[str, set[int]] = {name: set() for name in BINDINGS}
+        self.depths: dict[str, set[int]] = {}
 
     def __getattr__(self, name: str) -> Any:
         binding = getattr(self._native, name)
@@ -49,40 +56,33 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return spied
 
 
-@pytest.mark.parametrize("make", [hf.recipes.PhaseGraph, hf.recipes.HybridRRF])
+def recipe_and_questions(kind: Any, scope: str | None = None) -> tuple[Any, dict[str, Any]]:
+    how: dict[str, Any] = {} if scope is None else {"allow_scope": scope}
+    if kind in (hf.recipes.PolicyRAG, hf.recipes.TripleHybrid):
+        world = PolicyWorld(3)
+        how |= {"queries": world.questions, "vectors": world.encoder.encode_queries(world.questions)}
+        how |= {"entities": world.mentions} if kind is hf.recipes.PolicyRAG else {}
+        how |= {} if scope is None else {"allow": np.arange(PASSAGES) % 3 > 0}
+        return kind(world.index), how
+    how |= {} if scope is None else {"allow": [[0, 1, 2], [3], [4, 5], [], [1]]}
+    return kind(random_world(1).index()), how | random_questions(2)
+
+
+@pytest.mark.parametrize("kind", BINDINGS)
 @pytest.mark.parametrize("scope", [None, "isolated", "results"])
-def test_a_search_is_four_calls_from_the_bindings(spy: Spy, make: Any, scope: Any) -> None:
-    recipe, how = make(random_world(1).index()), {}
-    if scope is not None:
-        how = {"allow": [[0, 1, 2], [3], [4, 5], [], [1]], "allow_scope": scope}
-    recipe.search(**random_questions(2), **how)
-    assert set(spy.depths) == set(BINDINGS)
+def test_a_search_is_four_calls_from_the_bindings(spy: Spy, kind: Any, scope: Any) -> None:
+    spy.depths = {name: set() for name in BINDINGS[kind]}
+    recipe, how = recipe_and_questions(kind, scope)
+    recipe.search(**how)
     assert all(depths and max(depths) <= MAX_CALLS for depths in spy.depths.values()), spy.depths
 
 
-OTHERS = {
-    hf.recipes.PolicyRAG: ("dense_topk", "ppr", "project_topk", "dice"),
-    hf.recipes.TripleHybrid: ("dense_topk", "dice", "fuse"),
-}
-
-
-@pytest.mark.parametrize("kind", OTHERS)
-@pytest.mark.parametrize("scope", [None, "isolated", "results"])
-def test_so_is_one_of_the_recipes_of_facts(spy: Spy, kind: Any, scope: Any) -> None:
-    world, named = PolicyWorld(3), kind is hf.recipes.PolicyRAG
-    spy.depths = {name: set() for name in OTHERS[kind]}
-    how: dict[str, Any] = {"entities": world.mentions} if named else {}
-    if scope is not None:
-        how |= {"allow": np.arange(PASSAGES) % 3 > 0, "allow_scope": scope}
-    kind(world.index).search(world.questions, vectors=world.encoder.encode_queries(world.questions), **how)
-    walked = {name: depths for name, depths in spy.depths.items() if name != "dice" or not named}
-    assert all(depths and max(depths) <= MAX_CALLS for depths in walked.values()), spy.depths
-
-
-@pytest.mark.parametrize("make", [hf.recipes.PhaseGraph, hf.recipes.HybridRRF, hf.recipes.TripleHybrid])
-def test_vectors_are_checked_once_and_the_backend_is_chosen_once(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+@pytest.mark.parametrize("kind", BINDINGS)
+def test_an_operation_checks_vectors_once_and_a_search_chooses_its_backend_once(
+    monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
     from hopfuse import backends
-    from hopfuse.ops import capture, dense
+    from hopfuse.ops import capture, dense, similarity
 
     calls: Counter[str] = Counter()
 
@@ -96,17 +96,18 @@ def test_vectors_are_checked_once_and_the_backend_is_chosen_once(monkeypatch: py
         monkeypatch.setattr(module, name, count)
 
     monkeypatch.setenv("HOPFUSE_BACKEND", "cpu")
-    if make is hf.recipes.TripleHybrid:
-        world = PolicyWorld(3)
-        recipe = make(world.index)
-        ask = {"queries": world.questions, "vectors": world.encoder.encode_queries(world.questions)}
-    else:
-        recipe, ask = make(random_world(1).index()), random_questions(2)
-    for module, name in ((dense, "read_queries"), (capture, "automatic"), (backends, "automatic")):
+    recipe, how = recipe_and_questions(kind)
+    for module, name in (
+        (dense, "read_queries"),
+        (similarity, "read_queries"),
+        (capture, "automatic"),
+        (backends, "automatic"),
+    ):
         counted(module, name)
     monkeypatch.setattr(capture.Captured, "__call__", lambda *_: pytest.fail("a core was wrapped on the CPU"))
-    recipe.search(**ask)
-    assert calls == {"read_queries": 1, "automatic": 1}
+    recipe.search(**how)
+    readers = {"dense_topk", "similarity"} & set(BINDINGS[kind])
+    assert calls == {"read_queries": len(readers), "automatic": 1}
 
 
 def test_what_a_search_was_given_is_not_kept() -> None:

@@ -64,6 +64,7 @@ def guided_walk(
     corpus: Corpus,
     graph: Graph,
     mentions: Incidence,
+    backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
     """Return the lists of a batch, ``"dense"``, any ``"graph"``, ``"guided"`` and any ``"lexical"``; the answer whose
@@ -79,35 +80,36 @@ def guided_walk(
     k : int
     view : View or None
         What each question may find; None: everything.
-    config, corpus, graph, mentions, threads
+    config, corpus, graph, mentions, backend, threads
         The same in every search; ``mentions``: the entities of each passage, as nodes.
     """
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
+    run: dict[str, Any] = {"backend": backend, "threads": threads}
     walk: dict[str, Any] = {
         "candidates": ranked,
         "damping": config.damping,
         "edge_type_weights": config.edge_weights,
         "stop": "tol",
         "empty": "skip",
-        "threads": threads,
+        **run,
     }
 
-    lists = {"dense": dense_topk(vectors, corpus, config.dense_k, allow=allow, threads=threads)}
+    lists = {"dense": dense_topk(vectors, corpus, config.dense_k, allow=allow, **run)}
     if config.first == "fused":
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
 
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, threads=threads)
+    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, **run)
     answers = list(lists.values())
     for _ in range(config.depth):
-        first = fuse(answers, method=config.ranks, k=config.second_top, threads=threads)
+        first = fuse(answers, method=config.ranks, k=config.second_top, **run)
         starts = walk_starts(seeds, first, mentions, config)
         walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
         answers = [walked]
 
     fused = {"guided": walked, "dense": lists["dense"]} | ({} if words is None else {"lexical": words})
     counts = tuple(config.weights(tuple(fused)).values())
-    hits = fuse(list(fused.values()), method=config.ranks, weights=counts, k=k, threads=threads)
+    hits = fuse(list(fused.values()), method=config.ranks, weights=counts, k=k, **run)
     return {**lists, **fused, "first": first, "hits": hits}
 
 
@@ -219,7 +221,7 @@ class GuidedWalk(FrozenRecipe):
             "mentions": self._mentions,
             "threads": self.threads,
         }
-        core = partial(guided_walk, view=None, **self._fixed)
+        core = partial(guided_walk, view=None, backend="auto", **self._fixed)
         self._recorded = RecordedCores(core, index.corpus.dim, None if lexical is None else self._lexical_k)
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
@@ -300,10 +302,11 @@ class GuidedWalk(FrozenRecipe):
         seen = None if view is None else view.allow
         words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
 
-        if placement().records and view is None:
+        backend, records = placement()
+        if records and view is None:
             found = self._recorded(asked, named, words, k=k)
         else:
-            found = guided_walk(asked, named, words, k=k, view=view, **self._fixed)
+            found = guided_walk(asked, named, words, k=k, view=view, backend=backend, **self._fixed)
         hits, first = found.pop("hits"), found.pop("first")
         starts = walk_starts(named, first, self._mentions, self.config)
         outcome = Outcome(asked, self._mentions, seeds, named, first, found, hits, view)

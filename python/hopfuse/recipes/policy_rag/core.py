@@ -57,28 +57,35 @@ def start(
     candidate_finder: CandidateFinder,
     fact_finder: FactFinder,
     llm: LanguageModel | None,
+    backend: str,
 ) -> Start:
     """Return the seeds of each question, by its candidates and by the facts that the gate keeps."""
     texts, vectors, mentions = questions
-    candidates = candidate_finder.find(texts, vectors, mentions, graph.specificity)
-    found = fact_finder.find(texts, vectors, candidates)
+    candidates = candidate_finder.find(texts, vectors, mentions, graph.specificity, backend)
+    found = fact_finder.find(texts, vectors, candidates, backend)
     facts = judge(policy, llm, texts, found, candidates)
     kept = [[verdict for verdict in row if verdict.kept] for row in facts]
-    candidates = candidate_finder.add_ends(texts, vectors, candidates, kept, graph.specificity)
+    candidates = candidate_finder.add_ends(texts, vectors, candidates, kept, graph.specificity, backend)
     weights = [phrase_seeds(*pair, policy.seeds.most) for pair in zip(candidates, kept, strict=True)]
     seeds = [{e: w / sum(row.values()) for e, w in row.items()} for row in weights]
     return Start(candidates, facts, kept, seeds)
 
 
 def restart(
-    policy: Policy, seeds: Sequence[dict[int, float]], dense: Hits | None, num_passages: int, threads: int | None
+    policy: Policy,
+    seeds: Sequence[dict[int, float]],
+    dense: Hits | None,
+    num_passages: int,
+    *,
+    backend: str,
+    threads: int | None,
 ) -> tuple[NDArray[np.int64], Seeds]:
     """Return the questions that have seeds, and the restarts of their walks: entities, and the nearest passages."""
     seeded = np.flatnonzero([bool(row) for row in seeds])
     rows = [{num_passages + e: mass for e, mass in seeds[b].items()} for b in seeded.tolist()]
     starts = Seeds.from_rows(rows, seed_width(policy.seeds.most))
     if dense is not None and policy.passage_mass > 0:
-        shares = calibrate(dense.head(policy.seeds.passage_list), "min_max", threads=threads)
+        shares = calibrate(dense.head(policy.seeds.passage_list), "min_max", backend=backend, threads=threads)
         starts = add_passage_seeds(starts, take(shares, seeded), policy.passage_mass)
     return seeded, starts
 

@@ -55,6 +55,7 @@ class FactFinder:
         queries: Sequence[str],
         vectors: NDArray[Any] | None,
         candidates: Sequence[Collection[int]],
+        backend: str,
     ) -> list[list[FoundFact]]:
         """Return the best facts of each question, best first; equal ones in their order.
 
@@ -63,13 +64,15 @@ class FactFinder:
         if self._facts is None or len(self._facts) == 0 or len(queries) == 0:
             return [[] for _ in queries]
         if self._rules.scope == "all":
-            return self._nearest(vectors, None)
+            return self._nearest(vectors, None, backend)
         query, fact = self._around(candidates)
         if self._corpus is not None:
-            return self._nearest(vectors, np.split(fact, np.searchsorted(query, np.arange(1, len(queries)))))
+            allow = np.split(fact, np.searchsorted(query, np.arange(1, len(queries))))
+            return self._nearest(vectors, allow, backend)
         indptr = np.searchsorted(query, np.arange(len(queries) + 1))
         labels = self._facts.rows[fact] + np.array([0, self._facts.num_entities, 0], np.int32)  # relations come last
-        scores = dice_scores(queries, self._labels, labels, indptr=indptr, threads=self._threads)
+        run: dict[str, Any] = {"backend": backend, "threads": self._threads}
+        scores = dice_scores(queries, self._labels, labels, indptr=indptr, **run)
         return [self._best(fact[a:b], scores[a:b]) for a, b in pairwise(indptr.tolist())]
 
     def _around(self, candidates: Sequence[Collection[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,10 +84,11 @@ class FactFinder:
         pairs = np.unique(found.query * len(self._facts) + found.fact)
         return pairs // len(self._facts), pairs % len(self._facts)
 
-    def _nearest(self, vectors: NDArray[Any] | None, allow: Any) -> list[list[FoundFact]]:
+    def _nearest(self, vectors: NDArray[Any] | None, allow: Any, backend: str) -> list[list[FoundFact]]:
         if vectors is None:
             raise InputError("facts have vectors, and the questions have none: the recipe needs encoder=")
-        hits = dense_topk(vectors, self._corpus, self._rules.candidates, allow=allow, threads=self._threads)
+        run: dict[str, Any] = {"backend": backend, "threads": self._threads}
+        hits = dense_topk(vectors, self._corpus, self._rules.candidates, allow=allow, **run)
         return [[self._found(fact, score) for fact, score in hits.row(b) if score > 0] for b in range(len(hits))]
 
     def _best(self, fact: NDArray[np.int64], scores: NDArray[np.float32]) -> list[FoundFact]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -235,19 +235,19 @@ class PolicyRAG(FrozenRecipe):
         mentions = question_mentions(self.matcher, queries, entities, batch) if by_name else [[]] * batch
         etas = None if edge_weights is None else read_edge_weights(edge_weights, batch, policy)
 
+        run: dict[str, Any] = {"backend": backend, "threads": self.threads}
         groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
         for rows, graph in self._groups(view, batch):
             at = rows.tolist()
             questions = Questions([queries[b] for b in at], _of(own, rows), [mentions[b] for b in at])
-            dense = None if vectors is None else self._dense(vectors[rows], k, graph, backend)
-            origin = start(policy, graph, questions, self._candidates, self._facts, self.llm)
-            seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, self.threads)
+            dense = None if vectors is None else self._dense(vectors[rows], k, graph, run)
+            origin = start(policy, graph, questions, self._candidates, self._facts, self.llm, backend)
+            seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, **run)
             eta = np.asarray(policy.edge_type_weights) if etas is None else _of(etas, rows[seeded])
             if records and view is None and etas is None:
                 pool = self._recorded(starts.nodes, starts.weights)
             else:
-                fixed: dict[str, Any] = {"policy": policy, "graph": graph, "eta": eta, "threads": self.threads}
-                pool = walk(starts.nodes, starts.weights, backend=backend, **fixed)
+                pool = walk(starts.nodes, starts.weights, policy=policy, graph=graph, eta=eta, **run)
             pool = gathered([(seeded, pool)], len(at))
             ranked = self._reranker.rank(graph, questions.texts, pool, origin.seeds, origin.kept, k)
             hits = ranked.hits
@@ -317,10 +317,9 @@ class PolicyRAG(FrozenRecipe):
             return own, None
         return own, question_vectors(None, queries, own if vectors is None else vectors)
 
-    def _dense(self, vectors: NDArray[Any], k: int, graph: PolicyGraph, backend: str) -> Hits:
+    def _dense(self, vectors: NDArray[Any], k: int, graph: PolicyGraph, run: Mapping[str, Any]) -> Hits:
         assert self.index.corpus is not None
         depth = min(max(k, self.config.seeds.passage_list), self.index.num_passages)
-        run: dict[str, Any] = {"backend": backend, "threads": self.threads}
         return dense_topk(vectors, self.index.corpus, depth, allow=graph.passages, **run)
 
     def _of_part(self, part: IndexPart) -> dict[str, Any]:

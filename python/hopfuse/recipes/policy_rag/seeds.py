@@ -65,6 +65,7 @@ class CandidateFinder:
         vectors: NDArray[Any] | None,
         mentions: Sequence[Sequence[Any]],
         specificity: NDArray[np.float64],
+        backend: str,
     ) -> list[Candidates]:
         """Return the candidates of each question.
 
@@ -75,6 +76,7 @@ class CandidateFinder:
             Of the questions in the entities' space.
         mentions : sequence of B sequences
         specificity : ndarray of float64, shape (E,)
+        backend : str
         """
         rules, rows = self._rules, list[Entries]()
         if rules.source == "question":
@@ -83,12 +85,12 @@ class CandidateFinder:
             for found in self._seeder.seeds(mentions, self._threads):
                 rows.append({s.entity: (s.surface, s.match, s.similarity * s.confidence) for s in found})
         if rules.source != "entities" and vectors is not None and self._corpus is not None and len(self._corpus):
-            nearest = dense_topk(vectors, self._corpus, rules.nearest, threads=self._threads)
+            nearest = dense_topk(vectors, self._corpus, rules.nearest, backend=backend, threads=self._threads)
             for b, row in enumerate(rows):
                 for entity, _ in nearest.row(b):
                     row.setdefault(entity, ("", "question", None))
         ambiguous = [self._ambiguous(row) for row in mentions]
-        return self._weighted(queries, vectors, rows, ambiguous, specificity)
+        return self._weighted(queries, vectors, rows, ambiguous, specificity, backend)
 
     def add_ends(
         self,
@@ -97,6 +99,7 @@ class CandidateFinder:
         found: list[Candidates],
         kept: Sequence[Sequence[Verdict]],
         specificity: NDArray[np.float64],
+        backend: str,
     ) -> list[Candidates]:
         """Return the candidates, and the ends of the kept facts that are none yet."""
         ends: list[Entries] = [
@@ -108,7 +111,7 @@ class CandidateFinder:
             }
             for row, candidates in zip(kept, found, strict=True)
         ]
-        more = self._weighted(queries, vectors, ends, [frozenset[str]()] * len(ends), specificity)
+        more = self._weighted(queries, vectors, ends, [frozenset[str]()] * len(ends), specificity, backend)
         return [candidates | others for candidates, others in zip(found, more, strict=True)]
 
     def _weighted(
@@ -118,8 +121,10 @@ class CandidateFinder:
         rows: list[Entries],
         ambiguous: Sequence[frozenset[str]],
         specificity: NDArray[np.float64],
+        backend: str,
     ) -> list[Candidates]:
-        cosines, likeness = self._cosines(vectors, rows), self._likeness(queries, rows)
+        cosines = self._cosines(vectors, rows, backend)
+        likeness = self._likeness(queries, rows, backend)
         rules, weighted = self._rules, list[Candidates]()
         for b, row in enumerate(rows):
             candidates: Candidates = {}
@@ -133,11 +138,14 @@ class CandidateFinder:
             weighted.append(candidates)
         return weighted
 
-    def _cosines(self, vectors: NDArray[Any] | None, rows: Sequence[Mapping[int, Any]]) -> list[dict[int, float]]:
+    def _cosines(
+        self, vectors: NDArray[Any] | None, rows: Sequence[Mapping[int, Any]], backend: str
+    ) -> list[dict[int, float]]:
         most = max(map(len, rows), default=0)
         if vectors is None or self._corpus is None or most == 0 or self._rules.embedding == 0:
             return [{} for _ in rows]
-        hits = dense_topk(vectors, self._corpus, most, allow=[sorted(row) for row in rows], threads=self._threads)
+        run: dict[str, Any] = {"backend": backend, "threads": self._threads}
+        hits = dense_topk(vectors, self._corpus, most, allow=[sorted(row) for row in rows], **run)
         return [dict(hits.row(b)) for b in range(len(rows))]
 
     def _ambiguous(self, mentions: Sequence[Any]) -> frozenset[str]:
@@ -148,14 +156,15 @@ class CandidateFinder:
         counts = Counter(surface for surface, _ in matched) | Counter(named)
         return frozenset(surface for surface, count in counts.items() if count > self._rules.ambiguous)
 
-    def _likeness(self, queries: Sequence[str], rows: Sequence[Entries]) -> list[dict[int, float]]:
+    def _likeness(self, queries: Sequence[str], rows: Sequence[Entries], backend: str) -> list[dict[int, float]]:
         """Return the Dice coefficient of the question and the name of each entity that no mention brought in."""
         unnamed = [[entity for entity, (_, _, similarity) in row.items() if similarity is None] for row in rows]
         entities = [entity for row in unnamed for entity in row]
         indptr = np.cumsum([0, *map(len, unnamed)])
         if not entities:
             return [{} for _ in rows]
-        scores = dice_scores(queries, self._labels, entities, indptr=indptr, threads=self._threads).tolist()
+        run: dict[str, Any] = {"backend": backend, "threads": self._threads}
+        scores = dice_scores(queries, self._labels, entities, indptr=indptr, **run).tolist()
         return [dict(zip(row, scores[indptr[b] : indptr[b + 1]], strict=True)) for b, row in enumerate(unnamed)]
 
 
