@@ -77,3 +77,17 @@ def test_what_cannot_be_explained_is_said(refused_here, explaining, index, files
     assert "reads a vector of each question" in refused_here("trace", index, QUESTION)
     bad = ["trace", index, QUESTION, "--vectors", files / "queries.jsonl"]
     assert "cannot be read as an .npy array" in refused_here(*bad)
+
+
+@pytest.mark.parametrize("recipe", ["guided-walk", "phase-graph", "hybrid-rrf"])
+def test_a_passage_without_a_title_is_shown_by_its_id_in_every_list(tmp_path, recipe):
+    """Ids that are not the rows, so that one cannot stand for the other."""
+    passages = [{"id": f"p-{at}", "text": f"Passage {at} of London."} for at in range(3)]
+    graph = [{"src": at, "dst": 3} for at in range(3)]
+    Index.build(passages=passages, vectors=np.eye(3), entities=["London"], graph=graph).save(tmp_path / "index")
+    np.save(tmp_path / "vector.npy", np.ones((1, 3)))
+    options = ["--vectors", tmp_path / "vector.npy", "--recipe", recipe, "--lexical", "none"]
+    said = hopfuse("trace", tmp_path / "index", "London?", *options).stdout
+    listed = [line.split("score")[0].split()[-1] for line in said.splitlines() if "  score " in line]
+    assert len(listed) >= 6
+    assert set(listed) == {"p-0", "p-1", "p-2"}

@@ -147,7 +147,7 @@ def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: f
     branch = tree.add(f"{leg.capitalize()} list of {len(pool)}{heat}")
     for row in pool[:show]:
         scaled = "".join(f", {name} {row[name]:{form}}" for name, form in _SCALES.items() if name in row)
-        branch.add(f"{row['rank']}. {_safe(row['title'] or str(row['passage']))}  score {row['score']:.4g}{scaled}")
+        branch.add(f"{row['rank']}. {_safe(row['title'] or row['id'])}  score {row['score']:.4g}{scaled}")
 
 
 def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:

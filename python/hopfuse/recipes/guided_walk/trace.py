@@ -186,7 +186,7 @@ def _second(index: Index, outcome: Outcome, b: int, start: _Start) -> list[dict[
 
 def _leg(index: Index, found: Hits, b: int) -> dict[int, dict[str, Any]]:
     return {
-        passage: {"passage": passage, "title": index.titles[passage], "rank": rank, "score": score}
+        passage: {**named_passage(index, passage), "rank": rank, "score": score}
         for rank, (passage, score) in enumerate(found.row(b), 1)
     }
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...index import Index
 from ...types import Hits, Seeds
 from .._parts.filters import View
+from .._parts.names import named_passage
 from .._parts.paths import walked_paths
 from .._parts.seeding import Seed, seed_trace
 from .config import HybridRRFConfig
@@ -42,15 +43,15 @@ def trace_ranks(
                 "left_out": [],
                 "allowed": None if view is None else view.num_allowed(b),
                 "fell_back": bool(fell_back[b]),
-                **{leg: [_entry(index, at, *hit) for at, hit in enumerate(row, 1)] for leg, row in rows.items()},
+                **{leg: _pool(index, row) for leg, row in rows.items()},
                 "hits": [_hit(index, config, passage, score, ranks, paths[b]) for passage, score in hits.row(b)],
             }
         )
     return traces
 
 
-def _entry(index: Index, rank: int, passage: int, score: float) -> dict[str, Any]:
-    return {"passage": passage, "title": index.titles[passage], "rank": rank, "score": score}
+def _pool(index: Index, row: Sequence[tuple[int, float]]) -> list[dict[str, Any]]:
+    return [{**named_passage(index, passage), "rank": at, "score": score} for at, (passage, score) in enumerate(row, 1)]
 
 
 def _hit(
@@ -63,9 +64,7 @@ def _hit(
 ) -> dict[str, Any]:
     held = {leg: row[passage] for leg, row in ranks.items() if passage in row}
     hit: dict[str, Any] = {
-        "passage": passage,
-        "id": index.passage_ids[passage],
-        "title": index.titles[passage],
+        **named_passage(index, passage),
         "score": score,
         "ranks": held,
         "prior": 1.0 if config.importance is None else float(config.importance.factors[passage]),

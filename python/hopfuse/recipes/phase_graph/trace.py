@@ -13,6 +13,7 @@ from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
 from ...types import Hits, Seeds
 from .._parts.filters import View
+from .._parts.names import named_passage
 from .._parts.paths import walked_paths
 from .._parts.seeding import Seed, seed_trace
 from .config import PhaseGraphConfig
@@ -80,7 +81,7 @@ def _leg(
     scale = "percentile" if config.rule is not None and config.rule.method == "pit" else "calibrated"
     rows = {}
     for position, (passage, score) in enumerate(pool.row(b)):
-        row = {"passage": passage, "title": index.titles[passage], "rank": position + 1, "score": score}
+        row = {**named_passage(index, passage), "rank": position + 1, "score": score}
         rows[passage] = row if scaled is None else row | {scale: float(scaled.scores[b, position])}
     if shares is not None:
         name = "probability" if hasattr(config.fusion, "temperature") else "share"
@@ -99,9 +100,7 @@ def _hit(
 ) -> dict[str, Any]:
     held = {leg: rows[passage] for leg, rows in legs.items() if passage in rows}
     hit: dict[str, Any] = {
-        "passage": passage,
-        "id": index.passage_ids[passage],
-        "title": index.titles[passage],
+        **named_passage(index, passage),
         "score": score,
         "ranks": {leg: row["rank"] for leg, row in held.items()},
         "consensus": config.consensus if len(held) >= 2 else 0.0,
