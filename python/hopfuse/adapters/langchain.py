@@ -1,0 +1,127 @@
+"""A LangChain retriever: hits as documents, a batch of questions as one search."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from ..errors import MissingExtraError
+from ..recipes import Hit
+from .searcher import Searcher, as_searcher, passage_metadata
+
+try:
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables.config import get_config_list
+    from pydantic import PrivateAttr
+except ModuleNotFoundError as _error:
+    raise MissingExtraError("langchain-core", "langchain", "hopfuse.adapters.langchain") from _error
+
+Rows = list[list[Hit]]
+
+
+class HopfuseRetriever(BaseRetriever):
+    """A LangChain retriever over an index here or over ``hopfuse serve``.
+
+    ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` take ``k=`` and ``allow=`` in the place of the retriever's own. A
+    batch is one search, whatever ``max_concurrency`` its config has: its questions share the calls of the kernels.
+    Callbacks see a run for each question.
+
+    Attributes
+    ----------
+    source : Searcher, or what one is made of
+        The address of a server, the directory of an index, an Index or a recipe; :class:`.searcher.Searcher` has more
+        arguments: an encoder, a server's key, a recipe by its name.
+    k : int
+        Documents for each question.
+    allow : ids, mapping of conditions, or Where, optional
+        Passages that may be found, as of :meth:`.searcher.Searcher.search`; of a batch also one for each question.
+    score_key : str
+        Where a document's metadata has the score. A document has the passage's ``id`` as text, its text, and its own
+        metadata with the title.
+
+    Raises
+    ------
+    InputError
+        A source that is none, or what the recipe or the server refuses.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.adapters.langchain import HopfuseRetriever
+    >>> rows = [{"id": "a", "text": "Ada wrote notes."}, {"id": "b", "text": "Babbage built the engine."}]
+    >>> retriever = HopfuseRetriever(source=hf.Index.build(passages=rows), k=1)
+    >>> [document.page_content for document in retriever.invoke("Who built the engine?")]
+    ['Babbage built the engine.']
+    """
+
+    source: Any
+    k: int = 10
+    allow: Any = None
+    score_key: str = "score"
+
+    _searcher: Searcher = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Open what is searched."""
+        super().model_post_init(context)
+        self._searcher = as_searcher(self.source)
+
+    def batch(self, inputs: list[str], config: Any = None, *, return_exceptions: bool = False, **given: Any) -> Any:
+        """Return the documents of each question, all found by one search."""
+        questions, answers = list(inputs), []
+        found: Future[Rows] = Future()
+
+        def take(at: int) -> list[Hit]:
+            """Return the hits of a question; the first that is taken has all of them searched."""
+            if not found.done():
+                try:
+                    found.set_result(self._searcher.search(questions, **self._asked(**given)))
+                except Exception as error:
+                    found.set_exception(error)
+            return found.result()[at]
+
+        for at, (question, one) in enumerate(zip(questions, get_config_list(config, len(questions)), strict=True)):
+            try:
+                answers.append(self.invoke(question, one, take=partial(take, at)))
+            except Exception as error:
+                if not return_exceptions:
+                    raise
+                answers.append(error)
+        return answers
+
+    async def abatch(
+        self, inputs: list[str], config: Any = None, *, return_exceptions: bool = False, **given: Any
+    ) -> Any:
+        """Return the documents of each question, all found by one search."""
+        questions = list(inputs)
+        found = asyncio.ensure_future(self._searcher.asearch(questions, **self._asked(**given)))
+
+        async def take(at: int) -> list[Hit]:
+            return (await found)[at]
+
+        configs = get_config_list(config, len(questions))
+        runs = [self.ainvoke(one, configs[at], take=partial(take, at)) for at, one in enumerate(questions)]
+        return await asyncio.gather(*runs, return_exceptions=return_exceptions)
+
+    def _asked(self, k: int | None = None, allow: Any = None) -> dict[str, Any]:
+        return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any, take: Callable[[], list[Hit]] | None = None, **given: Any
+    ) -> list[Document]:
+        hits = self._searcher.search([query], **self._asked(**given))[0] if take is None else take()
+        return [self._document(hit) for hit in hits]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: Any, take: Callable[[], Awaitable[list[Hit]]] | None = None, **given: Any
+    ) -> list[Document]:
+        hits = (await self._searcher.asearch([query], **self._asked(**given)))[0] if take is None else await take()
+        return [self._document(hit) for hit in hits]
+
+    def _document(self, hit: Hit) -> Document:
+        about = {**passage_metadata(hit), self.score_key: hit.score}
+        return Document(id=str(hit.id), page_content=hit.text, metadata=about)

@@ -1,0 +1,248 @@
+"""Turn questions into hits, in this process or by a server: what the adapters of the frameworks share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from inspect import signature
+from os import PathLike
+from typing import Any
+from weakref import WeakKeyDictionary, finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..client import AsyncClient, Client
+from ..encoders import Encoder, WordLlamaEncoder
+from ..errors import InputError, MissingExtraError
+from ..extract import QuestionMatcher
+from ..index import Index, Where, where
+from ..lexical import BM25, FTS5
+from ..recipes import RECIPES, AllowScope, Hit, Recipe
+
+
+class Searcher:
+    """Rank the passages of an index for questions, by a recipe here or by ``hopfuse serve``.
+
+    Parameters
+    ----------
+    source : str, path, Index or recipe
+        The address of a server (``"http://localhost:8080"``), the directory of an index, an index, or a recipe with all
+        that it needs.
+    recipe : str, optional
+        A key of :data:`hopfuse.recipes.RECIPES`; by default what the index can run, or the server's own.
+    options : mapping, optional
+        Fields of the recipe's config, by default its own.
+    encoder : Encoder, optional
+        Of questions, for an index here; by default the index's own, if that is WordLlama.
+    allow_scope : {"isolated", "results"}
+        As of :meth:`hopfuse.recipes.Recipe.search`; a server answers ``"isolated"`` alone.
+    index : str, optional
+        Which of a server's indexes; by default its first.
+    key : str, optional
+        Of a server that asks for one.
+    timeout : float, optional
+        Seconds of a search by a server; by default 10.
+
+    Raises
+    ------
+    InputError
+        Something else, or an argument that the source has no use for.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.adapters.searcher import Searcher
+    >>> rows = [{"id": "a", "text": "Ada wrote notes."}, {"id": "b", "text": "Babbage built the engine."}]
+    >>> searcher = Searcher(hf.Index.build(passages=rows))
+    >>> [hit.id for hit in searcher.search(["Who built the engine?"], k=1)[0]]
+    ['b']
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        recipe: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        encoder: Any = None,
+        allow_scope: AllowScope = "isolated",
+        index: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._scope: AllowScope = allow_scope
+        here = {"encoder": encoder, "allow_scope": None if allow_scope == "isolated" else allow_scope}
+        there = {"index": index, "key": key, "timeout": timeout}
+        self._recipe: Recipe | None = None
+        if isinstance(source, str) and source.startswith(("http://", "https://")):
+            _refuse(here, "a server's address", "an index or a recipe")
+            limit = 10.0 if timeout is None else timeout
+            self._about: dict[str, Any] = {"url": source, "key": key, "timeout": limit}
+            self._settings: dict[str, Any] = {"index": index, "recipe": recipe, "options": options}
+            self._client = Client(**self._about)
+            finalize(self, self._client.close)  # frameworks close nothing
+            self._clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+            return
+        _refuse(there, "no server's address", "a server's address")
+        if isinstance(source, str | PathLike):
+            source = Index.open(source)
+        if isinstance(source, Index):
+            self._recipe = local_recipe(source, recipe, options, encoder)
+        elif callable(getattr(source, "search", None)) and isinstance(getattr(source, "index", None), Index):
+            _refuse({"recipe": recipe, "options": options, "encoder": encoder}, "a recipe", "an index")
+            self._recipe = source
+        else:
+            raise InputError(
+                f"source is a {type(source).__name__}; give a server's address, the directory of an index, an Index or "
+                "a recipe"
+            )
+
+    def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
+        """Rank the passages for a batch of questions, in one call.
+
+        Parameters
+        ----------
+        questions : sequence of str, B entries
+        k : int
+            Hits of each question.
+        allow : ids, mapping of conditions, Where, or a sequence of B of those or None, optional
+            Passages that a question may find: their ids, or conditions that all must hold, such as
+            ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server takes no Where.
+
+        Returns
+        -------
+        list of B lists of Hit, best first
+
+        Raises
+        ------
+        InputError
+            What the recipe or the server refuses.
+        EndpointError
+            A server that does not answer.
+        """
+        asked, filters = list(questions), _filters(allow, len(questions))
+        if not asked:
+            return []
+        if self._recipe is None:
+            return list(self._client.search(asked, k=k, allow=_conditions(filters), **self._settings))
+        allowed = _masks(filters, self._recipe.index)
+        return list(self._recipe.search(asked, k=k, allow=allowed, allow_scope=self._scope))
+
+    async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
+        """Search as :meth:`search`: a recipe in a thread, a server by connections of the running event loop."""
+        if self._recipe is not None or not questions:
+            return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
+        filters = _conditions(_filters(allow, len(questions)))
+        client = await self._async_client()
+        return list(await client.search(list(questions), k=k, allow=filters, **self._settings))
+
+    async def _async_client(self) -> AsyncClient:
+        """Return the client of the running event loop, which closes it at its own end."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            kept = self._kept_client()
+            self._clients[loop] = kept, await anext(kept)
+        client: AsyncClient = self._clients[loop][1]
+        return client
+
+    async def _kept_client(self) -> AsyncGenerator[AsyncClient, None]:
+        """Yield a client until the event loop ends the asynchronous generators that it has begun."""
+        async with AsyncClient(**self._about) as client:
+            yield client
+
+
+def as_searcher(source: Any) -> Searcher:
+    """Return a Searcher as it is, and anything else that one can be made of as one."""
+    return source if isinstance(source, Searcher) else Searcher(source)
+
+
+def passage_metadata(hit: Hit) -> dict[str, Any]:
+    """Return a hit's metadata with its title under ``"title"``, if it has one and no column is called so."""
+    return ({"title": hit.title} if hit.title else {}) | hit.metadata
+
+
+def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | None, encoder: Any) -> Recipe:
+    """Return a recipe over an index, with what the index has itself to read questions by; as a server makes it."""
+    name = name or ("hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk")
+    if name not in RECIPES:
+        raise InputError(f"recipe is {name!r}; allowed: {', '.join(RECIPES)}")
+    kind: Any = RECIPES[name]
+    parts = {
+        "encoder": _own_encoder(index) if encoder is None else encoder,
+        "matcher": QuestionMatcher(index) if index.graph is not None and index.num_entities else None,
+        "lexical": _words(index) if name == "hybrid-rrf" else None,
+    }
+    takes = signature(kind).parameters
+    made: Recipe = kind(index, **{part: value for part, value in parts.items() if part in takes}, **(options or {}))
+    return made
+
+
+def _own_encoder(index: Index) -> Encoder | None:
+    """Return the encoder of an index's vectors, None where it has none; one that is not known here is an error."""
+    built = index.encoder
+    if index.corpus is None:
+        return None
+    if built is None or built.name != "wordllama":
+        named = "an encoder that it does not name" if built is None else f"the encoder {built.name}"
+        raise InputError(f"the vectors of the index were made by {named}; give it: Searcher(source, encoder=...)")
+    return WordLlamaEncoder(built.dim, normalize=built.normalize)
+
+
+def _words(index: Index) -> BM25 | FTS5 | None:
+    """Return the index's own BM25; where it has none and cannot walk by vectors, a leg over its texts."""
+    if index.lexical is not None:
+        return BM25(index.lexical)
+    if not RECIPES["guided-walk"].missing(index):
+        return None
+    texts = index.texts_to_index()
+    try:
+        return BM25.build(texts)
+    except MissingExtraError:
+        return FTS5.build(texts)
+
+
+def _filters(allow: Any, count: int) -> Any:
+    """Return one filter for all questions, or a list of one for each."""
+    if allow is None or isinstance(allow, Mapping | Where):
+        return allow
+    if isinstance(allow, str):
+        raise InputError(f"allow is the text {allow!r}; give a list of passages: [{allow!r}]")
+    listed = list(allow)
+    if not any(one is None or isinstance(one, list | tuple | Mapping | Where) for one in listed):
+        return tuple(listed)
+    if len(listed) != count:
+        raise InputError(f"allow has {len(listed)} filters for {count} questions; give one for each, or one for all")
+    return listed
+
+
+def _conditions(filters: Any) -> Any:
+    """Return filters as a server takes them."""
+    for one in filters if isinstance(filters, list) else [filters]:
+        if isinstance(one, Where):
+            raise InputError(
+                f"allow is {one}, and a server takes ids or conditions that all must hold: "
+                '{"tenant": "a", "year__ge": 2020}'
+            )
+    return filters
+
+
+def _masks(filters: Any, index: Index) -> Any:
+    """Return filters as a recipe takes them."""
+    if isinstance(filters, list):
+        return [np.ones(index.num_passages, np.bool_) if one is None else _mask(one, index) for one in filters]
+    return None if filters is None else _mask(filters, index)
+
+
+def _mask(one: Any, index: Index) -> NDArray[np.bool_]:
+    if isinstance(one, Where | Mapping):
+        return index.mask(one if isinstance(one, Where) else where(**one))
+    mask = np.zeros(index.num_passages, np.bool_)
+    mask[index.rows_of(one)] = True
+    return mask
+
+
+def _refuse(given: Mapping[str, Any], source: str, other: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is given, and source is {source}, which has no use for it; it goes with {other}")

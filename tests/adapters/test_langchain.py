@@ -1,0 +1,140 @@
+"""The LangChain retriever: every way to call it, over an index here and over ``hopfuse serve``."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from adapters.frameworks import QUESTIONS
+from hopfuse.errors import EndpointError, InputError
+
+pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
+pytest.importorskip("langchain_core", reason="the adapter needs langchain-core (extra langchain)")
+
+from hopfuse.adapters.langchain import HopfuseRetriever
+from hopfuse.adapters.searcher import Searcher
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+
+
+class Runs(BaseCallbackHandler):
+    """What callbacks are told: the questions that were begun, the counts of documents, the errors."""
+
+    def __init__(self):
+        self.begun, self.ended, self.failed = [], [], []
+
+    def on_retriever_start(self, serialized, query, **kwargs):
+        self.begun.append((query, kwargs["name"]))
+
+    def on_retriever_end(self, documents, **kwargs):
+        self.ended.append(len(documents))
+
+    def on_retriever_error(self, error, **kwargs):
+        self.failed.append(type(error))
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """The batches that reach a recipe or a server."""
+    seen = []
+    for name in ("search", "asearch"):
+        own = getattr(Searcher, name)
+
+        def spy(self, questions, own=own, name=name, **given):
+            seen.append((name, tuple(questions)))
+            return own(self, questions, **given)
+
+        monkeypatch.setattr(Searcher, name, spy)
+    return seen
+
+
+def test_a_document_is_the_hit(source):
+    retriever = HopfuseRetriever(source=source, k=2)
+    documents = retriever.invoke(QUESTIONS[0])
+    hits = Searcher(source).search([QUESTIONS[0]], k=2)[0]
+    assert documents == [
+        Document(id=hit.id, page_content=hit.text, metadata={"title": hit.title, **hit.metadata, "score": hit.score})
+        for hit in hits
+    ]
+    assert documents[0].metadata["tenant"] == "a"
+    assert documents[0].metadata["score"] > documents[1].metadata["score"] > 0
+    other = HopfuseRetriever(source=source, k=1, score_key="relevance_score").invoke(QUESTIONS[0])
+    assert [set(one.metadata) for one in other] == [{"title", "tenant", "number", "relevance_score"}]
+
+
+def test_every_way_to_call_it_finds_the_same(source, searches):
+    retriever = HopfuseRetriever(source=source, k=3)
+    each = [retriever.invoke(one) for one in QUESTIONS]
+    searches.clear()
+    assert retriever.batch(QUESTIONS) == each
+    assert searches == [("search", tuple(QUESTIONS))]  # one search
+    searches.clear()
+    assert asyncio.run(retriever.abatch(QUESTIONS)) == each
+    assert [name for name, _ in searches].count("asearch") == 1
+    assert {questions for _, questions in searches} == {tuple(QUESTIONS)}
+
+    async def ask():
+        return await asyncio.gather(*map(retriever.ainvoke, QUESTIONS))
+
+    assert asyncio.run(ask()) == each
+    assert retriever.batch([]) == asyncio.run(retriever.abatch([])) == []
+    chain = retriever | RunnableLambda(lambda documents: documents[0].id)
+    assert chain.batch(QUESTIONS) == [documents[0].id for documents in each]
+
+
+def test_k_and_filters_of_the_retriever_and_of_a_call(source):
+    retriever = HopfuseRetriever(source=source, k=8, allow={"tenant": "a"})
+    ids = {document.id for document in retriever.invoke(QUESTIONS[0])}
+    assert ids
+    assert ids <= {"p0", "p2", "p4", "p6"}
+    assert {document.id for document in retriever.invoke(QUESTIONS[0], allow=["p5", "p3"])} <= {"p3", "p5"}
+    assert len(retriever.invoke(QUESTIONS[0], k=1)) == 1
+    one, two = retriever.batch(QUESTIONS[:2], k=1, allow=[{"tenant": "b"}, ["p6"]])
+    assert [row[0].metadata["tenant"] for row in (one, two)] == ["b", "a"]
+    assert two[0].id == "p6"
+    assert asyncio.run(retriever.ainvoke(QUESTIONS[0], k=2, allow=["p0"]))[0].id == "p0"
+
+
+def test_callbacks_see_a_run_for_each_question(source):
+    retriever, refusing = HopfuseRetriever(source=source, k=2), HopfuseRetriever(source=source, allow=["no"])
+    for name in ("batch", "abatch"):
+        runs = Runs()
+        called(retriever, name, QUESTIONS, {"callbacks": [runs], "run_name": "roads"})
+        assert sorted(runs.begun) == sorted((one, "roads") for one in QUESTIONS)
+        assert runs.ended == [2, 2, 2]
+        runs = Runs()
+        with pytest.raises(InputError, match="there is no passage with the id 'no'"):
+            called(refusing, name, QUESTIONS[:1], {"callbacks": [runs]})
+        assert runs.failed == [InputError]
+
+
+def called(retriever, name, *args, **given):
+    """The result of a method, awaited where it is asynchronous."""
+    found = getattr(retriever, name)(*args, **given)
+    return found if name == "batch" else asyncio.run(waited(found))
+
+
+async def waited(found):
+    return await found
+
+
+@pytest.mark.parametrize("name", ["batch", "abatch"])
+def test_errors_are_returned_where_they_are_asked_for(name, searches):
+    retriever = HopfuseRetriever(source="http://127.0.0.1:9")  # nothing listens
+    errors = called(retriever, name, QUESTIONS, return_exceptions=True)
+    assert [type(one) for one in errors] == [EndpointError] * 3
+    assert len(searches) == 1
+    with pytest.raises(EndpointError, match="gave no answer"):
+        called(retriever, name, QUESTIONS)
+
+
+def test_a_source_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="source is a int; give a server's address"):  # pydantic's ValidationError
+        HopfuseRetriever(source=3)
+
+
+def test_a_searcher_is_taken_as_it_is(folder):
+    searcher = Searcher(folder, recipe="hybrid-rrf", options={"graph_k": 1})
+    hits = searcher.search(QUESTIONS[:1], k=8)[0]
+    assert [one.id for one in HopfuseRetriever(source=searcher, k=8).invoke(QUESTIONS[0])] == [hit.id for hit in hits]

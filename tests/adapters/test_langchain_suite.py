@@ -1,0 +1,35 @@
+"""LangChain's own tests of retrievers, over an index here and over ``hopfuse serve``."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
+pytest.importorskip("langchain_core", reason="the adapter needs langchain-core (extra langchain)")
+pytest.importorskip("langchain_tests", reason="the suite is in langchain-tests")
+
+from adapters.frameworks import QUESTIONS
+from hopfuse.adapters.langchain import HopfuseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+
+class TestHopfuseRetriever(RetrieversIntegrationTests):
+    """The suite, for each source."""
+
+    @pytest.fixture(autouse=True)
+    def _source(self, source, request):
+        if request.config.getini("asyncio_mode") != "auto":
+            pytest.skip("the suite has coroutines as tests: run it with -o asyncio_mode=auto")
+        self._given = source
+
+    @property
+    def retriever_constructor(self):
+        return HopfuseRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        return {"source": self._given, "k": 8}
+
+    @property
+    def retriever_query_example(self):
+        return QUESTIONS[2]

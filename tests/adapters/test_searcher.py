@@ -1,0 +1,136 @@
+"""A searcher answers alike from a directory, an index, a recipe and a server, and refuses what it cannot use."""
+
+from __future__ import annotations
+
+import asyncio
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from adapters.frameworks import QUESTIONS, small_index
+from hopfuse.adapters.searcher import Searcher, as_searcher, passage_metadata
+from hopfuse.encoders import ArrayEncoder
+from hopfuse.errors import EndpointError, InputError
+from hopfuse.recipes import Hit
+
+pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
+
+
+def told(rows):
+    return [[(hit.id, hit.score, hit.title, hit.text, hit.metadata) for hit in row] for row in rows]
+
+
+@pytest.fixture
+def expected(folder):
+    """Of the same index, by its recipe made by hand."""
+    index = hf.Index.open(folder)
+    words = hf.lexical.BM25.build(index.texts_to_index())
+    return hf.recipes.default(index, matcher=hf.extract.QuestionMatcher(index), lexical=words)
+
+
+def test_every_source_gives_the_recipes_own_hits(source, folder, expected):
+    pytest.importorskip("bm25s", reason="words are counted by bm25s (extra lexical)")
+    own = told(expected.search(QUESTIONS, k=3))
+    assert [len(row) for row in own] == [3, 3, 3]
+    for one in (source, folder, hf.Index.open(folder), expected):
+        assert told(Searcher(one).search(QUESTIONS, k=3)) == own
+
+
+FILTERS = [
+    ({"tenant": "a", "number__ge": 2}, {"p2", "p4", "p6"}),
+    (["p1", "p3"], {"p1", "p3"}),
+    ([], set()),
+]
+
+
+@pytest.mark.parametrize(("allow", "ids"), FILTERS)
+def test_filters_are_isolated_and_alike(source, folder, allow, ids):
+    found = Searcher(source).search(QUESTIONS, k=8, allow=allow)
+    assert told(found) == told(Searcher(folder).search(QUESTIONS, k=8, allow=allow))
+    assert all({hit.id for hit in row} <= ids for row in found)
+    assert any(row for row in found) == bool(ids)
+
+
+def test_one_filter_for_each_question(source):
+    searcher = Searcher(source)
+    each = [None, {"tenant": "b"}, ["p5"]]
+    found = searcher.search(QUESTIONS, k=8, allow=each)
+    alone = [searcher.search([q], k=8, allow=one)[0] for q, one in zip(QUESTIONS, each, strict=True)]
+    assert told(found) == told(alone)
+    with pytest.raises(InputError, match="allow has 2 filters for 3 questions"):
+        searcher.search(QUESTIONS, allow=[{"tenant": "b"}, None])
+
+
+def test_asynchronous_searches_in_two_event_loops(source):
+    searcher = Searcher(source)
+    expected = [told(searcher.search([one], k=2))[0] for one in QUESTIONS]
+
+    async def ask():
+        rows = await asyncio.gather(*(searcher.asearch([one], k=2) for one in QUESTIONS))
+        return [told(row)[0] for row in rows]
+
+    for _ in range(2):  # the connections of the first are closed with its loop
+        assert asyncio.run(ask()) == expected
+    assert asyncio.run(searcher.asearch([])) == searcher.search([]) == []
+
+
+def test_a_recipe_is_chosen_by_name_with_its_options(source):
+    found = Searcher(source, recipe="hybrid-rrf", options={"graph_k": 1}).search(QUESTIONS, k=8)
+    assert told(found) != told(Searcher(source).search(QUESTIONS, k=8))
+
+
+def test_integers_are_ids_and_not_rows():
+    index = hf.Index.build(passages=[{"id": 10 + at, "text": text} for at, text in enumerate(["a road", "a river"])])
+    searcher = Searcher(index)
+    assert [hit.id for hit in searcher.search(["road river"], allow=[11])[0]] == [11]
+    with pytest.raises(InputError, match="there is no passage with the id 0"):
+        searcher.search(["road"], allow=[0])
+
+
+def test_results_scope_and_a_where(folder):
+    searcher = Searcher(folder, allow_scope="results")
+    allow = hf.where(tenant="a") | hf.where(number=7)
+    recipe_ids = {hit.id for row in searcher.search(QUESTIONS, k=8, allow=allow) for hit in row}
+    assert recipe_ids
+    assert recipe_ids <= {"p0", "p2", "p4", "p6", "p7"}
+
+
+def test_a_given_encoder_reads_the_questions():
+    vectors = np.eye(2, dtype=np.float32)
+    encoder = ArrayEncoder(2, queries={"north?": vectors[0], "south?": vectors[1]}, name="mine")
+    index = hf.Index.build(passages=[{"text": "north"}, {"text": "south"}], vectors=vectors, encoder=encoder)
+    with pytest.raises(InputError, match="the encoder mine; give it"):
+        Searcher(index)
+    found = Searcher(index, encoder=encoder).search(["south?", "north?"], k=1)
+    assert [row[0].text for row in found] == ["south", "north"]
+
+
+def test_the_title_goes_with_the_metadata_unless_a_column_is_called_so():
+    assert passage_metadata(Hit("a", 0, 1.0, "T", "text", {"year": 1})) == {"title": "T", "year": 1}
+    assert passage_metadata(Hit("a", 0, 1.0, "T", "text", {"title": "own"})) == {"title": "own"}
+    assert passage_metadata(Hit("a", 0, 1.0, "", "text")) == {}
+
+
+def test_what_is_refused(folder):
+    local, remote = Searcher(folder), Searcher("http://127.0.0.1:9")
+    assert as_searcher(local) is local
+    for given, says in (
+        ({"source": 3}, "source is a int"),
+        ({"source": folder / "none"}, "none"),
+        ({"source": folder, "key": "k"}, "key is given, and source is no server's address"),
+        ({"source": folder, "recipe": "nope"}, "recipe is 'nope'; allowed: guided-walk"),
+        ({"source": folder, "recipe": "guided-walk"}, "vectors"),
+        ({"source": folder, "options": {"nope": 1}}, "nope"),
+        ({"source": "http://h", "encoder": "e"}, "encoder is given, and source is a server's address"),
+        ({"source": "http://h", "allow_scope": "results"}, "allow_scope is given"),
+        ({"source": "http://h", "timeout": 0}, "timeout is 0"),
+        ({"source": hf.recipes.default(small_index()), "options": {}}, "options is given, and source is a recipe"),
+    ):
+        with pytest.raises((InputError, hf.errors.FormatError), match=says):
+            Searcher(**given)
+    with pytest.raises(InputError, match="a server takes ids or conditions"):
+        remote.search(["one"], allow=hf.where(tenant="a"))
+    with pytest.raises(InputError, match="give a list of passages"):
+        local.search(["one"], allow="p1")
+    with pytest.raises(EndpointError, match="gave no answer"):
+        remote.search(["one"])
