@@ -325,8 +325,42 @@ def peers(w: Workplace) -> str:
     return "; ".join(lines)
 
 
+@dataclass(frozen=True)
+class DropIn:
+    """A library that an adapter serves: what pip installs, what of it without dependencies, and the adapter's tests."""
+
+    installs: tuple[str, ...]
+    tests: tuple[str, ...]
+    alone: tuple[str, ...] = ()
+
+
+EXAMPLES = "tests/examples/test_examples.py::test_"
+NETWORKX = ("tests/adapters/test_networkx.py", f"{EXAMPLES}networkx_takes_the_backend_with_the_same_scores")
+IGRAPH = ("tests/adapters/test_igraph.py", f"{EXAMPLES}igraph_is_dropped_in_for_with_the_same_scores")
+# docs/integrations.md has these versions in its table.
+DROP_INS = {
+    "networkx-3.4": DropIn(("networkx==3.4.2", "scipy==1.17.1"), NETWORKX),
+    "networkx-3.6": DropIn(("networkx==3.6.1", "scipy==1.17.1"), NETWORKX),
+    "igraph-0.11": DropIn(("igraph==0.11.8",), IGRAPH),
+    "igraph-1.0": DropIn(("igraph==1.0.0",), IGRAPH),
+}
+
+
+def drop_ins(w: Workplace, clone: Path, wheel: Path) -> list[str]:
+    """Adapters whose users keep another library's calls, beside that library: pytest's closing lines."""
+    lines = []
+    for name, one in DROP_INS.items():
+        alone = (("--no-deps", *one.alone),) if one.alone else ()
+        python = w.venv(f"venv-{name}", (str(wheel), "pytest", "hypothesis", *one.installs), *alone, cwd=clone)
+        line = w.pytest(python, clone, *one.tests, HOPFUSE_TESTS="full")
+        if "skipped" in line:
+            raise RuntimeError(f"{name}: {line}; nothing may be skipped where the library is installed")
+        lines.append(f"{name}: {line}")
+    return lines
+
+
 def integrations(w: Workplace) -> str:
-    """Each framework's extra in an environment of its own: its example, its tests over `hopfuse serve`, its own suite"""
+    """Each framework's extra in an environment of its own, with its own suite; drop-ins beside what they replace"""
     clone, wheels = w.clone("integrations"), w.folder / "wheels"
     w.run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", wheels, ".", cwd=clone)
     (wheel,) = wheels.glob("hopfuse-*.whl")
@@ -341,6 +375,7 @@ def integrations(w: Workplace) -> str:
         settings = ("-W", "ignore::pytest.PytestConfigWarning", "-o", "asyncio_mode=auto")
         loops = ("-o", "asyncio_default_fixture_loop_scope=function")  # of pytest-asyncio, where it is installed
         lines.append(f"{extra}: {w.pytest(python, clone, *settings, *loops, *files, HOPFUSE_TESTS='full')}")
+    lines += drop_ins(w, clone, wheel)
     return "; ".join(lines)
 
 
@@ -350,12 +385,12 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "cuda": cuda,
     "emulator": emulator,
     "peers": peers,
+    "integrations": integrations,
     "asan-suite": sanitizer_bindings,
     "asan": sanitizer_memory,
     "clang": suite_clang,
     "cupy": cupy,
     "torch": torch,
-    "integrations": integrations,
     "fatbin": fatbin,
     "replay": replay_compilers,
     "tsan": sanitizer_threads,

@@ -79,6 +79,15 @@ def test_igraph_is_dropped_in_for_with_the_same_scores():
     assert float(said.split("Largest difference of a score: ")[1]) < 1e-6
 
 
+def test_networkx_takes_the_backend_with_the_same_scores():
+    pytest.importorskip("networkx", minversion="3.4", reason="the comparison needs networkx (extra peers)")
+    pytest.importorskip("scipy", reason="networkx's pagerank needs scipy (extra peers)")
+    said = run_example("examples/networkx_backend.py")
+    times = re.findall(r"^  (networkx|its backend hopfuse) +([\d.]+)", said, re.MULTILINE)
+    assert len(times) == 2
+    assert float(said.split("Largest difference of a score: ")[1]) < 1e-6
+
+
 #: Of each framework's example: the package that it needs, and what it prints.
 FRAMEWORKS = {
     "langchain_retriever": (

@@ -1,5 +1,16 @@
-"""Offer other systems' interfaces over hopfuse's kernels."""
+"""Offer other systems' interfaces over hopfuse's kernels. A module loads when it is first used."""
 
-from . import dialects, igraph
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["dialects", "igraph"]
+if TYPE_CHECKING:
+    from . import dialects, igraph, networkx, networkx_info
+
+__all__ = ["dialects", "igraph", "networkx", "networkx_info"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a module of the room (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

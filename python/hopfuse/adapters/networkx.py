@@ -1,0 +1,372 @@
+"""Answer NetworkX's ``pagerank`` by hopfuse's kernels: ``nx.pagerank(G, backend="hopfuse")``.
+
+NetworkX finds this module by the entry point ``networkx.backends``, converts a graph at its first call and keeps the
+result in ``G.__networkx_cache__`` until the graph's own methods change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..ops.ppr import ppr
+from ..types import Graph
+
+__all__ = ["PagerankGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
+
+#: The bound on the walk's L1 error, below what N tol allows in graphs of more than a few nodes.
+WALK_TOL = 1e-6
+#: A residual below this is measured, and reached, in float64: float32 scores and weights err by about 1e-7.
+FLOAT32_FLOOR = 1e-5
+
+
+class PagerankGraph:
+    """A NetworkX graph as arrays: what NetworkX passes to :func:`pagerank`, and keeps.
+
+    Attributes
+    ----------
+    nodes : list
+        N nodes, in the order of ``list(G)``.
+    src, dst : ndarray of int64, shape (E,)
+        Ends of each edge as places in ``nodes``; parallel edges are apart, undirected ones are here once.
+    weight : ndarray of float64, shape (E,), or None
+        The values of the edge attribute ``attribute``; None where it was not asked for.
+    attribute : hashable
+        The edge attribute's name.
+    directed, multigraph : bool
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from hopfuse.adapters.networkx import convert_from_nx
+    >>> len(convert_from_nx(nx.path_graph(3)).src)
+    2
+    """
+
+    __networkx_backend__ = "hopfuse"
+
+    def __init__(self, graph: Any, attribute: Any, default: Any) -> None:
+        self.nodes = list(graph)
+        self.directed, self.multigraph = bool(graph.is_directed()), bool(graph.is_multigraph())
+        self.attribute = attribute
+        edges = list(graph.edges(data=attribute, default=default)) if attribute is not None else list(graph.edges())
+        number = dict(zip(self.nodes, range(len(self.nodes)), strict=True)).__getitem__
+        self.src = np.fromiter((number(edge[0]) for edge in edges), np.int64, len(edges))
+        self.dst = np.fromiter((number(edge[1]) for edge in edges), np.int64, len(edges))
+        self.weight = None if attribute is None else _edge_weights([edge[2] for edge in edges], attribute)
+        self._kept: dict[bool, tuple[Graph, _Float64Walk]] = {}
+
+    def is_directed(self) -> bool:
+        """Return whether edges have a direction."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """Return whether parallel edges are kept apart."""
+        return self.multigraph
+
+    def walks(self, *, weighted: bool) -> tuple[Graph, _Float64Walk]:
+        """Return the graph that is walked, and the same walk in float64; made once."""
+        if weighted not in self._kept:
+            weight = self.weight if weighted and self.weight is not None else np.ones(self.src.size)
+            held = weight > 0
+            src, dst, weight = self.src[held], self.dst[held], weight[held]
+            try:
+                walk = Graph.from_edges(src, dst, weight, num_nodes=len(self.nodes), directed=self.directed)
+            except InputError as error:
+                raise NotImplementedError(f"hopfuse cannot walk over this graph: {error}") from error
+            self._kept[weighted] = walk, _Float64Walk(src, dst, weight, len(self.nodes), self.directed)
+        return self._kept[weighted]
+
+
+class _Float64Walk:
+    """NetworkX's own pass over the graph, in float64."""
+
+    def __init__(
+        self, src: NDArray[np.int64], dst: NDArray[np.int64], weight: NDArray[np.float64], nodes: int, directed: bool
+    ) -> None:
+        if not directed:
+            loops = src == dst
+            src, dst = np.concatenate([src, dst[~loops]]), np.concatenate([dst, src[~loops]])
+            weight = np.concatenate([weight, weight[~loops]])
+        degree = np.bincount(src, weight, nodes)
+        self.src, self.dst, self.nodes = src, dst, nodes
+        self.share = weight / degree[src]
+        self.dangling = np.flatnonzero(degree == 0)
+
+    def step(
+        self, x: NDArray[np.float64], alpha: float, restart: NDArray[np.float64], lost: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return alpha (P'x + m lost) + (1 - alpha) restart, m being the mass of x at dangling nodes."""
+        walked = np.bincount(self.dst, self.share * x[self.src], self.nodes)
+        stepped: NDArray[np.float64] = alpha * (walked + x[self.dangling].sum() * lost) + (1.0 - alpha) * restart
+        return stepped
+
+
+def convert_from_nx(
+    graph: Any,
+    *,
+    edge_attrs: Mapping[Any, Any] | None = None,
+    node_attrs: Mapping[Any, Any] | None = None,
+    preserve_edge_attrs: Any = False,
+    preserve_node_attrs: Any = False,
+    preserve_graph_attrs: Any = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> PagerankGraph:
+    """Return a NetworkX graph's edges as arrays, with one edge attribute at most.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Of any class; N nodes.
+    edge_attrs : mapping of one attribute's name to its default, optional
+    node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
+        NetworkX passes them; attributes of nodes and graphs have no effect on ``pagerank``.
+
+    Returns
+    -------
+    PagerankGraph
+
+    Raises
+    ------
+    NotImplementedError
+        Several edge attributes; weights that are no numbers, negative or not finite. NetworkX then takes the next of
+        its backends, or itself, where no ``backend=`` was given.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from hopfuse.adapters.networkx import convert_from_nx
+    >>> convert_from_nx(nx.path_graph(3), edge_attrs={"weight": 1}).weight
+    array([1., 1.])
+    """
+    if preserve_edge_attrs or (edge_attrs is not None and len(edge_attrs) > 1):
+        raise NotImplementedError("hopfuse converts a graph with one edge attribute, the weight")
+    attribute, default = next(iter(edge_attrs.items())) if edge_attrs else (None, 1)
+    return PagerankGraph(graph, attribute, default)
+
+
+def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
+    """Return a converted graph as a NetworkX graph; any other result as it is.
+
+    Parameters
+    ----------
+    result : object
+    name : str, optional
+        NetworkX passes it.
+
+    Returns
+    -------
+    object
+        For a :class:`PagerankGraph`: nodes, edges and the edge attribute that it has.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from hopfuse.adapters.networkx import convert_from_nx, convert_to_nx
+    >>> print(convert_to_nx(convert_from_nx(nx.path_graph(3))))
+    Graph with 3 nodes and 2 edges
+    """
+    if not isinstance(result, PagerankGraph):
+        return result
+    networkx = import_module("networkx")
+    kinds = {
+        (False, False): networkx.Graph,
+        (False, True): networkx.MultiGraph,
+        (True, False): networkx.DiGraph,
+        (True, True): networkx.MultiDiGraph,
+    }
+    made = kinds[result.directed, result.multigraph]()
+    made.add_nodes_from(result.nodes)
+    ends = ([result.nodes[v] for v in side.tolist()] for side in (result.src, result.dst))
+    if result.weight is None:
+        made.add_edges_from(zip(*ends, strict=True))
+    else:
+        made.add_weighted_edges_from(zip(*ends, result.weight.tolist(), strict=True), weight=result.attribute)
+    return made
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
+    """Return whether the backend answers a call, or why it does not.
+
+    Parameters
+    ----------
+    name : str
+        A function of NetworkX.
+    args, kwargs
+        Its arguments.
+
+    Returns
+    -------
+    bool or str
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.networkx import can_run
+    >>> can_run("pagerank", (None, 1.0), {})
+    'alpha is 1.0; hopfuse walks with 0 <= alpha < 1'
+    """
+    return name == "pagerank" and _pagerank_can_run(*args, **kwargs)
+
+
+def _pagerank_can_run(
+    G: Any,
+    alpha: Any = 0.85,
+    personalization: Any = None,
+    max_iter: Any = 100,
+    tol: Any = 1e-6,
+    nstart: Any = None,
+    weight: Any = "weight",
+    dangling: Any = None,
+) -> bool | str:
+    try:
+        fits = 0 <= float(alpha) < 1
+    except (TypeError, ValueError):
+        fits = False
+    return fits or f"alpha is {alpha!r}; hopfuse walks with 0 <= alpha < 1"
+
+
+def pagerank(
+    G: Any,
+    alpha: float = 0.85,
+    personalization: Mapping[Any, float] | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    nstart: Mapping[Any, float] | None = None,
+    weight: Any = "weight",
+    dangling: Mapping[Any, float] | None = None,
+) -> dict[Any, float]:
+    """Return the PageRank of every node, as NetworkX's ``pagerank`` does.
+
+    Called by ``nx.pagerank(G, backend="hopfuse")``, which keeps the converted graph. A call of this function itself
+    converts a NetworkX graph each time.
+
+    Parameters
+    ----------
+    G : networkx.Graph, or PagerankGraph
+        Of any class: directed or not, with parallel edges or not.
+    alpha : float
+        Damping, in [0, 1).
+    personalization : mapping of node to float, optional
+        Restart weights >= 0; nodes outside the graph are not read, as in NetworkX. The same for all by default.
+    max_iter : int
+        Most passes of the float32 walk over the graph, and of those in float64 that follow where N tol is below 1e-5 or
+        ``dangling`` is given.
+    tol : float
+        The result x is returned when one more pass changes it by less than N tol in the L1 norm. Passes go on until
+        its L1 error is at most 1e-6, where ``max_iter`` allows.
+    nstart : mapping of node to float, optional
+        Not used: the solution does not depend on it.
+    weight : hashable, optional
+        The edge attribute that has weights >= 0, 1 where an edge lacks it; None: 1 each.
+    dangling : mapping of node to float, optional
+        Where nodes without edges out lead; by default as ``personalization``. Two walks, one for each, are added.
+
+    Returns
+    -------
+    dict of node to float
+
+    Raises
+    ------
+    networkx.PowerIterationFailedConvergence
+        N tol is not reached in ``max_iter`` passes.
+    ZeroDivisionError
+        ``personalization`` is 0 at every node.
+    NotImplementedError
+        Weights or restarts that are negative, not finite or no numbers.
+
+    References
+    ----------
+    The interface: NetworkX, ``networkx.pagerank``.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from hopfuse.adapters.networkx import pagerank
+    >>> {node: round(score, 3) for node, score in pagerank(nx.path_graph(3)).items()}
+    {0: 0.257, 1: 0.486, 2: 0.257}
+    """
+    reason = _pagerank_can_run(G, alpha)
+    if reason is not True:
+        raise NotImplementedError(reason)
+    graph = G if isinstance(G, PagerankGraph) else PagerankGraph(G, weight, 1)
+    nodes = graph.nodes
+    if not nodes:
+        return {}
+    if weight is not None and graph.weight is not None and graph.attribute != weight:
+        raise NotImplementedError(f"the graph was converted with edge attribute {graph.attribute!r}, not {weight!r}")
+    if nstart is not None and not sum(nstart.values()):
+        raise NotImplementedError("nstart sums to 0; it has no direction to start in")
+    restart = _distribution(personalization, nodes, "personalization")
+    lost = restart if dangling is None else _distribution(dangling, nodes, "dangling")
+    walk, float64_walk = graph.walks(weighted=weight is not None)
+    most, needed, alpha = int(max_iter), len(nodes) * float(tol), float(alpha)
+    if most < 1:
+        raise _not_converged(max_iter)
+    rows = [restart] if lost is restart or not float64_walk.dangling.size else [restart, lost]
+    walked = ppr(walk, np.stack(rows), damping=alpha, tol=WALK_TOL, max_iter=most)
+    if len(rows) == 1 and needed >= FLOAT32_FLOOR:
+        if not walked.residual[0] < needed:
+            raise _not_converged(max_iter)
+        return dict(zip(nodes, walked.scores[0].tolist(), strict=True))
+    x = _superposition(walked.scores.astype(np.float64), float64_walk.dangling, alpha)
+    for _ in range(most):
+        last, x = x, float64_walk.step(x, alpha, restart, lost)
+        if np.abs(x - last).sum() < needed:
+            return dict(zip(nodes, x.tolist(), strict=True))
+    raise _not_converged(max_iter)
+
+
+def _superposition(q: NDArray[np.float64], dangling: NDArray[np.int64], alpha: float) -> NDArray[np.float64]:
+    """Return the walk from q[0]'s restart p whose lost mass goes to q[1]'s restart w, from both walks alone.
+
+    With z(s) = (1 - alpha)(I - alpha P')^-1 s, q(s) = z(s) / sum z(s), and D(x) the mass of x at dangling nodes,
+    sum z(s) = (1 - alpha) / (1 - alpha + alpha D(q(s))) and x = z(p) + alpha D(x) / (1 - alpha) z(w).
+    """
+    if len(q) == 1:
+        only: NDArray[np.float64] = q[0]
+        return only
+    z = q * ((1 - alpha) / (1 - alpha + alpha * q[:, dangling].sum(axis=1)))[:, None]
+    lost = z[:, dangling].sum(axis=1)
+    returned = alpha * lost[0] / (1 - alpha - alpha * lost[1])
+    x: NDArray[np.float64] = z[0] + returned * z[1]
+    x /= x.sum()
+    return x
+
+
+def _distribution(given: Mapping[Any, float] | None, nodes: list[Any], name: str) -> NDArray[np.float64]:
+    """Return the weights of all nodes, with sum 1."""
+    if given is None:
+        return np.full(len(nodes), 1.0 / len(nodes))
+    values = _floats(map(given.get, nodes, repeat(0)), len(nodes), name)
+    total = values.sum()
+    if total == 0:
+        raise ZeroDivisionError(f"{name} is 0 at every node of the graph")
+    shares: NDArray[np.float64] = values / total
+    return shares
+
+
+def _edge_weights(values: list[Any], attribute: Any) -> NDArray[np.float64]:
+    return _floats(values, len(values), f"edge attribute {attribute!r}")
+
+
+def _floats(values: Any, count: int, name: str) -> NDArray[np.float64]:
+    try:
+        numbers = np.fromiter(values, np.float64, count)
+    except (TypeError, ValueError) as error:
+        raise NotImplementedError(f"{name} must be numbers: {error}") from error
+    if not (np.isfinite(numbers) & (numbers >= 0)).all():
+        wrong = numbers[~(np.isfinite(numbers) & (numbers >= 0))][0]
+        raise NotImplementedError(f"{name} has {wrong}; hopfuse walks with finite numbers of at least 0")
+    return numbers
+
+
+def _not_converged(max_iter: int) -> Exception:
+    error: Exception = import_module("networkx").PowerIterationFailedConvergence(max_iter)
+    return error
