@@ -68,7 +68,7 @@ PART_SIZES = (
     Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
 )
 #: Launches (the matrix product among them), copies and clears of a recorded search: tests/kernels/test_capture.py.
-LAUNCHES, COPIES, CLEARS = 56, 23, 7
+LAUNCHES, COPIES, CLEARS = 56, 6, 0
 #: What a filter adds: ppr_mask, ppr_degrees and the volume; two clears.
 FILTER_NODES = 8
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32

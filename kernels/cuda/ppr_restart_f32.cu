@@ -161,7 +161,7 @@ struct Restarts {
     int64_t* end;
     int32_t* node;
     double* value;
-    uint64_t* words;  // the rows' RowSet, all 0 before
+    uint64_t* words;  // the rows' RowSet
     int32_t* rank;
 
     __device__ RowSet rows() const { return RowSet{words, rank}; }
@@ -212,6 +212,18 @@ HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, 
     if (fault == status_complete && kept == 0 && s.may_be_empty == 0) fault = status_no_seed;
     if (lane == 0) r.end[query] = begin + (fault < 0 ? 0 : kept);
     return fault;
+}
+
+// Clears what a walk's restarts add to, by a block: the words of their rows, and tables of so many rows.
+template <int L>
+HOPFUSE_DEVICE void clear_restarts(uint64_t* words, int64_t num_words, int64_t table_rows, double* restart64,
+                                   float* restart32, int32_t* left) {
+    for (int64_t i = threadIdx.x; i < num_words; i += blockDim.x) words[i] = 0;
+    for (int64_t i = threadIdx.x; i < table_rows * L; i += blockDim.x) {
+        restart64[i] = 0.0;
+        restart32[i] = 0.0f;
+    }
+    if (threadIdx.x == 0) *left = 0;
 }
 
 HOPFUSE_DEVICE void mark_rows(const Restarts& r, int query, int lane) {
@@ -302,7 +314,7 @@ struct WalkState {
     double* anchor;
     int32_t *walking, *unproven;
     int64_t* passes;
-    int32_t* left;       // lanes that walk, 0 before
+    int32_t* left;       // lanes that walk
     int64_t* last_pass;  // the pass that wrote the last iterate
 
     __device__ void rest(int query) const {
@@ -348,9 +360,9 @@ using namespace hopfuse;
 //   gathered; N T' 12 L + 12 N L written.
 // ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact
 //   tables, and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, what
-//   ends it. Lanes without seeds rest. Tables, words and `left` are 0 before.
+//   ends it. Lanes without seeds rest.
 //   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 96 (occupancy 25 %).
-//   Bytes: 24 a seed, 12 for each 64 nodes; a query's seeds are read once for each of them.
+//   Bytes: 24 a seed, 20 for each 64 nodes, 12 L a row of the tables; a query's seeds are read once for each of them.
 #define HOPFUSE_SET_UP(L)                                                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         ppr_mask_l##L(const uint8_t* allowed, int shared, const float* own, const int32_t* column, int64_t columns,    \
@@ -381,10 +393,11 @@ using namespace hopfuse;
         int may_be_empty, const int32_t* internal_of, int64_t num_nodes, const float* mask, const int64_t* begin,      \
         int64_t* end, int32_t* node, double* value, uint64_t* words, int32_t* rank, const double* damping,             \
         const double* volume, int symmetric, double tol, int64_t max_iter, int64_t first, int64_t last,                \
-        double* restart64, float* restart32, int64_t* limit, int64_t* measured_from, int64_t* next_try, float* theta,  \
-        float* shrink, double* anchor, int32_t* walking, int32_t* unproven, int64_t* passes, int32_t* left,            \
-        int64_t* last_pass, const unsigned long long* longest, const unsigned long long* joined, double* slack,        \
-        double* missed, int32_t* keeps, const float* least, int32_t* accelerates, int32_t* status) {                   \
+        int64_t table_rows, double* restart64, float* restart32, int64_t* limit, int64_t* measured_from,               \
+        int64_t* next_try, float* theta, float* shrink, double* anchor, int32_t* walking, int32_t* unproven,           \
+        int64_t* passes, int32_t* left, int64_t* last_pass, const unsigned long long* longest,                         \
+        const unsigned long long* joined, double* slack, double* missed, int32_t* keeps, const float* least,           \
+        int32_t* accelerates, int32_t* status) {                                                                       \
         __shared__ int32_t sums[32 * L];                                                                               \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
@@ -393,7 +406,9 @@ using namespace hopfuse;
         const WalkState walk = {limit,   measured_from, next_try, theta, shrink,   anchor,                             \
                                 walking, unproven,      passes,   left,  last_pass};                                   \
         int32_t fault = status_complete;                                                                               \
+        clear_restarts<L>(words, (num_nodes + 63) / 64, table_rows, restart64, restart32, left);                       \
         if (seed_width >= 0 && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);                   \
+        if (seed_width >= 0 && query >= queries && lane == 0) end[query] = begin[query];                               \
         __syncthreads();                                                                                               \
         mark_rows(restarts, query, lane);                                                                              \
         __syncthreads();                                                                                               \

@@ -94,8 +94,7 @@ struct Rounds {
 template <int L>
 HOPFUSE_DEVICE void find_best(const CandidateKeys<L>& source, int begin, int end, uint64_t* list, int kept,
                               uint64_t* buffer, int* num_waiting) {
-    for (int i = static_cast<int>(threadIdx.x); i < kept; i += static_cast<int>(blockDim.x)) list[i] = 0;
-    keep_best(source, begin, end, list, kept, SELECT_ROOM, buffer, num_waiting);
+    keep_best(source, begin, end, list, true, kept, SELECT_ROOM, buffer, num_waiting);
 }
 
 // A lane's best candidates, best first. Returns how many of the first `want` there are.
@@ -321,7 +320,7 @@ using namespace hopfuse;
 //   Bytes: 8 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
 // ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
 //   `residual` it reads the certificate from the tiles that ppr_residual wrote; `refined`: x^ is a rounded sum; with
-//   `locals` they are a part of each error, and `per_degree` the rest.
+//   `locals` they are a part of each error, and `per_degree` the rest. `goes_on`: iterations add to those that were.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
 #define HOPFUSE_TOPK(L)                                                                                                \
@@ -371,9 +370,9 @@ using namespace hopfuse;
         const int32_t* among, int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual,                  \
         const double* bound, const double* per_degree, const int64_t* polished, int refined, const int32_t* walking,   \
         const int64_t* limit, const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, \
-        const int64_t* rows, int64_t width, int64_t* ids, float* scores, float* score_bounds, int64_t* counts,         \
-        uint8_t* proven, int64_t* iterations, double* out_residual, double* out_bound, uint8_t* converged,             \
-        int32_t* status, double* out_shortfall) {                                                                      \
+        const int64_t* rows, int goes_on, int64_t width, int64_t* ids, float* scores, float* score_bounds,             \
+        int64_t* counts, uint8_t* proven, int64_t* iterations, double* out_residual, double* out_bound,                \
+        uint8_t* converged, int32_t* status, double* out_shortfall) {                                                  \
         __shared__ Shared shared;                                                                                      \
         __shared__ Certificate own;                                                                                    \
         const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
@@ -406,7 +405,8 @@ using namespace hopfuse;
         counts[row] = held;                                                                                            \
         proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;                                                             \
         out_shortfall[row] = is_empty ? 0.0 : shortfall;                                                               \
-        iterations[row] += is_empty ? 0 : passes[lane] + 1 + (polished == nullptr ? 0 : polished[lane]);               \
+        const int64_t before = goes_on != 0 ? iterations[row] : 0;                                                     \
+        iterations[row] = before + (is_empty ? 0 : passes[lane] + 1 + (polished == nullptr ? 0 : polished[lane]));     \
         out_residual[row] = is_empty ? 0.0 : own.residual;                                                             \
         out_bound[row] = is_empty ? 0.0 : own.bound;                                                                   \
         converged[row] = is_met || is_empty ? 1 : 0;                                                                   \

@@ -59,7 +59,8 @@ struct StoredKeys {
 extern "C" __global__ void __launch_bounds__(128)
     dense_select_f32(const float* scores, int rows, int64_t first_row, const float* query_norm, const float* row_norm,
                      int cosine, float slack, float norm_floor, float underflow, const uint8_t* mask,
-                     int64_t mask_stride, int64_t mask_first, int splits, uint64_t* lists, int width, int room) {
+                     int64_t mask_stride, int64_t mask_first, int splits, uint64_t* lists, int fresh, int width,
+                     int room) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     __shared__ int num_waiting;
@@ -75,15 +76,16 @@ extern "C" __global__ void __launch_bounds__(128)
                                 underflow,
                                 cosine};
     keep_best(bounds, static_cast<int>(split * rows / splits), static_cast<int>((split + 1) * rows / splits),
-              lists + static_cast<int64_t>(blockIdx.x) * width, width, room, buffer, &num_waiting);
+              lists + static_cast<int64_t>(blockIdx.x) * width, fresh != 0, width, room, buffer, &num_waiting);
 }
 
 // Streams `columns` keys of each query, `stride` apart from the next query's, past its lists: canonical scores, or the
 // lists of several splits that become one.
 // Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room). Registers: <= 40 (occupancy 12 %), as
 // above. Moved: 8 bytes a key, 16 width a block.
-extern "C" __global__ void __launch_bounds__(128) dense_keep_u64(const uint64_t* keys, int64_t stride, int columns,
-                                                                 int splits, uint64_t* lists, int width, int room) {
+extern "C" __global__ void __launch_bounds__(128)
+    dense_keep_u64(const uint64_t* keys, int64_t stride, int columns, int splits, uint64_t* lists, int fresh, int width,
+                   int room) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     __shared__ int num_waiting;
@@ -91,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(128) dense_keep_u64(const uint64_t*
     const int64_t split = blockIdx.x % static_cast<unsigned>(splits), all = columns;
     const StoredKeys stored = {keys + query * stride};
     keep_best(stored, static_cast<int>(split * all / splits), static_cast<int>((split + 1) * all / splits),
-              lists + static_cast<int64_t>(blockIdx.x) * width, width, room, buffer, &num_waiting);
+              lists + static_cast<int64_t>(blockIdx.x) * width, fresh != 0, width, room, buffer, &num_waiting);
 }
 
 // Those stages of a descending bitonic sort of runs of `length` keys (a power of two, as are the others) that stay

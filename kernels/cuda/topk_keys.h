@@ -40,14 +40,14 @@ HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
     bitonic_stages(buffer, count, 0, 2, count);
 }
 
-// Streams source.key(begin .. end) past a list. The buffer holds the list and, behind it, keys above its last one that
+// Streams source.key(begin .. end) past a list, which a `fresh` one is empty before. The buffer holds the list and, behind it, keys above its last one that
 // wait to be sorted in; `room` is a power of two and at least width + KEYS_PER_THREAD * blockDim.x.
 template <class Source>
-HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t* list, int width, int room,
+HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t* list, bool fresh, int width, int room,
                               uint64_t* buffer, int* num_waiting) {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const int step = KEYS_PER_THREAD * threads;
-    for (int i = thread; i < width; i += threads) buffer[i] = list[i];
+    for (int i = thread; i < width; i += threads) buffer[i] = fresh ? 0 : list[i];
     if (thread == 0) *num_waiting = 0;
     __syncthreads();
     uint64_t threshold = buffer[width - 1];

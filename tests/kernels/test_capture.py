@@ -123,6 +123,24 @@ def test_the_page_of_times_counts_what_a_search_records(runtime: Any) -> None:
     assert made == (roofline.LAUNCHES, roofline.COPIES, roofline.CLEARS)
 
 
+def test_results_are_written_where_they_are_read(runtime: Any) -> None:
+    """But for one that is there twice, and one that no op made."""
+    system, given = System(), questions(4)
+
+    def core(vectors: Any, nodes: Any, weights: Any) -> dict[str, Any]:
+        dense = hf.dense_topk(vectors, system.corpus, 20)
+        return {"dense": dense, "again": dense.ids, "given": nodes}
+
+    captured = hf.capture(core, SHAPES, backend="recorder")
+    for seed in range(2):
+        given = questions(4, seed)
+        made, expected = captured(*given), hf.dense_topk(given[0], system.corpus, 20, backend="cpu")
+        assert_same(made, {"dense": expected})
+        assert_bitwise(made["again"], expected.ids, "again")
+        assert_bitwise(made["given"], given[1], "given")
+    assert sum(event.kind == "copy" for event, _ in recording_of(captured).queue) == 2
+
+
 def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
     captured = System().captured()
     captured.warmup([1, 4])

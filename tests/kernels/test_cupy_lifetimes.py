@@ -145,6 +145,28 @@ def test_recordings_with_one_memory(host: Host) -> None:
         assert bytes_of(host, out) == pinned[:size].tolist()
 
 
+def test_results_lie_side_by_side_where_no_other_memory_is_used_again(host: Host) -> None:
+    runtime, pinned = host.runtime, host.runtime.pinned(600)
+
+    def work() -> Any:
+        first, second = runtime.empty(600, np.uint8), runtime.zeros(300, np.uint8)
+        runtime.copy(first, pinned)
+        dropped = runtime.empty(2200, np.uint8)
+        runtime.copy(dropped[:600], first)
+        runtime.copy(dropped[400:1000], first)
+        del dropped
+        return runtime.side_by_side([first, second, first[:200], first], [0, 768, 1280, 1536], 2136)
+
+    recording, block = runtime.capture(work)
+    for turn in range(2):
+        pinned[:] = np.arange(600) + turn
+        recording.replay()
+        found = np.array(bytes_of(host, block))
+        assert found[:600].tolist() == found[1536:].tolist() == pinned.tolist()
+        assert found[1280:1480].tolist() == pinned[:200].tolist()
+        assert not found[768:1068].any()
+
+
 def test_a_recording_keeps_the_pinned_memory_that_it_reads(host: Host) -> None:
     pinned = host.runtime.pinned(4)
     recording, out = record_fill(host.runtime, pinned)

@@ -106,7 +106,7 @@ class SimtRuntime:
         if self._tape is None:
             self.events.append(Event("allocate", size))
             return np.full(size, 0xFF, np.uint8)
-        array = np.asarray(_Held(self._tape.take(size), size))
+        array = _held(self._tape.take(size), size)
         if self._recording is not None:  # a replay starts from poison too
             place = _place(array)
             self._recording.queue.append((Event("poison", size), lambda: place.fill(0xFF)))
@@ -118,7 +118,16 @@ class SimtRuntime:
         return np.empty(size, np.uint8)
 
     def recording_memory(self) -> RecordingMemory:
-        return RecordingMemory(self._new_block)
+        return RecordingMemory(self._new_block, _address)
+
+    def side_by_side(self, arrays: Sequence[Array], begins: Sequence[int], nbytes: int) -> Array:
+        assert self._tape is not None
+        places = [(_address(array), array.nbytes) for array in arrays]
+        block = _held(self._tape.side_by_side(places, begins, nbytes), nbytes)
+        for begin, array in zip(begins, arrays, strict=True):
+            if array.nbytes and _address(array) != _address(block) + begin:
+                self.copy(block[begin : begin + array.nbytes], array)
+        return block
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         array = self.empty(shape, dtype)
@@ -273,4 +282,12 @@ class _Held:
 
     def __init__(self, held: Lease | Place, size: int) -> None:
         self._held = held
-        self.__array_interface__ = held.block[:size].__array_interface__
+        self.__array_interface__ = held.block[held.begin : held.begin + size].__array_interface__
+
+
+def _held(held: Lease | Place, size: int) -> Array:
+    return np.asarray(_Held(held, size))
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +32,10 @@ class Capture:
         """Return a MemoryPointer, of what replays may use again."""
         return _pointer(self._cupy, self.tape.take(nbytes), nbytes)
 
+    def allocate_results(self, arrays: Sequence[tuple[int, int]], begins: Sequence[int], nbytes: int) -> Any:
+        """Return a MemoryPointer, of a block that a recording's results lie in: :meth:`.Tape.side_by_side`."""
+        return _pointer(self._cupy, self.tape.side_by_side(arrays, begins, nbytes), nbytes)
+
     def allocate_constant(self, nbytes: int) -> Any:
         """Return a MemoryPointer, of what no replay writes to."""
         return _pointer(self._cupy, self._constant_memory.take(nbytes), nbytes)
@@ -47,7 +51,7 @@ class Capture:
 
 def _pointer(cupy: Any, held: Lease | Place, nbytes: int) -> Any:
     """Return the block as CuPy's arrays take it; they hold what ``held`` does."""
-    return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(held.block.ptr, nbytes, held), 0)
+    return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(held.block.ptr, held.begin + nbytes, held), held.begin)
 
 
 class CupyRecording:

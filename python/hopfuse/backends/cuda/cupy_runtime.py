@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -232,7 +233,7 @@ class CupyRuntime:
     def recording_memory(self) -> RecordingMemory:
         # Not of a pool: CuPy 14.2 never frees what is free in a pool that is dropped. cudaFree, by which a block ends,
         # waits for the device, so that no replay is still under way in it.
-        return RecordingMemory(self._cupy.cuda.Memory)
+        return RecordingMemory(self._cupy.cuda.Memory, attrgetter("ptr"))
 
     def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[CupyRecording, T]:
         if self.fixed:
@@ -244,6 +245,17 @@ class CupyRuntime:
             except BaseException:
                 capture.tape.abandon()  # the error's frames hold it longer, and others need it now
                 raise
+
+    def side_by_side(self, arrays: Sequence[DeviceArray], begins: Sequence[int], nbytes: int) -> DeviceArray:
+        capture = self._capture
+        assert capture is not None
+        places = [(_address(array), int(array.nbytes)) for array in arrays]
+        with self._device:
+            block = self._array((nbytes,), np.uint8, lambda size: capture.allocate_results(places, begins, size))
+        for begin, array, (address, size) in zip(begins, arrays, places, strict=True):
+            if address != _address(block) + begin:
+                self.copy(block[begin : begin + size], array)
+        return block
 
     def resident(self) -> AbstractContextManager[None]:
         return self._resident()

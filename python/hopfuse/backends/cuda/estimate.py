@@ -124,7 +124,11 @@ class DryRuntime:
         self.empty(WORKSPACE_BYTES, np.uint8)
 
     def recording_memory(self) -> RecordingMemory:
-        return RecordingMemory(partial(_Lease, self.memory))
+        return RecordingMemory(partial(_Lease, self.memory), id)
+
+    def side_by_side(self, arrays: Sequence[DryArray], begins: Sequence[int], nbytes: int) -> DryArray:
+        assert self._tape is not None
+        return DryArray((nbytes,), np.uint8, self._tape.side_by_side([], [], nbytes))
 
     def capture(self, work: Callable[[], T], memory: RecordingMemory | None = None) -> tuple[DryRecording, T]:
         """Run it once: memory is taken in the first of two runs."""

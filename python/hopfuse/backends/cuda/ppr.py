@@ -68,21 +68,28 @@ def ppr_topk(runtime: Runtime, graph: Graph, queries: PprQueries, ranking: NodeR
     proves = stop_when_proven and search.k > 0
     if proves:
         todo = _search(search, queries, todo, answers, proofs=True, refines=True)
-    _search(search, queries, todo, answers, proofs=False, refines=proves)
+    _search(search, queries, todo, answers, proofs=False, refines=proves, goes_on=proves)
     return answers
 
 
 def _search(
-    search: TopkSearch, queries: PprQueries, todo: NDArray[np.int64], answers: Answers, *, proofs: bool, refines: bool
+    search: TopkSearch,
+    queries: PprQueries,
+    todo: NDArray[np.int64],
+    answers: Answers,
+    *,
+    proofs: bool,
+    refines: bool,
+    goes_on: bool = False,
 ) -> NDArray[np.int64]:
-    """Solve some queries of the batch; return those whose proof the certificate refused."""
+    """Solve some queries of the batch, again if it ``goes_on``; return those whose proof the certificate refused."""
     chosen = queries if todo.size == queries.damping.size else _take(search.runtime, queries, todo)
     refused = np.zeros(todo.size, np.bool_)
     for first, count, lanes in lane_blocks(todo.size):
         block = PprBlock(search.runtime, search.graph, chosen, first, count, lanes)
         solved = _solve(block, search if proofs else None, refines)
         rows = todo[first : first + count]
-        solved.finish(search, rows, answers)
+        solved.finish(search, rows, answers, goes_on)
         if refines:
             refused[first : first + count] = solved.settle(search, rows, answers)
         del block, solved  # the next block takes their memory
@@ -111,8 +118,8 @@ class _Solved(NamedTuple):
     certificate: Certificate | None
     polished: NDArray[np.int64] | None
 
-    def finish(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> None:
-        search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished)
+    def finish(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers, goes_on: bool = False) -> None:
+        search.finish(self.block, self.certifier, rows, answers, self.certificate, self.polished, goes_on=goes_on)
 
     def settle(self, search: TopkSearch, rows: NDArray[np.int64], answers: Answers) -> NDArray[np.bool_]:
         """Prove lists that the certificate leaves unproven, where more passes do; return which do not stand."""

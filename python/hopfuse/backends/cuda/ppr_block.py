@@ -196,9 +196,9 @@ class PprBlock:
         q, runtime, graph = self.queries, self.runtime, self.graph
         seeds, begin, end, node, value, most_rows = self._seeds() if q.seeds is not None else self._restarts()
         words = max(1, -(-graph.num_nodes // 64))
-        self.restart_rows = [runtime.zeros(words, np.uint64), runtime.empty(words, np.int32)]
+        self.restart_rows = [runtime.empty(words, np.uint64), runtime.empty(words, np.int32)]
         table = (max(1, most_rows), self.lanes)
-        self.restart64, self.restart32 = runtime.zeros(table, np.float64), runtime.zeros(table, np.float32)
+        self.restart64, self.restart32 = runtime.empty(table, np.float64), runtime.empty(table, np.float32)
         self.limit, self.measured_from = self.lanes_of(np.int64), self.lanes_of(np.int64)
         self.next_try = self.lanes_of(np.int64)
         self.theta, self.shrink = self.lanes_of(np.float32), self.lanes_of(np.float32)
@@ -206,14 +206,15 @@ class PprBlock:
         self.keeps, self.accelerates = self.lanes_of(np.int32), self.lanes_of(np.int32)
         self.walking, self.unproven = self.lanes_of(np.int32), self.lanes_of(np.int32)
         self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
-        self.left, self.last_pass = runtime.zeros(1, np.int32), runtime.empty(1, np.int64)
+        self.left, self.last_pass = runtime.empty(1, np.int32), runtime.empty(1, np.int64)
         self.launch_warps(
             "ppr_restart",
             [
                 *(*self.scales, *seeds, graph.internal_of, self.nodes, self.mask, begin, end),
                 *(node, value, *self.restart_rows),
                 *(self.d_damping, self.volume, np.int32(self.symmetric), np.float64(q.tol), np.int64(q.max_iter)),
-                *(np.int64(self.first_measured), np.int64(self.most_passes), self.restart64, self.restart32),
+                *(np.int64(self.first_measured), np.int64(self.most_passes), np.int64(table[0])),
+                *(self.restart64, self.restart32),
                 *(
                     self.limit,
                     self.measured_from,
@@ -249,7 +250,7 @@ class PprBlock:
         rows = slice(self.first, self.first + self.count)
         begin = runtime.upload(np.minimum(np.arange(self.lanes), self.count) * width)
         room = max(1, self.count * width)
-        arrays = [runtime.zeros(self.lanes, np.int64), runtime.empty(room, np.int32), runtime.empty(room, np.float64)]
+        arrays = [runtime.empty(self.lanes, np.int64), runtime.empty(room, np.int32), runtime.empty(room, np.float64)]
         numbers = map(np.int32, (width, self.count, seeds.may_be_empty))
         given = [seeds.node[rows], seeds.weight[rows], *numbers]
         return given, begin, *arrays, min(room, self.graph.num_nodes)

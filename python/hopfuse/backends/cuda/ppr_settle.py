@@ -112,7 +112,7 @@ class Settling:
         """Write the lists of some lanes, ``passes`` later, and read how far they are from being proven."""
         rows = np.where(lanes, self.rows, -1)
         self.search.finish(
-            self.block, self.certifier, rows, self.answers, certificate, None, more_passes=passes - 1, **how
+            self.block, self.certifier, rows, self.answers, certificate, goes_on=True, more_passes=passes - 1, **how
         )
         self._read_shortfall()
 

@@ -27,7 +27,7 @@ class Answers:
         self.width = width
         self.ids, self.scores = runtime.empty(shape, np.int64), runtime.empty(shape, np.float32)
         self.score_bounds, self.counts = runtime.empty(shape, np.float32), runtime.empty(batch, np.int64)
-        self.proven, self.iterations = runtime.empty(batch, np.uint8), runtime.zeros(batch, np.int64)
+        self.proven, self.iterations = runtime.empty(batch, np.uint8), runtime.empty(batch, np.int64)
         self.residual, self.bound = runtime.empty(batch, np.float64), runtime.empty(batch, np.float64)
         self.converged, self.status = runtime.empty(batch, np.uint8), runtime.empty(batch, np.int32)
         self.shortfall = runtime.empty(batch, np.float64)  # how far the list is from being proven
@@ -84,15 +84,16 @@ class TopkSearch:
         certificate: Certificate | None = None,
         polished: NDArray[np.int64] | None = None,
         *,
+        goes_on: bool = False,
         more_passes: NDArray[np.int64] | None = None,
         local: DeviceArray | None = None,
         refined: DeviceArray | None = None,
     ) -> None:
         """Write the hits of x^ and their evidence to the block's ``rows`` of the answers, -1: to none.
 
-        Without a certificate of the host the device reads it from what has been measured. With ``more_passes`` a query
-        has so many and one passes more, not those of its walk. With ``local`` that is a part of each node's error,
-        ``refined`` are scores to rank instead of x^.
+        Without a certificate of the host the device reads it from what has been measured. If it ``goes_on``, passes are
+        added to those that the answers have. With ``more_passes`` a query has so many and one passes more, not those of
+        its walk. With ``local`` that is a part of each node's error, ``refined`` are scores to rank instead of x^.
         """
         upload = self.runtime.upload
         row_of = np.full(block.lanes, -1, np.int64)
@@ -107,7 +108,15 @@ class TopkSearch:
         ranked = [block.even, block.odd] if refined is None else [refined, refined]
         whole = [*ranked, block.last_pass, np.int32(1)]
         parts = self._split(block, whole, [None, None, np.int64(0)]) if self.k else self._no_parts
-        arguments = [*ranked, *self._ranked(block, parts, local), *certifier.certified, *known, *state, upload(row_of)]
+        arguments = [
+            *ranked,
+            *self._ranked(block, parts, local),
+            *certifier.certified,
+            *known,
+            *state,
+            upload(row_of),
+            np.int32(goes_on),
+        ]
         self._launch(block, "ppr_finish", [*arguments, *answers.arguments()])
 
     def _among(self, block: PprBlock) -> list[Any]:

@@ -86,10 +86,7 @@ class RecordedCore:
         check_leaves(leaves, self.inputs.slots[0].shape[0])
         arrays = [*(runtime.adopt(leaf) for leaf in leaves), *statuses]
         layout = Layout([(tuple(array.shape), array.dtype) for array in arrays])
-        below = runtime.empty(max(1, layout.nbytes), np.uint8)
-        for view, array in zip(layout.views(below), arrays, strict=True):
-            if array.nbytes:
-                runtime.copy(view, array)
+        below = runtime.side_by_side(arrays, [slot.begin for slot in layout.slots], max(1, layout.nbytes))
         self._num_statuses = len(statuses)
         return layout, below, rebuild
 

@@ -114,6 +114,13 @@ class Runtime(Protocol):
         """
         ...
 
+    def side_by_side(self, arrays: Sequence[DeviceArray], begins: Sequence[int], nbytes: int) -> DeviceArray:
+        """Return a block of so many bytes with arrays that the work of :meth:`capture` returns, at these places.
+
+        Kernels of a recording write there at once if the work has asked for the whole array; others are copied.
+        """
+        ...
+
     def resident(self) -> AbstractContextManager[None]:
         """Let uploads and memory outlive any recording: graphs and corpora, made in the run before one."""
         ...

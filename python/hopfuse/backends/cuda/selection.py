@@ -97,10 +97,13 @@ class Lists:
     def __init__(self, runtime: Runtime, queries: int, splits: int, width: int) -> None:
         self.runtime, self.queries, self.splits, self.width = runtime, queries, splits, width
         self.room = power_of_two(width + max(width, _SELECT_STEP))
-        self.keys = runtime.zeros(queries * splits * width, np.uint64)
+        self.keys = runtime.empty(queries * splits * width, np.uint64)
+        self._fresh = True
 
     def launch(self, kernel: str, arguments: list[Any]) -> None:
-        arguments = [*arguments, np.int32(self.splits), self.keys, np.int32(self.width), np.int32(self.room)]
+        lists = [np.int32(self.splits), self.keys, np.int32(self._fresh), np.int32(self.width), np.int32(self.room)]
+        self._fresh = False
+        arguments = [*arguments, *lists]
         self.runtime.launch(kernel, self.queries * self.splits, _SELECT_THREADS, arguments, 8 * self.room)
 
     def keep(self, keys: DeviceArray, columns: int) -> None:
@@ -109,6 +112,8 @@ class Lists:
 
     def merged(self) -> DeviceArray:
         """Return one list for each query, (queries, width)."""
+        if self._fresh:  # no row has been streamed past them
+            self.keep(self.runtime.empty(1, np.uint64), 0)
         if self.splits == 1:
             return self.keys
         one = Lists(self.runtime, self.queries, 1, self.width)
