@@ -52,6 +52,7 @@ FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("langchain-core==1.8.3", "langchain-tests==1.1.9"),
         ("test_langchain.py", "test_langchain_suite.py"),
     ),
+    "llamaindex": (("llama-index-core==0.14.25",), ("test_llama_index.py",)),
 }
 QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 

@@ -54,6 +54,7 @@ EAGER: dict[str, set[str]] = {
     "serve": {"msgspec", "prometheus_client", "starlette", "uvicorn"},
     # Classes of these frameworks are the bases of the adapters' own; hopfuse.adapters does not import these modules.
     "hopfuse.adapters.langchain": {"langchain_core", "pydantic"},
+    "hopfuse.adapters.llama_index": {"llama_index"},
 }
 #: Rooms that may import other third-party modules inside functions.
 LAZY = {"encoders", "index", "io", "cli", "client", "serve", "offline", *AROUND}
@@ -134,6 +135,12 @@ def room_of(module: str) -> str:
     return parts[1] if len(parts) > 1 and parts[1] in rooms else ""
 
 
+def above(module: str) -> list[str]:
+    """The module and the packages that it is in."""
+    parts = module.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
 def violations(source: str, module: str, is_package: bool = False) -> list[str]:
     room, found = room_of(module), []
     for one in imports_of(source, module, is_package):
@@ -152,7 +159,8 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
             if room == "recipes" and top in OUTSIDE:
                 found.append(f"{module}:{one.line} imports {top}: a recipe sees no files and no network")
         elif top != "numpy" or room == "errors":
-            ours = top in EAGER.get(room, set()) | EAGER.get(module, set()) or (room in LAZY and one.lazy)
+            ours = any(top in EAGER[name] for name in (room, *above(module)) if name in EAGER)
+            ours = ours or (room in LAZY and one.lazy)
             ours = ours or (top in ("cupy", "cuda") and one.lazy and module.startswith("hopfuse.backends.cuda."))
             if not ours:
                 found.append(f"{module}:{one.line} imports {top}: {room or 'hopfuse'} may not, or not at its top")

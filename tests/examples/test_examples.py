@@ -94,6 +94,10 @@ FRAMEWORKS = {
         "langchain_core",
         r"babbage: Cha.*\nada, score 0\.\d+\nhopper, .*\nAnswer from this .*",
     ),
+    "llamaindex_retriever": (
+        "llama_index.core",
+        r"0\.\d+  Ada .*\nfused: babbage\n.* -> DESIGNED -> .*\n.* -> WROTE_ON -> .*",
+    ),
 }
 
 

@@ -170,7 +170,7 @@ def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | No
     kind: Any = RECIPES[name]
     parts = {
         "encoder": _own_encoder(index) if encoder is None else encoder,
-        "matcher": QuestionMatcher(index) if index.graph is not None and index.num_entities else None,
+        "matcher": QuestionMatcher(index) if index.graph is not None else None,
         "lexical": _words(index) if name == "hybrid-rrf" else None,
     }
     takes = signature(kind).parameters

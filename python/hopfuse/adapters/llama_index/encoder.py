@@ -1,0 +1,55 @@
+"""A LlamaIndex embedding model as an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from numpy.typing import NDArray
+
+from ..._validation import checked_texts
+from ...encoders.protocol import NamedEncoder
+
+
+class LlamaIndexEncoder(NamedEncoder):
+    """An embedding model of LlamaIndex as an encoder of questions and passages.
+
+    Questions are encoded one by one by ``get_query_embedding``, passages in batches by ``get_text_embedding_batch``.
+
+    Parameters
+    ----------
+    embed_model : BaseEmbedding
+    dim : int, optional
+        By default that of the vector of one text.
+    name : str, optional
+        By default the model's own name.
+    normalize : bool
+        Scale every row to length 1, in float64, and round to float32.
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.llama_index import LlamaIndexEncoder
+    >>> from llama_index.core import MockEmbedding
+    >>> LlamaIndexEncoder(MockEmbedding(embed_dim=4)).encode_queries(["who?"])
+    array([[0.5, 0.5, 0.5, 0.5]], dtype=float32)
+    """
+
+    def __init__(
+        self, embed_model: BaseEmbedding, *, dim: int | None = None, name: str | None = None, normalize: bool = True
+    ) -> None:
+        self._model = embed_model
+        width = len(embed_model.get_query_embedding("dimension")) if dim is None else dim
+        super().__init__(name or f"llama-index/{embed_model.model_name}", width, normalize)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of questions: float32, shape (n, dim)."""
+        return self._rows([self._model.get_query_embedding(text) for text in checked_texts(texts)])
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages: float32, shape (n, dim)."""
+        return self._rows(self._model.get_text_embedding_batch(checked_texts(texts)))
+
+    def _rows(self, vectors: list[Any]) -> NDArray[np.float32]:
+        return self._checked(np.array(vectors) if vectors else np.zeros((0, self._dim)), len(vectors))

@@ -1,0 +1,112 @@
+"""A LlamaIndex postprocessor that fuses a retriever's nodes with hopfuse's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from ...errors import InputError
+from ...ops.fusion import fuse
+from ...types import Hits
+from ..searcher import Searcher, as_searcher
+from .retriever import nodes_of
+
+
+class HopfuseFusion(BaseNodePostprocessor):
+    """Fuse the nodes of any LlamaIndex retriever with hopfuse's hits for the same question.
+
+    Nodes and hits with the same id are one: the retriever's node, with the fused score. Ties keep the order of the
+    retriever, then that of the hits.
+
+    Attributes
+    ----------
+    source : Searcher, or what one is made of
+        As of :class:`HopfuseRetriever`.
+    top_n : int
+        Nodes that are returned.
+    k : int
+        Hits that are fused.
+    allow : ids, mapping of conditions, or Where, optional
+        As of :meth:`..searcher.Searcher.search`.
+    options : dict
+        Of :func:`hopfuse.fuse`: ``{"method": "rrf", "weights": [0.7, 0.3]}``, the nodes first and the hits second.
+    extend : bool
+        Return hits that the retriever has not found, too.
+
+    Raises
+    ------
+    InputError
+        No question, nodes without scores, options that fusion refuses, what the recipe or the server refuses.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.adapters.llama_index import HopfuseFusion
+    >>> from llama_index.core.schema import NodeWithScore, TextNode
+    >>> rows = [{"id": "a", "text": "Ada wrote notes."}, {"id": "b", "text": "Babbage built the engine."}]
+    >>> fusion = HopfuseFusion(source=hf.Index.build(passages=rows), options={"method": "rrf"})
+    >>> given = [NodeWithScore(node=TextNode(id_=one["id"], text=one["text"]), score=0.5) for one in rows]
+    >>> [node.node_id for node in fusion.postprocess_nodes(given, query_str="Who built the engine?")]
+    ['b', 'a']
+    """
+
+    source: Any = Field(exclude=True)
+    top_n: int = 10
+    k: int = 30
+    allow: Any = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    extend: bool = True
+
+    _searcher: Searcher = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Open what is searched."""
+        super().model_post_init(context)
+        self._searcher = as_searcher(self.source)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name by which LlamaIndex knows it."""
+        return "HopfuseFusion"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        question = _question(query_bundle)
+        return self._fused(nodes, nodes_of(self._searcher.search([question], k=self.k, allow=self.allow)[0]))
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        found = await self._searcher.asearch([_question(query_bundle)], k=self.k, allow=self.allow)
+        return self._fused(nodes, nodes_of(found[0]))
+
+    def _fused(self, given: list[NodeWithScore], found: list[NodeWithScore]) -> list[NodeWithScore]:
+        known: dict[str, NodeWithScore] = {}
+        for one in [*given, *found] if self.extend else given:
+            known.setdefault(one.node.node_id, one)
+        rows = {id: row for row, id in enumerate(known)}
+        hits = fuse([_hits(given, rows), _hits(found, rows)], k=self.top_n, **self.options)
+        listed = list(known.values())
+        return [NodeWithScore(node=listed[row].node, score=score) for row, score in hits.row(0)]
+
+
+def _question(bundle: QueryBundle | None) -> str:
+    if bundle is None:
+        raise InputError("there is no question to search for; give query_str or query_bundle")
+    return str(bundle.query_str)
+
+
+def _hits(nodes: list[NodeWithScore], rows: dict[str, int]) -> Hits:
+    """Return a list of nodes as Hits; a node that is there several times has its best score."""
+    scores: dict[int, float] = {}
+    for one in nodes:
+        if one.score is None:
+            raise InputError(f"the node {one.node.node_id!r} has no score, and lists are fused by their scores")
+        row = rows.get(one.node.node_id)
+        if row is not None:
+            scores[row] = max(one.score, scores.get(row, one.score))
+    return Hits([list(scores)], [list(scores.values())])

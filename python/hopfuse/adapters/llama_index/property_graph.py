@@ -1,0 +1,204 @@
+"""A LlamaIndex property graph as an index, and a retriever that walks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from llama_index.core.graph_stores.types import (
+    KG_SOURCE_REL,
+    TRIPLET_SOURCE_KEY,
+    LabelledPropertyGraph,
+    PropertyGraphStore,
+    Triplet,
+)
+from llama_index.core.indices.property_graph import BasePGRetriever
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+
+from ...encoders.protocol import checked_vectors
+from ...errors import InputError
+from ...index import Index
+from ...recipes import Hit
+from ..searcher import Searcher, as_searcher
+
+#: Nodes whose triplets are asked for in one call of a store.
+BATCH = 1000
+
+
+def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any = None) -> Index:
+    """Return the index of a property graph: its chunks are passages, and its triplets edges and facts.
+
+    A chunk is joined to the entities of the triplets that it states (``triplet_source_id``), entities to each other by
+    their triplets, and chunks to chunks by theirs (``NEXT``). Triplets are read in the order of their names, so that
+    the same graph gives the same index.
+
+    Parameters
+    ----------
+    graph_store : PropertyGraphStore
+    encoder : Encoder, optional
+        Such as :class:`LlamaIndexEncoder`: chunks with an embedding keep it (it must be the encoder's), others are
+        encoded. Without it the index has no vectors.
+
+    Raises
+    ------
+    InputError
+        No chunks, embeddings of another dimension than the encoder's.
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.llama_index import index_from_property_graph
+    >>> from llama_index.core.graph_stores import ChunkNode, EntityNode, Relation, SimplePropertyGraphStore
+    >>> store = SimplePropertyGraphStore()
+    >>> store.upsert_nodes([ChunkNode(text="Ada wrote notes.", id_="a"), EntityNode(name="Ada")])
+    >>> said = {"triplet_source_id": "a"}
+    >>> store.upsert_relations([Relation(label="wrote", source_id="Ada", target_id="notes", properties=said)])
+    >>> index_from_property_graph(store)
+    Index(passages=1, entities=2, dim=None, graph=True, lexical=False, metric='ip', storage='float32')
+    """
+    nodes = graph_store.get()
+    chunks = [node for node in nodes if hasattr(node, "text")]
+    if not chunks:
+        raise InputError(f"the graph store has {len(nodes)} nodes and no chunk of text; insert documents first")
+    entities = [node for node in nodes if not hasattr(node, "text")]
+    place = {node.id: at for at, node in enumerate([*chunks, *entities])}
+    edges: dict[tuple[int, int, str], int] = {}
+    facts: dict[tuple[int, int, str, int], None] = {}
+    for head, relation, tail in _triplets(graph_store, list(place)):
+        ends = place[head.id], place[tail.id]
+        source = place.get(relation.properties.get(TRIPLET_SOURCE_KEY), -1)
+        edges[*ends, relation.label] = source
+        if source >= 0 and min(ends) >= len(chunks):
+            facts[*ends, relation.label, source] = None
+            edges |= {(source, end, "MENTIONS"): -1 for end in ends}
+    for node in entities:
+        source = place.get(node.properties.get(TRIPLET_SOURCE_KEY), -1)
+        if 0 <= source < len(chunks):
+            edges[source, place[node.id], "MENTIONS"] = -1
+    return Index.build(
+        passages=[{"id": node.id, "text": node.text} for node in chunks],
+        vectors=None if encoder is None else _vectors(chunks, encoder),
+        entities=[node.id for node in entities],
+        graph=[
+            {"src": src, "dst": dst, "type": label, "passage": source if min(src, dst) >= len(chunks) else -1}
+            for (src, dst, label), source in edges.items()
+        ],
+        facts=[{"head": h, "relation": label, "tail": t, "passage": source} for h, t, label, source in facts],
+        fact_ends="node",
+        encoder=encoder,
+    )
+
+
+class HopfusePGRetriever(BasePGRetriever):
+    """A sub-retriever of a PropertyGraphIndex that ranks its chunks by a walk, whatever the depth.
+
+    It returns the triplets that the best chunks state, with the chunk's score, and a chunk that states none as it is.
+    With ``include_text`` they come with their chunk, as those of LlamaIndex's own sub-retrievers do.
+
+    Parameters
+    ----------
+    graph_store : PropertyGraphStore
+        Of the triplets and texts that are returned.
+    source : Searcher, or what one is made of, optional
+        The index whose passages are the graph's chunks, by their ids; by default that of
+        :func:`index_from_property_graph` with ``encoder``, made now.
+    encoder : Encoder, optional
+    similarity_top_k : int
+        Chunks.
+    allow : ids of chunks, optional
+        As of :meth:`..searcher.Searcher.search`.
+    **options
+        Of BasePGRetriever: ``include_text``, ``include_text_preamble``, ``include_properties``.
+
+    Raises
+    ------
+    InputError
+        A source that is none, or source and encoder; later, what the recipe or the server refuses.
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.llama_index import HopfusePGRetriever
+    >>> from llama_index.core.graph_stores import ChunkNode, SimplePropertyGraphStore
+    >>> store = SimplePropertyGraphStore()
+    >>> store.upsert_nodes([ChunkNode(text="Ada wrote notes.", id_="a"), ChunkNode(text="The sea.", id_="b")])
+    >>> retriever = HopfusePGRetriever(store, similarity_top_k=1, include_text=False)
+    >>> [node.text for node in retriever.retrieve("Who wrote notes?")]
+    ['Ada wrote notes.']
+    """
+
+    def __init__(
+        self,
+        graph_store: PropertyGraphStore,
+        source: Any = None,
+        *,
+        encoder: Any = None,
+        similarity_top_k: int = 4,
+        allow: Any = None,
+        **options: Any,
+    ) -> None:
+        if source is not None and encoder is not None:
+            raise InputError("source and encoder are both given; give the encoder to Searcher(source, encoder=...)")
+        if source is None:
+            source = Searcher(index_from_property_graph(graph_store, encoder=encoder), encoder=encoder)
+        self._searcher = as_searcher(source)
+        self._settings = {"k": similarity_top_k, "allow": allow}
+        super().__init__(graph_store, **options)
+
+    def retrieve_from_graph(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """Return the triplets of the best chunks, or the chunks."""
+        hits = self._searcher.search([query_bundle.query_str], **self._settings)[0]
+        stated = [self._graph_store.get_triplets(properties={TRIPLET_SOURCE_KEY: hit.id}) for hit in hits]
+        return self._nodes(hits, stated)
+
+    async def aretrieve_from_graph(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """Return the triplets of the best chunks, or the chunks."""
+        hits = (await self._searcher.asearch([query_bundle.query_str], **self._settings))[0]
+        stated = [await self._graph_store.aget_triplets(properties={TRIPLET_SOURCE_KEY: hit.id}) for hit in hits]
+        return self._nodes(hits, stated)
+
+    def _nodes(self, hits: list[Hit], stated: list[list[Triplet]]) -> list[NodeWithScore]:
+        found = []
+        for hit, triplets in zip(hits, stated, strict=True):
+            chunk, score = RelatedNodeInfo(node_id=str(hit.id)), float(hit.score)
+            texts = dict.fromkeys(self._text(one) for one in _sorted(triplets) if _states(hit.id, one))
+            found += [
+                NodeWithScore(node=TextNode(text=text, relationships={NodeRelationship.SOURCE: chunk}), score=score)
+                for text in texts
+            ]
+            if not texts:
+                found.append(NodeWithScore(node=TextNode(id_=str(hit.id), text=hit.text), score=score))
+        return found
+
+    def _text(self, triplet: Triplet) -> str:
+        return " -> ".join(str(part) if self.include_properties else part.id for part in triplet)
+
+
+def _triplets(store: PropertyGraphStore, ids: list[str]) -> list[Triplet]:
+    """Return all triplets of a store between nodes with these ids, each once, in the order of their names."""
+    graph = getattr(store, "graph", None)
+    if isinstance(graph, LabelledPropertyGraph):
+        found: Iterable[Triplet] = graph.get_triplets()
+    else:
+        batches = (ids[at : at + BATCH] for at in range(0, len(ids), BATCH))
+        found = (one for batch in batches for one in store.get_triplets(ids=batch))
+    held = set(ids)
+    known = {(h.id, r.id, t.id): (h, r, t) for h, r, t in found if h.id in held and t.id in held}
+    return [one for one in _sorted(known.values()) if one[1].id != KG_SOURCE_REL]
+
+
+def _sorted(triplets: Iterable[Triplet]) -> list[Triplet]:
+    return sorted(triplets, key=lambda one: tuple(part.id for part in one))
+
+
+def _states(chunk: Any, triplet: Triplet) -> bool:
+    """Return whether a chunk states a triplet; a relation that does not say so is of those that its nodes are of."""
+    source = triplet[1].properties.get(TRIPLET_SOURCE_KEY, chunk)
+    return bool(source == chunk and triplet[1].id != KG_SOURCE_REL)
+
+
+def _vectors(chunks: list[Any], encoder: Any) -> Any:
+    if any(node.embedding is None for node in chunks):
+        return encoder.encode_passages([node.text for node in chunks])
+    return checked_vectors(
+        np.array([node.embedding for node in chunks]), len(chunks), encoder.dim, normalize=encoder.normalize
+    )

@@ -1,0 +1,119 @@
+"""A LlamaIndex retriever, and LlamaIndex's filters as conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores.types import FilterCondition, MetadataFilters
+
+from ...errors import InputError
+from ...recipes import Hit
+from ..conditions import Filter, as_where, condition, joined
+from ..searcher import as_searcher, passage_metadata
+
+#: LlamaIndex's operators, and those of :func:`hopfuse.where`.
+OPERATORS = {
+    "==": "eq",
+    "!=": "ne",
+    ">": "gt",
+    ">=": "ge",
+    "<": "lt",
+    "<=": "le",
+    "in": "in",
+    "nin": "nin",
+    "any": "any",
+    "all": "all",
+}
+
+
+class HopfuseRetriever(BaseRetriever):
+    """A LlamaIndex retriever over an index here or over ``hopfuse serve``.
+
+    A node has the passage's id as text, its text, and its own metadata with the title.
+
+    Parameters
+    ----------
+    source : Searcher, or what one is made of
+        The address of a server, the directory of an index, an Index or a recipe; :class:`..searcher.Searcher` has more
+        arguments: an encoder, a server's key, a recipe by its name.
+    similarity_top_k : int
+        Nodes for a question.
+    filters : MetadataFilters, optional
+        LlamaIndex's conditions on metadata, with its meaning of missing values. A server takes those that all must hold
+        and of which none is negated.
+    allow : ids, mapping of conditions, or Where, optional
+        The same in hopfuse's words, as of :meth:`..searcher.Searcher.search`; one of both.
+    callback_manager : CallbackManager, optional
+
+    Raises
+    ------
+    InputError
+        A source that is none, ``filters`` and ``allow``, an operator that no column has; later, what the recipe or the
+        server refuses.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.adapters.llama_index import HopfuseRetriever
+    >>> rows = [{"id": "a", "text": "Ada wrote notes."}, {"id": "b", "text": "Babbage built the engine."}]
+    >>> retriever = HopfuseRetriever(hf.Index.build(passages=rows), similarity_top_k=1)
+    >>> [node.text for node in retriever.retrieve("Who built the engine?")]
+    ['Babbage built the engine.']
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        similarity_top_k: int = 10,
+        filters: MetadataFilters | None = None,
+        allow: Any = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        self._searcher = as_searcher(source)
+        self._settings = {"k": similarity_top_k, "allow": allowed(filters, allow)}
+        super().__init__(callback_manager=callback_manager)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return nodes_of(self._searcher.search([query_bundle.query_str], **self._settings)[0])
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return nodes_of((await self._searcher.asearch([query_bundle.query_str], **self._settings))[0])
+
+
+def nodes_of(hits: list[Hit]) -> list[NodeWithScore]:
+    """Return hits as LlamaIndex's nodes, best first."""
+    return [
+        NodeWithScore(
+            node=TextNode(id_=str(hit.id), text=hit.text, metadata=passage_metadata(hit)), score=float(hit.score)
+        )
+        for hit in hits
+    ]
+
+
+def allowed(filters: MetadataFilters | None, allow: Any) -> Any:
+    """Return LlamaIndex's filters, or hopfuse's own, as ``allow=``."""
+    if filters is None or not filters.filters:
+        return allow
+    if allow is not None:
+        raise InputError("filters and allow are both given; give one of them")
+    return _filter(filters)
+
+
+def _filter(given: Any) -> Filter:
+    if isinstance(given, MetadataFilters):
+        how = given.condition or FilterCondition.AND
+        if how == FilterCondition.NOT:  # none of them holds
+            return ~as_where(joined([_filter(one) for one in given.filters], "or"))
+        return joined([_filter(one) for one in given.filters], "and" if how == FilterCondition.AND else "or")
+    operator = str(given.operator.value)
+    if operator == "contains":  # a list that has the value
+        return condition(given.key, "any", [given.value])
+    if operator == "is_empty":
+        return condition(given.key, "exists", False)
+    if operator not in OPERATORS:
+        raise InputError(f"the filter of {given.key!r} has the operator {operator}; allowed: {', '.join(OPERATORS)}")
+    return condition(given.key, OPERATORS[operator], given.value)
