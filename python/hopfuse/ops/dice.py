@@ -27,9 +27,9 @@ def dice_scores(
 ) -> NDArray[np.float32]:
     """Mean Sørensen-Dice coefficient of a text with the labels of each of its candidates.
 
-    dice(X, Y) = 2·|X ∩ Y| / (|X| + |Y|), and 0 where both sets are empty. A candidate with one label scores their dice,
-    a triple (head, relation, tail) the mean of three. Sizes and intersections are whole numbers; the rest is float64,
-    rounded to float32 once.
+    ``dice(X, Y) = 2·|X ∩ Y| / (|X| + |Y|)``, and 0 where both sets are empty. A candidate with one label scores their
+    dice, a triple (head, relation, tail) the mean of three. Sizes and intersections are whole numbers; the rest is
+    float64, rounded to float32 once.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
     k : int
         At least 0; rows with fewer candidates are padded.
     metric : {"ip", "cosine"}, optional
-        q.x, or q.x / (|q| |x|). By default the corpus's own, "ip" for an array.
+        ``q.x``, or ``q.x / (|q| |x|)``. By default the corpus's own, "ip" for an array.
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
         Vectors that may be returned.
 

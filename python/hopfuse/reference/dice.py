@@ -30,7 +30,7 @@ def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter
 
 
 def dice(x: Counter[str], y: Counter[str]) -> Fraction:
-    """2·|X ∩ Y| / (|X| + |Y|), 0 where both are empty.
+    """``2·|X ∩ Y| / (|X| + |Y|)``, 0 where both are empty.
 
     Examples
     --------

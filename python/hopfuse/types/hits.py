@@ -109,7 +109,7 @@ class PprHits(Hits):
     Attributes
     ----------
     score_bounds : ndarray of float32, shape (B, k)
-        |score - exact score| is at most this, hit by hit.
+        ``|score - exact score|`` is at most this, hit by hit.
     proven : ndarray of bool, shape (B,)
         True where the set and the order of the hits are proven to be those of the exact scores, with ``prove="set"``
         the set alone.
