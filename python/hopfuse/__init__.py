@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         recipes,
         reference,
         report,
+        stores,
         types,
     )
     from .backends import backend_info
@@ -85,6 +86,7 @@ __all__ = [
     "report",
     "selftest",
     "similarity_weights",
+    "stores",
     "types",
     "where",
 ]
@@ -103,6 +105,7 @@ _HOMES: dict[str, str | None] = {
             "recipes",
             "reference",
             "report",
+            "stores",
             "types",
         )
     ),

@@ -1,6 +1,14 @@
 """The error tree. Every error of the library derives from :class:`HopfuseError`."""
 
-__all__ = ["BackendError", "EndpointError", "FormatError", "HopfuseError", "InputError", "MissingExtraError"]
+__all__ = [
+    "BackendError",
+    "EndpointError",
+    "FormatError",
+    "HopfuseError",
+    "InputError",
+    "MissingExtraError",
+    "StoreError",
+]
 
 
 class HopfuseError(Exception):
@@ -24,6 +32,13 @@ class BackendError(HopfuseError, RuntimeError):
 
 class EndpointError(HopfuseError, RuntimeError):
     """A service that was asked gave no answer, or none that can be used; the message says which, and the fix."""
+
+
+class StoreError(HopfuseError, RuntimeError):
+    """A database cannot be reached, broke off, or no longer has what it must have; the message says which, and the fix.
+
+    The index is as it was.
+    """
 
 
 class MissingExtraError(HopfuseError, ImportError):

@@ -27,7 +27,7 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"storage": "int4"}, "storage is 'int4'; allowed: float32, float16"),
         ({"passages": ["a", "b", "c"]}, r"passages\[0\] is a str; a row is a mapping"),
         ({"passages": {"text": ["a"]}}, "passages is a dict; allowed: a path"),
-        ({"passages": None}, "passages is a NoneType; allowed: a path"),
+        ({"passages": None}, "there is nothing to build from: give passages="),
         ({"passages": "nothing.jsonl"}, "passages: there is no file 'nothing.jsonl'"),
         ({"vectors": vectors(2)}, "vectors has 2 rows; there are 3 to describe"),
         ({"vectors": np.ones(3)}, r"vectors: X is float64\(3,\)"),
@@ -90,10 +90,10 @@ def test_one_wrong_node_does_not_make_millions_of_entities(node: int, named: int
 
 
 def test_options_are_keyword_only_and_passages_required() -> None:
-    with pytest.raises(TypeError):
-        Index.build(PASSAGES)  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        Index.build()  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="source is a list"):
+        Index.build(PASSAGES)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="nothing to build from"):
+        Index.build()
 
 
 def test_options_are_refused_before_anything_is_read() -> None:

@@ -14,14 +14,15 @@ from ..errors import FormatError, InputError
 from ..io import tables
 from ..io.npy import read_npy
 from ..io.readers import read_table
-from ..io.tables import Spec
+from ..io.tables import Spec, Table
 from ..types import Corpus, EdgeStatements, Facts, Graph
-from ..types.edge_statements import NO_PASSAGE
+from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
 from .columns import string_arrays
 from .encoder import EncoderInfo
 from .format import METRICS, STORAGES, Settings
+from .from_source import ReadSource, read_source
 from .graph_check import check_graph, check_symmetry
 from .metadata_build import check_types, metadata_arrays
 from .part import check_owners, check_statements, joins_entities
@@ -52,6 +53,8 @@ class Parts(NamedTuple):
 
 def build_parts(
     *,
+    source: Any,
+    scratch: Any,
     passages: Any,
     metadata_types: Any,
     vectors: Any,
@@ -71,15 +74,28 @@ def build_parts(
     _check_options(metric, storage, fact_ends)
     check_types(metadata_types)
     info = None if encoder is None else EncoderInfo.of(encoder)
-    arrays = _passage_arrays(passages, metadata_types)
+    read: ReadSource | None = None
+    if source is not None:
+        read = read_source(
+            source,
+            metadata_types=metadata_types,
+            metric=metric,
+            storage=storage,
+            scratch=None if scratch is None else Path(scratch),
+        )
+        graph, entities, aliases, facts = read.edges, read.entities, read.aliases, read.facts
+    arrays = _passage_arrays(passages, metadata_types) if read is None else read.arrays
     num_passages = arrays["passage.length"].size
-    corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
+    corpus = load_vectors(vectors, "vectors", num_passages, metric, storage) if read is None else read.corpus
     names = _entity_names(entities)
     own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
     stated = None if stated is None or not joins_entities(stated, num_passages) else stated
     if names is None:
         names = [str(e) for e in range(0 if own_graph is None else own_graph.num_nodes - num_passages)]
-    entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
+    if read is None:
+        entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
+    else:
+        entity_corpus = read.entity_corpus
     arrays |= _entity_arrays(names, aliases)
     if corpus is not None:
         arrays["passage.vectors"] = corpus.vectors
@@ -108,6 +124,18 @@ def build_parts(
         "words": words,
     }
     return Parts(arrays, settings, made)
+
+
+def check_alone(given: Mapping[str, Any]) -> None:
+    """Refuse what is given beside a source, which has it.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is given beside a source, which has its own; leave one out")
 
 
 def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
@@ -210,7 +238,9 @@ def _load_graph(
     if graph is None:
         return None, None
     if not isinstance(graph, Graph):
-        return _graph_from_table(graph, num_passages, num_entities)
+        table = graph if isinstance(graph, Table) else read_table(graph, EDGES)
+        least = UNKNOWN if table is graph else NO_PASSAGE  # a source says of what it is not known who states it
+        return _graph_from_table(table, num_passages, num_entities, least)
     _check_nodes(graph.num_nodes, num_passages, num_entities)
     try:
         check_graph(graph.to_arrays())
@@ -242,7 +272,7 @@ def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> F
                 f"fact_ends is {ends!r}, which says what a table's heads and tails are; facts are no table"
             )
         return facts
-    table = read_table(facts, STATEMENTS)
+    table = facts if isinstance(facts, Table) else read_table(facts, STATEMENTS)
     passages = tables.integers(table, "passage", num_passages).tolist()
     relations = tables.texts(table, "relation")
     if ends == "node":
@@ -260,8 +290,9 @@ def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     return read_npy(path, what)
 
 
-def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -> tuple[Graph, EdgeStatements | None]:
-    table = read_table(edges, EDGES)
+def _graph_from_table(
+    table: Table, num_passages: int, num_entities: int | None, least: int
+) -> tuple[Graph, EdgeStatements | None]:
     limit = MAX_NODES if num_entities is None else num_passages + num_entities
     src, dst = tables.integers(table, "src", limit), tables.integers(table, "dst", limit)
     weight, types = tables.weights(table, "weight"), tables.categories(table, "type")
@@ -281,7 +312,7 @@ def _graph_from_table(edges: Any, num_passages: int, num_entities: int | None) -
         return graph, None
     given = tables.integers_or_none(table, "passage")
     for at, passage in enumerate(given):
-        if passage is not None and not NO_PASSAGE <= passage < num_passages:
+        if passage is not None and not least <= passage < num_passages:
             raise InputError(
                 f"{table.where(at)} has passage = {passage}; it must be a row 0 .. {num_passages - 1}, or -1"
             )

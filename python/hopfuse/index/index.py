@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._arrays.kept import Kept
 from ..errors import FormatError, InputError
+from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from .contents import Contents, PassageId
@@ -60,8 +61,9 @@ class Index(Contents):
     @classmethod
     def build(
         cls,
+        source: Source | None = None,
         *,
-        passages: Any,
+        passages: Any = None,
         metadata_types: Mapping[str, str] | None = None,
         vectors: Any = None,
         graph: Any = None,
@@ -75,11 +77,15 @@ class Index(Contents):
         encoder: Any = None,
         metric: Metric = "ip",
         storage: Storage = "float32",
+        scratch: str | os.PathLike[str] | None = None,
     ) -> Index:
         """Check what is given and put an index together in memory.
 
         Parameters
         ----------
+        source : Source, optional
+            A database or another store of ``hopfuse.stores``, instead of passages, vectors, graph, entities, aliases
+            and facts. Its texts and vectors go to temporary files, from which :meth:`save` copies them.
         passages : path, Arrow table, or iterable of mappings
             P rows with ``text`` (str) and, optionally, ``title`` (str, absent is empty), ``id`` (distinct; all
             str or all int, kept as they are; by default the row number) and ``metadata`` (a mapping of columns to
@@ -123,6 +129,8 @@ class Index(Contents):
         storage : {"float32", "float16", "bfloat16", "int8"}
             Precision of both kinds of vectors; values are rounded to it here, once. ``"int8"`` keeps each kind in
             its own precision, for vectors that memory has no room for: see ``Corpus.from_array``.
+        scratch : path, optional
+            Where the temporary files of a source are, by default where the system has such; they go with the index.
 
         Returns
         -------
@@ -133,7 +141,9 @@ class Index(Contents):
         InputError
             Anything that is not as above; the message names the row, for a file its line.
         MissingExtraError
-            A Parquet file or an Arrow table is given and pyarrow is not installed.
+            A source, a Parquet file or an Arrow table is given and pyarrow is not installed.
+        StoreError
+            The source fails.
 
         Examples
         --------
@@ -149,9 +159,23 @@ class Index(Contents):
         >>> index.passage_frequency
         array([1, 1], dtype=int32)
         """
-        from .build import build_parts  # readers are imported only by those who build
+        from .build import build_parts, check_alone  # readers are imported only by those who build
 
+        if source is None and passages is None:
+            raise InputError("there is nothing to build from: give passages=, or a source")
+        if source is not None:
+            if not isinstance(source, Source):
+                raise InputError(
+                    f"source is a {type(source).__name__}; allowed: a source of hopfuse.stores, or passages="
+                )
+            kinds = {"passages": passages, "vectors": vectors, "graph": graph, "statements": statements}
+            check_alone(kinds | {"entities": entities, "aliases": aliases, "entity_vectors": entity_vectors})
+            check_alone({"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends})
+        elif scratch is not None:
+            raise InputError("scratch is given without a source, whose temporary files are there; leave it out")
         parts = build_parts(
+            source=source,
+            scratch=scratch,
             passages=passages,
             metadata_types=metadata_types,
             vectors=vectors,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +14,7 @@ from ... import Index
 from ...encoders import Encoder
 from ...errors import InputError
 from ...lexical import BM25
+from ...stores import is_place
 from ...types.corpus import METRICS, STORAGES
 from ..about.info import index_table
 from ..console import note
@@ -22,6 +23,7 @@ from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
 from .memory import index_of_memory, read_bounds, read_memory
 from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
+from .store import check_store, index_of_store
 
 #: Options that say what --from finds by itself.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
@@ -31,10 +33,10 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 @click.argument("passages", type=FILE, required=False)
 @click.option(
     "--from",
-    "source",
-    type=FILE,
+    "origin",
+    metavar="FILE|STORE",
     help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl beside PASSAGES) or triples (.tsv, .nt, "
-    ".parquet).",
+    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files.",
 )
 @reader_options
 @click.option(
@@ -79,7 +81,7 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; made if absent.")
 def build(
     passages: Path | None,
-    source: Path | None,
+    origin: str | None,
     synonyms: str | None,
     conflicts: Path | None,
     overwrite: bool,
@@ -88,7 +90,7 @@ def build(
     out: Path,
     **given: Any,
 ) -> None:
-    """Build an index from files.
+    """Build an index from files, or from a store.
 
     PASSAGES has rows of id, title, text and metadata (an object): .jsonl, .tsv or .parquet. An encoder reads title and
     text together, as BM25 and --reader words do. Plain chunks, and no more, become a graph that can be searched by
@@ -98,6 +100,14 @@ def build(
     Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from or --reader,
     entities, edges, aliases and facts are made from what was extracted.
     """
+    if lexical is not None:
+        _bm25([], lexical)  # refuses a language without stop words and stems
+    if origin is not None and is_place(origin):
+        check_store(passages, synonyms, conflicts, given)
+        check_directory(out)
+        _save(index_of_store(origin, encoder, out, given), lexical, out)
+        return
+    source = None if origin is None else Path(origin)
     extracted = source is not None or bool(given["readers"])
     check_vectors(encoder, given)
     _check_sources(passages, source, synonyms, given)
@@ -105,8 +115,6 @@ def build(
     inputs = {"--from": source, "PASSAGES": passages, "--vectors": given["vectors"]}
     stated = source is not None or bool(FACT_READERS & set(given["readers"]))
     check_conflicts(conflicts, inputs, out, extracted=stated, overwrite=overwrite)
-    if lexical is not None:
-        _bm25([], lexical)  # refuses a language without stop words and stems
     check_directory(out)
     model = None if encoder is None else make_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")}
@@ -118,12 +126,19 @@ def build(
     else:
         assert passages is not None
         memory, index = None, _index_of_tables(passages, model, given, options)
+    if conflicts is None or memory is None:
+        _save(index, lexical, out)
+    else:
+        _save(index, lexical, out, lambda save: save_with_conflicts(conflicts, memory, save))
+
+
+def _save(
+    index: Index, lexical: str | None, out: Path, through: Callable[[Callable[[], int]], int] = lambda save: save()
+) -> None:
+    """Save an index with its lexical part, and say what it has; ``through`` calls what saves it."""
     if lexical is not None:
         index = index.with_lexical(_bm25(index.texts_to_index(), lexical).matrix)
-    if conflicts is None or memory is None:
-        generation = index.save(out)
-    else:
-        generation = save_with_conflicts(conflicts, memory, lambda: index.save(out))
+    generation = through(lambda: index.save(out))
     note(f"Saved generation {generation} in {out}")
     Console().print(index_table(index.info() | {"generation": generation}))
 

@@ -1,0 +1,152 @@
+"""Columns of Arrow record batches as arrays, checked: an error names the table, the row and the column."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, MissingExtraError
+
+
+def arrow() -> Any:
+    """Return pyarrow.
+
+    Raises
+    ------
+    MissingExtraError
+    """
+    try:
+        import_module("pyarrow.compute")
+        return import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError("pyarrow", "arrow", "reading a store") from None
+
+
+class Rows:
+    """One record batch of a table: its columns, and where its rows are in the whole."""
+
+    def __init__(self, batch: Any, what: str, first: int) -> None:
+        self.batch, self.what, self.first = batch, what, first
+        self.names: list[str] = list(batch.schema.names)
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def check_names(self, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
+        """Refuse a column that is missing, there twice, or unknown."""
+        known = required + optional
+        for name in required:
+            if name not in self.names:
+                raise InputError(f"{self.what} has the columns {self.names}; it must have {name!r} once")
+        for name in self.names:
+            if name not in known or self.names.count(name) > 1:
+                raise InputError(
+                    f"{self.what} has the column {name!r}{' twice' if name in known else ''}; allowed: "
+                    f"{', '.join(known)}, each once"
+                )
+
+    def column(self, name: str) -> Any:
+        """Return a column."""
+        return self.batch.column(self.names.index(name))
+
+    def where(self, row: int) -> str:
+        """Name a row."""
+        return f"{self.what} row {self.first + row}"
+
+    def refuse(self, row: int, name: str, value: Any, allowed: str) -> NoReturn:
+        """Refuse a value."""
+        found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
+        raise InputError(f"{self.where(row)} has {found}; it must be {allowed}")
+
+    def strings(self, name: str, *, default: str | None = None) -> Any:
+        """Return a column as large strings without nulls; ``default`` stands for those."""
+        pa, column = arrow(), self.column(name)
+        types = pa.types
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if types.is_null(kind):
+            column = column.cast(pa.large_string())
+        elif not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+            self._refuse_type(name, "strings")
+        column = column.cast(pa.large_string())
+        if column.null_count:
+            if default is None:
+                self.refuse(first_null(column), name, None, "a string")
+            column = pa.compute.fill_null(column, default)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{self.what} column {name!r}: {error}") from None
+        return column
+
+    def keys(self, name: str) -> Any:
+        """Return a column of strings or integers as large strings or int64; nulls stay."""
+        pa, column = arrow(), self.column(name)
+        if pa.types.is_integer(column.type):
+            try:
+                return column.cast(pa.int64())
+            except pa.ArrowInvalid:
+                raise InputError(f"{self.what} column {name!r} has integers of more than 64 bits") from None
+        if not pa.types.is_null(column.type):
+            kept = Rows(pa.record_batch([pa.compute.drop_null(column)], names=[name]), self.what, self.first)
+            kept.strings(name)  # refuses what is no string
+        return column.cast(pa.large_string())
+
+    def vectors(self, name: str, dim: int | None) -> NDArray[Any]:
+        """Return a column of lists of numbers as an array (n, d); None takes the dimension of the first row."""
+        pa, column = arrow(), self.column(name)
+        types = pa.types
+        listed = (types.is_fixed_size_list, types.is_list, types.is_large_list)
+        if not any(is_kind(column.type) for is_kind in listed) or not types.is_floating(column.type.value_type):
+            self._refuse_type(name, "lists of floating-point numbers")
+        if column.null_count:
+            self.refuse(first_null(column), name, None, "a vector: leave the row out, or give it one")
+        if dim is None and types.is_fixed_size_list(column.type):
+            dim = int(column.type.list_size)
+        lengths = np.asarray(pa.compute.list_value_length(column).to_numpy(zero_copy_only=False), np.int64)
+        dim = int(lengths[0]) if dim is None and lengths.size else dim
+        wrong = np.flatnonzero(lengths != dim)
+        if wrong.size:
+            row = int(wrong[0])
+            raise InputError(
+                f"{self.where(row)} has {name!r} of {lengths[row]} components, the rows before it have {dim}; give all "
+                "vectors one dimension"
+            )
+        if dim == 0:
+            raise InputError(f"{self.where(0)} has {name!r} of no components; a vector has at least one")
+        values = column.flatten()
+        if values.null_count:
+            self.refuse(first_null(values) // (dim or 1), name, "a list with a null", "a list of numbers")
+        return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(self), dim or 0)
+
+    def _refuse_type(self, name: str, allowed: str) -> NoReturn:
+        raise InputError(f"{self.what} has {name!r} of the Arrow type {self.column(name).type}; it must be {allowed}")
+
+
+def first_null(column: Any) -> int:
+    """Return the row of a column's first null."""
+    return int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+
+
+def string_parts(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return the lengths and the bytes of large strings without nulls."""
+    _, offsets, data = column.buffers()
+    if not len(column):
+        return np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return np.diff(ends), whole[ends[0] : ends[-1]]
+
+
+def joined(columns: list[Any]) -> Any:
+    """Return several columns of one type as one."""
+    return arrow().chunked_array(columns).combine_chunks()
+
+
+def first_repeated(column: Any) -> tuple[int, int] | None:
+    """Return the first row whose value an earlier row has, and that one; None where all are distinct."""
+    codes = np.asarray(column.dictionary_encode().indices.to_numpy(zero_copy_only=False))
+    repeated = np.flatnonzero(codes != np.arange(codes.size))
+    return (int(repeated[0]), int(codes[repeated[0]])) if repeated.size else None

@@ -1,0 +1,77 @@
+"""Tables of Arrow in memory as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from ..errors import InputError, MissingExtraError
+
+
+class ArrowSource:
+    """Tables in memory; :class:`hopfuse.io.source.Snapshot` says which columns they have.
+
+    Parameters
+    ----------
+    passages, entities, edges, facts : Arrow table, record batch, iterable of those, or None
+        Anything that speaks the Arrow stream or array interface: pyarrow, polars, DuckDB.
+
+    Raises
+    ------
+    InputError
+        Something else.
+    MissingExtraError
+        pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, hopfuse as hf
+    >>> passages = pa.table({"id": ["a", "b"], "text": ["Ada wrote.", "Babbage built."]})
+    >>> edges = pa.table({"src_passage": ["b"], "dst_entity": ["Babbage"]})
+    >>> source = hf.stores.ArrowSource(passages=passages, entities=pa.table({"name": ["Babbage"]}), edges=edges)
+    >>> hf.Index.build(source)
+    Index(passages=2, entities=1, dim=None, graph=True, lexical=False, metric='ip', storage='float32')
+    """
+
+    def __init__(self, *, passages: Any, entities: Any = None, edges: Any = None, facts: Any = None) -> None:
+        given = {"passages": passages, "entities": entities, "edges": edges, "facts": facts}
+        self._tables = {name: None if one is None else _batches(one, name) for name, one in given.items()}
+
+    @contextmanager
+    def snapshot(self) -> Iterator[ArrowSource]:
+        """Return the tables, which do not change."""
+        yield self
+
+    def passages(self) -> list[Any] | None:
+        """Return the passages."""
+        return self._tables["passages"]
+
+    def entities(self) -> list[Any] | None:
+        """Return the entities."""
+        return self._tables["entities"]
+
+    def edges(self) -> list[Any] | None:
+        """Return the edges."""
+        return self._tables["edges"]
+
+    def facts(self) -> list[Any] | None:
+        """Return the statements of facts."""
+        return self._tables["facts"]
+
+
+def _batches(given: Any, what: str) -> list[Any]:
+    """Return record batches of pyarrow; at least one, if anything says the columns."""
+    try:
+        arrow = import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError("pyarrow", "arrow", f"reading {what} from Arrow") from None
+    if hasattr(given, "__arrow_c_stream__"):
+        table = arrow.table(given)
+        return table.to_batches() or [arrow.RecordBatch.from_pylist([], schema=table.schema)]
+    if hasattr(given, "__arrow_c_array__"):
+        return [arrow.record_batch(given)]
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return [batch for one in given for batch in _batches(one, what)]
+    raise InputError(f"{what} is a {type(given).__name__}; allowed: an Arrow table, or an iterable of record batches")

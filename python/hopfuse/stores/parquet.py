@@ -1,0 +1,85 @@
+"""A folder of Parquet files as a source, one file a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..io.parquet import open_parquet, read_groups
+
+TABLES = ("passages", "entities", "edges", "facts")
+
+
+class ParquetSource:
+    """A folder of ``passages.parquet`` and, optionally, ``entities.parquet``, ``edges.parquet`` and ``facts.parquet``.
+
+    :class:`hopfuse.io.source.Snapshot` says which columns they have. They are read a group of rows at a time. It is no
+    snapshot if files are written meanwhile.
+
+    Parameters
+    ----------
+    folder : path
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or no file ``passages.parquet`` in it.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet, hopfuse as hf
+    >>> folder = tempfile.mkdtemp()
+    >>> pa.parquet.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), f"{folder}/passages.parquet")
+    >>> list(hf.Index.build(hf.stores.ParquetSource(folder)).texts)
+    ['one', 'two']
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        if not self._folder.is_dir():
+            raise InputError(f"{self._folder} is not a directory; give one that has the file passages.parquet")
+        if not self._path("passages").is_file():
+            raise InputError(
+                f"{self._folder} has no file passages.parquet; a folder of {', '.join(TABLES)} (.parquet) is read"
+            )
+
+    @contextmanager
+    def snapshot(self) -> Iterator[ParquetSource]:
+        """Return the files as they are."""
+        yield self
+
+    def passages(self) -> Iterator[Any] | None:
+        """Return the passages."""
+        return self._read("passages")
+
+    def entities(self) -> Iterator[Any] | None:
+        """Return the entities."""
+        return self._read("entities")
+
+    def edges(self) -> Iterator[Any] | None:
+        """Return the edges."""
+        return self._read("edges")
+
+    def facts(self) -> Iterator[Any] | None:
+        """Return the statements of facts."""
+        return self._read("facts")
+
+    def _path(self, table: str) -> Path:
+        return self._folder / f"{table}.parquet"
+
+    def _read(self, table: str) -> Iterator[Any] | None:
+        path = self._path(table)
+        return _batches(path, table) if path.is_file() else None
+
+
+def _batches(path: Path, table: str) -> Iterator[Any]:
+    file = open_parquet(path, f"reading {table} from a Parquet file")
+    with file:
+        names = file.schema_arrow.names
+        yield from file.schema_arrow.empty_table().to_batches()
+        for group in read_groups(file, path, names):
+            yield from group.to_batches()

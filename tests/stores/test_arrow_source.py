@@ -1,0 +1,236 @@
+"""Indexes of Arrow tables and of folders of Parquet files: the same bytes as of files; bad rows are named."""
+
+from __future__ import annotations
+
+import resource
+
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, refused
+from hopfuse import Index
+from hopfuse.errors import InputError
+from hopfuse.stores import ArrowSource, ParquetSource, is_place, open_source
+from stores.store_files import NAMES, VECTORS, file_index, saved_bytes, tables
+
+pa = pytest.importorskip("pyarrow")
+STRINGS, NUMBERS = ["a", "b", "c", "é"], [7, -1, 2**62, 0]
+
+
+def batches(table, rows):
+    return table.to_batches(max_chunksize=rows)
+
+
+@pytest.mark.parametrize("ids", [STRINGS, NUMBERS], ids=["strings", "numbers"])
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16", "int8"])
+def test_an_index_of_arrow_has_the_bytes_of_one_of_files(tmp_path, ids, rows, storage):
+    given = tables(ids)
+    source = ArrowSource(
+        passages=batches(given["passages"], rows),
+        entities=batches(given["entities"], rows),
+        edges=[batch for table in given["edges"] for batch in batches(table, rows)],
+        facts=batches(given["facts"], rows),
+    )
+    made = Index.build(source, storage=storage, metric="cosine", scratch=tmp_path)
+    wanted = file_index(ids, storage=storage, metric="cosine")
+    assert saved_bytes(made, tmp_path / "made") == saved_bytes(wanted, tmp_path / "wanted")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "wanted"]
+
+
+def test_other_types_of_arrow_are_read_alike(tmp_path):
+    given = tables(STRINGS)
+    passages = given["passages"]
+    wide = pa.array(VECTORS.astype(np.float64).tolist(), pa.list_(pa.float64()))
+    passages = passages.set_column(0, "id", passages["id"].cast(pa.large_string()))
+    passages = passages.set_column(2, "text", passages["text"].combine_chunks().dictionary_encode())
+    passages = passages.set_column(3, "vector", wide)
+    made = Index.build(ArrowSource(**{**given, "passages": passages}))
+    assert saved_bytes(made, tmp_path / "made") == saved_bytes(file_index(STRINGS), tmp_path / "wanted")
+    halves = pa.array(VECTORS.astype(np.float16).tolist(), pa.list_(pa.float16(), 5))
+    half = Index.build(ArrowSource(passages=passages.set_column(3, "vector", halves)), storage="float16")
+    assert np.array_equal(half.vectors, VECTORS.astype(np.float16))
+
+
+def test_nodes_may_be_numbers_as_in_files():
+    edges = pa.table({"src": [0, 1], "dst": [4, 2], "passage": pa.array([None, 1])})
+    made = Index.build(ArrowSource(**{**tables(STRINGS), "edges": edges}))
+    assert made.graph.num_stored == 4
+    with pytest.raises(InputError, match=r"edges row 1 has dst = '9'; it must be an integer 0 \.\. 6"):
+        Index.build(ArrowSource(**{**tables(STRINGS), "edges": pa.table({"src": [0, 0], "dst": [4, 9]})}))
+
+
+def test_tables_without_rows_make_an_index_that_takes_them(tmp_path):
+    given = tables(STRINGS)
+    source = ArrowSource(
+        passages=given["passages"].slice(0, 0),
+        entities=given["entities"].slice(0, 0),
+        edges=[table.slice(0, 0) for table in given["edges"]],
+        facts=given["facts"].slice(0, 0),
+    )
+    made = Index.build(source)
+    assert (made.num_passages, made.num_entities, made.dim, len(made.facts)) == (0, 0, 5, 0)
+    made.save(tmp_path / "index")
+    with Index.open(tmp_path / "index", writable=True) as live:
+        with live.change() as change:
+            change.add_passages([{"id": "a", "text": "one"}], vectors=VECTORS[:1])
+        assert live.refresh().num_passages == 1
+
+
+def test_edges_of_which_no_one_says_who_states_them_stay_unknown():
+    given = tables(STRINGS)
+    untold = given["edges"][1].drop_columns(["passage"])
+    index = Index.build(ArrowSource(**{**given, "edges": [given["edges"][0], untold]}))
+    with pytest.raises(InputError, match="it is not known which passages state"):
+        index.part(np.array([True, False, False, False]))
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("passages", {"id": ["a", "b", "a", "d"]}, "passages row 2: id 'a' is also that of passages row 0"),
+        ("passages", {"id": ["a", None, "c", "d"]}, "passages row 1 has no 'id'"),
+        ("passages", {"text": ["a", "b", None, "d"]}, "passages row 2 has no 'text'; it must be a string"),
+        ("passages", {"text": [1, 2, 3, 4]}, "passages has 'text' of the Arrow type int64; it must be strings"),
+        ("passages", {"body": ["", "", "", ""]}, "passages has the column 'body'; allowed: id, text"),
+        ("passages", {"vector": [[1.0], [2.0], [3.0, 4.0], [5.0]]}, "passages row 2 has 'vector' of 2 components"),
+        ("passages", {"vector": [[1.0], [2.0], None, [5.0]]}, "passages row 2 has no 'vector'; it must be a vector"),
+        ("passages", {"vector": [[1.0], [None], [1.0], [5.0]]}, "passages row 1 has vector = 'a list with a null'"),
+        ("passages", {"vector": [[1.0], [float("nan")], [1.0], [1.0]]}, "passages from row 0 on, vector: row 1"),
+        ("passages", {"vector": ["x", "y", "z", "w"]}, "it must be lists of floating-point numbers"),
+        ("passages", {"metadata": [{"a": 1}, {"a": 1}, "x", {}]}, "passages row 2 has metadata = 'x'"),
+        ("entities", {"name": ["x", "y", "x"]}, "entities row 2: name 'x' is also that of entities row 0"),
+        ("entities", {"aliases": [None, "x", None]}, "entities row 1 has aliases = 'x'; it must be a list of strings"),
+        ("edges", {"src_passage": ["a", "z", "c"]}, "edges row 1 has src_passage = 'z', the id of no passage"),
+        ("edges", {"src_passage": [1, 2, 3]}, "edges has 'src_passage' of the type int64, ids of passages are"),
+        (
+            "edges",
+            {"dst_entity": [NAMES[0], "Byron", NAMES[1]]},
+            "edges row 1 has dst_entity = 'Byron', the name",
+        ),
+        (
+            "edges",
+            {"dst_entity": [None, NAMES[0], NAMES[1]]},
+            "edges row 0 has no dst_entity; each end is a",
+        ),
+        ("edges", {"src_entity": [NAMES[0], None, None]}, "edges row 0 has both src_passage and src_entity"),
+        ("edges", {"weight": [1.0, -1.0, 1.0]}, "edges row 1 has weight = '-1.0'; it must be a finite number"),
+        ("edges", {"colour": ["a", "b", "c"]}, "edges has the column 'colour'; allowed: src_passage"),
+        ("facts", {"tail": [NAMES[1], "Byron"]}, "'Byron' of facts row 1"),
+        ("facts", {"passage": ["a", None]}, "facts row 1 has no 'passage'"),
+        ("facts", {"passage": ["a", "z"]}, "facts row 1 has passage = 'z', the id of no passage"),
+    ],
+)
+def test_a_bad_row_is_named(table, change, message):
+    given = tables(STRINGS)
+    own = given[table][0] if table == "edges" else given[table]
+    ((name, values),) = change.items()
+    try:
+        column = pa.array(values)
+    except pa.ArrowInvalid:
+        column = pa.array([str(value) if isinstance(value, dict) else value for value in values])
+    if name == "metadata":
+        column = pa.array(['{"a": 1}', "{}", "x", "{}"])
+    if name == "aliases":
+        column = pa.array(["x", "x", "x"]).slice(0, 3)
+        message = "entities row 0 has aliases = 'x'; it must be a list of strings"
+    at = own.schema.get_field_index(name)
+    own = own.append_column(name, column) if at < 0 else own.set_column(at, name, column)
+    with pytest.raises(InputError) as error:
+        Index.build(ArrowSource(**{**given, table: own}))
+    assert message in str(error.value)
+
+
+def test_a_row_is_named_by_its_place_in_the_whole():
+    given = tables(STRINGS)["passages"].drop_columns(["metadata"])
+    short = pa.table(
+        {"id": ["x"], "title": [""], "text": ["y"], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}
+    )
+    wide = given.set_column(3, "vector", given["vector"].cast(pa.list_(pa.float32())))
+    with pytest.raises(InputError, match="passages row 4 has 'vector' of 2 components, the rows before it have 5"):
+        Index.build(ArrowSource(passages=[wide, short]))
+    bare = pa.table({"id": ["x"], "text": ["y"]})
+    with pytest.raises(InputError, match="passages row 4 begins a batch with other columns"):
+        Index.build(ArrowSource(passages=[given, bare]))
+    numbered = pa.table({"id": [1], "text": ["y"], "vector": wide["vector"].slice(0, 1)})
+    with pytest.raises(InputError, match="passages row 4 has the id 1, row 0 has one of another type"):
+        Index.build(ArrowSource(passages=[wide, numbered]))
+
+
+def test_a_source_stands_alone():
+    source = ArrowSource(passages=tables(STRINGS)["passages"])
+    with pytest.raises(InputError, match="vectors is given beside a source"):
+        Index.build(source, vectors=VECTORS)
+    with pytest.raises(InputError, match="fact_ends is given beside a source"):
+        Index.build(source, fact_ends="node")
+    with pytest.raises(InputError, match="source is a list; allowed: a source of"):
+        Index.build([{"text": "one"}])
+    with pytest.raises(InputError, match="there is nothing to build from"):
+        Index.build()
+    with pytest.raises(InputError, match="scratch is given without a source"):
+        Index.build(passages=[], scratch="here")
+    with pytest.raises(InputError, match="the source has no passages"):
+        Index.build(ArrowSource(passages=None))
+    with pytest.raises(InputError, match="passages have no batch"):
+        Index.build(ArrowSource(passages=[]))
+    with pytest.raises(InputError, match="entities is a int; allowed: an Arrow table"):
+        ArrowSource(passages=[], entities=3)
+
+
+def test_a_full_disk_leaves_the_old_index(tmp_path):
+    index = tmp_path / "index"
+    Index.build(passages=[{"text": "old"}]).save(index)
+    whole = ArrowSource(passages=pa.table({"id": range(2000), "text": ["text"] * 2000, "vector": [[1.0] * 64] * 2000}))
+    _, hard = limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            Index.build(whole, scratch=tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    assert list(Index.open(index).texts) == ["old"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    made = tmp_path / "store"
+    made.mkdir()
+    given = tables(STRINGS)
+    edges = [table for table in given["edges"] if "src_entity" in table.schema.names]
+    for name, table in {**given, "edges": edges[0]}.items():
+        parquet.write_table(table, made / f"{name}.parquet", row_group_size=2)
+    return made
+
+
+def test_a_folder_of_parquet_files_is_a_source(folder, tmp_path):
+    assert is_place(str(folder))
+    given = tables(STRINGS)
+    wanted = Index.build(ArrowSource(**{**given, "edges": given["edges"][1]}))
+    made = Index.build(open_source(str(folder)))
+    assert saved_bytes(made, tmp_path / "made") == saved_bytes(wanted, tmp_path / "wanted")
+    for name in ("entities", "edges", "facts"):
+        (folder / f"{name}.parquet").unlink()
+    assert Index.build(ParquetSource(folder)).graph is None
+    (folder / "passages.parquet").unlink()
+    with pytest.raises(InputError, match=r"has no file passages\.parquet"):
+        ParquetSource(folder)
+    with pytest.raises(InputError, match="leave out the queries passages"):
+        open_source(str(folder), {"passages": ["SELECT 1"]})
+    with pytest.raises(InputError, match="is no store; allowed: a folder"):
+        open_source(str(folder / "absent"))
+
+
+def test_the_program_builds_from_a_folder(folder, tmp_path):
+    hopfuse("build", "--from", folder, "--lexical", "--out", tmp_path / "index", "--metadata-type", "year=float64")
+    index = Index.open(tmp_path / "index", verify="full")
+    assert list(index.passage_ids) == STRINGS
+    assert index.lexical is not None
+    assert index.metadata.types["year"] == "float64"
+    assert "--vectors is given beside --from with a store" in refused(
+        "build", "--from", folder, "--vectors", "x.npy", "--out", tmp_path / "other"
+    )
+    assert "--encoder is given for a store whose passages have vectors" in refused(
+        "build", "--from", folder, "--encoder", "wordllama:64", "--out", tmp_path / "other"
+    )
+    assert not (tmp_path / "other").exists()
