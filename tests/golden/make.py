@@ -138,7 +138,9 @@ def change(live: hf.LiveIndex[hf.Index]) -> None:
         first.add_edges([{**ends, "type": kind, "weight": 0.1, "stated_by": "ada"} for kind in ("relation", "new")])
         first.add_edges([{"src": ("entity", "notes"), "dst": ("passage", "ada"), "type": "context"}] * 2)
         first.add_facts([("Charles Babbage", "knows", "notes", "ada"), ("Ada Lovelace", "wrote", "notes", "ada")])
+        first.set_source("position 1")
     with live.change() as second:
+        second.set_source("position 2 ✓")
         second.delete_passages(["empty"])
         second.delete_entities(["東京"])
         second.delete_aliases({"notes": ["memoir"]})

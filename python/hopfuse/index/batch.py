@@ -68,6 +68,7 @@ RULES: dict[str, tuple[str, Shape]] = {
     "lexical.indptr": ("int64", (("V", 1),)),
     "lexical.passage": ("int64", (("Z", 0),)),
     "lexical.count": ("int32", (("Z", 0),)),
+    **_strings("source.state", "B"),
 }
 #: Arrays that come together.
 GROUPS = (
@@ -80,6 +81,7 @@ GROUPS = (
     ("edge.type_name.offsets", "edge.type_name.bytes"),
     ("edge.end", "edge.type", "edge.weight", "edge.passage"),
     ("fact.relation.offsets", "fact.relation.bytes"),
+    ("source.state.offsets", "source.state.bytes"),
     ("lexical.indptr", "lexical.term.offsets", "lexical.term.bytes", "lexical.passage", "lexical.count"),
 )
 
@@ -242,6 +244,8 @@ def read_batch(payload: memoryview, before: Slots) -> Batch:
     weight = batch["edge.weight"]
     if not ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)).all():
         raise FormatError("array 'edge.weight' of a batch holds weights outside 2^-64 .. 2^64")
+    if sizes.get("B", 1) != 1:
+        raise FormatError(f"a batch has {sizes['B']} states of the index's source; there is 1")
     if "metadata.type" in arrays:
         check_metadata(batch.sections("metadata."), sizes.get("P", 0))
     indptr = batch["lexical.indptr"]

@@ -77,6 +77,7 @@ class Change:
         self._edges: list[tuple[End, End, str, float, PassageId | None]] = []
         self._facts: list[tuple[str, str, str, PassageId]] = []
         self._read: list[ReadPassages] = []
+        self._source: str | None = None
 
     # ---- Passages ----
 
@@ -262,6 +263,29 @@ class Change:
         check_read(self._base, memory)
         self._read.append(memory)
 
+    # ---- The source ----
+
+    def set_source(self, state: str) -> None:
+        """Keep what :attr:`Index.source` returns, in the same batch as what was read of the source.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> saved = hf.Index.build(passages=[{"id": "a", "text": "Ada wrote."}]).with_source("row 1").save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     with live.change() as change:
+        ...         change.add_passages([{"id": "b", "text": "Babbage built."}])
+        ...         change.set_source("row 2")
+        ...     live.refresh().source
+        'row 2'
+        """
+        if not isinstance(state, str):
+            raise InputError(f"state is a {type(state).__name__}; it must be a string")
+        if self._only is not None:
+            raise InputError("a change with a filter cannot set the source, which is that of all passages")
+        self._source = state
+
     # ---- Commit ----
 
     def commit(self) -> int:
@@ -322,6 +346,8 @@ class Change:
         self._add_aliases(made, names, entity, read)
         self._add_edges(made, (passage, entity), (old_passage, names.entity), read)
         self._add_facts(made, names, passage, entity, read)
+        if self._source is not None:
+            made |= string_arrays("source.state", [self._source])
         return made
 
     def _hidden(self, names: Names) -> set[int]:

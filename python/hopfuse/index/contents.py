@@ -185,6 +185,16 @@ class Contents:
         return self._once("encoder", lambda: load_encoder(self._sections))
 
     @property
+    def source(self) -> str | None:
+        """What the index's source needs to be followed: how far it was read, above all; None where it is not followed.
+
+        It is kept by :meth:`Index.with_source` and :meth:`hopfuse.index.Change.set_source`, whose caller knows it.
+        """
+        if "source.state.offsets" not in self._sections:
+            return None
+        return string_column(self._sections, "source.state")[0]
+
+    @property
     def passage_ids(self) -> Sequence[PassageId]:
         """P distinct ids, as they were given: all str, or all int."""
         return id_column(self._sections)

@@ -16,6 +16,7 @@ from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
+from .columns import string_arrays
 from .contents import Contents, PassageId
 from .encoder import EncoderInfo
 from .files import write_file
@@ -510,6 +511,19 @@ class Index(Contents):
 
         new = {} if metadata is None else metadata_of(metadata, metadata_types, self.num_passages, self.rows_of)
         return self._with(("metadata.",), new, {}, dropped="metadata")
+
+    def with_source(self, state: str | None) -> Index:
+        """Return the same index with another state of its source, or with none: see :attr:`source`.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Index.build(passages=[{"text": "one"}]).with_source("row 1").source
+        'row 1'
+        """
+        if state is not None and not isinstance(state, str):
+            raise InputError(f"state is a {type(state).__name__}; it must be a string")
+        return self._with(("source.",), {} if state is None else string_arrays("source.state", [state]), {})
 
     def part(self, allow: Where | NDArray[np.bool_]) -> IndexPart:
         """Return the index that some passages alone make, as a build of their rows would make it.

@@ -104,6 +104,12 @@ def _merge(base: Contents, batches: Sequence[Batch]) -> tuple[Arrays, dict[str, 
     for name in ("encoder.name.offsets", "encoder.name.bytes", "encoder.setting"):
         if name in base.sections:
             arrays[name] = base.sections[name].whole()
+    sources = [batch for batch in batches if "source.state.offsets" in batch.arrays]
+    for name in ("source.state.offsets", "source.state.bytes"):
+        if sources:
+            arrays[name] = sources[-1][name]
+        elif name in base.sections:
+            arrays[name] = base.sections[name].whole()
     if base.words is not None:
         made["words"] = replace(base.words, first=at.num_names)
         arrays |= word_arrays(made["words"], at.entities.size)
@@ -227,10 +233,11 @@ def _graph(base: Contents, batches: Sequence[Batch], at: Places) -> tuple[Graph,
         own = batch.strings("edge.type_name")
         names += [name for name in dict.fromkeys(own) if name not in names]
         number = np.array([names.index(name) for name in own], np.int64)
-        for src, dst, kind in batch["delete.edge"].tolist():
+        deleted = batch["delete.edge"]
+        if deleted.size:
             for at_part, (part, dead) in enumerate(zip(parts, gone, strict=True)):
-                ends = (src, dst) if at_part else (_base_node(src, start), _base_node(dst, start))
-                dead |= _between(part, *ends, directed=directed) & (part.type == number[kind])
+                ends = deleted[:, :2] if at_part else _base_nodes(deleted[:, :2], start)
+                dead |= _is_among(part, ends, number[deleted[:, 2]], directed=directed)
         if "edge.end" in batch.arrays:
             parts.append(
                 _Edges(batch["edge.end"], batch["edge.weight"], number[batch["edge.type"]], batch["edge.passage"])
@@ -294,16 +301,26 @@ def _base_edges(base: Contents) -> _Edges:
     return edges
 
 
-def _base_node(end: int, base: Slots) -> int:
-    """Return the node of a generation that an end names; one that none has where it came later."""
-    if end >= 0:
-        return end if end < base.passages else -1
-    return base.passages - 1 - end if -1 - end < base.entities else -1
+def _base_nodes(ends: NDArray[np.int64], base: Slots) -> NDArray[np.int64]:
+    """Return the nodes of a generation that ends name; one that none has where it came later."""
+    passage = np.where(ends < base.passages, ends, -1)
+    entity = np.where(-1 - ends < base.entities, base.passages - 1 - ends, -1)
+    return np.where(ends >= 0, passage, entity)
 
 
-def _between(edges: _Edges, src: int, dst: int, *, directed: bool) -> NDArray[np.bool_]:
-    forth: NDArray[np.bool_] = (edges.end == (src, dst)).all(axis=1)
-    if directed:
-        return forth
-    back: NDArray[np.bool_] = (edges.end == (dst, src)).all(axis=1)
-    return forth | back
+def _is_among(edges: _Edges, ends: NDArray[np.int64], kinds: NDArray[np.int64], *, directed: bool) -> NDArray[np.bool_]:
+    """Return which edges join two of the ends, by one of their types."""
+    own, wanted = _pairs(edges.end, directed), _pairs(ends, directed)
+    found = np.zeros(own.size, np.bool_)
+    for kind in np.unique(kinds):
+        found |= (edges.type == kind) & np.isin(own, wanted[kinds == kind])
+    return found
+
+
+def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.uint64]:
+    """Return two ends, each from -2**31 to 2**31 - 1, as one number."""
+    a, b = (ends.astype(np.int64) + 2**31).astype(np.uint64).T
+    if not directed:
+        a, b = np.minimum(a, b), np.maximum(a, b)
+    pairs: NDArray[np.uint64] = a << np.uint64(32) | b
+    return pairs

@@ -12,7 +12,7 @@ from .format import Settings, name_of
 T = TypeVar("T")
 
 VECTOR = "storage"  # a dtype that holds what the header's storage names
-LEXICAL, FACTS, ENCODER, WORDS, METADATA = "lexical", "fact", "encoder", "word", "metadata"
+LEXICAL, FACTS, ENCODER, WORDS, METADATA, SOURCE = "lexical", "fact", "encoder", "word", "metadata", "source"
 _ID_GROUPS = ("passage.id", "passage.id.number")  # ids are strings or integers
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
@@ -85,6 +85,7 @@ RULES: dict[str, Rule] = {
     "metadata.list": Rule("int64", ((None, 0),), METADATA),
     "metadata.item": Rule("int32", ((None, 0),), METADATA),
     **_strings("metadata.value", "Y", METADATA),
+    **_strings("source.state", "B", SOURCE),
 }
 
 #: Groups that are there with another one alone.
@@ -166,6 +167,8 @@ def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
         raise FormatError(f"the encoder has {sizes['K']} names and {sizes['G']} settings; there are 1 and 2")
     if (sizes.get("L", 2), sizes.get("O", 1)) != (2, 1):
         raise FormatError(f"words have {sizes['L']} settings and {sizes['O']} beginnings; there are 2 and 1")
+    if sizes.get("B", 1) != 1:
+        raise FormatError(f"the index has {sizes['B']} states of its source; there is 1")
     if sizes.get("C", 3) != 3:
         raise FormatError(f"facts have {sizes['C']} columns; head, relation and tail are 3")
     if sizes.get("H", 2) != 2:
