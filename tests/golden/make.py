@@ -206,7 +206,7 @@ def log_files(index: hf.Index, change: Callable[[hf.LiveIndex[hf.Index]], None])
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch("hopfuse.index.log.secrets.token_bytes", return_value=SALT),
-        mock.patch("hopfuse.index.live.time.time_ns", side_effect=times),
+        mock.patch("hopfuse.index.writer.time.time_ns", side_effect=times),
     ):
         index.save(folder)
         with hf.Index.open(folder, writable=True) as live:

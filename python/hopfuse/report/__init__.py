@@ -1,8 +1,9 @@
 """Reports: tables for a terminal, a page or JSON, plots, and pages without scripts or network."""
 
 from .pages import evaluation_page, policy_page
+from .path_plot import subgraph_plot
 from .paths import Subgraph, arrow, fact_words, path_words, subgraph
-from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars, subgraph_plot
+from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars
 from .sets_tables import sets_tables
 from .tables import (
     Row,

@@ -20,8 +20,9 @@ from ..evaluate.runs import Run
 from ..evaluate.sweep import Sweep
 from ..evaluate.traces import differing_queries, traces
 from ..fusion.calibration import CalibrationName
+from .path_plot import subgraph_plot
 from .paths import fact_words, path_words, subgraph
-from .plots import MAX_CURVES, curve_plot, difference_bars, heat_map, histogram, stacked_bars, subgraph_plot
+from .plots import MAX_CURVES, curve_plot, difference_bars, heat_map, histogram, stacked_bars
 from .tables import Row, Table, comparison_tables, final_table, mean_tables, option_text, table, tune_table
 from .text import render
 

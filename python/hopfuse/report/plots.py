@@ -1,82 +1,24 @@
-"""Plots as inline SVG, drawn by matplotlib: no script, no network, colours of the page that holds them.
-
-Matplotlib is imported at the first plot; the extra ``report`` installs it.
-"""
+"""Plots of numbers, as inline SVG."""
 
 from __future__ import annotations
 
-import io
 import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from math import log10
-from typing import Any, ParamSpec, TypeVar
-from xml.etree import ElementTree
+from typing import Any
 
 import numpy as np
 
-from ..errors import MissingExtraError
 from ..evaluate.curves import Curve, Grid
 from ..evaluate.distributions import Reliability, ScoreDistribution
-from .paths import Link, Subgraph
+from .svg import INK, LOST, SERIES, WON, add_legend, as_svg, new_axes, new_figure, styled
 from .text import printable, shorten
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 #: Curves that are drawn: as many as the page has colours.
 MAX_CURVES = 6
-#: Decades of strength between the thinnest and the widest edge.
-DECADES = 4.0
-#: Colours of this module's plots, and what the page's style sheet calls them.
-_INK, _GRID, _PAPER, _LOST = "#1c1c1e", "#d0d0d1", "#fdfdfc", "#c0392b"
-_SERIES = ("#1f6fb2", "#b85c00", "#1d8a5f", "#8a4fb0", "#b3263e", "#6b6b6b")
-_WON = _SERIES[2]
-_CSS = {_INK: "currentColor", _GRID: "var(--rule)", _PAPER: "var(--paper)", _LOST: "var(--lost)"}
-_CSS |= {colour: f"var(--c{at})" for at, colour in enumerate(_SERIES)}
-#: A colour and a line style for each type of edge; ``in``: an entity is in the passage.
-_EDGES = {
-    "relation": (_SERIES[0], "-"),
-    "synonym": (_SERIES[3], "--"),
-    "context": (_SERIES[2], ":"),
-    "in": (_SERIES[5], "-"),
-}
-_STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "hopfuse",
-    "text.parse_math": False,
-    "font.size": 10,
-    "font.sans-serif": ["DejaVu Sans"],
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": _GRID,
-    "legend.frameon": False,
-    "axes.titlesize": 10,
-    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK),
-}
 
 
-def _styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Draw with this module's style; a character that no font has is no reason to warn, for the browser has more."""
-
-    @wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            matplotlib = import_module("matplotlib")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("matplotlib", "report", "drawing plots") from error
-        with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph")
-            return draw(*args, **kwargs)
-
-    return styled
-
-
-@_styled
+@styled
 def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
     """Draw a bar for every query whose difference is not 0, the largest first; the query's id is its tooltip.
 
@@ -105,17 +47,17 @@ def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
     shown = sorted(((query, d) for query, d in differences if d != 0), key=lambda pair: -pair[1])
     if not shown:
         return "<p>No query differs.</p>"
-    figure, axes = _axes(640, 150)
+    figure, axes = new_axes(640, 150)
     values = [d for _, d in shown]
-    bars = axes.bar(range(len(shown)), values, color=[_WON if d > 0 else _LOST for d in values])
-    axes.axhline(0, color=_INK, linewidth=0.8)
+    bars = axes.bar(range(len(shown)), values, color=[WON if d > 0 else LOST for d in values])
+    axes.axhline(0, color=INK, linewidth=0.8)
     axes.set(xlim=(-0.5, max(len(shown), 20) - 0.5), xticks=[])
     axes.spines["bottom"].set_visible(False)
     tips = [(bar, f"{query}: {d:+.3g}") for bar, (query, d) in zip(bars, shown, strict=True)]
-    return _svg(figure, f"differences of {len(shown)} queries, from {min(values):+.3g} to {max(values):+.3g}", tips)
+    return as_svg(figure, f"differences of {len(shown)} queries, from {min(values):+.3g} to {max(values):+.3g}", tips)
 
 
-@_styled
+@styled
 def histogram(found: ScoreDistribution, x_label: str = "score") -> str:
     """Draw the distributions of relevant and of other hits over one axis, as shares of their hits.
 
@@ -142,21 +84,21 @@ def histogram(found: ScoreDistribution, x_label: str = "score") -> str:
     series = {"relevant": found.relevant, "other": found.other}
     if not any(counts.any() for counts in series.values()):
         return "<p>No scores.</p>"
-    figure, axes = _axes(420, 190)
+    figure, axes = new_axes(420, 190)
     for at, (name, counts) in enumerate(series.items()):
         size = int(counts.sum())
         if size:
-            style = {"color": _SERIES[at], "label": f"{name} ({size:,})"}
-            axes.stairs(counts / size, found.edges, fill=True, alpha=0.15, color=_SERIES[at])
+            style = {"color": SERIES[at], "label": f"{name} ({size:,})"}
+            axes.stairs(counts / size, found.edges, fill=True, alpha=0.15, color=SERIES[at])
             axes.stairs(counts / size, found.edges, linewidth=1.4, **style)
     low, high = float(found.edges[0]), float(found.edges[-1])
     axes.set(xlabel=printable(x_label), yticks=[], xlim=(low, high), ylim=(0, None))
     axes.spines["left"].set_visible(False)
-    _legend(figure)
-    return _svg(figure, f"distribution of {x_label}, of relevant hits and of others")
+    add_legend(figure)
+    return as_svg(figure, f"distribution of {x_label}, of relevant hits and of others")
 
 
-@_styled
+@styled
 def curve_plot(curves: Sequence[Curve], option: str, metric: str, baseline: float | None = None) -> str:
     """Draw a metric against an option with its 95 % bands, in percent.
 
@@ -184,9 +126,9 @@ def curve_plot(curves: Sequence[Curve], option: str, metric: str, baseline: floa
     >>> "70.0 (60.0 .. 80.0)" in curve_plot([Curve("rrf", {}, points)], "alpha", "hit@1")
     True
     """
-    figure, axes = _axes(440, 260)
+    figure, axes = new_axes(440, 260)
     tips: list[tuple[Any, str]] = []
-    for curve, colour in zip(curves[:MAX_CURVES], _SERIES, strict=False):
+    for curve, colour in zip(curves[:MAX_CURVES], SERIES, strict=False):
         x = [value for value, _ in curve.points]
         y = [100 * e.mean for _, e in curve.points]
         ends = [(e.mean, e.mean) if e.low is None or e.high is None else (e.low, e.high) for _, e in curve.points]
@@ -198,16 +140,16 @@ def curve_plot(curves: Sequence[Curve], option: str, metric: str, baseline: floa
             interval = "" if e.low is None else f" ({low[at]:.1f} .. {high[at]:.1f})"
             tips.append((point, f"{value:.6g}: {y[at]:.1f}{interval}"))
     if baseline is not None:
-        axes.axhline(100 * baseline, color=_INK, linestyle="--", linewidth=1, label="baseline")
+        axes.axhline(100 * baseline, color=INK, linestyle="--", linewidth=1, label="baseline")
     values = [value for curve in curves[:MAX_CURVES] for value, _ in curve.points]
     if min(values) > 0 and max(values) >= 20 * min(values):
         axes.set_xscale("log")
     axes.set(xlabel=printable(option), ylabel=printable(f"{metric}, %"))
-    _legend(figure)
-    return _svg(figure, f"{metric} against {option}", tips)
+    add_legend(figure)
+    return as_svg(figure, f"{metric} against {option}", tips)
 
 
-@_styled
+@styled
 def heat_map(grid: Grid) -> str:
     """Draw a cell for each crossing, y growing upwards, with its value in it if that fits.
 
@@ -232,7 +174,7 @@ def heat_map(grid: Grid) -> str:
     (3, True)
     """
     rows, columns = grid.values.shape
-    figure, axes = _axes(560, 120 + 26 * rows)
+    figure, axes = new_axes(560, 120 + 26 * rows)
     patches, cm, colors = (import_module(f"matplotlib.{name}") for name in ("patches", "cm", "colors"))
     scale = cm.ScalarMappable(colors.Normalize(np.nanmin(grid.values), np.nanmax(grid.values)), "viridis")
     tips: list[tuple[Any, str]] = []
@@ -252,10 +194,10 @@ def heat_map(grid: Grid) -> str:
     axes.grid(visible=False)
     low, high = scale.get_clim()
     axes.set_title(f"{printable(grid.label)}: {low:.3g} (dark) to {high:.3g} (light)", loc="left")
-    return _svg(figure, f"{grid.label} over {grid.x_label} and {grid.y_label}", tips)
+    return as_svg(figure, f"{grid.label} over {grid.x_label} and {grid.y_label}", tips)
 
 
-@_styled
+@styled
 def stacked_bars(rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str) -> str:
     """Draw a bar for each row, its parts one behind the other: those above 0 to the right, the others to the left.
 
@@ -281,7 +223,7 @@ def stacked_bars(rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str) 
     names = list(dict.fromkeys(name for _, parts in rows for name in parts))
     if not names:
         return "<p>Nothing to draw.</p>"
-    figure, axes = _axes(720, 80 + 22 * len(rows))
+    figure, axes = new_axes(720, 80 + 22 * len(rows))
     tips: list[tuple[Any, str]] = []
     ends = np.zeros((2, len(rows)))
     for at, name in enumerate(names):
@@ -289,68 +231,19 @@ def stacked_bars(rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str) 
             value = parts.get(name, 0.0)
             if value:
                 side = int(value > 0)
-                (bar,) = axes.barh([row], [value], left=ends[side, row], height=0.7, color=_SERIES[at % len(_SERIES)])
+                (bar,) = axes.barh([row], [value], left=ends[side, row], height=0.7, color=SERIES[at % len(SERIES)])
                 ends[side, row] += value
                 tips.append((bar, f"{label}: {name} {value:.4g}"))
-        axes.barh([0], [0], color=_SERIES[at % len(_SERIES)], label=printable(name))
-    axes.axvline(0, color=_INK, linewidth=0.8)
+        axes.barh([0], [0], color=SERIES[at % len(SERIES)], label=printable(name))
+    axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_yticks(range(len(rows)), [printable(shorten(label, 34)) for label, _ in rows])
     axes.set(xlabel=printable(x_label), ylim=(len(rows) - 0.5, -0.5))
     axes.grid(visible=False)
-    _legend(figure)
-    return _svg(figure, f"{x_label} of {len(rows)} rows, by {', '.join(names)}", tips)
+    add_legend(figure)
+    return as_svg(figure, f"{x_label} of {len(rows)} rows, by {', '.join(names)}", tips)
 
 
-@_styled
-def subgraph_plot(laid: Subgraph) -> str:
-    """Draw seeds left, hits right, and between them edges by type, wider the stronger the path is; relations are named.
-
-    Parameters
-    ----------
-    laid : Subgraph
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element with its legend, or a paragraph if there is no edge; boxes and edges have tooltips.
-
-    Examples
-    --------
-    >>> from hopfuse.report import subgraph, subgraph_plot
-    >>> step = {"kind": "entity", "number": 4, "name": "<Ada>", "edge": None, "strength": 1.0}
-    >>> svg = subgraph_plot(subgraph([{"passage": 0, "id": "p0", "title": "Notes", "paths": [[step]]}]))
-    >>> svg.count("<title>"), "&lt;Ada&gt;" in svg
-    (3, True)
-    """
-    if not laid.links:
-        return "<p>No walk.</p>"
-    figure, axes = _axes(300 * laid.columns, 70 + 34 * laid.rows)
-    axes.set(xlim=(-0.32, laid.columns - 0.68), ylim=(laid.rows - 0.3, -0.9))
-    axes.axis("off")
-    tips = [(_edge(axes, laid, link), _edge_text(laid, link)) for link in laid.links]
-    patches = import_module("matplotlib.patches")
-    for node in laid.nodes.values():
-        colour = _WON if node.kind in ("passage", "hit") else _INK
-        box = patches.Rectangle((node.column - 0.3, node.row - 0.36), 0.6, 0.72, facecolor=_PAPER, edgecolor=colour)
-        box.set_linewidth(2 if node.kind == "hit" else 1)
-        axes.add_patch(box)
-        axes.text(node.column, node.row, printable(shorten(node.name, 28)), ha="center", va="center")
-        tips.append((box, node.name))
-    for column in range(laid.columns):
-        title = "seeds" if column == 0 else "hits" if column == laid.columns - 1 else f"step {column}"
-        axes.text(column, -0.7, title, ha="center", va="center")
-    lowest: dict[tuple[int, int], int] = {}
-    for end, words in sorted((laid.nodes[link.end][:2], link.words) for link in laid.links if link.edge == "relation"):
-        lowest[end] = lowest.get(end, -1) + 1  # names of the relations that lead to one box stand one below the other
-        place = end[0] - 0.31, end[1] + 0.38 * lowest[end]
-        axes.text(*place, printable(shorten(words, 24)), ha="right", va="center", fontsize=8, zorder=3)
-    for name, (colour, line) in _EDGES.items():
-        axes.plot([], [], color=colour, linestyle=line, linewidth=2, label=name)
-    _legend(figure)
-    return _svg(figure, f"{len(laid.nodes)} nodes and {len(laid.links)} edges from the seeds to the hits", tips)
-
-
-@_styled
+@styled
 def reliability_plot(found: Reliability, path: str | os.PathLike[str]) -> None:
     """Draw the share of relevant documents against the score, with intervals and counts, into an image file.
 
@@ -367,7 +260,7 @@ def reliability_plot(found: Reliability, path: str | os.PathLike[str]) -> None:
     ...     path.exists()
     True
     """
-    figure = _figure(360, 400)
+    figure = new_figure(360, 400)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     held = found.counts > 0
     share, score = found.relevant_share[held], found.mean_score[held]
@@ -379,100 +272,3 @@ def reliability_plot(found: Reliability, path: str | os.PathLike[str]) -> None:
     bottom.bar(found.edges[:-1], found.counts, width=np.diff(found.edges), align="edge", color="0.6")
     bottom.set(xlabel="score", ylabel="documents")
     figure.savefig(path)
-
-
-def _figure(width: float, height: float) -> Any:
-    figure = import_module("matplotlib.figure")
-    return figure.Figure(figsize=(width / 72, height / 72), layout="constrained")
-
-
-def _axes(width: float, height: float) -> tuple[Any, Any]:
-    figure = _figure(width, height)
-    return figure, figure.add_subplot()
-
-
-def _legend(figure: Any) -> None:
-    """Put a legend above the plot, if there is anything to name."""
-    handles, _ = figure.axes[0].get_legend_handles_labels()
-    if handles:
-        figure.legend(loc="outside upper left", ncols=4, fontsize=9)
-
-
-def _edge(axes: Any, laid: Subgraph, link: Link) -> Any:
-    """Draw an edge from box to box, straight across the columns between."""
-    start, end = laid.nodes[link.start], laid.nodes[link.end]
-    path, patches = (import_module(f"matplotlib.{name}") for name in ("path", "patches"))
-    x, y = start.column + 0.3, float(start.row)
-    points, codes = [(x, y)], [path.Path.MOVETO]
-    for column, row in enumerate((*link.through, end.row), start.column + 1):
-        to = column - 0.3
-        points += [(x + 0.2, y), (to - 0.2, row), (to, row)]
-        codes += [path.Path.CURVE4] * 3
-        x, y = (column + 0.3, row) if column < end.column else (to, row)
-        if column < end.column:
-            points.append((x, y))
-            codes.append(path.Path.LINETO)
-    colour, line = _EDGES.get(link.edge, (_SERIES[4], "-"))
-    strongest = max(one.strength for one in laid.links)
-    style = {"edgecolor": colour, "linestyle": line, "linewidth": edge_width(link.strength, strongest)}
-    return axes.add_patch(
-        patches.PathPatch(path.Path(points, codes), facecolor="none", alpha=0.75, zorder=0.5, **style)
-    )
-
-
-def edge_width(strength: float, strongest: float) -> float:
-    """Return the width of an edge, by the logarithm of its strength: products of probabilities fall fast along a path.
-
-    Examples
-    --------
-    >>> edge_width(1.0, 1.0), round(edge_width(0.01, 1.0), 9), edge_width(0.0, 1.0)
-    (5.0, 2.9, 0.8)
-    """
-    decades = log10(strength / strongest) if strength > 0 else -DECADES
-    return 0.8 + 4.2 * max(0.0, 1.0 + decades / DECADES)
-
-
-def _edge_text(laid: Subgraph, link: Link) -> str:
-    start, end = laid.nodes[link.start], laid.nodes[link.end]
-    return f"{start.name} {link.words} {end.name}, strength {link.strength:.3g}"
-
-
-def _svg(figure: Any, label: str, tips: Sequence[tuple[Any, str]] = ()) -> str:
-    """Return a figure as an ``<svg>`` element for a page: with tooltips, and the page's colours."""
-    titles = {}
-    for at, (artist, words) in enumerate(tips):
-        artist.set_gid(f"tip{at}")
-        titles[f"tip{at}"] = printable(words)
-    drawn = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(drawn, format="svg", transparent=True, metadata=nothing)
-    root = ElementTree.fromstring(drawn.getvalue())
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag.rpartition("}")[2] in ("metadata", "clipPath", "style"):  # a style would hold for the page
-                parent.remove(child)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-        given = {name.replace("{http://www.w3.org/1999/xlink}", "xlink:"): v for name, v in element.attrib.items()}
-        element.attrib.clear()
-        element.attrib.update({name: v for name, v in given.items() if name not in ("clip-path", "version")})
-        if "style" in given:
-            element.set("style", _themed(given["style"]))
-        if given.get("id") in titles:
-            title = ElementTree.Element("title")
-            title.text = titles[given["id"]]
-            element.insert(0, title)
-    used = {element.get("xlink:href", "")[1:] for element in root.iter()}
-    for element in root.iter():
-        if element.get("id") not in (None, *used):
-            del element.attrib["id"]
-    for name in ("width", "height"):
-        del root.attrib[name]
-    root.attrib.update({"role": "img", "aria-label": printable(label)})
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _themed(style: str) -> str:
-    for colour, name in _CSS.items():
-        style = style.replace(colour, name)
-    return style

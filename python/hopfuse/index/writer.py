@@ -1,0 +1,216 @@
+"""The one writer of an index's directory: commits, and compaction."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ..errors import InputError
+from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
+from .batch import Batch, encode
+from .change import Change
+from .contents import Contents
+from .encoder import EncoderInfo
+from .files import write_file
+from .generations import log_path, new_generation, point_to
+from .log import Frame, LogWriter, frame_bytes, write_log
+from .names import Names
+from .state import State, moved_batches, open_generation
+
+#: A graph whose nodes weigh more takes no edges: with them float32 might not hold the weights.
+MOST_DEGREE = 2.0**120
+_LOW_PRIORITY = 10
+
+Kind = TypeVar("Kind", bound=Contents)
+
+
+class IndexWriter(Generic[Kind]):
+    """The one writer of a directory: checks changes in turn, and puts those of several threads on the disk together."""
+
+    def __init__(self, kind: type[Kind], directory: Path, state: State[Kind], encoder: Any) -> None:
+        self.encoder, self.closed = encoder, False
+        self._kind, self._directory, self._durable = kind, directory, state
+        self._checking, self._writing, self._compacting = threading.RLock(), threading.Lock(), threading.Lock()
+        self._pending: list[_Commit] = []
+        self._log: LogWriter | None = None
+        self._names: Names | None = None
+        if state.header is not None:
+            self._open_log()
+
+    @property
+    def state(self) -> State[Kind]:
+        """The state on the disk."""
+        return self._durable
+
+    def commit(self, change: Change) -> int:
+        """Check a change, and return its seq once it is on the disk."""
+        with self._checking:
+            if self.closed:
+                raise InputError("the index is closed; open it again to change it")
+            if self._names is None:
+                self._names = Names(self._durable.base, self._durable.batches)
+            arrays = change.arrays(self._names, self._terms_of)
+            if not arrays:
+                return self._durable.seq + len(self._pending)
+            batch = Batch(arrays, self._names.slots)
+            self._check_limits(batch, self._names)
+            if sum(batch.after) > MAX_NODES:
+                raise InputError(
+                    f"{sum(batch.after)} slots of passages and entities; {MAX_NODES} are allowed: compact the index"
+                )
+            self._names.apply(batch)
+            mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
+            self._pending.append(mine)
+        with self._writing:
+            if not mine.done:
+                self._write()
+        if mine.error is not None:
+            raise mine.error
+        return mine.seq
+
+    def compact(self) -> int:
+        """Write a generation of what is on the disk now, then move the later batches behind it."""
+        with self._compacting:
+            if self.closed:
+                raise InputError("the index is closed; open it again to compact it")
+            state = self._durable
+            index = state.snapshot()
+            path, generation = new_generation(self._directory)
+            try:
+                write_file(path, generation, index.settings, index.arrays(), seq=state.seq)
+                base = open_generation(self._kind, path, generation)
+                with self._writing, self._checking:
+                    self._write()
+                    self._move(state, base, generation)
+            except BaseException:
+                if self._durable.generation != generation:
+                    log_path(self._directory, generation).unlink(missing_ok=True)
+                    path.unlink(missing_ok=True)
+                raise
+            return generation
+
+    def finish(self) -> None:
+        """Take no more changes, and wait for a compaction that goes on."""
+        with self._checking:
+            self.closed = True
+        with self._compacting, self._writing:
+            pass
+
+    def close(self) -> None:
+        """Let go of the log."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _write(self) -> None:
+        """Put all batches that wait on the disk, as one group."""
+        with self._checking:
+            group, self._pending = self._pending, []
+            if not group:
+                return
+        try:
+            log = self._open_log()
+            state, header, data, frames = self._durable, log.header, list[bytes](), list[Frame]()
+            for seq, one in enumerate(group, state.seq + 1):
+                data.append(frame_bytes(header, seq, state.seq, one.time, one.payload))
+                frames.append(Frame(seq, one.time, memoryview(one.payload), state.seq))
+                one.seq = seq
+            log.append(b"".join(data))
+        except BaseException as error:
+            self._fail(group, error)
+            return
+        batches = (*state.batches, *(one.batch for one in group))
+        self._durable = State(state.base, header, (*state.frames, *frames), batches, log.end)
+        for one in group:
+            one.done = True
+
+    def _fail(self, group: list[_Commit], error: BaseException) -> None:
+        """Nothing of a group was committed: nor can be what was checked against it."""
+        with self._checking:
+            group, self._pending = group + self._pending, []
+            for one in group:
+                one.done, one.error = True, error
+            self._forget()
+            self.close()
+
+    def _open_log(self) -> LogWriter:
+        """Open the log, where what was never committed is cut, or make it."""
+        if self._log is None:
+            state = self._durable
+            path = log_path(self._directory, state.generation)
+            header = state.header
+            self._log = LogWriter(path, header, state.generation, state.base.seq, state.end)
+            if header is None:
+                self._durable = State(state.base, self._log.header, (), (), self._log.end)
+        return self._log
+
+    def _move(self, old: State[Kind], base: Kind, generation: int) -> None:
+        """Make a generation the current one, with the batches that it lacks behind it."""
+        later = self._durable.batches[len(old.batches) :]
+        frames = self._durable.frames[len(old.frames) :]
+        moved = moved_batches(old, base, later)
+        header, end = None, 0
+        if moved:
+            batches = [(frame.time, encode(one.arrays)) for frame, one in zip(frames, moved, strict=True)]
+            header, end = write_log(log_path(self._directory, generation), generation, base.seq, batches)
+        point_to(self._directory, generation)
+        self.close()
+        self._durable = State(base, header, frames, tuple(moved), end)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Read names anew when they are next needed."""
+        self._names = None
+
+    def _check_limits(self, batch: Batch, names: Names) -> None:
+        added, graph = batch.edge_types(), self._durable.base.graph
+        types = added.union(names.edge_types)
+        if len(types) > MAX_EDGE_TYPES:
+            raise InputError(f"{len(types)} edge types; {MAX_EDGE_TYPES} are allowed")
+        if graph is not None and added and float(graph.degree.sum(axis=1).max(initial=0)) > MOST_DEGREE:
+            raise InputError(
+                "a node's edges weigh more than 2^120; build the index anew with scaled weights to add edges"
+            )
+
+    def _terms_of(self, texts: list[str]) -> list[list[str]]:
+        from ..lexical import Tokenizer
+
+        matrix = self._durable.base.lexical
+        assert matrix is not None
+        if matrix.counts is None:
+            raise InputError("the index's lexical part keeps no counts; build it anew with BM25.build to add passages")
+        return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
+
+
+@dataclass
+class _Commit:
+    """A batch that waits for the disk."""
+
+    batch: Batch
+    payload: bytes
+    time: int
+    seq: int = -1
+    done: bool = False
+    error: BaseException | None = None
+
+
+def whole_encoder(encoder: Any, base: Contents) -> Any:
+    if encoder is None:
+        return None
+    from ..encoders import as_encoder
+
+    whole, known = as_encoder(encoder), base.encoder
+    if known is not None and EncoderInfo.of(whole) != known:
+        raise InputError(f"the encoder is {EncoderInfo.of(whole)}; the index's vectors were made by {known}")
+    return whole
+
+
+def lower_priority() -> None:
+    """Let this thread's work wait for others', where a thread has a priority of its own (Linux)."""
+    if hasattr(os, "sched_getscheduler"):
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, min(os.getpriority(os.PRIO_PROCESS, thread) + _LOW_PRIORITY, 19))

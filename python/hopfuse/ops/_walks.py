@@ -1,0 +1,262 @@
+"""Read the restarts and options of walks, checked once, as backends take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.convert import is_on_device, to_float64, to_numpy
+from .._threads import thread_count
+from .._validation import check_real, is_real
+from ..backends.calls import DeviceSeeds, PprQueries
+from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
+from ..backends.placement import device_for
+from ..errors import InputError
+from ..types import Graph, Seeds
+from ._captured import refuse_per_query
+from ._filter import read_filter
+from ._node_weights import device_node_weights, read_node_weights
+from ._restart import Restart, read_restart
+
+if TYPE_CHECKING:
+    from ..backends.cuda import DeviceOps
+
+#: Joint edge-type weights may differ by this factor.
+SMALLEST_TYPE_WEIGHT = 1e-30
+
+EdgeTypeNorm = Literal["joint", "per_type"]
+
+
+def walk_device(backend: str, restart: Any) -> DeviceOps | None:
+    """Return the device that walks from these restarts run on, or None for the host."""
+    if isinstance(restart, Seeds):
+        return device_for(backend, restart.nodes, "restart")
+    if is_on_device(restart):
+        raise InputError(
+            f"restart is a {type(restart).__name__} on a device; walks there start from hopfuse.Seeds(nodes, "
+            "weights); for a matrix of numbers move it to the host"
+        )
+    return None
+
+
+class WalkOptions(NamedTuple):
+    """The options that both walks have, as callers give them."""
+
+    damping: Any
+    tol: float
+    max_iter: int | None
+    edge_type_weights: Any
+    edge_type_norm: str
+    allow: Any
+    node_weights: Any
+    weighted_nodes: Any
+    threads: int | None
+
+
+def read_walks(
+    graph: Graph, restart: Any, options: WalkOptions, *, skips: bool = False, device: DeviceOps | None = None
+) -> PprQueries:
+    """Check restarts and options; ``skips``: a query may have no restart, and is left out."""
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph is a {type(graph).__name__}; build a Graph with Graph.from_edges or Graph.from_scipy")
+    if options.edge_type_norm not in ("joint", "per_type"):
+        raise InputError(f"edge_type_norm is {options.edge_type_norm!r}; allowed: 'joint', 'per_type'")
+    seeds = None
+    if device is None:
+        rows = read_restart(graph, restart, skips)
+    else:
+        adopt = device.runtime.adopt
+        seeds = DeviceSeeds(adopt(restart.nodes), adopt(restart.weights), skips)
+        rows = Restart(np.zeros(len(restart) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    per_type = options.edge_type_norm == "per_type"
+    damping = _read_damping(options.damping, rows.batch)
+    type_weights = _read_type_weights(options.edge_type_weights, rows.batch, graph, per_type)
+    allow = _read_allow(graph, options.allow, rows)
+    weights = _read_weights(graph, options, rows, device, per_type=per_type, eta=type_weights, allow=allow)
+    return PprQueries(
+        *rows,
+        seeds=seeds,
+        damping=damping,
+        edge_type_weights=type_weights,
+        per_type=per_type,
+        allow=allow,
+        tol=_read_tol(options.tol),
+        max_iter=_read_max_iter(options.max_iter),
+        threads=thread_count(options.threads),
+        node_weights=weights,
+    )
+
+
+def _read_weights(
+    graph: Graph,
+    options: WalkOptions,
+    rows: Restart,
+    device: DeviceOps | None,
+    *,
+    per_type: bool,
+    eta: NDArray[np.float64] | None,
+    allow: NDArray[np.uint8] | None,
+) -> NodeWeights | None:
+    """Return the node weights, where they are given, as walks read them."""
+    given = options.node_weights, options.weighted_nodes
+    if options.node_weights is None:
+        return read_node_weights(graph, *given, rows, allow)
+    lightest = _lightest_walked(graph, None if per_type else eta, rows.batch)
+    if device is not None and is_on_device(options.node_weights):
+        return device_node_weights(device, graph, *given, rows.batch, per_type=per_type, allow=allow, lightest=lightest)
+    if device is not None:
+        refuse_per_query("node_weights")
+    weights = read_node_weights(graph, *given, rows, allow)
+    if weights is not None and lightest is not None:
+        _check_node_products(lightest, weights)
+    return weights
+
+
+def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
+    d = to_numpy(damping, "damping")
+    check_real(d, "damping")
+    if d.ndim:
+        refuse_per_query("damping")
+    if d.shape not in ((), (batch,)):
+        raise InputError(f"damping has shape {d.shape}; it must be one number or one per query, ({batch},)")
+    d = to_float64(d.reshape(-1))
+    bad = ~((d >= 0) & (d.astype(np.float32) < 1))
+    if np.count_nonzero(bad):
+        raise InputError(f"damping is {d[bad][0]}; it must be in [0, 1), and below 1 in float32 too")
+    one_each = np.empty(batch)
+    one_each[:] = d
+    return one_each
+
+
+def _read_tol(tol: float) -> float:
+    if not is_real(tol) or not 0 < tol < np.inf:
+        raise InputError(f"tol is {tol!r}; it must be a finite number above 0")
+    return float(tol)
+
+
+def _read_max_iter(max_iter: int | None) -> int:
+    if max_iter is None:
+        return 0
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or not 1 <= max_iter < 2**63:
+        raise InputError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1 and below 2**63, or None")
+    return int(max_iter)
+
+
+def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -> NDArray[np.float64] | None:
+    types = graph.num_edge_types
+    if weights is None:
+        return np.full((batch, types), 1.0 / types) if per_type else None
+    eta = to_numpy(_by_name(weights, graph, per_type), "edge_type_weights")
+    check_real(eta, "edge_type_weights")
+    if eta.ndim == 2:
+        refuse_per_query("edge_type_weights")
+    if eta.shape not in ((types,), (batch, types)):
+        raise InputError(f"edge_type_weights has shape {eta.shape}; it must be ({types},) or ({batch}, {types})")
+    eta = to_float64(eta)
+    if not (np.isfinite(eta) & (eta >= 0)).all():
+        raise InputError(f"edge_type_weights are {eta}; they must be finite and at least 0")
+    eta = np.array(np.broadcast_to(eta, (batch, types)), order="C")
+    if per_type:
+        total = eta.sum(axis=1)
+        if (total > 1 + 1e-6).any():
+            row = int(np.flatnonzero(total > 1 + 1e-6)[0])
+            raise InputError(
+                f"edge_type_weights of query {row} sum to {total[row]}; with per_type they sum to at most 1"
+            )
+        return np.asarray(eta / np.maximum(total, 1.0)[:, None])
+    eta = _scaled(eta)
+    _check_products(graph, eta)
+    return None if (eta == 1).all() else eta
+
+
+def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
+    """Weights in the order of the graph's edge types, where they are given by name."""
+    if not isinstance(weights, Mapping):
+        return weights
+    unknown = [name for name in weights if name not in graph.edge_type_names]
+    if unknown:
+        known = ", ".join(graph.edge_type_names)
+        raise InputError(f"edge_type_weights has the type {unknown[0]!r}; the graph's edge types are {known}")
+    return [weights.get(name, 0.0 if per_type else 1.0) for name in graph.edge_type_names]
+
+
+def _check_products(graph: Graph, eta: NDArray[np.float64]) -> None:
+    """Refuse type weights that vanish in float32 when they multiply the lightest edge of their type."""
+    if graph.weight is None:
+        return
+    product = eta * _lightest(graph)
+    lost = (eta > 0) & (product < np.finfo(np.float32).tiny)
+    if lost.any():
+        b, t = map(int, np.argwhere(lost)[0])
+        raise InputError(
+            f"edge_type_weights of query {b} make the lightest edge of type {t} weigh {product[b, t]:.3g}, which "
+            "float32 cannot hold; make the weight 0 or larger, or scale that type's edges"
+        )
+
+
+def _lightest_walked(graph: Graph, eta: NDArray[np.float64] | None, batch: int) -> NDArray[np.float64] | None:
+    """Return the weight of the lightest edge that each query walks, (B,), at most 1; None where all edges weigh 1."""
+    if graph.weight is None and eta is None:
+        return None
+    edges = _lightest(graph)[None] if eta is None else np.where(eta > 0, eta, np.inf) * _lightest(graph)
+    return np.ascontiguousarray(np.broadcast_to(edges.min(axis=1, initial=1.0), batch))
+
+
+def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) -> None:
+    """Refuse node weights that vanish in float32 when they multiply the lightest edge: a degree may be one product."""
+    tiny = float(np.finfo(np.float32).tiny)
+    for query in np.flatnonzero(lightest * LEAST_NODE_WEIGHT < tiny):
+        least = weights.least(int(query))
+        if lightest[query] * least < tiny:
+            raise InputError(
+                f"node_weights of query {query} make the lightest edge weigh {lightest[query] * least:.3g}, which "
+                "float32 cannot hold; make the least weight 0 or larger, or scale the edges"
+            )
+
+
+def _lightest(graph: Graph) -> NDArray[np.float64]:
+    """Return the weight of each type's lightest edge, (T,)."""
+    if graph.weight is None:
+        return np.ones(graph.num_edge_types)
+    if "lightest" not in graph.derived:
+        types = np.zeros(graph.weight.size, np.uint8) if graph.edge_type is None else graph.edge_type
+        lightest = np.full(graph.num_edge_types, np.inf)
+        np.minimum.at(lightest, types, graph.weight.astype(np.float64))
+        graph.derived["lightest"] = np.where(np.isfinite(lightest), lightest, 1.0)  # 1: a type without edges
+    found: NDArray[np.float64] = graph.derived["lightest"]
+    return found
+
+
+def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows times a power of two that brings their largest weight into [1, 2): only ratios matter under joint."""
+    largest = eta.max(axis=1, initial=0.0)
+    lost = (eta > 0) & (eta < largest[:, None] * SMALLEST_TYPE_WEIGHT)
+    if lost.any():
+        b, t = map(int, np.argwhere(lost)[0])
+        raise InputError(
+            f"edge_type_weights of query {b} are {eta[b, t]} for type {t} beside {largest[b]}; below "
+            f"{SMALLEST_TYPE_WEIGHT} of the largest a weight is lost in float32: make it 0 or larger"
+        )
+    _, exponent = np.frexp(largest)
+    return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))
+
+
+def _read_allow(graph: Graph, allow: Any, rows: Restart) -> NDArray[np.uint8] | None:
+    if allow is None:
+        return None
+    masks = read_filter(allow, rows.batch, graph.num_nodes, "allow").masks(graph.num_nodes)
+    ordered = masks if graph.keeps_order else masks[:, graph.node_of]
+    internal = np.ascontiguousarray(ordered).view(np.uint8)
+    row = np.repeat(np.arange(rows.batch), np.diff(rows.indptr)) if len(masks) != 1 else 0
+    outside = internal[row, rows.node] == 0
+    if outside.any():
+        at = int(np.flatnonzero(outside)[0])
+        query = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        raise InputError(
+            f"restart row {query} has seed {graph.node_of[rows.node[at]]}, which allow excludes; "
+            "drop the seed or allow the node"
+        )
+    return internal
