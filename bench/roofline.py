@@ -68,9 +68,9 @@ PART_SIZES = (
     Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
 )
 #: Launches (the matrix product among them), copies and clears of a recorded search: tests/kernels/test_capture.py.
-LAUNCHES, COPIES, CLEARS = 56, 6, 0
-#: What a filter adds: ppr_mask, ppr_degrees and the volume; two clears.
-FILTER_NODES = 8
+LAUNCHES, COPIES, CLEARS = 48, 0, 0
+#: What a filter adds: ppr_mask, ppr_degrees and the volume; three clears.
+FILTER_NODES = 7
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
 #: Entries of the hub; cycles of an entry in the residual's chain, or of a turn of the block that looks at candidates.
 HUB, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 125, 150, 128
@@ -203,7 +203,7 @@ they take.
   (the iterate before, the next one), and gathers: 4 n L where they are served by L2, 4 nnz L where none is. The two
   ends of a cell are these two; *low* says that a block's state fits in the card's L2, so that the lower end is near,
   *between* that it does not. {passes} passes (damping 0.5, tol 1e-6), {measured} of them with residuals, and a
-  certificate of one more. Launches (3 a pass at most, replayed as one graph) and the copies to and from the device are
+  certificate of one more. Launches (2 a pass at most, replayed as one graph) and the copies to and from the device are
   not in them.
 - *measured*: what the first use compiles, on a CPU; nothing else.
 

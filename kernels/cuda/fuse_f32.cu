@@ -275,6 +275,18 @@ extern "C" __global__ void __launch_bounds__(128, 8)
     hopfuse::calibrate_row(team, scores + b * width, counts[b], width, rule, out + b * width);
 }
 
+// fuse_list: a list's rows (batch, width) to their place among those of all lists, which FlatLists describes.
+// Unit: an entry. Block: 256. Registers: <= 32. Bytes: 24 an entry, 16 a row.
+extern "C" __global__ void __launch_bounds__(256)
+    fuse_list(int64_t batch, int64_t width, int64_t start, int64_t list, const int64_t* ids, const float* scores,
+              const int64_t* counts, int64_t* all_ids, float* all_scores, int64_t* all_counts) {
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at < batch) all_counts[list * batch + at] = counts[at];
+    if (at >= batch * width) return;
+    all_ids[batch * start + at] = ids[at];
+    all_scores[batch * start + at] = scores[at];
+}
+
 #define HOPFUSE_FUSE_PARAMETERS                                                                                      \
     int64_t batch, int32_t lists, const int64_t *starts, const int64_t *counts, const int64_t *pools,                \
         const int64_t *ids, const float *scores, int32_t calibration, int32_t ties, const float *calibration_option, \

@@ -5,21 +5,18 @@
 namespace hopfuse {
 
 template <int L>
-HOPFUSE_DEVICE void mass_of_tile(const float* state, const Scales& scales, int64_t num_nodes, int64_t tile, int lane,
-                                 double* tiles) {
-    const TileRange rows(tile, num_nodes);
+HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, const TileRange& rows, int lane) {
     double sum = 0.0;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double y = static_cast<double>(state[row * L + lane]);
         sum = sum + to_grain((y > 0.0 ? y : 0.0) * scales.weight<L>(row, lane), PPR_ANCHOR);
     }
-    *tile_at<L>(tiles, tile, tile_sum, lane) = sum;
+    return Measured{sum, 0.0};
 }
 
 template <int L>
-HOPFUSE_DEVICE void scale_tile(float* state, const Scales& scales, const double* eta, const double* total, bool clamps,
-                               int64_t num_nodes, int64_t tile, int lane, double* tiles) {
-    const TileRange rows(tile, num_nodes);
+HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const double* eta, const double* total,
+                                   bool clamps, const TileRange& rows, int lane) {
     double sum = 0.0;
     const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
     for (int64_t row = rows.first; row < rows.last; ++row) {
@@ -31,7 +28,7 @@ HOPFUSE_DEVICE void scale_tile(float* state, const Scales& scales, const double*
         }
         sum = sum + to_grain(static_cast<double>(state[at]) * scales.lost_share<L>(eta, row, lane), PPR_ANCHOR);
     }
-    *tile_at<L>(tiles, tile, tile_sum, lane) = sum;
+    return Measured{sum, 0.0};
 }
 
 // What the float64 walk of one row reads.
@@ -79,13 +76,11 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualTables& t, const Scales& sca
     return r;
 }
 
-// A tile's sum of |r| and largest (2 slack x + |r|) / deg, over the node weight, of each lane. `room`: shared, a number for each thread.
+// Of a block's tile and a thread's lane the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
 template <int L>
-HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, const double* slack,
-                             int symmetric, float* improved, float* correction, double* tiles, double* room) {
-    const int64_t tile = blockIdx.x;
-    if (tile * PPR_TILE >= num_nodes) return;  // a graph without nodes
-    const TileRange rows(tile, num_nodes);
+HOPFUSE_DEVICE Measured residual(const ResidualTables& t, const Scales& scales, int64_t num_nodes, const double* slack,
+                                 int symmetric, float* improved, float* correction) {
+    const TileRange rows(blockIdx.x, num_nodes);
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
     const double grown_by = 2.0 * slack[lane];
@@ -102,32 +97,23 @@ HOPFUSE_DEVICE void residual(const ResidualTables& t, const Scales& scales, int6
         const double share = scales.over_weight<L>(grown * scales.scale[scales.per_lane ? at : row], row, lane);
         largest = share > largest ? share : largest;
     }
-    const double all = join_threads<L>(sum, room, Sum{});
-    const double most = join_threads<L>(largest, room, Largest{});
-    if (group != 0) return;
-    *tile_at<L>(tiles, tile, tile_sum, lane) = all;
-    *tile_at<L>(tiles, tile, tile_largest, lane) = most;
+    return Measured{sum, largest};
 }
 
 }  // namespace hopfuse
 
 using namespace hopfuse;
 
-// Every kernel: Block: 256 (ppr_totals, ppr_certificate: 32 L). Shared memory: 0 unless said.
+// Every kernel: Block: 256. Shared memory: 0 unless said.
 //
-// ppr_mass_lL: the sum of max(y, 0) deg of each tile. Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 4 N L.
-// ppr_totals_lL: sums over the tiles, by lane.
-//   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 8 L tiles.
-// ppr_columns_lL: sums and maxima over the tiles, by lane.
-//   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 16 L tiles.
-// ppr_certificate_lL: each lane's residual and the bounds that follow from it.
-//   Unit: a lane; a warp, all in one block. Registers: <= 64. Bytes: 16 L tiles.
+// ppr_mass_lL: the sum of max(y, 0) deg of each lane. Unit: a tile and a lane; a thread. Shared memory: 2056 bytes.
+//   Registers: <= 64. Bytes: 4 N L.
 // ppr_scale_lL: x^ = fl(max(y, 0) deg / total) where totals are given, fl(y deg) in lanes that a proof ended,
-//   and the lost mass of each tile.
-//   Unit: a tile and a lane; a thread. Registers: <= 64. Bytes: 8 N L.
-// ppr_residual_lL: the residual of x^, tile by tile, and, where they are not null,
+//   and each lane's lost mass.
+//   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 8 N L.
+// ppr_residual_lL: the residual of x^ and what it proves of each lane, and, where they are not null,
 //   `improved` fl(x^ + r) and `correction` fl(r / deg).
-//   Unit: a tile; a block. Shared memory: 2048 bytes. Registers: <= 64.
+//   Unit: a tile; a block. Shared memory: 2056 bytes. Registers: <= 64.
 //   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 8 N + 8 N L.
 // ppr_keep_lL: lanes that are not open take `from` again. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
 // ppr_scores_lL: rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
@@ -135,55 +121,38 @@ using namespace hopfuse;
 #define HOPFUSE_CERTIFY(L)                                                                                             \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         ppr_mass_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* even, const float* odd,                          \
-                      const int64_t* last_pass, double* tiles) {                                                       \
+                      const int64_t* last_pass, HOPFUSE_JOIN, double* mass) {                                          \
         HOPFUSE_TILE_AND_LANE(L);                                                                                      \
         HOPFUSE_MAKE_SCALES;                                                                                           \
-        mass_of_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, num_nodes, tile, lane, tiles);                       \
+        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, rows, lane));                  \
+        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                               \
-        ppr_totals_l##L(const double* tiles, int64_t num_tiles, double* sum) {                                         \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
-        const double total = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));                   \
-        if (lane == 0) sum[query] = total;                                                                             \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                               \
-        ppr_columns_l##L(const double* tiles, int64_t num_tiles, double* sum, double* largest) {                       \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
-        const double total = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));                   \
-        const double most = join_tiles<L>(tiles, num_tiles, tile_largest, query, lane, Largest{});                     \
-        if (lane != 0) return;                                                                                         \
-        sum[query] = total;                                                                                            \
-        largest[query] = most;                                                                                         \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                               \
-        ppr_certificate_l##L(HOPFUSE_CERTIFIED, double* residual, double* bound, double* per_degree) {                 \
-        HOPFUSE_MAKE_CERTIFIED;                                                                                        \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
-        const Certificate own = certified.read<L>(query, lane);                                                        \
-        if (lane != 0) return;                                                                                         \
-        residual[query] = own.residual;                                                                                \
-        bound[query] = own.bound;                                                                                      \
-        per_degree[query] = own.per_degree;                                                                            \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_scale_l##L(HOPFUSE_SCALES, const double* eta, const double* total, const int32_t* unproven,                \
-                       int64_t num_nodes, float* even, float* odd, const int64_t* last_pass, double* tiles) {          \
+    extern "C" __global__ void __launch_bounds__(256) ppr_scale_l##L(                                                  \
+        HOPFUSE_SCALES, const double* eta, const double* total, const int32_t* unproven, int64_t num_nodes,            \
+        float* even, float* odd, const int64_t* last_pass, HOPFUSE_JOIN, double* lost) {                               \
         HOPFUSE_TILE_AND_LANE(L);                                                                                      \
         HOPFUSE_MAKE_SCALES;                                                                                           \
-        scale_tile<L>(*last_pass % 2 == 0 ? even : odd, scales, eta, total, unproven[lane] != 0, num_nodes, tile,      \
-                      lane, tiles);                                                                                    \
+        float* const state = *last_pass % 2 == 0 ? even : odd;                                                         \
+        HOPFUSE_JOIN_TILES(L, scale_tile<L>(state, scales, eta, total, unproven[lane] != 0, rows, lane));              \
+        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_residual_l##L(                                               \
         HOPFUSE_SCALES, const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,  \
         const double* eta, int64_t num_nodes, const float* even, const float* odd, const int64_t* last_pass,           \
         const uint64_t* restart_words, const int32_t* restart_rank, const double* restart, const double* damping,      \
-        const double* lost, const double* slack, int symmetric, float* improved, float* correction, double* tiles) {   \
-        __shared__ double room[256];                                                                                   \
+        const double* lost, const double* slack, const double* missed, const int32_t* keeps, int symmetric,            \
+        float* improved, float* correction, HOPFUSE_JOIN, double* residual, double* bound, double* per_degree) {       \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const ResidualTables tables = {                                                                                \
             indptr,  indices, weight, edge_type, eta, *last_pass % 2 == 0 ? even : odd, {restart_words, restart_rank}, \
             restart, damping, lost};                                                                                   \
-        residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction, tiles, room);                   \
+        HOPFUSE_JOIN_TILES(L,                                                                                          \
+                           hopfuse::residual<L>(tables, scales, num_nodes, slack, symmetric, improved, correction));   \
+        const int query = static_cast<int>(threadIdx.x);                                                               \
+        const Certificate own = Certified{damping, slack, missed, keeps}.of(measured, query);                          \
+        residual[query] = own.residual;                                                                                \
+        bound[query] = own.bound;                                                                                      \
+        per_degree[query] = own.per_degree;                                                                            \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                          \

@@ -79,50 +79,48 @@ HOPFUSE_DEVICE float pass_row(const DeviceRows& rows, const PassTables& t, int64
     return measure ? fabsf(z - t.current[at]) : 0.0f;
 }
 
+// A tile of all lanes; what is measured of its rows and the thread's lane.
 template <int L, int Kind>
-HOPFUSE_DEVICE void pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* degree,
-                         const double* anchor, double* tiles, double* room) {
-    const int64_t tile = blockIdx.x, first = tile * PPR_TILE;
-    if (first >= num_nodes) return;  // a graph without nodes
-    const int64_t last = first + PPR_TILE < num_nodes ? first + PPR_TILE : num_nodes;
+HOPFUSE_DEVICE Measured pass(const DeviceRows& rows, const PassTables& t, int64_t num_nodes, const float* degree,
+                             const double* anchor, bool measure) {
+    const TileRange tile(blockIdx.x, num_nodes);
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
-    const bool measure = tiles != nullptr;
     const float omega = t.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : t.omega[lane];
     const LaneState own = {lane, t.walking[lane] != 0, t.damping[lane], omega, measure ? anchor[lane] : 0.0};
     double sum = 0.0;
     LargestShare largest = {0.0f, 1.0f};
-    for (int64_t row = first + group; row < last; row += groups) {
+    for (int64_t row = tile.first + group; row < tile.last; row += groups) {
         const float change = pass_row<L, Kind>(rows, t, row, own, measure);
         if (!measure) continue;
         const float weight = degree == nullptr ? 1.0f : degree[rows.per_lane ? row * L + lane : row];
         sum = sum + to_grain(static_cast<double>(weight * change), own.anchor);
         largest.take(change, t.attraction == nullptr ? 1.0f : t.attraction[row * L + lane]);
     }
-    if (!measure) return;
-    const double residual = join_threads<L>(sum, room, Sum{});
-    const double most = join_threads<L>(static_cast<double>(largest.value()), room, Largest{});
-    if (group != 0) return;
-    *tile_at<L>(tiles, tile, tile_sum, lane) = residual;
-    *tile_at<L>(tiles, tile, tile_largest, lane) = most;
+    return Measured{sum, static_cast<double>(largest.value())};
 }
 
-// A warp for each lane: sums the tiles' residuals and says whether the lane's walk ends with this pass.
-template <int L>
-HOPFUSE_DEVICE void control(const double* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from,
-                            const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,
-                            int64_t* passes, int32_t* left, int64_t* last_pass, int query, int lane) {
-    if (walking[query] == 0) return;
-    const double sum = join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{});
-    const float residual = static_cast<float>(sum);
-    __syncwarp();  // every lane has read `walking`
-    if (lane != 0) return;
-    const bool small = pass_number >= measured_from[query] && residual * shrink[query] <= theta[query];
-    if (!small && pass_number < limit[query]) return;
-    walking[query] = 0;
-    passes[query] = pass_number;
-    if (atomicSub(left, 1) == 1) *last_pass = pass_number;
-}
+// What a measured pass decides: whether a lane's walk ends with it.
+struct Decision {
+    int64_t pass;
+    const int64_t *measured_from, *limit;
+    const float *theta, *shrink;
+    int32_t* walking;
+    int64_t* passes;
+    int32_t* left;
+    int64_t* last_pass;
+
+    // By a thread, of the lane's residual.
+    __device__ void take(double sum, int lane) const {
+        if (walking[lane] == 0) return;
+        const float residual = static_cast<float>(sum);
+        const bool small = pass >= measured_from[lane] && residual * shrink[lane] <= theta[lane];
+        if (!small && pass < limit[lane]) return;
+        walking[lane] = 0;
+        passes[lane] = pass;
+        if (atomicSub(left, 1) == 1) *last_pass = pass;
+    }
+};
 
 }  // namespace hopfuse
 
@@ -152,71 +150,69 @@ using namespace hopfuse;
         segments<L, kind>(rows, state, segment_begin, segment_end, num_segments, partial);                   \
     }
 
-// ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, the frozen lanes carried along, and (tiles not null)
-// each tile's L1 residual and largest change.
+// ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, the frozen lanes carried along, and (`measured` not null)
+// the L1 residual and the largest change of each lane. Where `limit` is not null it also decides which lanes end with the
+// pass; `left` counts those that go on, and `last_pass` is the pass that wrote the walk's last iterate.
 //   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
-//   Shared memory: 2048 bytes. Registers: <= 64 (occupancy 50 %).
+//   Shared memory: 2056 bytes (none where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
-//   where residuals are measured, and as many of node weights there.
-#define HOPFUSE_PASS(name, kind, L)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(              \
-        HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* mask, const float* partial,  \
-        const uint64_t* long_words, const int32_t* long_rank, const int64_t* first_of, const uint64_t* restart_words, \
-        const int32_t* restart_rank, const float* restart, const float* factor, const float* attraction,              \
-        const double* scale64, const float* damping, const float* omega, const int32_t* accelerates,                  \
-        const int32_t* walking, const int32_t* left, const float* degree, const double* anchor, double* tiles) {      \
-        __shared__ double room[256];                                                                                  \
-        if (*left == 0) return;                                                                                       \
-        HOPFUSE_MAKE_ROWS;                                                                                            \
-        const PassTables tables = {current,                                                                           \
-                                   next,                                                                              \
-                                   mask,                                                                              \
-                                   partial,                                                                           \
-                                   {long_words, long_rank},                                                           \
-                                   first_of,                                                                          \
-                                   {restart_words, restart_rank},                                                     \
-                                   restart,                                                                           \
-                                   factor,                                                                            \
-                                   attraction,                                                                        \
-                                   scale64,                                                                           \
-                                   damping,                                                                           \
-                                   omega,                                                                             \
-                                   accelerates,                                                                       \
-                                   walking};                                                                          \
-        pass<L, kind>(rows, tables, num_nodes, degree, anchor, tiles, room);                                          \
+//   where residuals are measured, and as many of node weights there, and 33 L a tile.
+#define HOPFUSE_PASS(name, kind, L)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(               \
+        HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* mask, const float* partial,   \
+        const uint64_t* long_words, const int32_t* long_rank, const int64_t* first_of, const uint64_t* restart_words,  \
+        const int32_t* restart_rank, const float* restart, const float* factor, const float* attraction,               \
+        const double* scale64, const float* damping, const float* omega, const int32_t* accelerates, int32_t* walking, \
+        int32_t* left, const float* degree, const double* anchor, HOPFUSE_JOIN, double* measured, int64_t number,      \
+        const int64_t* measured_from, const int64_t* limit, const float* theta, const float* shrink, int64_t* passes,  \
+        int64_t* last_pass) {                                                                                          \
+        if (*left == 0) return;                                                                                        \
+        HOPFUSE_MAKE_ROWS;                                                                                             \
+        const PassTables tables = {current,                                                                            \
+                                   next,                                                                               \
+                                   mask,                                                                               \
+                                   partial,                                                                            \
+                                   {long_words, long_rank},                                                            \
+                                   first_of,                                                                           \
+                                   {restart_words, restart_rank},                                                      \
+                                   restart,                                                                            \
+                                   factor,                                                                             \
+                                   attraction,                                                                         \
+                                   scale64,                                                                            \
+                                   damping,                                                                            \
+                                   omega,                                                                              \
+                                   accelerates,                                                                        \
+                                   walking};                                                                           \
+        Measured own = pass<L, kind>(rows, tables, num_nodes, degree, anchor, measured != nullptr);                    \
+        if (measured == nullptr) return;                                                                               \
+        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                                                    \
+        if (!join_grid<L>(own, HOPFUSE_MAKE_JOIN, shared) || threadIdx.x >= L) return;                                 \
+        put_measured<L>(own, measured);                                                                                \
+        if (limit == nullptr) return;                                                                                  \
+        const Decision decision = {number, measured_from, limit, theta, shrink, walking, passes, left, last_pass};     \
+        decision.take(own.sum, static_cast<int>(threadIdx.x));                                                         \
     }
 
 // ppr_start_lL: the start: current = b, next (the iterate before) = 0.
 //   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
-//
-// ppr_control_lL: which lanes end with this pass; `left` counts those that go on, and `last_pass` is the pass that
-// wrote the walk's last iterate.
-//   Unit: a lane; a warp, all in one block. Block: 32 L. Shared memory: 0. Registers: <= 64. Bytes: 8 L tiles.
-#define HOPFUSE_LANES(L)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(256)                                                               \
-        ppr_start_l##L(int64_t num_nodes, const uint64_t* restart_words, const int32_t* restart_rank,               \
-                       const float* restart, float* current, float* next) {                                         \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                             \
-        if (at >= num_nodes * L) return;                                                                            \
-        const RowSet set = {restart_words, restart_rank};                                                           \
-        const int64_t row = at / L;                                                                                 \
-        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                                 \
-        next[at] = 0.0f;                                                                                            \
-    }                                                                                                               \
-    extern "C" __global__ void __launch_bounds__(32 * L)                                                            \
-        ppr_control_l##L(const double* tiles, int64_t num_tiles, int64_t pass_number, const int64_t* measured_from, \
-                         const int64_t* limit, const float* theta, const float* shrink, int32_t* walking,           \
-                         int64_t* passes, int32_t* left, int64_t* last_pass) {                                      \
-        control<L>(tiles, num_tiles, pass_number, measured_from, limit, theta, shrink, walking, passes, left,       \
-                   last_pass, static_cast<int>(threadIdx.x) / 32, static_cast<int>(threadIdx.x) % 32);              \
-    }                                                                                                               \
-    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                         \
-    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                   \
-    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                                         \
-    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                                   \
-    HOPFUSE_PASS(plain, edges_plain, L)                                                                             \
-    HOPFUSE_PASS(weighted, edges_weighted, L)                                                                       \
-    HOPFUSE_PASS(typed, edges_typed, L)                                                                             \
+#define HOPFUSE_LANES(L)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        ppr_start_l##L(int64_t num_nodes, const uint64_t* restart_words, const int32_t* restart_rank, \
+                       const float* restart, float* current, float* next) {                           \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;               \
+        if (at >= num_nodes * L) return;                                                              \
+        const RowSet set = {restart_words, restart_rank};                                             \
+        const int64_t row = at / L;                                                                   \
+        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                   \
+        next[at] = 0.0f;                                                                              \
+    }                                                                                                 \
+    HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                           \
+    HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                     \
+    HOPFUSE_SEGMENTS(typed, edges_typed, L)                                                           \
+    HOPFUSE_SEGMENTS(per_type, edges_per_type, L)                                                     \
+    HOPFUSE_PASS(plain, edges_plain, L)                                                               \
+    HOPFUSE_PASS(weighted, edges_weighted, L)                                                         \
+    HOPFUSE_PASS(typed, edges_typed, L)                                                               \
     HOPFUSE_PASS(per_type, edges_per_type, L)
 
 HOPFUSE_LANES(4)

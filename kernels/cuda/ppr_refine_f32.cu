@@ -6,9 +6,7 @@ namespace hopfuse {
 
 // A tile's sum of deg |y|, and its largest |y| over the node weight.
 template <int L>
-HOPFUSE_DEVICE void measure_tile(const Scales& scales, const float* solved, int64_t num_nodes, int64_t tile, int lane,
-                                 double* tiles) {
-    const TileRange rows(tile, num_nodes);
+HOPFUSE_DEVICE Measured measure_tile(const Scales& scales, const float* solved, const TileRange& rows, int lane) {
     double moved = 0.0, largest = 0.0;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double y = fabs(static_cast<double>(solved[row * L + lane]));
@@ -16,15 +14,13 @@ HOPFUSE_DEVICE void measure_tile(const Scales& scales, const float* solved, int6
         const double share = scales.over_weight<L>(y, row, lane);
         largest = share > largest ? share : largest;
     }
-    *tile_at<L>(tiles, tile, tile_sum, lane) = moved;
-    *tile_at<L>(tiles, tile, tile_largest, lane) = largest;
+    return Measured{moved, largest};
 }
 
 // x^ + D y of a tile as float32 numbers, and what these lack, which is summed.
 template <int L>
-HOPFUSE_DEVICE void add_tile(const Scales& scales, bool open, int64_t num_nodes, int64_t tile, int lane, const float* x,
-                             float* solved, double* tiles) {
-    const TileRange rows(tile, num_nodes);
+HOPFUSE_DEVICE Measured add_tile(const Scales& scales, bool open, const TileRange& rows, int lane, const float* x,
+                                 float* solved) {
     double lacking = 0.0;
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const int64_t at = row * L + lane;
@@ -33,31 +29,34 @@ HOPFUSE_DEVICE void add_tile(const Scales& scales, bool open, int64_t num_nodes,
         solved[at] = open ? static_cast<float>(sum) : x[at];
         lacking = lacking + to_grain(fabs(sum - static_cast<double>(solved[at])), PPR_ANCHOR);
     }
-    *tile_at<L>(tiles, tile, tile_sum, lane) = lacking;
-    *tile_at<L>(tiles, tile, tile_largest, lane) = 0.0;
+    return Measured{lacking, 0.0};
 }
 
 }  // namespace hopfuse
 
 using namespace hopfuse;
 
-// Every kernel: Block: 256. Shared memory: 0. Unit: a tile and a lane; a thread.
+// Every kernel: Block: 256. Unit: a tile and a lane; a thread.
 //
-// ppr_refine_measure_lL: the sum of deg |y| of each tile, and the largest |y|. Registers: <= 64. Bytes: 4 N L + 8 N.
-// ppr_refine_end_lL: x^ + solved deg in float64, rounded, to `solved`; lanes that are not open get x^. Of each tile the sum
-//   of what rounding lacks. Registers: <= 64. Bytes: 12 N L + 8 N.
-#define HOPFUSE_REFINE(L)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, double* tiles) {        \
-        HOPFUSE_TILE_AND_LANE(L);                                                                               \
-        HOPFUSE_MAKE_SCALES;                                                                                    \
-        measure_tile<L>(scales, solved, num_nodes, tile, lane, tiles);                                          \
-    }                                                                                                           \
-    extern "C" __global__ void __launch_bounds__(256) ppr_refine_end_l##L(                                      \
-        HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, float* solved, double* tiles) { \
-        HOPFUSE_TILE_AND_LANE(L);                                                                               \
-        HOPFUSE_MAKE_SCALES;                                                                                    \
-        add_tile<L>(scales, open[lane] != 0, num_nodes, tile, lane, x, solved, tiles);                          \
+// ppr_refine_measure_lL: the sum of deg |y| of each lane, and the largest |y|. Shared memory: 2056 bytes. Registers: <= 64.
+//   Bytes: 4 N L + 8 N.
+// ppr_refine_end_lL: x^ + solved deg in float64, rounded, to `solved`; lanes that are not open get x^. Of each lane the sum
+//   of what rounding lacks. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 12 N L + 8 N.
+#define HOPFUSE_REFINE(L)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256)                                                                \
+        ppr_refine_measure_l##L(HOPFUSE_SCALES, int64_t num_nodes, const float* solved, HOPFUSE_JOIN, double* out) { \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                    \
+        HOPFUSE_MAKE_SCALES;                                                                                         \
+        HOPFUSE_JOIN_TILES(L, measure_tile<L>(scales, solved, rows, lane));                                          \
+        put_measured<L>(measured, out);                                                                              \
+    }                                                                                                                \
+    extern "C" __global__ void __launch_bounds__(256)                                                                \
+        ppr_refine_end_l##L(HOPFUSE_SCALES, const int32_t* open, int64_t num_nodes, const float* x, float* solved,   \
+                            HOPFUSE_JOIN, double* out) {                                                             \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                    \
+        HOPFUSE_MAKE_SCALES;                                                                                         \
+        HOPFUSE_JOIN_TILES(L, add_tile<L>(scales, open[lane] != 0, rows, lane, x, solved));                          \
+        put_measured<L>(measured, out);                                                                              \
     }
 
 HOPFUSE_REFINE(4)

@@ -214,15 +214,16 @@ HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, 
     return fault;
 }
 
-// Clears what a walk's restarts add to, by a block: the words of their rows, and tables of so many rows.
+// Clears what a walk's kernels add to, by a block: the words of its rows of restarts, tables of so many rows, and counts.
 template <int L>
-HOPFUSE_DEVICE void clear_restarts(uint64_t* words, int64_t num_words, int64_t table_rows, double* restart64,
-                                   float* restart32, int32_t* left) {
+HOPFUSE_DEVICE void clear_walk(uint64_t* words, int64_t num_words, int64_t table_rows, double* restart64,
+                               float* restart32, int32_t* left, unsigned* arrived, int64_t counters) {
     for (int64_t i = threadIdx.x; i < num_words; i += blockDim.x) words[i] = 0;
     for (int64_t i = threadIdx.x; i < table_rows * L; i += blockDim.x) {
         restart64[i] = 0.0;
         restart32[i] = 0.0f;
     }
+    for (int64_t i = threadIdx.x; i < counters; i += blockDim.x) arrived[i] = 0;
     if (threadIdx.x == 0) *left = 0;
 }
 
@@ -397,7 +398,7 @@ using namespace hopfuse;
         int64_t* next_try, float* theta, float* shrink, double* anchor, int32_t* walking, int32_t* unproven,           \
         int64_t* passes, int32_t* left, int64_t* last_pass, const unsigned long long* longest,                         \
         const unsigned long long* joined, double* slack, double* missed, int32_t* keeps, const float* least,           \
-        int32_t* accelerates, int32_t* status) {                                                                       \
+        int32_t* accelerates, int32_t* status, unsigned* arrived, int64_t counters) {                                  \
         __shared__ int32_t sums[32 * L];                                                                               \
         HOPFUSE_MAKE_SCALES;                                                                                           \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
@@ -406,7 +407,7 @@ using namespace hopfuse;
         const WalkState walk = {limit,   measured_from, next_try, theta, shrink,   anchor,                             \
                                 walking, unproven,      passes,   left,  last_pass};                                   \
         int32_t fault = status_complete;                                                                               \
-        clear_restarts<L>(words, (num_nodes + 63) / 64, table_rows, restart64, restart32, left);                       \
+        clear_walk<L>(words, (num_nodes + 63) / 64, table_rows, restart64, restart32, left, arrived, counters);        \
         if (seed_width >= 0 && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);                   \
         if (seed_width >= 0 && query >= queries && lane == 0) end[query] = begin[query];                               \
         __syncthreads();                                                                                               \

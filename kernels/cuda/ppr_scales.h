@@ -40,13 +40,6 @@ struct Scales {
     }
 };
 
-struct TileRange {
-    int64_t first, last;
-    __device__ TileRange(int64_t tile, int64_t num_nodes)
-        : first(tile * PPR_TILE),
-          last(tile * PPR_TILE + PPR_TILE < num_nodes ? tile * PPR_TILE + PPR_TILE : num_nodes) {}
-};
-
 // A lane's residual, and what it proves.
 struct Certificate {
     double residual;    // ||r||_1
@@ -54,37 +47,32 @@ struct Certificate {
     double per_degree;  // |x^_v - x*_v| <= deg_v per_degree, or infinity where that does not hold
 };
 
-// What ppr_residual wrote of all tiles.
+// What a certificate takes beside what is measured, by lane.
 struct Certified {
-    const double* tiles;
-    int64_t num_tiles;
     const double* damping;
     const double* slack;
     const double* missed;
     const int32_t* keeps;
 
-    // By a warp; every lane of it gets the answer.
-    template <int L>
-    __device__ Certificate read(int query, int lane) const {
-        const double residual = ppr_sum(join_tiles<L>(tiles, num_tiles, tile_sum, query, lane, Sum{}));
-        const double largest = join_tiles<L>(tiles, num_tiles, tile_largest, query, lane, Largest{}),
-                     d = damping[query];
+    __device__ Certificate of(const Measured& measured, int query) const {
+        const double residual = ppr_sum(measured.sum), d = damping[query];
         return Certificate{residual, ppr_bound(residual, slack[query], missed[query], d),
-                           ppr_node_bound(keeps[query] != 0, largest, slack[query], d)};
+                           ppr_node_bound(keeps[query] != 0, measured.largest, slack[query], d)};
     }
 };
 
 }  // namespace hopfuse
 
-#define HOPFUSE_CERTIFIED                                                                                     \
-    const double *tiles, int64_t num_tiles, const double *damping, const double *slack, const double *missed, \
-        const int32_t *keeps
-#define HOPFUSE_MAKE_CERTIFIED const Certified certified = {tiles, num_tiles, damping, slack, missed, keeps}
 #define HOPFUSE_SCALES \
     const double *scale, const double *unscale, const float *attraction, int per_lane, int per_type, int num_types
 #define HOPFUSE_MAKE_SCALES const Scales scales = {scale, unscale, attraction, per_lane, per_type, num_types}
+// A thread's tile, without rows beyond the last one, and lane.
 #define HOPFUSE_TILE_AND_LANE(L)                                                        \
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
-    const int64_t tile = thread / L;                                                    \
-    const int lane = static_cast<int>(thread % L);                                      \
-    if (tile * PPR_TILE >= num_nodes) return
+    const TileRange rows(thread / L, num_nodes);                                        \
+    const int lane = static_cast<int>(thread % L)
+// Returns but in the threads that write what all tiles give.
+#define HOPFUSE_JOIN_TILES(L, own) \
+    __shared__ JoinShared shared;  \
+    Measured measured = own;       \
+    if (!join_grid<L>(measured, HOPFUSE_MAKE_JOIN, &shared) || threadIdx.x >= L) return

@@ -317,9 +317,8 @@ using namespace hopfuse;
 // ppr_try_lL: after a pass, each lane whose turn it is ranks the iterate that the pass read, with the error that its
 //   largest |z - y| forecasts. A proven lane ends with that iterate; the others learn when to try again.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 8 tiles, 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
-// ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. Without
-//   `residual` it reads the certificate from the tiles that ppr_residual wrote; `refined`: x^ is a rounded sum; with
+//   Bytes: 20 candidates, (8 + 4) candidates and 12 KiB of keys for each 512 hits asked for, 24 k.
+// ppr_finish_lL: each lane's best k of x^ and the evidence for them, to the query's row of the answers. `refined`: x^ is a rounded sum; with
 //   `locals` they are a part of each error, and `per_degree` the rest. `goes_on`: iterations add to those that were.
 //   Unit: a lane; a block. Block: 128. Shared memory: 8960 bytes. Registers: <= 80 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
@@ -340,18 +339,15 @@ using namespace hopfuse;
                   parts + (lane * splits + split) * kept, kept, buffer, &num_waiting);                                 \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6)                                                    \
-        ppr_try_l##L(HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* tiles, int64_t num_tiles, int64_t pass,           \
-                     const double* damping, const int32_t* accelerates, int32_t* walking, int64_t* passes,             \
-                     int64_t* next_try, int32_t* unproven, int32_t* left, int64_t* last_pass) {                        \
+        ppr_try_l##L(HOPFUSE_CANDIDATES, HOPFUSE_LIST, const double* measured, int64_t pass, const double* damping,    \
+                     const int32_t* accelerates, int32_t* walking, int64_t* passes, int64_t* next_try,                 \
+                     int32_t* unproven, int32_t* left, int64_t* last_pass) {                                           \
         __shared__ Shared shared;                                                                                      \
         const int lane = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);                         \
         if (walking[lane] == 0 || pass < next_try[lane]) return;                                                       \
         HOPFUSE_MAKE_CANDIDATES;                                                                                       \
         HOPFUSE_MAKE_LIST(L);                                                                                          \
-        if (thread < 32) {                                                                                             \
-            const double largest = join_tiles<L>(tiles, num_tiles, tile_largest, lane, thread, Largest{});             \
-            if (thread == 0) shared.error = forecast_error(static_cast<float>(largest), damping[lane]);                \
-        }                                                                                                              \
+        if (thread == 0) shared.error = forecast_error(static_cast<float>(measured[L + lane]), damping[lane]);         \
         __syncthreads();                                                                                               \
         const double shortfall = rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared);                  \
         if (thread != 0) return;                                                                                       \
@@ -367,7 +363,7 @@ using namespace hopfuse;
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish_l##L(                                   \
         const float* even, const float* odd, const float* degree, int per_lane, const int32_t* node_of,                \
-        const int32_t* among, int64_t count, HOPFUSE_LIST, HOPFUSE_CERTIFIED, const double* residual,                  \
+        const int32_t* among, int64_t count, HOPFUSE_LIST, const double* slack, const double* residual,                \
         const double* bound, const double* per_degree, const int64_t* polished, int refined, const int32_t* walking,   \
         const int64_t* limit, const int64_t* passes, const int64_t* last_pass, const int32_t* seed_status, double tol, \
         const int64_t* rows, int goes_on, int64_t width, int64_t* ids, float* scores, float* score_bounds,             \
@@ -380,18 +376,12 @@ using namespace hopfuse;
         if (row < 0) return;                                                                                           \
         const Candidates candidates = {*last_pass % 2 == 0 ? even : odd, 1, degree, per_lane, node_of, among, count};  \
         HOPFUSE_MAKE_LIST(L);                                                                                          \
-        HOPFUSE_MAKE_CERTIFIED;                                                                                        \
-        if (thread < 32) {                                                                                             \
-            const Certificate certificate = residual == nullptr                                                        \
-                                                ? certified.read<L>(lane, thread)                                      \
-                                                : Certificate{residual[lane], bound[lane], per_degree[lane]};          \
-            if (thread == 0) {                                                                                         \
-                own = certificate;                                                                                     \
-                shared.error = refined != 0        ? ppr_refined_error(certificate.per_degree)                         \
-                               : locals != nullptr ? ppr_local_error(certificate.per_degree, slack[lane])              \
-                                                   : ppr_final_error(certificate.bound, certificate.per_degree);       \
-                shared.found = 0;                                                                                      \
-            }                                                                                                          \
+        if (thread == 0) {                                                                                             \
+            own = Certificate{residual[lane], bound[lane], per_degree[lane]};                                          \
+            shared.error = refined != 0        ? ppr_refined_error(own.per_degree)                                     \
+                           : locals != nullptr ? ppr_local_error(own.per_degree, slack[lane])                          \
+                                               : ppr_final_error(own.bound, own.per_degree);                           \
+            shared.found = 0;                                                                                          \
         }                                                                                                              \
         __syncthreads();                                                                                               \
         const double shortfall = k > 0 ? rank_and_prove<L>(candidates, list, k, order != 0, rounds, &shared) : 0.0;    \

@@ -2,6 +2,7 @@
 // hopfuse/ppr.h. Device code only; a lane is a query, L lanes lie side by side in every table.
 #pragma once
 
+#include "grid_join.h"
 #include "hopfuse/device.h"
 #include "hopfuse/ppr.h"
 #include "hopfuse/ppr_sum.h"
@@ -86,6 +87,13 @@ struct LargestShare {
     __device__ float value() const { return measured / attraction; }
 };
 
+struct TileRange {
+    int64_t first, last;
+    __device__ TileRange(int64_t tile, int64_t num_nodes)
+        : first(tile * PPR_TILE),
+          last(tile * PPR_TILE + PPR_TILE < num_nodes ? tile * PPR_TILE + PPR_TILE : num_nodes) {}
+};
+
 // A set of rows: a bit for each of a tile's 64 rows, and how many rows of the set come before the tile.
 struct RowSet {
     const uint64_t* words;
@@ -137,48 +145,5 @@ struct WarpTree {
         return reduce(2);
     }
 };
-
-// What the threads of a block hold of a lane each, thread t of lane t % L, together: for the first L threads. Sums are of
-// whole grains, exact in any order. `room`: a number for each thread. `all`: what none would give.
-template <int L, class Join>
-HOPFUSE_DEVICE double join_threads(double mine, double* room, Join join, double all = 0.0) {
-    room[threadIdx.x] = mine;
-    __syncthreads();
-    if (threadIdx.x < L)
-        for (unsigned thread = threadIdx.x; thread < blockDim.x; thread += L) all = join(all, room[thread]);
-    __syncthreads();
-    return all;
-}
-
-struct Sum {
-    __device__ double operator()(double a, double b) const { return a + b; }
-};
-
-struct Largest {
-    __device__ double operator()(double a, double b) const { return b > a ? b : a; }
-};
-
-struct Least {
-    __device__ double operator()(double a, double b) const { return b < a ? b : a; }
-};
-
-// What a pass leaves of a tile, or a float64 kernel: columns of the tiles' partials (tiles, 2, L).
-enum TileColumn { tile_sum, tile_largest, tile_columns };
-
-template <int L>
-HOPFUSE_DEVICE double* tile_at(double* tiles, int64_t tile, TileColumn column, int lane) {
-    return tiles + (tile * tile_columns + column) * L + lane;
-}
-
-// One column of all tiles, for one query, by a warp: for every lane of it.
-template <int L, class Join>
-HOPFUSE_DEVICE double join_tiles(const double* tiles, int64_t num_tiles, TileColumn column, int query, int lane,
-                                 Join join) {
-    double all = 0.0;
-    for (int64_t tile = lane; tile < num_tiles; tile += 32)
-        all = join(all, tiles[(tile * tile_columns + column) * L + query]);
-    for (int h = 16; h > 0; h /= 2) all = join(all, __shfl_xor_sync(0xffffffffu, all, h));
-    return all;
-}
 
 }  // namespace hopfuse

@@ -213,6 +213,7 @@ T wrapping_subtract(T a, T b) {
 
 SIMT_ATOMIC(atomicAdd, ::simt::wrapping_add(old, value), int, unsigned, unsigned long long, float, double)
 SIMT_ATOMIC(atomicSub, ::simt::wrapping_subtract(old, value), int, unsigned)
+SIMT_ATOMIC(atomicInc, old >= value ? 0 : old + 1, unsigned)
 SIMT_ATOMIC(atomicMax, old < value ? value : old, int, unsigned, long long, unsigned long long)
 SIMT_ATOMIC(atomicMin, value < old ? value : old, int, unsigned, long long, unsigned long long)
 SIMT_ATOMIC(atomicExch, ((void)old, value), int, unsigned, unsigned long long, float)

@@ -208,8 +208,13 @@ void tsan_join_scheduler(Fiber* const* fibers, size_t count) {
     free(meeting);
 }
 
+void tsan_release(const void* address) { __tsan_release(const_cast<void*>(address)); }
+void tsan_acquire(const void* address) { __tsan_acquire(const_cast<void*>(address)); }
+
 #else
 
+void tsan_release(const void*) {}
+void tsan_acquire(const void*) {}
 void tsan_create(Fiber&, const char*) {}
 void tsan_destroy(Fiber&) {}
 void tsan_join(Fiber* const*, size_t) {}

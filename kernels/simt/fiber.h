@@ -43,6 +43,9 @@ void tsan_destroy(Fiber& fiber);
 void tsan_join(Fiber* const* fibers, size_t count);
 // All that the fibers did happens before what the scheduler does next.
 void tsan_join_scheduler(Fiber* const* fibers, size_t count);
+// The running fiber's, by address.
+void tsan_release(const void* address);
+void tsan_acquire(const void* address);
 // [begin, begin + size), whole pages, becomes memory that no thread has touched, its contents lost.
 void fresh_pages(char* begin, size_t size);
 

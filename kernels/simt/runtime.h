@@ -35,6 +35,11 @@ uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_
 void before_atomic();
 void after_atomic(const void* address, uint64_t operand, bool changed);
 
+// For is_last_block of hopfuse/device.h: what a thread has done, and is ordered behind, by the time of a release happens before
+// what follows a later acquire of the same address.
+void release(const void* address);
+void acquire(const void* address);
+
 void* dynamic_shared();
 [[noreturn]] void trap(Site site);
 

@@ -356,6 +356,9 @@ void after_atomic(const void* address, uint64_t operand, bool changed) {
     yield();
 }
 
+void release(const void* address) { tsan_release(address); }
+void acquire(const void* address) { tsan_acquire(address); }
+
 void* dynamic_shared() {
     if (now.call->dynamic_shared == 0)
         fail("shared", "the kernel uses dynamic shared memory, and the launch asked for 0 bytes");

@@ -42,6 +42,18 @@ MUTANTS = [
         "race",
     ),
     Mutant(
+        "a block says that it has come before its sums are there",
+        "grid_join.h",
+        "    if (threadIdx.x < L) room.put<L>(blockIdx.x, mine);\n    if (!is_last_block(room.arrived + 1 + group, "
+        "static_cast<unsigned>(members), &shared->is_last)) return false;\n",
+        "    const bool is_last = is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), "
+        "&shared->is_last);\n"
+        "    if (threadIdx.x < L) room.put<L>(blockIdx.x, mine);\n    if (!is_last) return false;\n",
+        "proofs",
+        "tsan",
+        "race",
+    ),
+    Mutant(
         "warps mark rows that restart",
         "ppr_restart_f32.cu",
         "atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));",
@@ -82,7 +94,7 @@ MUTANTS = [
     ),
     Mutant(
         "a tile's last row",
-        "ppr_scales.h",
+        "ppr_walk.h",
         "last(tile * PPR_TILE + PPR_TILE < num_nodes ? tile * PPR_TILE + PPR_TILE : num_nodes) {}",
         "last(tile * PPR_TILE + PPR_TILE) {}",
         "proofs",

@@ -74,6 +74,10 @@ def total(x: Array) -> Array:
     return np.array([x.sum()], dtype=x.dtype)
 
 
+def total_and_block_sums(x: Array) -> Array:
+    return np.concatenate([[x.sum(), 0], x.reshape(4, 32).sum(axis=1)]).astype(x.dtype)
+
+
 def sum_in_order(x: Array) -> Array:
     return np.asarray(np.add.accumulate(x, dtype=np.float32)[-1:])
 
@@ -105,6 +109,7 @@ PLANTED = [
     Planted("shuffle_as_barrier", swapped, {"tsan": {"race"}}),
     Planted("two_writers", lambda x: x[::2], {"plain": {"wrong", "order"}, "tsan": {"race"}}),
     Planted("cross_block_add", total, {"tsan": {"race"}}, grid=4, block=32),
+    Planted("last_block_unordered", total_and_block_sums, {"tsan": {"race"}}, grid=4, block=32),
     Planted("float_atomic_order", sum_in_order, {"plain": {"order"}}, dtype="f4"),
     Planted("uninitialised_static_shared", lambda x: x.reshape(2, -1).sum(axis=1).astype(x.dtype),
             {"plain": {"wrong"}, "asan": {"wrong"}, "tsan": {"wrong"}}),

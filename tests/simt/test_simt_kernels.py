@@ -13,7 +13,8 @@ from hopfuse_simt import Counters, SimtModule
 
 FULL = os.environ.get("HOPFUSE_TESTS") == "full"
 FOLDER = Path(__file__).parent / "cuda"
-NAMES = ["bitonic", "block_reduce", "histogram", "intrinsics", "saxpy", "transpose", "warp_scan"]
+CUDA = Path(__file__).parents[2] / "kernels" / "cuda"
+NAMES = ["bitonic", "block_reduce", "grid_join", "histogram", "intrinsics", "saxpy", "transpose", "warp_scan"]
 BUILDS = ["plain", "asan", "tsan"] if FULL else ["plain"]
 ORDERS = [("forward", 0), ("reverse", 0), ("shuffle", 1), ("shuffle", 2)]
 RUNS = [(build, *order) for build in BUILDS for order in ORDERS]
@@ -23,7 +24,8 @@ Launch = Callable[..., Counters]
 
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, SimtModule]]:
-    made = {build: SimtModule([FOLDER / f"{name}.cu" for name in NAMES], build) for build in BUILDS}
+    sources, include = [FOLDER / f"{name}.cu" for name in NAMES], [CUDA]
+    made = {build: SimtModule(sources, build, include=include) for build in BUILDS}
     yield made
     for module in made.values():
         module.close()
@@ -66,6 +68,19 @@ def test_block_reduction_in_its_own_order_of_addition(launch: Launch) -> None:
     np.testing.assert_array_equal(sums, expected[:, 0])
     assert (counters.blocks, counters.threads, counters.barriers) == (2, 512, 2)
     assert counters.warp_ops == 2 * (8 * 5 + 3)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 64, 65, 200])
+def test_sums_of_all_blocks(launch: Launch, blocks: int) -> None:
+    """By one block, by one of a group, and by groups of 64; the counters are 0 again after it."""
+    groups = -(-blocks // 64)
+    columns, arrived = np.full((blocks + groups, 2, 4), np.nan), np.zeros(groups + 1, dtype=np.uint32)
+    for seed in range(2):
+        given, out = np.random.default_rng(seed).integers(0, 2**40, (blocks, 2, 4)).astype(float), np.zeros((2, 4))
+        launch("grid_join_l4", blocks, 8, 0, given, columns, arrived, out)
+        lanes = given.reshape(-1, 4)
+        np.testing.assert_array_equal(out, [lanes.sum(axis=0), lanes.max(axis=0)])
+        assert not arrived.any()
 
 
 def test_transpose(launch: Launch) -> None:

@@ -20,6 +20,26 @@
 
 namespace hopfuse {
 
+// Says to all threads of a block whether it is the last of so many to come here, as `arrived` counts them, which is 0 before
+// and again after the last. What the others wrote before, the last one's threads may read. `is_last`: shared.
+HOPFUSE_DEVICE bool is_last_block(unsigned* arrived, unsigned blocks, bool* is_last) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#if defined(__CUDACC__)
+        __threadfence();
+        const unsigned before = atomicInc(arrived, blocks - 1);
+        __threadfence();
+#else
+        ::simt::release(arrived);
+        const unsigned before = atomicInc(arrived, blocks - 1);
+        ::simt::acquire(arrived);
+#endif
+        *is_last = before + 1 == blocks;
+    }
+    __syncthreads();
+    return *is_last;
+}
+
 // binary16 as its 16 bits. Widening is exact; narrowing rounds to nearest even and overflows to infinity.
 HOPFUSE_DEVICE float half_bits_to_float(unsigned short bits) {
 #if defined(__CUDACC__)

@@ -36,7 +36,7 @@ RUNTIME = ["fiber.cpp", "scheduler.cpp"]
 BITS = "other bits on the device than here: hopfuse/scalar.h has hf_exp and hf_log"
 REFUSED = {
     "__activemask": "which lanes run together is chance: pass the mask, or make it with __ballot_sync",
-    "__threadfence": "the end of a kernel is the only order between blocks",
+    "__threadfence": "is_last_block of hopfuse/device.h, or the end of a kernel, orders blocks",
     "__threadfence_block": "use __syncthreads or __syncwarp",
     "__threadfence_system": "the end of a kernel is the only order between blocks",
     "__nanosleep": "nothing may depend on time",

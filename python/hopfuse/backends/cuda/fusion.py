@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ... import _native
 from ..calls import CalibrateCall, FuseCall, HitArrays
@@ -60,7 +62,7 @@ def fuse(runtime: Runtime, call: FuseCall) -> HitArrays:
     if not (batch and k and entries):
         return no_hits(runtime, batch, k)
     hits = room_for_hits(runtime, batch, k)
-    ids, scores, counts = (_flat(runtime, [one[part] for one in lists]) for part in range(3))
+    ids, scores, counts = lists[0] if len(lists) == 1 else _flat(runtime, lists, starts)
     upload = runtime.upload
     flat = [np.int64(batch), np.int32(len(lists)), upload(starts), counts, upload(call.pools), ids, scores]
     scale = [np.int32(_CALIBRATIONS[call.calibration]), np.int32(_TIES[call.ties]), upload(call.calibration_option)]
@@ -85,14 +87,19 @@ def _launch_queries(runtime: Runtime, batch: int, entries: int, arguments: list[
     runtime.launch("fuse_f32", at_once, threads, [*arguments, np.int64(size), room], shared=unused)
 
 
-def _flat(runtime: Runtime, arrays: list[DeviceArray]) -> DeviceArray:
-    """Return one array after the other."""
-    if len(arrays) == 1:
-        return arrays[0]
-    flat = runtime.empty(sum(array.size for array in arrays), arrays[0].dtype)
-    at = 0
-    for array in arrays:
-        if array.size:
-            runtime.copy(flat[at : at + array.size], array)
-        at += array.size
+def _flat(
+    runtime: Runtime, lists: Sequence[tuple[DeviceArray, DeviceArray, DeviceArray]], starts: NDArray[np.int64]
+) -> list[DeviceArray]:
+    """Return ids, scores and counts of all lists, one list after the other, by a launch for each."""
+    batch = int(lists[0][0].shape[0])
+    entries = batch * int(starts[-1])
+    flat = [runtime.empty(entries, np.int64), runtime.empty(entries, np.float32)]
+    flat.append(runtime.empty(len(lists) * batch, np.int64))
+    for number, (ids, scores, counts) in enumerate(lists):
+        width = int(ids.shape[1])
+        given = [ids, scores] if width else [None, None]
+        place = [np.int64(batch), np.int64(width), np.int64(starts[number]), np.int64(number)]
+        runtime.launch(
+            "fuse_list", blocks(batch * max(1, width), _MAX_THREADS), _MAX_THREADS, [*place, *given, counts, *flat]
+        )
     return flat

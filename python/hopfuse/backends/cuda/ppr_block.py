@@ -15,7 +15,9 @@ from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
 THREADS = 256
-TILE_COLUMNS = 2  # of what kernels leave of each tile: TileColumn of ppr_walk.h
+MEASURED_COLUMNS = 2  # of what kernels measure of a lane: Measured of grid_join.h
+JOIN_GROUP = 64  # blocks that are joined by one, as there
+JOIN_SHARED = 8 * THREADS + 8  # bytes of its JoinShared
 USUAL_NODE_WEIGHT = 1.0 / 1024
 LOOK = 4  # passes between looks at whether any lane still walks
 
@@ -23,7 +25,24 @@ LOOK = 4  # passes between looks at whether any lane still walks
 class Proof(Protocol):
     """What may end a lane's walk before tol is met: :mod:`.ppr_topk`."""
 
-    def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None: ...
+    def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None: ...
+
+
+class JoinRoom:
+    """Where the blocks of a launch leave what they have measured: the kernels' HOPFUSE_JOIN.
+
+    ``arrived`` is 0 before and after a launch.
+    """
+
+    def __init__(self, runtime: Runtime, most_blocks: int, lanes: int, *, cleared: bool) -> None:
+        groups = blocks(most_blocks, JOIN_GROUP)
+        self.counters = groups + 1
+        self.columns = runtime.empty((max(1, most_blocks) + groups, MEASURED_COLUMNS, lanes), np.float64)
+        self.arrived = (runtime.zeros if cleared else runtime.empty)(self.counters, np.uint32)
+
+    @property
+    def arguments(self) -> list[Any]:
+        return [self.columns, self.arrived]
 
 
 def fixed_passes(block: PprBlock) -> tuple[int, int]:
@@ -75,9 +94,9 @@ class PprBlock:
         """Launch a thread for each entry of the state."""
         self.launch(kernel, self.graph.num_nodes * self.lanes, arguments)
 
-    def launch_tiles(self, kernel: str, arguments: list[Any]) -> None:
+    def launch_tiles(self, kernel: str, arguments: list[Any], *, shared: int = 0) -> None:
         """Launch a block of threads for each tile."""
-        self.launch(kernel, self.graph.num_tiles * THREADS, arguments)
+        self.launch(kernel, self.graph.num_tiles * THREADS, arguments, shared=shared)
 
     def launch_tile_lanes(self, kernel: str, arguments: list[Any]) -> None:
         """Launch a thread for each tile and lane."""
@@ -183,12 +202,11 @@ class PprBlock:
 
     def _measure_volume(self) -> DeviceArray:
         """Return each lane's volume: what its grain follows from, then the sum."""
-        tiles = self.runtime.empty((self.graph.num_tiles, TILE_COLUMNS, self.lanes), np.float64)
+        room = JoinRoom(self.runtime, self.graph.num_tiles, self.lanes, cleared=True)
         grain: DeviceArray | None = None
         for _ in ("anchor", "volume"):
             out = self.lanes_of(np.float64)
-            self.launch_tile_lanes("ppr_volume_tiles", [*self.scales, grain, self.nodes, tiles])
-            self.launch_warps("ppr_volume", [tiles, np.int64(self.graph.num_tiles), grain, out])
+            self.launch_tile_lanes("ppr_volume", [*self.scales, grain, self.nodes, *room.arguments, out])
             grain = out
         return grain
 
@@ -207,6 +225,7 @@ class PprBlock:
         self.walking, self.unproven = self.lanes_of(np.int32), self.lanes_of(np.int32)
         self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
         self.left, self.last_pass = runtime.empty(1, np.int32), runtime.empty(1, np.int64)
+        self.join = JoinRoom(runtime, graph.num_tiles, self.lanes, cleared=False)
         self.launch_warps(
             "ppr_restart",
             [
@@ -229,6 +248,7 @@ class PprBlock:
                 ),
                 *(self.last_pass, self.longest_row, self.joined_nodes),
                 *(self.slack, self.missed, self.keeps, self.least, self.accelerates, self.status),
+                *(self.join.arrived, np.int64(self.join.counters)),
             ],
         )
 
@@ -269,15 +289,15 @@ class PprBlock:
         omega = runtime.upload(self.omega(most)) if self.symmetric else None
         self.launch_states("ppr_start", [self.nodes, *self.restart_rows, self.restart32, self.even, self.odd])
         partial = self.segment_sums()
-        tiles = runtime.empty((self.graph.num_tiles, TILE_COLUMNS, self.lanes), np.float64)
+        measured = self.measured_of_lanes()
         for number in range(1, most + 1):
-            measured = tiles if number >= first_measured else None
-            self.run_pass(number, damping32, None if omega is None else omega[number - 1], partial, measured)
-            if measured is None:
+            measures = number >= first_measured
+            step = None if omega is None else omega[number - 1]
+            self.run_pass(number, damping32, step, partial, measured if measures else None, ends=measures)
+            if not measures:
                 continue
-            self._end_lanes(number, tiles)
             if proof is not None:
-                proof.attempt(self, number, tiles)
+                proof.attempt(self, number, measured)
             if not runtime.fixed and number % LOOK == 0 and runtime.download(self.left)[0] == 0:
                 break
 
@@ -293,6 +313,10 @@ class PprBlock:
     def segment_sums(self) -> DeviceArray:
         return self.runtime.empty((max(1, self.graph.num_segments), self.lanes), np.float32)
 
+    def measured_of_lanes(self) -> DeviceArray:
+        """Return room for what kernels measure: sums, and maxima, (2, L)."""
+        return self.runtime.empty((MEASURED_COLUMNS, self.lanes), np.float64)
+
     def buffers(self, number: int) -> tuple[DeviceArray, DeviceArray]:
         """Return what pass ``number`` reads and what it writes."""
         return (self.even, self.odd) if number % 2 else (self.odd, self.even)
@@ -303,8 +327,11 @@ class PprBlock:
         damping32: DeviceArray,
         omega: DeviceArray | None,
         partial: DeviceArray,
-        tiles: DeviceArray | None,
+        measured: DeviceArray | None,
+        *,
+        ends: bool = False,
     ) -> None:
+        """Run a pass; with room for it, it measures, and ``ends`` lanes whose residual is small enough."""
         current, following = self.buffers(number)
         graph = self.graph
         rows = [
@@ -325,15 +352,12 @@ class PprBlock:
                 *(*rows, self.nodes, current, following, self.mask, partial),
                 *(graph.long_rows.words, graph.long_rows.rank, graph.first_of, *self.restart_rows, self.restart32),
                 *(factor, self.attraction, self.scale64 if self.per_lane and self.symmetric else None),
-                *(damping32, omega, self.accelerates, self.walking, self.left, self.unscale32, self.anchor, tiles),
+                *(damping32, omega, self.accelerates, self.walking, self.left, self.unscale32, self.anchor),
+                *(*self.join.arguments, measured, np.int64(number), self.measured_from, self.limit if ends else None),
+                *(self.theta, self.shrink, self.passes, self.last_pass),
             ],
+            shared=0 if measured is None else JOIN_SHARED,
         )
-
-    def _end_lanes(self, number: int, tiles: DeviceArray) -> None:
-        """End lanes whose residual, as the pass ``number`` measured it, is small enough."""
-        decide = [self.measured_from, self.limit, self.theta, self.shrink]
-        state = [self.walking, self.passes, self.left, self.last_pass]
-        self.launch_warps("ppr_control", [tiles, np.int64(self.graph.num_tiles), np.int64(number), *decide, *state])
 
     def _edge_kind(self) -> str:
         if self.queries.per_type:

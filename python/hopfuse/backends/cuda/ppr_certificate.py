@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from .ppr_block import TILE_COLUMNS, PprBlock
+from .ppr_block import PprBlock
 from .runtime import DeviceArray
 
 
@@ -26,44 +25,36 @@ class Certifier:
     """The float64 passes over the iterate of a block that has walked."""
 
     def __init__(self, block: PprBlock) -> None:
-        self.block, runtime = block, block.runtime
-        self.tiles = runtime.empty((block.graph.num_tiles, TILE_COLUMNS, block.lanes), np.float64)
-        self.sums, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
+        self.block = block
+        self.mass, self.lost = block.lanes_of(np.float64), block.lanes_of(np.float64)
+        self.certified = [block.lanes_of(np.float64) for _ in range(3)]  # the fields of a Certificate, on the device
         #: Receives fl(r / deg) whenever r is measured, where a refinement may follow.
         self.correction: DeviceArray | None = None
 
     def normalise(self) -> None:
         """Make x^ from the last iterate, and the mass that it loses."""
         block = self.block
-        block.launch_tile_lanes("ppr_mass", [*block.scales, block.nodes, *block.states, self.tiles])
-        self._totals(self.sums)
-        self._lose(self.sums)
+        given = [*block.scales, block.nodes, *block.states]
+        block.launch_tile_lanes("ppr_mass", [*given, *block.join.arguments, self.mass])
+        self._lose(self.mass)
 
     def measure(self, improved: DeviceArray | None = None) -> None:
-        """Measure the tiles' residuals of x^; ``improved`` receives a power step of float64."""
+        """Measure the residual of x^ and what it proves; ``improved`` receives a power step of float64."""
         block, graph = self.block, self.block.graph
         block.launch_tiles(
             "ppr_residual",
             [
                 *(*block.scales, graph.indptr, graph.indices, graph.weight, graph.edge_type, block.eta64, block.nodes),
                 *(*block.states, *block.restart_rows, block.restart64, block.d_damping, self.lost, block.slack),
-                *(np.int32(block.symmetric), improved, self.correction, self.tiles),
+                *(block.missed, block.keeps, np.int32(block.symmetric), improved, self.correction),
+                *(*block.join.arguments, *self.certified),
             ],
         )
-
-    @property
-    def certified(self) -> list[Any]:
-        """Return the kernels' HOPFUSE_CERTIFIED."""
-        block = self.block
-        tiles = [self.tiles, np.int64(block.graph.num_tiles)]
-        return [*tiles, block.d_damping, block.slack, block.missed, block.keeps]
 
     def certificate(self, improved: DeviceArray | None = None) -> Certificate:
         """Return what the residual proves."""
         self.measure(improved)
-        arrays = [self.block.lanes_of(np.float64) for _ in range(3)]
-        self.block.launch_warps("ppr_certificate", [*self.certified, *arrays])
-        return Certificate(*(self.block.runtime.download(array) for array in arrays))
+        return Certificate(*(self.block.runtime.download(array) for array in self.certified))
 
     def polish(self, certificate: Certificate, lanes_open: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Take power steps in float64 for open lanes until tol is met or float32 holds no better; return how many."""
@@ -99,20 +90,8 @@ class Certifier:
 
     def _lose(self, total: DeviceArray | None) -> None:
         block = self.block
-        arguments = [*block.scales, block.eta64, total, block.unproven, block.nodes, *block.states, self.tiles]
-        block.launch_tile_lanes("ppr_scale", arguments)
-        self._totals(self.lost)
-
-    def columns(self, tiles: DeviceArray | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return sums and maxima (L,) of what ``tiles`` hold, the certifier's own where none are given."""
-        block, runtime = self.block, self.block.runtime
-        out = block.lanes_of(np.float64), block.lanes_of(np.float64)
-        held = self.tiles if tiles is None else tiles
-        block.launch_warps("ppr_columns", [held, np.int64(block.graph.num_tiles), *out])
-        return runtime.download(out[0]), runtime.download(out[1])
-
-    def _totals(self, sums: DeviceArray) -> None:
-        self.block.launch_warps("ppr_totals", [self.tiles, np.int64(self.block.graph.num_tiles), sums])
+        arguments = [*block.scales, block.eta64, total, block.unproven, block.nodes, *block.states]
+        block.launch_tile_lanes("ppr_scale", [*arguments, *block.join.arguments, self.lost])
 
     def _place(self, result: DeviceArray, other: DeviceArray) -> None:
         """Take the scores from ``result`` from here on: as if an even pass had written it."""

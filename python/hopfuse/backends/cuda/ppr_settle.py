@@ -5,12 +5,13 @@ REFINEMENT. kernels/cpu/ppr_settle.h decides alike.
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from .ppr_block import TILE_COLUMNS, PprBlock
+from .ppr_block import PprBlock
 from .ppr_certificate import Certificate, Certifier
 from .ppr_topk import Answers, TopkSearch
 from .runtime import DeviceArray
@@ -19,11 +20,10 @@ Lanes = NDArray[np.bool_]
 
 
 def room(block: PprBlock) -> tuple[DeviceArray, ...]:
-    """Return what this takes beside the block's arrays and the correction: two states, sums of segments, tiles."""
+    """Return what this takes beside the block's arrays and the correction: two states, sums of segments."""
     state = (block.graph.num_nodes, block.lanes)
     states = (block.runtime.empty(state, np.float32) for _ in range(2))
-    tiles = block.runtime.empty((block.graph.num_tiles, TILE_COLUMNS, block.lanes), np.float64)
-    return (*states, block.segment_sums(), tiles)
+    return (*states, block.segment_sums())
 
 
 class Settling:
@@ -53,7 +53,7 @@ class Settling:
         lanes_open &= ~self._read_weights()
         if not lanes_open.any():
             return
-        self.other, self.spare, self.partial, self.tiles = room(self.block)
+        self.other, self.spare, self.partial = room(self.block)
         self.missed, self.slack = (self.block.runtime.download(a) for a in (self.block.missed, self.block.slack))
         longest = self.block.runtime.download(self.block.longest_row).astype(np.int64)
         self.longest = np.ascontiguousarray(np.broadcast_to(longest, self.block.lanes))
@@ -168,14 +168,20 @@ class Settling:
 
     def _largest(self, state: DeviceArray) -> NDArray[np.float64]:
         """Return the largest of a state, over the node weights."""
-        block, certifier = self.block, self.certifier
-        block.launch_tile_lanes("ppr_local_largest", [state, block.attraction, block.nodes, certifier.tiles])
-        return certifier.columns()[1]
+        largest: NDArray[np.float64] = self._measure(
+            "ppr_local_largest", [state, self.block.attraction, self.block.nodes]
+        )[1]
+        return largest
 
     def _largest_scale(self) -> NDArray[np.float64]:
-        block, certifier = self.block, self.certifier
-        block.launch_tile_lanes("ppr_local_scale", [*block.scales, block.nodes, certifier.tiles])
-        return certifier.columns()[1]
+        largest: NDArray[np.float64] = self._measure("ppr_local_scale", [*self.block.scales, self.block.nodes])[1]
+        return largest
+
+    def _measure(self, kernel: str, arguments: list[Any]) -> NDArray[np.float64]:
+        """Return sums and maxima over all tiles, (2, L)."""
+        block, out = self.block, self.block.measured_of_lanes()
+        block.launch_tile_lanes(kernel, [*arguments, *block.join.arguments, out])
+        return block.runtime.download(out)
 
     def _average(self, state: DeviceArray, following: DeviceArray) -> None:
         """Write P ``state``, a pass without restarts and damping."""
@@ -201,12 +207,8 @@ class Settling:
         block = self.block
         is_open = block.runtime.upload(lanes_open.astype(np.int32))
         measured, gap = self._solve(lanes_open)
-        solved = [*block.scales, block.nodes, self.spare, self.certifier.tiles]
-        block.launch_tile_lanes("ppr_refine_measure", solved)
-        moved, largest = self.certifier.columns()
-        arguments = [*block.scales, is_open, block.nodes, self.x, self.spare, self.certifier.tiles]
-        block.launch_tile_lanes("ppr_refine_end", arguments)
-        lacking = self.certifier.columns()[0]
+        moved, largest = self._measure("ppr_refine_measure", [*block.scales, block.nodes, self.spare])
+        lacking = self._measure("ppr_refine_end", [*block.scales, is_open, block.nodes, self.x, self.spare])[0]
         volume = np.broadcast_to(block.runtime.download(block.volume), block.lanes)
         refined = Certificate(*(np.array(column) for column in vars(self.certificate).values()))
         rest = np.zeros(block.lanes)
@@ -266,6 +268,7 @@ class Settling:
                 block.launch_states("ppr_keep", [walk.buffers(number)[1], self.spare, goes_on, block.nodes])
         walk.walking = runtime.upload(lanes_open.astype(np.int32))
         walk.even, walk.odd = self.spare, self.free
-        walk.run_pass(1, damping32, None, self.partial, self.tiles)
+        measured = block.measured_of_lanes()
+        walk.run_pass(1, damping32, None, self.partial, measured)
         block.launch_states("ppr_local_start", [block.nodes, self.free, self.spare, self.free])
-        return np.stack(certifier.columns(self.tiles)), self.free
+        return runtime.download(measured), self.free

@@ -65,10 +65,10 @@ class TopkSearch:
         self.stride = -(-wanted // self.kept) * self.kept
         self._keys: DeviceArray = None
 
-    def attempt(self, block: PprBlock, number: int, tiles: DeviceArray) -> None:
+    def attempt(self, block: PprBlock, number: int, measured: DeviceArray) -> None:
         """End lanes after pass ``number`` whose hits look proven with the iterate that it read."""
         current, following = block.buffers(number)
-        passes = [tiles, np.int64(self.graph.num_tiles), np.int64(number), block.d_damping, block.accelerates]
+        passes = [measured, np.int64(number), block.d_damping, block.accelerates]
         state = [block.walking, block.passes, block.next_try, block.unproven, block.left, block.last_pass]
         turn = [block.walking, block.next_try, np.int64(number)]
         parts = self._split(block, [current, None, None, np.int32(0)], turn)
@@ -99,11 +99,10 @@ class TopkSearch:
         row_of = np.full(block.lanes, -1, np.int64)
         row_of[: rows.size] = rows
         passes = block.passes if more_passes is None else upload(more_passes)
-        known: list[Any] = [None] * 4
+        known: list[Any] = certifier.certified
         if certificate is not None:
             known = [upload(getattr(certificate, name)) for name in ("residual", "bound", "per_degree")]
-            known.append(None if polished is None else upload(polished))
-        known.append(np.int32(refined is not None))
+        known = [block.slack, *known, None if polished is None else upload(polished), np.int32(refined is not None)]
         state = [block.walking, block.limit, passes, block.last_pass, block.status, np.float64(block.queries.tol)]
         ranked = [block.even, block.odd] if refined is None else [refined, refined]
         whole = [*ranked, block.last_pass, np.int32(1)]
@@ -111,7 +110,6 @@ class TopkSearch:
         arguments = [
             *ranked,
             *self._ranked(block, parts, local),
-            *certifier.certified,
             *known,
             *state,
             upload(row_of),
