@@ -69,8 +69,8 @@ PART_SIZES = (
 )
 #: Launches (the matrix product among them), copies and clears of a recorded search: tests/kernels/test_capture.py.
 LAUNCHES, COPIES, CLEARS = 48, 0, 0
-#: What a filter adds: ppr_mask, ppr_degrees and the volume; three clears.
-FILTER_NODES = 7
+#: What a filter adds: ppr_mask, what counts of long rows (2), ppr_degrees and the volume (2); three clears.
+FILTER_NODES = 9
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR = 1.5e-6, 0.8, 32
 #: Entries of the hub; cycles of an entry in the residual's chain, or of a turn of the block that looks at candidates.
 HUB, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 125, 150, 128
@@ -259,8 +259,8 @@ search. *certificate*: a pass in float64, four instructions of its rate for an e
 the nodes of passages, and one block that looks at all of them, {look} cycles for {threads} (assumed). *dense*:
 a 16-bit corpus is also written and read as float32 where a tile of {tile} MiB takes more than half of the L2.
 *a filter adds* masks, degrees and volumes of each query and reading tables of its own; *a hub adds* the chain
-of its row in the certificate, {hub:,} entries of {cycles} cycles (assumed), with a filter one in every pass
-too.
+of its row in the certificate, {hub:,} entries of {cycles} cycles (assumed); passes go by segments, with a
+filter too.
 """
 
 

@@ -4,24 +4,24 @@
 
 namespace hopfuse {
 
-// Writes the sums of the segments of rows longer than one segment; masked lanes cut their segments themselves.
+// Writes the sums of the segments of rows longer than one segment.
 template <int L, int Kind>
-HOPFUSE_DEVICE void segments(const DeviceRows& rows, const float* state, const int64_t* segment_begin,
-                             const int64_t* segment_end, int64_t num_segments, float* partial) {
+HOPFUSE_DEVICE void segments(const DeviceRows& rows, const LongRows& r, const float* state, int64_t num_segments,
+                             float* partial) {
     const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     const int64_t segment = at / L;
     if (segment >= num_segments) return;
     const int lane = static_cast<int>(at % L);
-    partial[segment * L + lane] = segment_sum<L, Kind>(rows, state, segment_begin[segment], segment_end[segment], lane);
+    if (r.allowed != nullptr) return masked_segment<L, Kind>(rows, r, state, segment, lane, partial);
+    partial[segment * L + lane] = segment_sum<L, Kind>(rows, state, r.begin[segment], r.end[segment], lane);
 }
 
 struct PassTables {
     const float* current;
     float* next;
-    const float* mask;        // (N, L) 0 where a lane may hold no mass, or null: everywhere it may
-    const float* partial;     // (segments, L)
-    RowSet long_rows;         // rows longer than a segment
-    const int64_t* first_of;  // the first segment of each long row, and the end of the last
+    const float* partial;  // (segments, L)
+    RowSet long_rows;      // rows longer than a segment
+    LongRows segments;
     RowSet restart_rows;
     const float* restart;        // (rows, L)
     const float* factor;         // g: (N,) or (N, L), or null: 1
@@ -37,11 +37,10 @@ template <int L, int Kind>
 HOPFUSE_DEVICE float row_sum(const DeviceRows& rows, const PassTables& t, int64_t row, int64_t begin, int64_t end,
                              int lane) {
     if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(rows, t.current, begin, end, lane);
-    if (t.mask != nullptr) return masked_row_sum<L, Kind>(rows, t.current, t.mask, begin, end, lane);
-    const int64_t at = t.long_rows.index(row);
+    const int64_t at = t.long_rows.index(row), first = t.segments.first_of[at];
+    const int64_t last = first + t.segments.template count<L>(at, lane);
     float total = 0.0f;
-    for (int64_t segment = t.first_of[at]; segment < t.first_of[at + 1]; ++segment)
-        total = total + t.partial[segment * L + lane];
+    for (int64_t segment = first; segment < last; ++segment) total = total + t.partial[segment * L + lane];
     return total;
 }
 
@@ -136,18 +135,22 @@ using namespace hopfuse;
 #define HOPFUSE_ROWS                                                                                                \
     const int64_t *indptr, const int32_t *indices, const float *weight, const uint8_t *edge_type, const float *eta, \
         const float *scale, int num_types, int per_lane
+#define HOPFUSE_LONG_ROWS                                                                                     \
+    const int64_t *segment_begin, const int64_t *segment_end, const int64_t *first_of, const int32_t *row_of, \
+        const uint64_t *allowed, const int32_t *before
+#define HOPFUSE_MAKE_LONG_ROWS (LongRows{segment_begin, segment_end, first_of, row_of, allowed, before})
 #define HOPFUSE_MAKE_ROWS const DeviceRows rows = {indptr, indices, weight, edge_type, eta, scale, num_types, per_lane}
 
 // ppr_segments_KIND_lL: the sums of the segments of long rows.
 //   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
-//   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written.
-#define HOPFUSE_SEGMENTS(name, kind, L)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_segments_##name##_l##L( \
-        HOPFUSE_ROWS, const float* state, const int64_t* segment_begin, const int64_t* segment_end,          \
-        int64_t num_segments, const int32_t* left, float* partial) {                                         \
-        if (*left == 0) return;                                                                              \
-        HOPFUSE_MAKE_ROWS;                                                                                   \
-        segments<L, kind>(rows, state, segment_begin, segment_end, num_segments, partial);                   \
+//   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
+#define HOPFUSE_SEGMENTS(name, kind, L)                                                                       \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind))                              \
+        ppr_segments_##name##_l##L(HOPFUSE_ROWS, const float* state, HOPFUSE_LONG_ROWS, int64_t num_segments, \
+                                   const int32_t* left, float* partial) {                                     \
+        if (*left == 0) return;                                                                               \
+        HOPFUSE_MAKE_ROWS;                                                                                    \
+        segments<L, kind>(rows, HOPFUSE_MAKE_LONG_ROWS, state, num_segments, partial);                        \
     }
 
 // ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, the frozen lanes carried along, and (`measured` not null)
@@ -159,8 +162,8 @@ using namespace hopfuse;
 //   where residuals are measured, and as many of node weights there, and 33 L a tile.
 #define HOPFUSE_PASS(name, kind, L)                                                                                    \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind)) ppr_pass_##name##_l##L(               \
-        HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* mask, const float* partial,   \
-        const uint64_t* long_words, const int32_t* long_rank, const int64_t* first_of, const uint64_t* restart_words,  \
+        HOPFUSE_ROWS, int64_t num_nodes, const float* current, float* next, const float* partial,                      \
+        const uint64_t* long_words, const int32_t* long_rank, HOPFUSE_LONG_ROWS, const uint64_t* restart_words,        \
         const int32_t* restart_rank, const float* restart, const float* factor, const float* attraction,               \
         const double* scale64, const float* damping, const float* omega, const int32_t* accelerates, int32_t* walking, \
         int32_t* left, const float* degree, const double* anchor, HOPFUSE_JOIN, double* measured, int64_t number,      \
@@ -170,10 +173,9 @@ using namespace hopfuse;
         HOPFUSE_MAKE_ROWS;                                                                                             \
         const PassTables tables = {current,                                                                            \
                                    next,                                                                               \
-                                   mask,                                                                               \
                                    partial,                                                                            \
                                    {long_words, long_rank},                                                            \
-                                   first_of,                                                                           \
+                                   HOPFUSE_MAKE_LONG_ROWS,                                                             \
                                    {restart_words, restart_rank},                                                      \
                                    restart,                                                                            \
                                    factor,                                                                             \

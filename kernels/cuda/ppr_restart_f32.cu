@@ -26,6 +26,16 @@ struct GivenNodes {
     }
 };
 
+// Which entries of a segment count in a lane: a bit for each.
+template <int L>
+HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, int64_t end, const float* mask,
+                                        int lane) {
+    uint64_t bits = 0;
+    for (int64_t e = begin; e < end; ++e)
+        if (mask[static_cast<int64_t>(indices[e]) * L + lane] != 0.0f) bits |= static_cast<uint64_t>(1) << (e - begin);
+    return bits;
+}
+
 // Degrees of one row and lane inside the lane's own subgraph, by its own edge types and node weights.
 struct DegreeTables {
     const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
@@ -355,6 +365,10 @@ using namespace hopfuse;
 //   `queries` on are unused. Where `own` (queries, columns) is given, node weights take the place of 1: those of a node's
 //   column, `other` (queries,) where that is -1, and 1 in unused lanes; `least` (2, L) becomes 1.
 //   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written; with weights 4 N and 4 N L gathered.
+// ppr_allowed_lL: which entries of the segments of long rows count in a lane.
+//   Unit: a segment and a lane; a thread. Registers: <= 48. Bytes: per segment 256 + 256 L gathered, 8 L written.
+// ppr_before_lL: how many entries of its row count before each segment.
+//   Unit: a long row and a lane; a thread. Registers: <= 40. Bytes: per segment 12 L.
 // ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and, where they are not null, the sizes of the lanes'
 //   subgraphs, and the least weights and factors.
 //   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
@@ -373,6 +387,24 @@ using namespace hopfuse;
         if (at >= num_nodes * L) return;                                                                               \
         const GivenNodes given = {allowed, shared, own, column, columns, other, queries, num_nodes};                   \
         mask[at] = given.share(at / L, at % L);                                                                        \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_allowed_l##L(const int32_t* indices, const int64_t* segment_begin, const int64_t* segment_end,             \
+                         int64_t num_segments, const float* mask, uint64_t* allowed) {                                 \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;              \
+        if (segment >= num_segments) return;                                                                           \
+        allowed[at] =                                                                                                  \
+            allowed_entries<L>(indices, segment_begin[segment], segment_end[segment], mask, static_cast<int>(at % L)); \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_before_l##L(const int64_t* first_of, int64_t num_rows, const uint64_t* allowed, int32_t* before) {         \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, row = at / L;                  \
+        if (row >= num_rows) return;                                                                                   \
+        int32_t count = 0;                                                                                             \
+        for (int64_t i = first_of[row] * L + at % L; i < first_of[row + 1] * L; i += L) {                              \
+            before[i] = count;                                                                                         \
+            count += __popcll(allowed[i]);                                                                             \
+        }                                                                                                              \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(                                                \
         const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,                  \

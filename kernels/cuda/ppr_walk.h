@@ -49,21 +49,43 @@ HOPFUSE_DEVICE float segment_sum(const DeviceRows& rows, const float* state, int
     return acc;
 }
 
-// A long row of a masked lane: segments are cut by the entries that the lane may use.
-template <int L, int Kind>
-HOPFUSE_DEVICE float masked_row_sum(const DeviceRows& rows, const float* state, const float* mask, int64_t begin,
-                                    int64_t end, int lane) {
-    float total = 0.0f, acc = 0.0f;
-    int count = 0;
-    for (int64_t e = begin; e < end; ++e) {
-        acc = add_entry<L, Kind>(rows, state, e, lane, acc);
-        count += mask[static_cast<int64_t>(rows.indices[e]) * L + lane] != 0.0f ? 1 : 0;
-        if (count < PPR_SEGMENT) continue;
-        total = total + acc;
-        acc = 0.0f;
-        count = 0;
+// The segments of rows longer than one, and, where lanes are masked, which of their entries count in a lane.
+struct LongRows {
+    const int64_t *begin, *end;  // (segments,) entries
+    const int64_t* first_of;     // the first segment of each long row, and the end of the last
+    const int32_t* row_of;       // (segments,) which long row it is of
+    const uint64_t* allowed;     // (segments, L) a bit for each entry; or null: all count
+    const int32_t* before;       // (segments, L) how many of the row's entries count before the segment
+
+    // How many segments a lane's row has: they are cut by the entries that count.
+    template <int L>
+    __device__ int64_t count(int64_t row, int lane) const {
+        const int64_t first = first_of[row], last = first_of[row + 1];
+        if (allowed == nullptr) return last - first;
+        const int64_t at = (last - 1) * L + lane;
+        return (before[at] + __popcll(allowed[at]) + PPR_SEGMENT - 1) / PPR_SEGMENT;
     }
-    return total + acc;
+};
+
+// The sum of the masked lane's segment that begins among the entries of `segment`, to its place; at most one does.
+template <int L, int Kind>
+HOPFUSE_DEVICE void masked_segment(const DeviceRows& rows, const LongRows& r, const float* state, int64_t segment,
+                                   int lane, float* partial) {
+    static_assert(PPR_SEGMENT == 64, "a bit for each entry");
+    uint64_t bits = r.allowed[segment * L + lane];
+    const int32_t before = r.before[segment * L + lane];
+    const int32_t earlier = (PPR_SEGMENT - before % PPR_SEGMENT) % PPR_SEGMENT;  // entries of one that began before
+    if (earlier >= __popcll(bits)) return;
+    for (int32_t i = 0; i < earlier; ++i) bits &= bits - 1;
+    const int64_t row = r.row_of[segment], last = r.first_of[row + 1];
+    float acc = 0.0f;
+    int left = PPR_SEGMENT;
+    for (int64_t at = segment; at < last && left > 0; ++at) {
+        if (at > segment) bits = r.allowed[at * L + lane];
+        for (; bits != 0 && left > 0; bits &= bits - 1, --left)
+            acc = add_entry<L, Kind>(rows, state, r.begin[at] + __ffsll(static_cast<long long>(bits)) - 1, lane, acc);
+    }
+    partial[(r.first_of[row] + (before + earlier) / PPR_SEGMENT) * L + lane] = acc;
 }
 
 // What was measured of a row and is at least 0, over the row's node weight: 0 where that is 0.

@@ -74,6 +74,35 @@ def test_masks_and_type_weights_of_each_query_have_the_cpus_bits(runtime: Any, n
     assert_equal(hf.ppr(graph, restart, backend="simt", **options), expected, ("scores", *EVIDENCE), norm)
 
 
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+def test_long_rows_of_masked_lanes_go_by_segments(runtime: Any, norm: str) -> None:
+    """Of hubs lanes may use all entries, most, few, one, as many as one segment or two have, and one more or less."""
+    rng = np.random.default_rng(12)
+    n = 300
+    ends = [(hub, v) for hub, spokes in ((0, 299), (1, 129), (2, 128), (3, 65)) for v in range(4, 4 + spokes) if v < n]
+    ends += rng.integers(4, n, (400, 2)).tolist()
+    src, dst = np.array(ends).T
+    kind, names = rng.integers(0, 2, src.size), ["a", "b"]
+    weights = rng.random(src.size) + 0.01
+    graph = hf.Graph.from_edges(src, dst, weights, num_nodes=n, edge_type=kind, edge_type_names=names)
+    counts = [296, 250, 129, 128, 127, 65, 64, 63, 20, 1]
+    allowed = np.zeros((len(counts), n), np.bool_)
+    for row, count in zip(allowed, counts, strict=True):
+        row[:4] = True
+        row[4 + rng.permutation(296)[:count]] = True
+    options: dict[str, Any] = {
+        "allow": allowed,
+        "edge_type_norm": norm,
+        "damping": 0.85,
+        "edge_type_weights": [0.4, 0.5],
+    }
+    restart = random_restart(rng, n, len(counts), allowed)
+    expected = hf.ppr(graph, restart, backend="cpu", **options)
+    assert_equal(hf.ppr(graph, restart, backend="simt", **options), expected, ("scores", *EVIDENCE), norm)
+    kernels = {kernel for kernel, _, _ in runtime.launches}
+    assert {"ppr_allowed_l16", "ppr_before_l16", "ppr_segments_per_type_l16"} <= kernels or norm == "joint"
+
+
 def test_a_query_that_float32_cannot_meet_is_polished_alike(runtime: Any) -> None:
     rng = np.random.default_rng(4)
     graph = random_graph(rng, 190, 600, hub=3)

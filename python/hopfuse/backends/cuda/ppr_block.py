@@ -149,6 +149,7 @@ class PprBlock:
         self.mask: DeviceArray | None = None  # 0 where a lane may hold no mass
         self.attraction: DeviceArray | None = None  # node weights
         self.least: DeviceArray | None = None  # of a node that walks, and of a row's factor
+        self.allowed = self.before = None  # of the entries of long rows, where there is a mask
         weights = q.node_weights
         if q.allow is None and weights is None:
             return
@@ -168,6 +169,18 @@ class PprBlock:
             self.mask = shares
         given = [allowed, np.int32(is_shared), own, column, np.int64(columns), other, np.int32(self.count)]
         self.launch_states("ppr_mask", [*given, self.nodes, self.least, shares])
+        if self.mask is not None and graph.num_segments:
+            self._read_allowed()
+
+    def _read_allowed(self) -> None:
+        """Know which entries of long rows count in a lane: segments are cut by them."""
+        graph, runtime = self.graph, self.runtime
+        shape, segments = (graph.num_segments, self.lanes), np.int64(graph.num_segments)
+        self.allowed, self.before = runtime.empty(shape, np.uint64), runtime.empty(shape, np.int32)
+        given = [graph.indices, graph.segment_begin, graph.segment_end, segments, self.mask, self.allowed]
+        self.launch("ppr_allowed", graph.num_segments * self.lanes, given)
+        rows = graph.long_rows.size
+        self.launch("ppr_before", rows * self.lanes, [graph.first_of, np.int64(rows), self.allowed, self.before])
 
     def _read_degrees(self) -> None:
         graph, runtime, q = self.graph, self.runtime, self.queries
@@ -339,9 +352,9 @@ class PprBlock:
             *(np.int32(graph.num_types), np.int32(self.per_lane)),
         ]
         kind = self._edge_kind()
-        if graph.num_segments and self.mask is None:
-            segments = [graph.segment_begin, graph.segment_end, np.int64(graph.num_segments)]
-            arguments = [*rows, current, *segments, self.left, partial]
+        segments = [graph.segment_begin, graph.segment_end, graph.first_of, graph.row_of, self.allowed, self.before]
+        if graph.num_segments:
+            arguments = [*rows, current, *segments, np.int64(graph.num_segments), self.left, partial]
             self.launch(f"ppr_segments_{kind}", graph.num_segments * self.lanes, arguments)
         factor = self.scale32
         if self.queries.per_type:
@@ -349,8 +362,8 @@ class PprBlock:
         self.launch_tiles(
             f"ppr_pass_{kind}",
             [
-                *(*rows, self.nodes, current, following, self.mask, partial),
-                *(graph.long_rows.words, graph.long_rows.rank, graph.first_of, *self.restart_rows, self.restart32),
+                *(*rows, self.nodes, current, following, partial),
+                *(graph.long_rows.words, graph.long_rows.rank, *segments, *self.restart_rows, self.restart32),
                 *(factor, self.attraction, self.scale64 if self.per_lane and self.symmetric else None),
                 *(damping32, omega, self.accelerates, self.walking, self.left, self.unscale32, self.anchor),
                 *(*self.join.arguments, measured, np.int64(number), self.measured_from, self.limit if ends else None),

@@ -57,6 +57,7 @@ class Rows:
     first_of: DeviceArray
     segment_begin: DeviceArray
     segment_end: DeviceArray
+    row_of: DeviceArray
     num_segments: int
 
     @property
@@ -146,5 +147,6 @@ def _upload(runtime: Runtime, graph: Graph) -> Rows:
         first_of=runtime.upload(first_of),
         segment_begin=runtime.upload(begin.astype(np.int64)),
         segment_end=runtime.upload(np.minimum(begin + SEGMENT, graph.indptr[row_of + 1]).astype(np.int64)),
+        row_of=runtime.upload(np.repeat(np.arange(rows.size, dtype=np.int32), segments)),
         num_segments=int(row_of.size),
     )
