@@ -1,9 +1,5 @@
-import os
-
 import pytest
 from adapters.frameworks import served, small_index
-
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import dialects, igraph, networkx, networkx_info
+    from . import dialects, hipporag, hipporag_folder, igraph, networkx, networkx_info
 
-__all__ = ["dialects", "igraph", "networkx", "networkx_info"]
+__all__ = ["dialects", "hipporag", "hipporag_folder", "igraph", "networkx", "networkx_info"]
 
 
 def __getattr__(name: str) -> Any:

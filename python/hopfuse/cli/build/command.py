@@ -21,6 +21,7 @@ from ..console import note
 from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option, make_encoder
 from .conflicts import check_conflicts, save_with_conflicts
+from .hipporag import check_folder, index_of_folder, is_folder
 from .memory import index_of_memory, read_bounds, read_memory
 from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
 from .store import check_store, index_of_store
@@ -36,7 +37,8 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
     "origin",
     metavar="FILE|STORE",
     help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl beside PASSAGES) or triples (.tsv, .nt, "
-    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files.",
+    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files, or the one that "
+    "HippoRAG 2 wrote.",
 )
 @reader_options
 @click.option(
@@ -98,10 +100,16 @@ def build(
     document are joined.
 
     Passages are nodes 0 .. P-1 of the graph, in their order; entities are nodes P .. N-1. With --from or --reader,
-    entities, edges, aliases and facts are made from what was extracted.
+    entities, edges, aliases and facts are made from what was extracted. A folder of HippoRAG has passages and vectors,
+    too; its graph is made anew (--synonyms: from which similarity on, 0.8 as in HippoRAG), its pickle is not read.
     """
     if lexical is not None:
         _bm25([], lexical)  # refuses a language without stop words and stems
+    if origin is not None and is_folder(origin):
+        check_folder(passages, conflicts, encoder, given)
+        check_directory(out)
+        _save(index_of_folder(origin, synonyms, given), lexical, out)
+        return
     if origin is not None and is_place(origin):
         check_store(passages, synonyms, conflicts, given)
         check_directory(out)

@@ -1,0 +1,47 @@
+"""``python -m bench.drop_ins [--data FOLDER] [NAME ...]``: rows of the libraries that are installed."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from .rows import Row
+
+HEAD = "| calls | the library's own | by hopfuse | ratio | largest difference |\n|---|---|---|---|---|"
+
+
+def _networkx(data: Path | None) -> Iterator[Row]:
+    from . import networkx_rows
+
+    return networkx_rows.rows()
+
+
+def _hipporag(data: Path | None) -> Iterator[Row]:
+    from . import hipporag_rows
+
+    if data is None:
+        raise SystemExit("hipporag needs --data, the folder that has hotpotqa/graph; or HOPFUSE_DATA")
+    return hipporag_rows.rows(data)
+
+
+CASES: dict[str, Callable[[Path | None], Iterator[Row]]] = {"networkx": _networkx, "hipporag": _hipporag}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.drop_ins", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*CASES, []], help="by default all that are installed")
+    parser.add_argument("--data", type=Path, default=os.environ.get("HOPFUSE_DATA"), help="default: HOPFUSE_DATA")
+    given = parser.parse_args()
+    logging.disable(logging.ERROR)  # HippoRAG reports every question
+    print(HEAD)
+    for name in given.names or [name for name in CASES if find_spec(name) is not None]:
+        for row in CASES[name](given.data and Path(given.data)):
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

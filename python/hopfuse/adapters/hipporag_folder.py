@@ -1,0 +1,263 @@
+"""Read the folder that HippoRAG 2 writes: its embeddings (Parquet) and OpenIE's results (JSON). No pickle is read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import is_real
+from ..errors import InputError
+from ..extract import similar_pairs
+from ..index import Index
+from ..io.json_lines import parse_json
+from ..io.parquet import open_parquet, read_groups
+from ..types.edge_statements import NO_PASSAGE
+
+__all__ = ["is_folder", "read_folder"]
+
+#: HippoRAG's default ``synonymy_edge_sim_threshold``, and the most synonyms that an entity looks up.
+SYNONYMS, MOST_SYNONYMS = 0.8, 101
+COLUMNS = ("hash_id", "content", "embedding")
+
+
+class _Store(NamedTuple):
+    """An embedding store: keys, texts and vectors (n, d)."""
+
+    keys: list[str]
+    texts: list[str]
+    vectors: NDArray[np.float32]
+
+
+class _Statement(NamedTuple):
+    weight: float
+    type: str
+    passage: int
+
+
+def is_folder(path: str | PathLike[str]) -> bool:
+    """Return whether a folder is HippoRAG's, that of its ``save_dir`` or of one of its models.
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.hipporag_folder import is_folder
+    >>> is_folder("/nowhere")
+    False
+    """
+    return Path(path).is_dir() and bool(_model_folders(Path(path)))
+
+
+def read_folder(
+    folder: str | PathLike[str], *, synonyms: float = SYNONYMS, metric: Any = "ip", storage: Any = "float32"
+) -> Index:
+    """Return an index of what HippoRAG has in a folder: passages, entities, their vectors, facts, and its graph.
+
+    The graph is made of OpenIE's results and the entities' vectors as HippoRAG 2.0.0a4 makes it, since its own file is
+    a pickle, which could run code: each time that a passage states a fact adds 2 to the weight between its ends, a
+    passage and its entities have an edge of weight 1, and entities whose vectors' cosine is at least ``synonyms`` have
+    one of that weight for each of the two that looks the other up, in place of their facts. The ids of passages are
+    HippoRAG's keys; a passage's first line is its title where more lines follow.
+
+    Parameters
+    ----------
+    folder : path
+        HippoRAG's ``save_dir``, or the folder in it of one language model and encoder.
+    synonyms : float in [-1, 1]
+        HippoRAG's ``synonymy_edge_sim_threshold``.
+    metric, storage
+        As :meth:`hopfuse.Index.build` takes them.
+
+    Returns
+    -------
+    Index
+        Edge types "relation", "context" and "synonym". What encodes questions is not known to it: HippoRAG's encoder.
+
+    Raises
+    ------
+    InputError
+        A folder that is not HippoRAG's, or has those of several models; files that do not fit each other.
+    MissingExtraError
+        pyarrow is not installed.
+
+    References
+    ----------
+    HippoRAG 2: Gutiérrez et al., From RAG to Memory, ICML 2025. https://github.com/OSU-NLP-Group/HippoRAG
+
+    Examples
+    --------
+    >>> from hopfuse.adapters.hipporag_folder import read_folder
+    >>> read_folder("/nowhere")
+    Traceback (most recent call last):
+    hopfuse.errors.InputError: there is no folder '/nowhere'
+    """
+    if not is_real(synonyms) or not -1 <= synonyms <= 1:
+        raise InputError(f"synonyms is {synonyms!r}; it must be a similarity in [-1, 1]")
+    model = _model_folder(Path(folder))
+    passages, entities = _store(model, "chunk"), _store(model, "entity")
+    triples = _triples(_openie_file(model), passages)
+    number = {name: row for row, name in enumerate(entities.texts)}
+    for row, stated in enumerate(triples):
+        for name in (end for head, _, tail in stated for end in (head, tail)):
+            if name not in number:
+                raise InputError(
+                    f"{model.name}: OpenIE finds {name!r} in passage {passages.keys[row]}, and entity_embeddings has "
+                    "no such entity; let HippoRAG finish its index()"
+                )
+    stated_edges = _statements(triples, number, entities, len(passages.keys), float(synonyms))
+    rows = ({"id": key, **_titled(text)} for key, text in zip(passages.keys, passages.texts, strict=True))
+    facts = [
+        {"head": head, "relation": relation, "tail": tail, "passage": row}
+        for row, stated in enumerate(triples)
+        for head, relation, tail in stated
+    ]
+    return Index.build(
+        passages=rows,
+        vectors=passages.vectors,
+        graph=stated_edges,
+        entities=entities.texts,
+        entity_vectors=entities.vectors,
+        facts=facts,
+        metric=metric,
+        storage=storage,
+    )
+
+
+def _titled(text: str) -> dict[str, str]:
+    title, _, rest = text.partition("\n")
+    return {"title": title, "text": rest} if rest.strip() else {"title": "", "text": text}
+
+
+# ---- The graph ------------------------------------------------------------------------------------------------------
+
+
+def _statements(
+    triples: list[list[tuple[str, str, str]]], number: dict[str, int], entities: _Store, first: int, bound: float
+) -> list[dict[str, Any]]:
+    """Return rows of src, dst, type, weight, passage: HippoRAG's edges, of which those one way replace each other."""
+    edges: dict[tuple[int, int], list[_Statement]] = defaultdict(list)
+    for passage, stated in enumerate(triples):
+        for head, _, tail in stated:
+            a, b = first + number[head], first + number[tail]
+            edges[a, b].append(_Statement(1.0, "relation", passage))
+            edges[b, a].append(_Statement(1.0, "relation", passage))
+        for name in {end for head, _, tail in stated for end in (head, tail)}:
+            edges[passage, first + number[name]] = [_Statement(1.0, "context", NO_PASSAGE)]
+    for a, b, similarity in _synonyms(entities, bound):
+        edges[first + a, first + b] = [_Statement(similarity, "synonym", NO_PASSAGE)]
+    return [
+        {"src": a, "dst": b, "type": one.type, "weight": one.weight, "passage": one.passage}
+        for (a, b), statements in edges.items()
+        for one in statements
+        if a != b and one.weight > 0
+    ]
+
+
+def _synonyms(entities: _Store, bound: float) -> Iterator[tuple[int, int, float]]:
+    """Yield an entity that looks others up, one that it finds, and their cosine."""
+    nonzero = np.flatnonzero(entities.vectors.any(axis=1))
+    pairs, similarities = similar_pairs(entities.vectors[nonzero], bound)
+    pairs = nonzero[pairs]
+    found: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for (a, b), similarity in zip(pairs.tolist(), similarities.tolist(), strict=True):
+        found[a].append((similarity, b))
+        found[b].append((similarity, a))
+    for a, others in found.items():
+        if len(re.sub("[^A-Za-z0-9]", "", entities.texts[a])) > 2:
+            named = [(similarity, b) for similarity, b in others if entities.texts[b]]
+            for similarity, b in sorted(named, key=lambda one: (-one[0], one[1]))[:MOST_SYNONYMS]:
+                yield a, b, similarity
+
+
+# ---- Files ----------------------------------------------------------------------------------------------------------
+
+
+def _model_folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {str(folder)!r}")
+    found = _model_folders(folder)
+    if not found:
+        raise InputError(f"{folder} is not HippoRAG's: neither it nor a folder in it has chunk_embeddings")
+    if len(found) > 1:
+        raise InputError(f"{folder} has folders of several models: {', '.join(one.name for one in found)}; give one")
+    return found[0].absolute()
+
+
+def _model_folders(folder: Path) -> list[Path]:
+    return [one for one in (folder, *sorted(folder.iterdir())) if (one / "chunk_embeddings").is_dir()]
+
+
+def _openie_file(model: Path) -> Path:
+    """Return the OpenIE results of a folder LLM_ENCODER: the file of the language model whose name begins its own."""
+    stem, found = "openie_results_ner_", sorted(model.parent.glob("openie_results_ner_*.json"))
+    fitting = [one for one in found if model.name.startswith(one.stem.removeprefix(stem) + "_")]
+    if not fitting:
+        raise InputError(
+            f"{model.parent} has no {stem}LLM.json whose LLM begins the name of {model.name}; HippoRAG writes one "
+            "with save_openie=True"
+        )
+    return max(fitting, key=lambda one: len(one.name))
+
+
+def _store(model: Path, kind: str) -> _Store:
+    path = model / f"{kind}_embeddings" / f"vdb_{kind}.parquet"
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}, where HippoRAG keeps its embeddings; let it index() first")
+    file = open_parquet(path, "reading HippoRAG's embeddings")
+    lacking = set(COLUMNS) - set(file.schema_arrow.names)
+    if lacking:
+        raise InputError(f"{path} has no column {sorted(lacking)[0]!r}; HippoRAG's have {', '.join(COLUMNS)}")
+    keys: list[str] = []
+    texts: list[str] = []
+    vectors: list[NDArray[np.float32]] = []
+    for table in read_groups(file, path, COLUMNS):
+        keys += table["hash_id"].to_pylist()
+        texts += table["content"].to_pylist()
+        vectors.append(_vectors(table["embedding"].combine_chunks(), path))
+    if len({block.shape[1] for block in vectors if len(block)}) > 1:
+        raise InputError(f"{path} has vectors of several lengths")
+    held = [block for block in vectors if len(block)]
+    return _Store(keys, texts, np.concatenate(held) if held else np.zeros((0, 1), np.float32))
+
+
+def _vectors(column: Any, path: Path) -> NDArray[np.float32]:
+    """Return a column of lists of numbers as (n, d)."""
+    count = len(column)
+    try:
+        flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+        lengths = np.asarray(column.value_lengths().to_numpy(zero_copy_only=False))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: embeddings must be lists of numbers ({error})") from None
+    if count and not (lengths == lengths[0]).all():
+        raise InputError(f"{path} has vectors of several lengths")
+    return flat.reshape(count, -1) if count else np.zeros((0, 0), np.float32)
+
+
+def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
+    """Return the facts of each passage as HippoRAG has them: three texts, each once, in its spelling."""
+    try:
+        documents = parse_json(file.read_text(encoding="utf-8-sig"))["docs"]
+        stated = {"chunk-" + _md5(one["passage"]): _valid(one["extracted_triples"]) for one in documents}
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        raise InputError(f"{file} is not HippoRAG's OpenIE file, {{'docs': [...]}}: {error!r}") from None
+    return [stated.get(key, []) for key in passages.keys]
+
+
+def _valid(triples: list[list[Any]]) -> list[tuple[str, str, str]]:
+    distinct = dict.fromkeys(tuple(map(str, one)) for one in triples if len(one) == 3)
+    return [(_plain(head), _plain(relation), _plain(tail)) for head, relation, tail in distinct]
+
+
+def _plain(text: str) -> str:
+    """Return a text in HippoRAG's spelling: lower case, with a space for what is no ASCII letter or digit."""
+    return re.sub("[^A-Za-z0-9 ]", " ", text.lower()).strip()
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

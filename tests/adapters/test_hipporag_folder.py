@@ -1,0 +1,127 @@
+"""A HippoRAG folder as an index: its graph is the one that HippoRAG made, and no pickle is read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from adapters.hipporag_memory import PASSAGES, small_rag, word_vectors
+from cli.cli_files import hopfuse, refused
+from hopfuse import Index
+from hopfuse.adapters.hipporag_folder import read_folder
+from hopfuse.errors import InputError
+
+from bench.drop_ins.hipporag_models import key_of
+
+pa = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (extra arrow)")
+MODEL = "recorded_words"
+
+
+def plain(text: str) -> str:
+    return "".join(c if c.isalnum() or c == " " else " " for c in text.lower()).strip()
+
+
+def write_store(folder: Path, kind: str, texts: list[str], vectors: Any) -> None:
+    import pyarrow.parquet
+
+    folder = folder / f"{kind}_embeddings"
+    folder.mkdir(parents=True)
+    columns = {"hash_id": [key_of(text, kind) for text in texts], "content": texts, "embedding": list(vectors)}
+    pyarrow.parquet.write_table(pa.table(columns), folder / f"vdb_{kind}.parquet")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The files that HippoRAG writes, as its release 2.0.0a4 does."""
+    entities = sorted({plain(end) for triples in PASSAGES.values() for h, _, t in triples for end in (h, t)})
+    write_store(tmp_path / MODEL, "chunk", list(PASSAGES), word_vectors(list(PASSAGES)))
+    write_store(tmp_path / MODEL, "entity", entities, word_vectors(entities).astype(np.float32))
+    docs = [
+        {"idx": "?", "passage": text, "extracted_entities": [], "extracted_triples": [*triples, ["broken"]]}
+        for text, triples in PASSAGES.items()
+    ]
+    (tmp_path / "openie_results_ner_recorded.json").write_text(json.dumps({"docs": docs}), encoding="utf-8")
+    (tmp_path / MODEL / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")  # runs what it likes, if read
+    return tmp_path
+
+
+def test_a_folder_becomes_an_index(folder: Path, tmp_path: Path) -> None:
+    done = hopfuse("build", "--from", folder, "--lexical", "--out", tmp_path / "index")
+    assert "Saved generation" in done.stderr
+    index = Index.open(tmp_path / "index", verify="full")
+    assert list(index.passage_ids) == [key_of(text, "chunk") for text in PASSAGES]
+    assert index.titles[0] == "Ada Lovelace"
+    assert index.texts[0] == "Ada Lovelace wrote notes on the Analytical Engine of Charles Babbage."
+    assert "ada lovelace" in index.entity_names
+    np.testing.assert_allclose(index.vectors, word_vectors(list(PASSAGES)), atol=1e-7)
+    assert index.entity_vectors.shape == (index.num_entities, 64)
+    assert set(index.info()["graph"]["edge_types"]) == {"relation", "context"}
+    again = read_folder(folder / MODEL)
+    assert list(again.passage_ids) == list(index.passage_ids)
+    joined = read_folder(folder, synonyms=0.2)
+    assert joined.info()["graph"]["edge_types"]["synonym"] > 0
+
+
+def edges_of(index: Index) -> dict[tuple[str, str], float]:
+    """Return the weight between two nodes, by HippoRAG's keys."""
+    keys = [*index.passage_ids, *(key_of(name, "entity") for name in index.entity_names)]
+    weights: Counter[tuple[str, str]] = Counter()
+    src, dst, weight, _ = index.graph.edges()
+    for a, b, w in zip(src.tolist(), dst.tolist(), weight.tolist(), strict=True):
+        weights[tuple(sorted((keys[a], keys[b])))] += w
+    return dict(weights)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("threshold", [0.8, 0.2])
+def test_the_graph_is_hipporags(threshold: float, tmp_path: Path) -> None:
+    if find_spec("hipporag") is None:
+        pytest.skip("hipporag is not installed; the part integrations of .ci/full installs it")
+    rag = small_rag(tmp_path, synonymy_edge_sim_threshold=threshold)
+    (tmp_path / MODEL / "graph.pickle").write_bytes(b"not read")
+    expected: Counter[tuple[str, str]] = Counter()
+    names = rag.graph.vs["name"]
+    for edge in rag.graph.es:
+        expected[tuple(sorted((names[edge.source], names[edge.target])))] += edge["weight"]
+    made = edges_of(read_folder(tmp_path, synonyms=threshold))
+    assert set(made) == set(expected)
+    for pair, weight in expected.items():
+        assert made[pair] == pytest.approx(weight, abs=1e-5)
+
+
+def test_folders_that_are_not_hipporags_are_refused(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "index"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="is not HippoRAG's"):
+        read_folder(tmp_path / "empty")
+    assert "PASSAGES is given beside --from" in refused(
+        "build", folder / "openie_results_ner_recorded.json", "--from", folder, "--out", out
+    )
+    assert "--vectors is given beside --from" in refused(
+        "build", "--from", folder, "--vectors", folder / "x.npy", "--out", out
+    )
+    assert "has labels" in refused("build", "--from", folder, "--synonyms", "ORG=0.9", "--out", out)
+    with pytest.raises(InputError, match="synonyms is 2"):
+        read_folder(folder, synonyms=2)
+    file = folder / "openie_results_ner_recorded.json"
+    text = file.read_text()
+    file.write_text(text.replace('"UNIVAC", "built in"', '"ENIAC", "built in"'), encoding="utf-8")
+    with pytest.raises(InputError, match="no such entity"):
+        read_folder(folder)
+    file.write_text("[]", encoding="utf-8")
+    with pytest.raises(InputError, match="is not HippoRAG's OpenIE file"):
+        read_folder(folder)
+    file.unlink()
+    with pytest.raises(InputError, match=r"has no openie_results_ner_LLM\.json"):
+        read_folder(folder)
+    write_store(folder / "other_words", "chunk", ["a"], word_vectors(["a"]))
+    with pytest.raises(InputError, match=r"several models: other_words, recorded_words"):
+        read_folder(folder)
+    with pytest.raises(InputError, match=r"vdb_entity\.parquet"):
+        read_folder(folder / "other_words")
+    assert not out.exists()

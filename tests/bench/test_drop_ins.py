@@ -1,0 +1,32 @@
+"""``python -m bench.drop_ins``: rows are proven before they are timed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.drop_ins.rows import compared
+
+
+def test_networkx_and_its_backend_are_compared() -> None:
+    pytest.importorskip("networkx", minversion="3.4", reason="the comparison needs networkx (extra peers)")
+    pytest.importorskip("scipy", reason="networkx's pagerank needs scipy (extra peers)")
+    from bench.drop_ins import networkx_rows
+
+    rows = list(networkx_rows.rows((200,), turns=1))
+    assert [row.case.split(", ")[1] for row in rows] == ["undirected"] * 3 + ["directed"] * 3
+    assert all(row.own_ms > 0 < row.ours_ms for row in rows)
+    assert str(rows[0]).startswith("| NetworkX, undirected, 200 nodes | ")
+
+
+def test_answers_that_differ_are_not_timed() -> None:
+    calls: list[str] = []
+    with pytest.raises(SystemExit, match=r"a case: scores differ by 1\.0; 0\.5 is allowed"):
+        compared(
+            "a case",
+            lambda: calls.append("own"),
+            lambda: calls.append("ours"),
+            lambda own, ours: 1.0,
+            most=0.5,
+            turns=9,
+        )
+    assert calls == ["own", "ours"]
