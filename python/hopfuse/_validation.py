@@ -27,7 +27,7 @@ def check_k(k: Any) -> int:
 
 
 def check_whole(value: Any, name: str, most: int = MAX_WHOLE) -> int:
-    """A whole number from 1 to ``most``."""
+    """Return a whole number from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, WHOLE) or not 1 <= value <= most:
         raise InputError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
     return int(value)
@@ -51,7 +51,7 @@ def check_real(array: NDArray[Any], name: str) -> None:
 
 
 def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
-    """The texts as a list; a bare string, or anything in them that is not one, is refused."""
+    """Return the texts as a list; refuse a bare string, and anything in them that is not one."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InputError(f"{name} is one {type(texts).__name__}; pass a list of strings: [text]")
     listed = list(texts)

@@ -78,7 +78,7 @@ def _rounded(part: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _to_odd(exact: NDArray[Any], near: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of the two float32 numbers around an exact one, the odd: rounding that once more is rounding once."""
+    """Return the odd one of the two float32 numbers around an exact one: rounding that once more is rounding once."""
     wide = near.astype(exact.dtype)
     is_even = (near.view(np.uint32) & 1) == 0
     towards = np.where(exact > wide, np.float32(np.inf), np.float32(-np.inf))

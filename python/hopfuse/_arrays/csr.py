@@ -45,7 +45,7 @@ def build_csr(
 
 
 def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
-    """Weight out of each internal node by type: float64, summed in the stored order."""
+    """Return weight out of each internal node by type: float64, summed in the stored order."""
     degree = np.zeros((n, num_types), np.float64)
     for first in range(0, csr.indices.size, ENTRIES_AT_A_TIME):
         part = slice(first, first + ENTRIES_AT_A_TIME)

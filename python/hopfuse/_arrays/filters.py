@@ -69,7 +69,7 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
 
 
 def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
-    """Ascending unique int64 ids in 0 .. size - 1."""
+    """Return ascending unique int64 ids in 0 .. size - 1."""
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
             f"{name} is {array.dtype}{array.shape}; it must be a one-dimensional list of ids, or a bool mask"

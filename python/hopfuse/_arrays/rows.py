@@ -18,7 +18,7 @@ def checked_count(value: Any, name: str, most: int) -> int:
 
 
 def check_array(array: Any, name: str, dtype: Any) -> None:
-    """One dimension of a dtype, as a kernel reads it in place."""
+    """Check one dimension of a dtype, as a kernel reads it in place."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
         raise InputError(f"{name} must be an array of {np.dtype(dtype)} with one dimension")
     if not array.flags.c_contiguous:

@@ -39,7 +39,7 @@ _last: dict[str, dict[str, Any]] = {}
 
 
 def _choose_isa() -> str | None:
-    """Apply HOPFUSE_ISA; what is wrong with it, if anything."""
+    """Apply HOPFUSE_ISA, and return what is wrong with it, if anything."""
     wanted = os.environ.get("HOPFUSE_ISA", "")
     if not wanted or _native.use_isa(wanted):
         return None

@@ -42,8 +42,8 @@ def threads_used(graph: Graph, queries: PprQueries) -> int:
 
 
 def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:
-    """The kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once for few
-    lanes too, for batches that have such a block or may come to one (``regroups``).
+    """Return the kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once
+    for few lanes too, for batches that have such a block or may come to one (``regroups``).
     """
     with_rows = graph.directed and (queries.allow is not None or queries.node_weights is not None)
     fewest = 1 if regroups else min(lane_blocks(queries.damping.size))

@@ -69,7 +69,7 @@ class OtherNames:
         return list(found.values())
 
     def _add_abbreviations(self, index: Index) -> None:
-        """The long form for a short one and back, where the texts explain neither in another way."""
+        """Add the long form for a short one and back, where the texts explain neither in another way."""
         from ..extract import abbreviations
 
         pairs = {(self._key(short), self._key(long)): (short, long) for short, long in abbreviations(index.texts)}
@@ -80,7 +80,7 @@ class OtherNames:
                 self._add(long_key, OtherName("abbreviation", short))
 
     def _add(self, key: str, other: OtherName) -> None:
-        """Another name for the one entity of a name; not one that several entities have."""
+        """Add another name for the one entity of a name; not one that several entities have."""
         owners = self._owners.get(key, set())
         if len(owners) == 1 and len(self._owners.get(self._key(other.name), ())) <= 1:
             self._further.setdefault(next(iter(owners)), []).append(other)
@@ -95,7 +95,7 @@ class OtherNames:
 
 
 def _joined_entities(index: Index, least: float) -> NDArray[np.int64]:
-    """Entities that an edge of the type ``"synonym"`` and of at least this weight joins; (S, 2), each pair once."""
+    """Return entities that an edge of type ``"synonym"`` and of at least this weight joins; (S, 2), each pair once."""
     graph = index.graph
     if graph is None or "synonym" not in graph.edge_type_names:
         return np.zeros((0, 2), np.int64)
@@ -109,7 +109,7 @@ def _joined_entities(index: Index, least: float) -> NDArray[np.int64]:
 
 
 def _says_the_same(one: str, other: str) -> bool:
-    """Neither other numbers, as two years have, nor a name that stands in the other, which then says more."""
+    """Return whether a name has the same numbers, and neither name stands in the other, which then says more."""
     same_numbers = sorted(_NUMBER.findall(one)) == sorted(_NUMBER.findall(other))
     return same_numbers and f" {one} " not in f" {other} " and f" {other} " not in f" {one} "
 
@@ -117,7 +117,7 @@ def _says_the_same(one: str, other: str) -> bool:
 def substitute_aliases(
     questions: Sequence[str], index: Index, entities: Mentions | None = None, *, synonyms: float | None = 0.95
 ) -> Rewriting:
-    """Each question with one of the entities that it mentions called by another of its names.
+    """Call one of the entities that each question mentions by another of its names.
 
     Mentions are found as :class:`hopfuse.extract.Gazetteer` finds them: names and aliases of the index, the longest
     first. What several entities are called is neither replaced nor put in, for the question would then ask for another
@@ -222,7 +222,7 @@ class _Names:
         return self._gazetteer.match(texts)
 
     def swap(self, question: str, found: list[Match]) -> _Swap | None:
-        """One of the question's entities that have another name, where there is one."""
+        """Return one of the question's entities that have another name, where there is one."""
         mentions: dict[int, list[Match]] = {}
         for match in found:
             if self._others.is_own(match.surface):
@@ -247,7 +247,7 @@ def _replaced(question: str, matches: list[Match], name: str) -> str:
 
 
 def _renamed(mentions: Sequence[str], question: str, text: str, matches: list[Match], name: str) -> list[str]:
-    """Distinct mentions of the question as it is now."""
+    """Return distinct mentions of the question as it is now."""
     surfaces = sorted({match.surface for match in matches}, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, surfaces))})(?!\w)")
     now = []

@@ -15,7 +15,7 @@ from ..types import Hits
 
 
 def overlap(a: Hits, b: Hits, k: int) -> Values:
-    """Jaccard overlap of the first k hits of two lists: passages in both, over passages in either.
+    """Return the Jaccard overlap of the first k hits of two lists: passages in both, over passages in either.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def overlap(a: Hits, b: Hits, k: int) -> Values:
 
 
 def error_correlation(a: Values, b: Values) -> float:
-    """Correlation of two systems' errors: the phi coefficient of a metric whose values are 0 or 1.
+    """Return correlation of two systems' errors: the phi coefficient of a metric whose values are 0 or 1.
 
     Near 1 they fail on the same queries, and fusing them gains little; near 0 or below they fail on others.
 
@@ -98,7 +98,7 @@ def error_correlation(a: Values, b: Values) -> float:
 
 
 def pool_loss(pools: Sequence[Hits], qrels: Qrels, size: int) -> Values:
-    """Share of a query's gold passages that are among the first ``size`` hits of no pool.
+    """Return share of a query's gold passages that are among the first ``size`` hits of no pool.
 
     What is lost here no fusion of these pools finds.
 
@@ -149,7 +149,7 @@ def _check_size(name: str, size: int, lists: Sequence[Hits]) -> None:
 
 
 def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
-    """Extrapolated rank-biased overlap of the lists of each query.
+    """Return the extrapolated rank-biased overlap of the lists of each query.
 
     The share of passages that two lists have in common down to depth d, averaged over all depths with the weight
     (1 - p) p^(d - 1). Lists end, and the lists of this measure do not: below the longer one the agreement found is

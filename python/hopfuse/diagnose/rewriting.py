@@ -75,7 +75,7 @@ class Rewriting:
         return np.array([one != other for one, other in zip(self._asked(0), self._asked(1), strict=True)], bool)
 
     def _asked(self, side: int) -> list[tuple[str, tuple[str, ...]]]:
-        """Each question with its mentions, as it was (0) or as it is rewritten (1)."""
+        """Return each question with its mentions, as it was (0) or as it is rewritten (1)."""
         texts = (self.questions, self.rewritten)[side]
         mentions = (self.entities, self.rewritten_entities)[side]
         return list(zip(texts, [()] * len(texts) if mentions is None else map(tuple, mentions), strict=True))
@@ -88,7 +88,7 @@ class Rewriting:
 
 
 def check_questions(questions: Sequence[str], name: str = "questions") -> tuple[str, ...]:
-    """Questions as a tuple of strings."""
+    """Return questions as a tuple of strings."""
     if isinstance(questions, str):
         raise InputError(f"{name} is one str; pass a list of strings: [question]")
     for at, question in enumerate(questions):
@@ -98,7 +98,7 @@ def check_questions(questions: Sequence[str], name: str = "questions") -> tuple[
 
 
 def draw(question: str, purpose: str, choices: int) -> int:
-    """A number below ``choices`` that depends on the question and the purpose alone, by MD5.
+    """Return a number below ``choices`` that depends on the question and the purpose alone, by MD5.
 
     Examples
     --------
@@ -126,7 +126,7 @@ _IS = re.compile(r"(Who|What|Where|When|How|who|what|where|when|how) is(?= \w)")
 def paraphrase(
     questions: Sequence[str], entities: Mentions | None = None, *, rules: Sequence[str] | None = None
 ) -> Rewriting:
-    """Each question changed by one of the rules that can change it.
+    """Change each question by one of the rules that can change it.
 
     ============================ ======================================================================================
     rule                         what it does
@@ -176,7 +176,7 @@ def paraphrase(
 
 
 def _rewritten(question: str, names: Sequence[str]) -> tuple[str, str]:
-    """The question after one of the rules that change it, and the rule's name."""
+    """Return the question after one of the rules that change it, and the rule's name."""
     results = ((_RULES[name](question), name) for name in names)
     changed = [(text, name) for text, name in results if text != question]
     return changed[draw(question, "rule", len(changed))] if changed else (question, "")

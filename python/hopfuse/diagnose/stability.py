@@ -47,7 +47,7 @@ class RankStability:
     num_changed: int
 
     def summary(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_] | None = None) -> dict[str, Estimate]:
-        """Mean, number of questions and 95 % interval of each, over some questions (positions, or a mask) or all.
+        """Return mean, number of questions and 95 % interval of each, over all or some (positions, or a mask).
 
         Examples
         --------
@@ -144,7 +144,7 @@ def _first_gold(hits: Hits, qrels: Qrels, row: int) -> int | None:
 
 
 def _spread(values: Values, rows: NDArray[np.int64], count: int) -> Values:
-    """Values of some questions among all, NaN elsewhere; read-only."""
+    """Return values of some questions among all, NaN elsewhere; read-only."""
     made = np.full(count, np.nan)
     made[rows] = values
     made.flags.writeable = False

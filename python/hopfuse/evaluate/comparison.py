@@ -60,7 +60,7 @@ class Comparison:
     odds_high: float | None = None
 
     def detectable(self, *, power: float = 0.8) -> float | None:
-        """The smallest difference that this many queries would have shown with the given power at 5 %.
+        """Return the smallest difference that this many queries would have shown with the given power at 5 %.
 
         Parameters
         ----------
@@ -80,13 +80,13 @@ class Comparison:
         return detectable_difference(self.n, (self.wins + self.losses) / self.n, power=power)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, with ``detectable``; what is NaN or infinite is None."""
+        """Return a JSON-serialisable form, with ``detectable``; what is NaN or infinite is None."""
         finite = {k: v if v is None or isfinite(v) else None for k, v in asdict(self).items()}
         return {**finite, "detectable": self.detectable()}
 
 
 def compare(values: NDArray[np.float64], baseline: NDArray[np.float64], *, binary: bool) -> Comparison:
-    """Paired comparison of two runs under one metric.
+    """Compare two runs, query by query, under one metric.
 
     Parameters
     ----------

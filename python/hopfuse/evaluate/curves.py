@@ -33,13 +33,13 @@ class Curve:
     points: tuple[tuple[float, Estimate], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, if the options' values are."""
+        """Return a JSON-serialisable form, if the options' values are."""
         points = [{"value": as_number(value), **estimate.to_dict()} for value, estimate in self.points]
         return {"label": self.label, "options": plain_options(self.others), "points": points}
 
 
 def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
-    """For every option with several numbers: the metric against it, a curve for each method.
+    """Return a curve of the metric for each option with several numbers, and for each method.
 
     A method's other options stand where its best trial has them, so that the curve goes through that trial. All of
     it is on the tune half; its best point is better there than it is elsewhere.
@@ -151,7 +151,7 @@ class Grid:
             object.__setattr__(self, name, str(word))
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form; NaN is None."""
+        """Return a JSON-serialisable form; NaN is None."""
         rows = [[None if np.isnan(v) else v for v in row] for row in self.values.tolist()]
         labels = {name: getattr(self, name) for name in ("x_label", "y_label", "label")}
         return {"x": self.x.tolist(), "y": self.y.tolist(), "values": rows, **labels}
@@ -161,7 +161,7 @@ class Grid:
 
 
 def sweep_grid(sweep: Sweep, x: str, y: str) -> Grid:
-    """The metric of a sweep over two of its options: the mean on the tune half, 0 to 1, at each crossing.
+    """Return the metric of a sweep over two of its options: the mean on the tune half, 0 to 1, at each crossing.
 
     Where the trials differ in other options too, each crossing shows the best of them.
 

@@ -43,7 +43,7 @@ class ScoreDistribution:
     auc: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form."""
+        """Return a JSON-serialisable form."""
         arrays = {name: getattr(self, name).tolist() for name in ("edges", "relevant", "other")}
         return {**arrays, **{name: getattr(self, name) for name in ("relevant_median", "other_median", "auc")}}
 
@@ -176,7 +176,7 @@ class Reliability:
     expected_error: float
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form; what an empty bin lacks is None."""
+        """Return a JSON-serialisable form; what an empty bin lacks is None."""
         fields = ("mean_score", "relevant_share", "low", "high")
         bins = {name: [None if np.isnan(x) else float(x) for x in getattr(self, name)] for name in fields}
         known = {"edges": self.edges.tolist(), "counts": self.counts.tolist(), **bins}

@@ -45,7 +45,7 @@ class Estimate:
     high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form; the mean of no queries is None."""
+        """Return a JSON-serialisable form; the mean of no queries is None."""
         return {**asdict(self), "mean": None if isnan(self.mean) else self.mean}
 
 
@@ -69,7 +69,7 @@ class Group:
     comparisons: Mapping[str, Mapping[str, Comparison]]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form."""
+        """Return a JSON-serialisable form."""
         return {
             "group": self.label,
             "queries": self.queries,
@@ -106,7 +106,7 @@ class Evaluation:
     num_without_last_hop: int
 
     def group(self, label: str = "all") -> Group:
-        """The numbers of one group of queries.
+        """Return the numbers of one group of queries.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Evaluation:
         raise InputError(f"group is {label!r}; there are: {', '.join(g.label for g in self.groups)}")
 
     def estimate(self, run: str, metric: str, *, group: str = "all") -> Estimate:
-        """The mean of a metric for a run.
+        """Return the mean of a metric for a run.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Evaluation:
         return _pick(self.group(group).estimates, run, metric)
 
     def comparison(self, run: str, metric: str, *, group: str = "all") -> Comparison:
-        """A run against the baseline under a metric.
+        """Return the comparison of a run with the baseline under a metric.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class Evaluation:
         return _pick(self.group(group).comparisons, run, metric)
 
     def wins(self, run: str, metric: str) -> tuple[str, ...]:
-        """Queries for which a run has a higher value than the baseline, in order.
+        """Return queries for which a run has a higher value than the baseline, in order.
 
         With a graph run against a dense baseline these are the graph wins.
 
@@ -153,7 +153,7 @@ class Evaluation:
         return self._where(self._difference(run, metric) > 0)
 
     def losses(self, run: str, metric: str) -> tuple[str, ...]:
-        """Queries for which a run has a lower value than the baseline, in order.
+        """Return queries for which a run has a lower value than the baseline, in order.
 
         Errors are those of :meth:`wins`.
         """
@@ -168,7 +168,7 @@ class Evaluation:
         return tuple(self.ids[row] for row in np.flatnonzero(rows).tolist())
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
-        """A JSON-serialisable form.
+        """Return a JSON-serialisable form.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Evaluation:
 
 
 def summarise(values: NDArray[np.float64], *, binary: bool) -> Estimate:
-    """Mean of the values that are defined, with its 95 % interval.
+    """Return the mean of the values that are defined, with its 95 % interval.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: s
 
 
 def _beside(run: Hits | Run, baseline: Hits | Run | None) -> Hits | Run:
-    """The run with the baseline's hits, where it has none of its own and as many queries."""
+    """Return the run, with the baseline's hits where it has none of its own and as many queries."""
     made = run if isinstance(run, Run) else Run(run)
     hits = baseline.hits if isinstance(baseline, Run) else baseline
     return run if hits is None or made.baseline is not None or len(hits) != len(made) else replace(made, baseline=hits)

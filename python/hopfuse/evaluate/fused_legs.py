@@ -86,7 +86,7 @@ class FusedLegs:
 def fusion_trials(
     methods: Sequence[str], grid: Mapping[str, Sequence[Any]], legs: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Every leg by itself, and every method with every combination of those options that it has.
+    """Return every leg by itself, and every method with every combination of those options that it has.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def fusion_trials(
 
 
 def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
-    """Those options of the grid that a method has; None where it can use none of the calibrations."""
+    """Return those options of the grid that a method has; None where it can use none of the calibrations."""
     if method not in fusion.METHODS:
         raise InputError(f"method is {method!r}; allowed: {', '.join(fusion.METHODS)}")
     kind = fusion.METHODS[method]

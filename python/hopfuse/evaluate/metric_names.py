@@ -71,7 +71,7 @@ _ANSWERS: dict[str, tuple[Callable[[str, Sequence[str]], float], bool]] = {
 
 
 def parse_metric(name: str) -> Metric:
-    """The metric that a name such as ``"recall@5"`` stands for.
+    """Return the metric that a name such as ``"recall@5"`` stands for.
 
     Parameters
     ----------

@@ -48,14 +48,14 @@ class PassageNames:
             self.number(str(name))
 
     def number(self, name: str) -> int:
-        """The passage's number; a new name gets the next one."""
+        """Return the passage's number; a new name gets the next one."""
         number = self._numbers.setdefault(name, len(self._names))
         if number == len(self._names):
             self._names.append(name)
         return number
 
     def name(self, number: int) -> str:
-        """The name of a passage that has a number."""
+        """Return the name of a passage that has a number."""
         return self._names[number]
 
     @property
@@ -98,7 +98,7 @@ class PassageNames:
 
 
 def read_texts(path: str | PathLike[str], names: PassageNames) -> dict[int, str]:
-    """Title and text of each passage that has a number already, from a .jsonl file of passages.
+    """Read title and text of each passage that has a number already, from a .jsonl file of passages.
 
     Read it after the runs: what no run has found is not kept.
 

@@ -112,7 +112,7 @@ class Qrels:
 
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Qrels:
-        """Judgements from mappings with "id" and "gold".
+        """Make judgements of mappings with "id" and "gold".
 
         Optional keys: "hops", "last_hop", "type", "grades", "question", "answer" (a string or a list
         of strings) and "aliases" (further accepted answers).
@@ -145,7 +145,7 @@ class Qrels:
 
     @classmethod
     def read_jsonl(cls, path: str | PathLike[str]) -> Qrels:
-        """Judgements from a file with one JSON object per line (see :meth:`from_records`).
+        """Read judgements from a file with one JSON object per line (see :meth:`from_records`).
 
         Passage ids are integers here; :func:`read_qrels` takes names too. Other keys are ignored; blank
         lines are skipped.
@@ -175,7 +175,7 @@ class Qrels:
             raise FormatError(f"{path}: {error}") from error
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Qrels:
-        """The judgements of some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
+        """Return the judgements of some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
 
         Examples
         --------
@@ -257,7 +257,7 @@ def check_distinct(names: Sequence[str]) -> None:
 def check_query(
     name: str, gold: Sequence[int], hops: Sequence[Sequence[int]], last_hop: Sequence[int]
 ) -> tuple[Passages, tuple[Passages, ...], Passages]:
-    """Gold passages, those of each hop and those of the last hop, as tuples."""
+    """Return gold passages, those of each hop and those of the last hop, as tuples."""
     right = _passages(name, "gold", gold)
     by_hop = tuple(_passages(name, f"hop {at}", hop) for at, hop in enumerate(listed(name, "hops", hops), 1))
     last = _passages(name, "last_hop", last_hop)
@@ -268,7 +268,7 @@ def check_query(
 
 
 def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tuple[int, ...]:
-    """A grade of at least 1 for every gold passage; 1 where none are given."""
+    """Return the grades of every gold passage, at least 1 each; 1 where none are given."""
     if grades is None:
         return (1,) * len(gold)
     values = listed(name, "grades", grades)
@@ -281,7 +281,7 @@ def check_grades(name: str, grades: Sequence[int] | None, gold: Passages) -> tup
 
 
 def check_answers(name: str, answers: Sequence[str]) -> tuple[str, ...]:
-    """Accepted answers as a tuple of strings."""
+    """Return accepted answers as a tuple of strings."""
     values = listed(name, "answers", answers)
     for value in values:
         if not isinstance(value, str):
@@ -290,7 +290,7 @@ def check_answers(name: str, answers: Sequence[str]) -> tuple[str, ...]:
 
 
 def listed(name: str, field: str, values: Any) -> list[Any]:
-    """A list of what must be a list."""
+    """Return a list of what must be a list."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InputError(f"query {name!r}: {field} is {values!r}; it must be a list")
     return list(values)

@@ -73,7 +73,7 @@ class Run:
             )
 
     def take(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Run:
-        """The run on some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
+        """Return the run on some queries, in the order of ``rows`` (positions, or a mask of shape (B,)).
 
         Examples
         --------
@@ -100,7 +100,7 @@ def _taken(hits: Hits, rows: NDArray[np.int64]) -> Hits:
 
 
 def gold_ranks(hits: Hits, qrels: Qrels, query: int) -> dict[int, int | None]:
-    """The rank of each gold passage of one query, from 1; None where the run does not have it.
+    """Return the rank of each gold passage of one query, from 1; None where the run does not have it.
 
     Parameters
     ----------

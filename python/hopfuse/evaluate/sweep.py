@@ -27,7 +27,7 @@ SPLITS = ("tune", "test", "all")
 
 
 def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
-    """True for the queries of the test half, False for those of the tune half.
+    """Return True for the queries of the test half, False for those of the tune half.
 
     A query is in the test half where the MD5 of its id in UTF-8 is odd. So it depends on the id alone:
     not on the order of the queries, nor on which others there are, nor on a seed.
@@ -52,7 +52,7 @@ def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
 
 
 def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
-    """Positions of the queries of one half, or of all of them.
+    """Return positions of the queries of one half, or of all of them.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def split_rows(qrels: Qrels, split: str) -> NDArray[np.int64]:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """True for a finite real number that is not a bool.
+    """Return whether a value is a finite real number, and no bool.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def as_number(value: float) -> int | float:
-    """A number as an int or a float.
+    """Return a number as an int or a float.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def as_number(value: float) -> int | float:
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value that it is; anything else as it is.
+    """Return a NumPy scalar as the Python value that it is; anything else as it is.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with plain values.
+    """Return options with plain values.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Trial:
     comparison: Comparison | None
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, if the options' values are."""
+        """Return a JSON-serialisable form, if the options' values are."""
         compared = None if self.comparison is None else self.comparison.to_dict()
         return {"options": plain_options(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
 
@@ -180,7 +180,7 @@ class Sweep:
     test_runs: tuple[Hits | Run, ...] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, if the options' values are."""
+        """Return a JSON-serialisable form, if the options' values are."""
         return {
             "metric": self.metric,
             "tune": [trial.to_dict() for trial in self.tune],
@@ -306,7 +306,7 @@ def judged_run(
 
 
 def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric) -> tuple[Trial, ...]:
-    """The baseline, which is the first, and the others compared with it."""
+    """Return the baseline, which is the first, and the others compared with it."""
     compared = [compare(one, values[0], binary=metric.binary) for one in values[1:]]
     adjusted = holm([c.p_value for c in compared]).tolist()
     comparisons = [None, *(replace(c, p_holm=p) for c, p in zip(compared, adjusted, strict=True))]
@@ -315,7 +315,7 @@ def _trials(options: Sequence[Options], values: Sequence[Values], metric: Metric
 
 
 def options_text(options: Options) -> str:
-    """Options in one line.
+    """Return options in one line.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class SetsTrial:
         return sum(self.losses.values()) / len(self.losses)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, if the options' values are."""
+        """Return a JSON-serialisable form, if the options' values are."""
         losses = {"losses": dict(self.losses), "worst_loss": self.worst, "mean_loss": self.mean}
         return {"options": plain_options(self.options), "means": dict(self.means), **losses}
 
@@ -81,7 +81,7 @@ class SetResult:
     against_best: Comparison
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form."""
+        """Return a JSON-serialisable form."""
         return {
             "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
             "against_baseline": self.against_baseline.to_dict(),
@@ -117,7 +117,7 @@ class SetsSweep:
     test: Mapping[str, SetResult]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable form, if the options' values are."""
+        """Return a JSON-serialisable form, if the options' values are."""
         return {
             "metric": self.metric,
             "num_trials": len(self.trials),

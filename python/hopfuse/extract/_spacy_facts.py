@@ -252,7 +252,7 @@ def _is_not(word: Any) -> bool:
 
 
 def _is_negated(verb: Any) -> bool:
-    """See "never married", "no longer married", "neither married nor"."""
+    """Return whether it is negated: "never married", "no longer married", "neither married nor"."""
     parts = [verb, *(child for child in verb.children if child.dep_ in ("aux", "auxpass"))]
     for child in (child for part in parts for child in part.children):
         if _is_not(child) or (child.dep_ in ("preconj", "cc") and child.lower_ == "neither"):

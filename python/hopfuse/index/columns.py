@@ -182,7 +182,7 @@ class RaggedStrings(Sequence[tuple[str, ...]]):
 
 
 def row_number(item: Any, length: int) -> int:
-    """``item`` as a row 0 .. length-1; a negative one counts from the end."""
+    """Return ``item`` as a row 0 .. length-1; a negative one counts from the end."""
     i = operator.index(item)
     if not -length <= i < length:
         raise IndexError(f"row {i} of a column of {length}; rows are 0 .. {length - 1}")
@@ -198,7 +198,7 @@ def ascending(offsets: Section, start: int, stop: int, limit: int) -> list[int]:
 
 
 def check_offsets(offsets: Section, limit: int) -> None:
-    """Offsets as a whole: from 0, ascending, to the limit."""
+    """Read offsets whole, and check that they go from 0, ascending, to the limit."""
     ends = offsets.whole()
     if ends[0] != 0 or ends[-1] != limit or (ends[1:] < ends[:-1]).any():
         raise FormatError(f"{offsets.label}: the offsets do not ascend from 0 to {limit}")

@@ -88,7 +88,7 @@ def _stored_dtype(entry: Entry) -> np.dtype[Any]:
 
 
 def _check_padding(data: mmap.mmap, head: Head) -> None:
-    """Between payloads, and after the last one, there is nothing but zeros."""
+    """Check that between payloads, and after the last one, there is nothing but zeros."""
     end = head_bytes(len(head.entries), head.checksums.size)
     for entry in (*head.entries, replace(head.entries[-1], offset=len(data))):
         if any(data[end : entry.offset]):

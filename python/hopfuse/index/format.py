@@ -90,7 +90,7 @@ def aligned(position: int) -> int:
 
 
 def head_bytes(num_sections: int, num_blocks: int) -> int:
-    """Bytes of the head without its padding."""
+    """Return bytes of the head without its padding."""
     return HEADER_BYTES + ENTRY.size * num_sections + 4 * num_blocks
 
 
@@ -105,7 +105,7 @@ def place(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def file_bytes(placed: Sequence[Entry]) -> int:
-    """Size of the file that holds the placed entries."""
+    """Return size of the file that holds the placed entries."""
     return aligned(placed[-1].offset + placed[-1].length)
 
 

@@ -176,7 +176,7 @@ def _remove_others(directory: Path, generation: int) -> None:
 
 @contextlib.contextmanager
 def _writer_lock(directory: Path) -> Iterator[None]:
-    """An exclusive lock that the system releases when its holder ends, however it ends."""
+    """Hold an exclusive lock that the system releases when its holder ends, however it ends."""
     import fcntl  # POSIX only; reading an index does not need it
 
     descriptor = _open_lock(directory)

@@ -87,7 +87,7 @@ def _check_entries(arrays: Arrays, nodes: int, first: int, last: int) -> None:
 
 
 def _check_order(arrays: Arrays, first: int, last: int) -> None:
-    """Within a row, (source, type) ascends strictly."""
+    """Check that within a row (source, type) ascends strictly."""
     key = arrays["indices"][first:last].astype(np.int64) * 256
     if "edge_type" in arrays:
         key += arrays["edge_type"][first:last]

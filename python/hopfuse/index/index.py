@@ -599,7 +599,7 @@ class Index(Contents):
         made: Mapping[str, Any],
         dropped: str | None = None,
     ) -> Index:
-        """With these sections in the place of the groups', and what they are made of; ``dropped`` is made anew."""
+        """Return the index with these sections in the groups' place; what was made of ``dropped`` is made anew."""
         kept = {name: section for name, section in self._sections.items() if not name.startswith(groups)}
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)

@@ -240,7 +240,7 @@ def _end(at: int, frame: Frame) -> int:
 
 
 def _later_frames(view: memoryview, at: int, header: Header) -> Iterator[Frame]:
-    """Whole frames behind one that is not: each byte is read at most twice, whatever the file holds."""
+    """Return whole frames behind one that is not: each byte is read at most twice, whatever the file holds."""
     words = np.frombuffer(view[at : at + (len(view) - at) // 8 * 8], "<u4")
     floor = at
     for word in np.flatnonzero(words[1::2] == MARK).tolist():

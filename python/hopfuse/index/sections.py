@@ -47,7 +47,7 @@ class Section:
         return self._array
 
     def part(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements start .. stop-1 of a one-dimensional array; only their blocks are verified."""
+        """Return elements start .. stop-1 of a one-dimensional array; only their blocks are verified."""
         size = self._array.itemsize
         self._verify(start * size, stop * size)
         return self._array[start:stop]

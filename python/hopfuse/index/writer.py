@@ -129,7 +129,7 @@ class IndexWriter(Generic[Kind]):
             one.done = True
 
     def _fail(self, group: list[_Commit], error: BaseException) -> None:
-        """Nothing of a group was committed: nor can be what was checked against it."""
+        """End the commits of a group of which nothing was written, and those that were checked against it."""
         with self._checking:
             group, self._pending = group + self._pending, []
             for one in group:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def device_list(device: DeviceOps, hits: Hits, name: str) -> tuple[Any, Any, Any]:
-    """ids, scores and counts on the device that they are on."""
+    """Return ids, scores and counts on the device that they are on."""
     wanted = {"ids": np.int64, "scores": np.float32, "counts": np.int64}
     arrays = []
     for part, dtype in wanted.items():
@@ -27,7 +27,7 @@ def device_list(device: DeviceOps, hits: Hits, name: str) -> tuple[Any, Any, Any
 
 
 def host_list(hits: Hits) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    """ids, scores and counts as contiguous NumPy arrays."""
+    """Return ids, scores and counts as contiguous NumPy arrays."""
     return (
         np.ascontiguousarray(to_numpy(hits.ids, "ids")),
         np.ascontiguousarray(to_numpy(hits.scores, "scores")),

@@ -20,7 +20,7 @@ __all__ = ["Restart", "read_restart"]
 
 
 def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Restart:
-    """Rows from (N,) or (B, N) numbers, a scipy.sparse (B, N), Seeds, or a list of {node: weight}."""
+    """Read rows from (N,) or (B, N) numbers, a scipy.sparse (B, N), Seeds, or a list of {node: weight}."""
     if isinstance(restart, Mapping):
         restart = [restart]
     if isinstance(restart, Seeds):

@@ -173,7 +173,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
 
 
 def _by_name(weights: Any, graph: Graph, per_type: bool) -> Any:
-    """Weights in the order of the graph's edge types, where they are given by name."""
+    """Return weights in the order of the graph's edge types, where they are given by name."""
     if not isinstance(weights, Mapping):
         return weights
     unknown = [name for name in weights if name not in graph.edge_type_names]
@@ -231,7 +231,7 @@ def _lightest(graph: Graph) -> NDArray[np.float64]:
 
 
 def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows times a power of two that brings their largest weight into [1, 2): only ratios matter under joint."""
+    """Scale rows by powers of two, so that the largest weight is in [1, 2): only ratios matter under joint."""
     largest = eta.max(axis=1, initial=0.0)
     lost = (eta > 0) & (eta < largest[:, None] * SMALLEST_TYPE_WEIGHT)
     if lost.any():

@@ -25,7 +25,7 @@ def dice_scores(
     backend: str = "auto",
     threads: int | None = None,
 ) -> NDArray[np.float32]:
-    """Mean Sørensen-Dice coefficient of a text with the labels of each of its candidates.
+    """Return the mean Sørensen-Dice coefficient of a text with the labels of each of its candidates.
 
     ``dice(X, Y) = 2·|X ∩ Y| / (|X| + |Y|)``, and 0 where both sets are empty. A candidate with one label scores their
     dice, a triple (head, relation, tail) the mean of three. Sizes and intersections are whole numbers; the rest is

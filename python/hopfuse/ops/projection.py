@@ -26,7 +26,7 @@ SCORES_BUDGET = 1 << 32
 def project(
     scores: Any, incidence: Incidence, *, scale: Any = None, backend: str = "auto", threads: int | None = None
 ) -> Any:
-    """Scores of rows from scores of the columns that they hold: u_p = scale_p · Σ_e w_pe v_e for each query.
+    """Score rows by the scores of the columns that they hold: u_p = scale_p · Σ_e w_pe v_e for each query.
 
     A passage's score is the sum of its nodes' scores, each times its weight there. Sums are float32 by ascending
     columns, a fused multiply-add for each entry, and one product with ``scale``: the same bits on every kernel variant,
@@ -85,7 +85,7 @@ def project(
 def project_topk(
     scores: Any, incidence: Incidence, k: int, *, scale: Any = None, backend: str = "auto", threads: int | None = None
 ) -> Hits:
-    """The k rows with the highest projected scores, without a (B, P) matrix on the CPU.
+    """Return the k rows with the highest projected scores, without a (B, P) matrix on the CPU.
 
     Rows with score 0, or below it, are no hits. Order: higher score, then lower row.
 

@@ -18,7 +18,7 @@ from ._captured import refuse_per_query
 
 
 def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
-    """Seeds that also start the walk at a list's hits, as HippoRAG 2 adds passages to its phrases.
+    """Add a list's hits to the seeds of a walk, as HippoRAG 2 adds passages to its phrases.
 
     A row of seeds is scaled to sum 1, and its hits with score > 0 share ``mass``: mass * score / (sum of scores). A hit
     that is a seed already adds to it.
@@ -74,7 +74,7 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
 
 
 def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float, *, frequency: Any = None) -> Seeds:
-    """Seeds that also start the walk at the entities of a list's hits: pseudo-relevance feedback, as a restart.
+    """Add the entities of a list's hits to the seeds of a walk: pseudo-relevance feedback, as a restart.
 
     The entity e of the hit p at rank r, from 1, has w_pe / (r * frequency_e), summed over the hits: an entity of the
     best hits counts, and one of few passages. They share ``mass`` of the restart, and the seeds the rest; a row that

@@ -36,7 +36,7 @@ def similarity_weights(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Any:
-    r"""Weights of all passages by their similarity to each query: the node weights of a walk that the question steers.
+    r"""Weigh all passages by their similarity to each query: the node weights of a walk that the question steers.
 
     weight_p = max(exp((c_p - m)/(τ s)), floor), with the cosines c_p of query and passage, their maximum m and their
     standard deviation s over the query's allowed passages. The most similar passage weighs 1. τ counts in s, so that

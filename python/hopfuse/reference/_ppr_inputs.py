@@ -126,7 +126,7 @@ def _type_weights(weights: Any, norm: str, batch: int, types: int) -> NDArray[np
 
 
 def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(B, N) weights as walks have them: scaled by a power of two, 0 below 2^-100 of the largest, in float32."""
+    """Return (B, N) weights as walks have them: scaled by a power of two, 0 below 2^-100 of the largest, in float32."""
     batch, n = allowed.shape
     z = np.ones((batch, n))
     if given is None:
@@ -154,14 +154,14 @@ def _node_weights(graph: Graph, given: Any, nodes: Any, allowed: NDArray[np.bool
 
 
 def _has_edges(graph: Graph) -> NDArray[np.bool_]:
-    """Whether each of the caller's nodes has an edge, in or out."""
+    """Return whether each of the caller's nodes has an edge, in or out."""
     has = np.diff(graph.indptr) > 0
     has[graph.indices] = True
     return np.asarray(has[graph.internal_of])
 
 
 def _at_most_one(eta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows that sum to at most 1; a sum above 1 by rounding alone is divided out."""
+    """Return rows that sum to at most 1; a sum above 1 by rounding alone is divided out."""
     total = eta.sum(axis=1, keepdims=True)
     over = np.flatnonzero(total > 1 + SUM_SLACK)
     if over.size:

@@ -133,7 +133,7 @@ def calibrate(
 
 
 def calibration_rule(method: str, options: dict[str, Any]) -> Callable[[Row], Row]:
-    """The function of one non-empty list that a method and its options name."""
+    """Return the function of one non-empty list that a method and its options name."""
     if method not in METHODS:
         raise InputError(f"calibration method is {method!r}; allowed: {', '.join(METHODS)}")
     for name, value in options.items():

@@ -17,7 +17,7 @@ _CHUNK = 1 << 19
 
 
 def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
-    """a * b + c in float32 with one rounding (IEEE fused multiply-add), element by element.
+    """Return a * b + c in float32 with one rounding (IEEE fused multiply-add), element by element.
 
     The product of two float32 numbers is exact in float64. The sum is rounded to float64 *to odd*
     (of the two neighbours of an inexact sum, the one whose last bit is 1), after which rounding to
@@ -49,7 +49,7 @@ def _sum_to_odd(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def canonical_dot(q: ArrayLike, x: ArrayLike) -> NDArray[np.float32]:
-    """Dot products in the one order of operations that all kernels share.
+    """Return dot products in the one order of operations that all kernels share.
 
     With both vectors zero-padded to a multiple of 16, sixteen float32 accumulators start at +0 and
     take a_j = fma(q[16 i + j], x[16 i + j], a_j) for i = 0, 1, ...; then a_j = a_j + a_(j + h) for
@@ -87,7 +87,7 @@ def _lanes(values: ArrayLike) -> NDArray[np.float32]:
 
 
 def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -> NDArray[np.float32]:
-    """Every canonical score, shape (B, N): the dot, or dot / (sqrt(q.q) * sqrt(x.x)) in float32.
+    """Return every canonical score, shape (B, N): the dot, or dot / (sqrt(q.q) * sqrt(x.x)) in float32.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def canonical_scores(queries: Any, vectors: Any, *, metric: str | None = None) -
 
 
 def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
-    """Canonical squared norms; where they are finite, so is every score."""
+    """Return canonical squared norms; where they are finite, so is every score."""
     if rows.dtype not in (np.float32, np.float16):
         raise InputError(f"{name} are {rows.dtype}; canonical scores are defined on float32 and float16")
     squares = canonical_dot(rows, rows)
@@ -121,7 +121,7 @@ def _squares(name: str, rows: NDArray[Any], metric: str) -> NDArray[np.float32]:
 
 
 def dense_topk_canonical(queries: Any, vectors: Any, k: int, *, metric: str | None = None, allow: Any = None) -> Hits:
-    """Exhaustive top-k by canonical score: what ``dense_topk`` must equal, bit for bit.
+    """Rank all vectors by canonical score: what ``dense_topk`` must equal, bit for bit.
 
     Parameters
     ----------

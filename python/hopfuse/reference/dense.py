@@ -15,7 +15,7 @@ METRICS = ("ip", "cosine")
 
 
 def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, allow: Any = None) -> Ranking:
-    """The k best vectors for each query by exact score: higher score first, then lower id.
+    """Return the k best vectors for each query by exact score: higher score first, then lower id.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def dense_topk(queries: Any, corpus: Any, k: int, *, metric: str | None = None, 
 
 
 def dense_scores(queries: Any, corpus: Any, *, metric: str | None = None) -> NDArray[np.float64]:
-    """Every score of :func:`dense_topk`, shape (B, N).
+    """Return every score of :func:`dense_topk`, shape (B, N).
 
     Examples
     --------
@@ -70,7 +70,7 @@ def dense_scores(queries: Any, corpus: Any, *, metric: str | None = None) -> NDA
 
 
 def dense_inputs(queries: Any, corpus: Any, metric: str | None) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """(queries (B, d), vectors (N, d), metric), checked; dtypes as given."""
+    """Return (queries (B, d), vectors (N, d), metric), checked; dtypes as given."""
     own = corpus.metric if isinstance(corpus, Corpus) else None
     kind = metric or own or "ip"
     if kind not in METRICS:
@@ -98,7 +98,7 @@ def _check_rows(name: str, rows: NDArray[Any], metric: str) -> None:
 
 
 def _dots(q: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """q x', dimension by dimension, so that equal vectors get equal scores."""
+    """Return q x', dimension by dimension, so that equal vectors get equal scores."""
     total = np.zeros((q.shape[0], x.shape[0]))
     for j in range(q.shape[1]):
         total += np.multiply.outer(q[:, j], x[:, j])

@@ -30,7 +30,7 @@ def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter
 
 
 def dice(x: Counter[str], y: Counter[str]) -> Fraction:
-    """``2·|X ∩ Y| / (|X| + |Y|)``, 0 where both are empty.
+    """Return ``2·|X ∩ Y| / (|X| + |Y|)``, 0 where both are empty.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def dice_scores(
     unit: str = "bigrams",
     repeats: bool = False,
 ) -> NDArray[np.float64]:
-    """The mean dice of each candidate's labels with its text: rational numbers, rounded once.
+    """Return the mean dice of each candidate's labels with its text: rational numbers, rounded once.
 
     Examples
     --------

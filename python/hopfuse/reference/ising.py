@@ -24,7 +24,7 @@ def ising_rerank(
     blend: float = 0.25,
     k: int | None = None,
 ) -> Ranking:
-    """Each query's candidates by (1 - blend) h + blend m, m the mean field of the neighbours that they share.
+    """Rank each query's candidates by (1 - blend) h + blend m, m the mean field of the neighbours that they share.
 
     h = 2 u - 1 with u the scores by min-max, 0 where all are equal; m by :func:`mean_field` from tanh(h / T), over
     :func:`shared_neighbours`.
@@ -71,7 +71,7 @@ def ising_rerank(
 
 
 def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A_ij = S_ij / sum_k S_ik, S_ij = sum_e w_ie w_je for i != j and 0 for i = j: (n, n); rows of zeros stay.
+    """Return A_ij = S_ij / sum_k S_ik, S_ij = sum_e w_ie w_je for i != j and 0 for i = j: (n, n); rows of zeros stay.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def shared_neighbours(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.floa
 
 
 def _neighbours(graph: Graph, node: int) -> dict[int, float]:
-    """The nodes that one is joined to, with the weight of all edges to each."""
+    """Return the nodes that one is joined to, with the weight of all edges to each."""
     row = int(graph.internal_of[node])
     joined: dict[int, float] = {}
     for entry in range(int(graph.indptr[row]), int(graph.indptr[row + 1])):
@@ -116,7 +116,7 @@ def mean_field(
     steps: int,
     start: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Magnetisations m (n,) after ``steps`` of m ← (1 - λ) m + λ tanh((h + J A m)/T).
+    """Return magnetisations m (n,) after ``steps`` of m ← (1 - λ) m + λ tanh((h + J A m)/T).
 
     Parameters
     ----------

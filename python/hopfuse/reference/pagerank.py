@@ -24,11 +24,11 @@ class Transitions(NamedTuple):
     prob: NDArray[np.float64]
 
     def step(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """P'x."""
+        """Return P'x."""
         return _totals(self.dst, self.prob * x[self.src], self.num_nodes)
 
     def lost(self, x: NDArray[np.float64]) -> float:
-        """The part of x that one step loses: at dangling nodes, and where rows of P sum to less than 1."""
+        """Return the part of x that one step loses: at dangling nodes, and where rows of P sum to less than 1."""
         kept = _totals(self.src, self.prob, self.num_nodes)
         return float(np.sum(x * (1.0 - kept)))
 
@@ -44,7 +44,7 @@ def ppr(
     node_weights: Any = None,
     weighted_nodes: Any = None,
 ) -> NDArray[np.float64]:
-    """Personalized PageRank of a batch of restart vectors.
+    """Compute Personalized PageRank of a batch of restart vectors.
 
     The fixed point of x = d P'x + (1 - d + d m) s, where m is the mass of x that P loses (at nodes
     without outgoing edges, and where rows of P sum to less than 1): that mass returns to s.
@@ -120,7 +120,7 @@ def ppr_residual(
     node_weights: Any = None,
     weighted_nodes: Any = None,
 ) -> NDArray[np.float64]:
-    """L1 norm of r = d P'x + (1 - d + d m) s - x, with m the mass of x that P loses.
+    """Return L1 norm of r = d P'x + (1 - d + d m) s - x, with m the mass of x that P loses.
 
     The distance to the exact solution is at most this over (1 - d). Options as in :func:`ppr`.
 
@@ -157,7 +157,7 @@ def ppr_residual(
 def ppr_topk(
     graph: Graph, restart: Any, k: int, *, candidates: Any = None, **options: Any
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-    """The k best nodes of each query: those with a score above 0, higher score first, then lower id.
+    """Return the k best nodes of each query: those with a score above 0, higher score first, then lower id.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _transitions(graph: Graph, asked: Inputs, query: int, norm: str) -> Transiti
 
 
 def _entries(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
-    """(src, dst, weight, type) of every directed step, in the caller's ids."""
+    """Return (src, dst, weight, type) of every directed step, in the caller's ids."""
     row = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
     weight = np.ones(row.size) if graph.weight is None else graph.weight.astype(np.float64)
     edge_type = np.zeros(row.size, np.uint8) if graph.edge_type is None else graph.edge_type
@@ -213,7 +213,7 @@ def _entries(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArra
 
 
 def _row_normalised(src: NDArray[np.int32], weight: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Each weight over the sum of its source's weights; 0 where that sum is 0."""
+    """Return each weight over the sum of its source's weights; 0 where that sum is 0."""
     degree = _totals(src, weight, n)[src]
     return np.divide(weight, degree, out=np.zeros_like(weight), where=degree > 0)
 

@@ -12,7 +12,7 @@ from .ranking import Ranking, best, check_k
 
 
 def project(scores: ArrayLike, incidence: Incidence, *, scale: ArrayLike | None = None) -> NDArray[np.float64]:
-    """u_p = scale_p Σ_e w_pe v_e for each query: (B, P).
+    """Return u_p = scale_p Σ_e w_pe v_e for each query: (B, P).
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def project(scores: ArrayLike, incidence: Incidence, *, scale: ArrayLike | None 
 
 
 def project_topk(scores: ArrayLike, incidence: Incidence, k: Any, *, scale: ArrayLike | None = None) -> Ranking:
-    """The k rows with the highest u_p above 0.
+    """Return the k rows with the highest u_p above 0.
 
     Examples
     --------

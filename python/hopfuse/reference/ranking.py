@@ -43,7 +43,7 @@ class Ranking:
         return cls(ids, scores, np.array([row_ids.size for row_ids, _ in pairs], np.int64))
 
     def row(self, query: int) -> list[tuple[int, float]]:
-        """The valid (id, score) pairs of one query, best first."""
+        """Return the valid (id, score) pairs of one query, best first."""
         n = int(self.counts[query])
         return [(int(i), float(s)) for i, s in zip(self.ids[query, :n], self.scores[query, :n], strict=True)]
 
@@ -52,7 +52,7 @@ class Ranking:
 
 
 def best(ids: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The first k of (ids, scores) in total order: higher score first, then lower id.
+    """Return the first k of (ids, scores) in total order: higher score first, then lower id.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from ..types import Incidence
 def add_passage_seeds(
     seeds: Sequence[Mapping[int, float]], hits: Sequence[Sequence[tuple[int, float]]], mass: float
 ) -> list[dict[int, float]]:
-    """Restarts, {node: weight} per query: seeds scaled to sum 1, and ``mass`` shared by the hits with score > 0.
+    """Return restarts, {node: weight} per query: seeds scaled to sum 1, and ``mass`` shared by the hits with score > 0.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def add_entity_seeds(
     mass: float,
     frequency: Any = None,
 ) -> list[dict[int, float]]:
-    """Restarts, {node: weight} per query: 1 - ``mass`` of the seeds, and ``mass`` of what the hits hold.
+    """Return restarts, {node: weight} per query: 1 - ``mass`` of the seeds, and ``mass`` of what the hits hold.
 
     The node e of the hit p at rank r, from 1, has w_pe / (r * frequency_e), summed over the hits. A row that lacks one
     of the two has all of its restart at the other. A node of frequency 0 has nothing.

@@ -18,7 +18,7 @@ LEAST_SPREAD = 2.0**-16
 def similarity_weights(
     queries: Any, corpus: Any, *, tau: float, floor: float = 1e-4, allow: Any = None
 ) -> NDArray[np.float64]:
-    """max(exp((c - max c) / (tau s)), floor) of cosines c, whose spread over a query's allowed vectors is s: (B, N).
+    """Return max(exp((c - max c) / (tau s)), floor) of cosines c, whose spread over allowed vectors is s: (B, N).
 
     Parameters
     ----------

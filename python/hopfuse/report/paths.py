@@ -46,7 +46,7 @@ def arrow(step: Mapping[str, Any]) -> str:
 
 
 def path_words(path: Sequence[Mapping[str, Any]], passage: int) -> str:
-    """A path from its seed to the hit, on one line.
+    """Return a path from its seed to the hit, on one line.
 
     Parameters
     ----------
@@ -208,14 +208,14 @@ def subgraph(hits: Sequence[Mapping[str, Any]]) -> Subgraph:
 def _drawn(
     hit: Mapping[str, Any], path: Sequence[Mapping[str, Any]], inner: Container[Key]
 ) -> Sequence[Mapping[str, Any]]:
-    """The steps before the hit; a passage that is the hit itself, and leads nowhere else, is drawn as that alone."""
+    """Return the steps before the hit; a passage that is the hit itself and leads nowhere else is drawn once."""
     end = _key(path[-1], len(path) - 1)
     own = len(path) > 1 and end[:2] == ("passage", hit["passage"]) and end not in inner
     return path[:-1] if own else path
 
 
 def _take(filled: list[int], column: int) -> int:
-    """The next free place of a column."""
+    """Return the next free place of a column."""
     filled[column] += 1
     return filled[column] - 1
 
@@ -227,7 +227,7 @@ def _key(step: Mapping[str, Any], column: int) -> Key:
 def _link(
     links: dict[tuple[Key, Key], Link], start: Key, end: Key, step: Mapping[str, Any], through: tuple[int, ...] = ()
 ) -> None:
-    """Of several paths along a link the strongest counts."""
+    """Keep the strongest of several paths along a link."""
     made = Link(start, end, step["edge"], step["strength"], arrow(step), through)
     known = links.setdefault((start, end), made)
     if known.strength < made.strength:

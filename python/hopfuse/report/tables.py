@@ -367,7 +367,7 @@ def _query(trace: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _trial(trial: Trial, sweep: Sweep, *, corrected: bool) -> tuple[str, ...]:
-    """Options, mean, interval, won, lost and p; the baseline and the selected options are called so."""
+    """Return options, mean, interval, won, lost and p; the baseline and the selected options are called so."""
     marks = (("baseline", trial.comparison is None), ("selected", trial.options == sweep.selected.options))
     mark = ", ".join(word for word, true in marks if true)
     name = option_text(trial.options)

@@ -89,7 +89,7 @@ class BatchTimes:
         return whole * self._one(self._limit) + (self._one(rest) if rest else 0.0)
 
     def _one(self, size: int) -> float:
-        """A size that was never seen takes what the nearest larger one takes, else its share of the largest smaller."""
+        """Return what a size takes; one that was never seen takes what the nearest larger one does, else its share."""
         key = size.bit_length()
         if key in self._means:
             return self._means[key]

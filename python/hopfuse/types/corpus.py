@@ -167,12 +167,12 @@ class Corpus(KeepsDerived):
         return _PRECISIONS[self.vectors.dtype]
 
     def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """Rows start .. stop-1 as float32, exactly; a view where they are float32."""
+        """Return rows start .. stop-1 as float32, exactly; a view where they are float32."""
         rows = self.vectors[start:stop]
         return bfloat16_to_float32(rows) if self.precision == "bfloat16" else rows.astype(np.float32, copy=False)
 
     def parts(self, step: int = 1, part_bytes: int = _PART_BYTES) -> Iterator[slice]:
-        """Slices of about ``part_bytes`` that cover the rows in order, each a multiple of ``step`` rows but the last.
+        """Yield slices of about ``part_bytes`` that cover the rows in order, multiples of ``step`` rows but the last.
 
         What was read is given back behind the reader: see :meth:`give_back`.
         """
@@ -183,7 +183,7 @@ class Corpus(KeepsDerived):
             self.give_back(rows)
 
     def give_back(self, rows: slice = slice(None)) -> None:
-        """Under ``storage="int8"``, let go of a mapped file's pages; reading them again costs time, and no more."""
+        """Let go of a mapped file's pages under ``storage="int8"``; reading them again costs time, and no more."""
         if self.storage == "int8":
             give_pages_back(self.vectors[rows])
 
@@ -289,7 +289,7 @@ def _rounded(array: NDArray[Any], bits: NDArray[np.uint16] | None, storage: str)
 
 
 def _referenced(array: NDArray[Any], is_bfloat16: bool) -> NDArray[Any]:
-    """Originals of an int8 corpus, as they are; other numbers as float32."""
+    """Return originals of an int8 corpus, as they are; other numbers as float32."""
     if not is_bfloat16 and array.dtype not in (np.float32, np.float16):
         return _rounded(array, None, "float32")
     if not array.flags.c_contiguous:

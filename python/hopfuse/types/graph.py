@@ -212,7 +212,7 @@ class Graph(KeepsDerived):
         )
 
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.uint8]]:
-        """(src, dst, weight, type) of the merged edges in the caller's ids; undirected ones once."""
+        """Return (src, dst, weight, type) of the merged edges in the caller's ids; undirected ones once."""
         row = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(self.indptr))
         col = self.indices.astype(np.int64)
         keep = np.ones(row.size, bool) if self.directed else row >= col

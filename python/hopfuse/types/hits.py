@@ -65,7 +65,7 @@ class Hits:
 
     @classmethod
     def from_lists(cls, rows: Iterable[Sequence[tuple[int, float]]]) -> Hits:
-        """Hits from one list of (id, score) pairs per query; the rows may differ in length.
+        """Make hits of one list of (id, score) pairs per query; the rows may differ in length.
 
         Examples
         --------
@@ -87,12 +87,12 @@ class Hits:
         return int(self.ids.shape[0])
 
     def row(self, query: int) -> list[tuple[int, float]]:
-        """The valid (id, score) pairs of one query, best first."""
+        """Return the valid (id, score) pairs of one query, best first."""
         n = int(self.counts[query])
         return [(int(i), float(s)) for i, s in zip(self.ids[query, :n], self.scores[query, :n], strict=True)]
 
     def head(self, k: int) -> Hits:
-        """The first k hits of every row (a view; rows that are shorter stay so)."""
+        """Return the first k hits of every row (a view; rows that are shorter stay so)."""
         if k < 0:
             raise InputError(f"k is {k}; it must be at least 0")
         return Hits.unchecked(self.ids[:, :k], self.scores[:, :k], np.minimum(self.counts, k))

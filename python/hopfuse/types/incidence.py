@@ -62,7 +62,7 @@ class Incidence(KeepsDerived):
     def from_pairs(
         cls, rows: ArrayLike, columns: ArrayLike, weights: ArrayLike | None = None, *, num_rows: int, num_columns: int
     ) -> Incidence:
-        """An incidence of (row, column) pairs, in any order.
+        """Make an incidence of (row, column) pairs, in any order.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ def _check_weights(weights: NDArray[np.float32]) -> None:
 
 
 def _refuse_twice(row: NDArray[np.int64], column: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    """``order`` is stable, so that of equal pairs the earlier one stands first."""
+    """Refuse a pair that is there twice; ``order`` is stable, so that the earlier one stands first."""
     r, c = row[order], column[order]
     again = np.flatnonzero((r[1:] == r[:-1]) & (c[1:] == c[:-1]))
     if again.size:

@@ -65,7 +65,7 @@ class Seeds:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[int, float]], width: int = 1) -> Seeds:
-        """Seeds from a {node: weight} per query, at least ``width`` columns wide.
+        """Make seeds of a {node: weight} per query, at least ``width`` columns wide.
 
         Examples
         --------

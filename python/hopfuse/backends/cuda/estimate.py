@@ -108,13 +108,13 @@ class DryRuntime:
         raise RuntimeError("a dry run reads nothing back")
 
     def copy(self, target: Any, source: Any) -> None:
-        """Takes no memory."""
+        """Take no memory."""
 
     def pinned(self, nbytes: int) -> NDArray[np.uint8]:
         return np.empty(nbytes, np.uint8)
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
-        """Takes no memory."""
+        """Take no memory."""
 
     def timed(self) -> contextlib.AbstractContextManager[list[LaunchTime]]:
         return contextlib.nullcontext([])

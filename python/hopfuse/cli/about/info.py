@@ -80,7 +80,7 @@ def _lines(title: str) -> Table:
 
 
 def _listed(value: Any) -> Text:
-    """As it is: square brackets, as extras have them, are no markup."""
+    """Return a name as it is: square brackets, as extras have them, are no markup."""
     return Text(printable(_plain(value)))
 
 

@@ -203,13 +203,13 @@ def _check_metrics(
 
 
 def _finalists(found: Sweep, baseline: str, legs: Mapping[str, Run]) -> dict[str, Run]:
-    """The baseline's run on the test half, under its name, and the selected one's."""
+    """Return the baseline's run on the test half, under its name, and the selected one's."""
     names = [baseline, *(_name(trial.options, legs) for trial in found.test[1:])]
     return {name: run if isinstance(run, Run) else Run(run) for name, run in zip(names, found.test_runs, strict=True)}
 
 
 def _name(options: Options, legs: Mapping[str, Run]) -> str:
-    """A leg's own name; for what is fused, one that no leg has."""
+    """Return a leg's own name; for what is fused, one that no leg has."""
     if "leg" in options:
         return str(options["leg"])
     free = ("selected", "selected by the sweep", *(f"selected by the sweep, {n}" for n in range(2, len(legs) + 2)))

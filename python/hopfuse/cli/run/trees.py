@@ -14,7 +14,7 @@ LEGS = ("lexical", "dense", "graph", "exact")
 
 
 def _safe(text: object) -> str:
-    """Text of an index in a line: no control characters, no markup."""
+    """Return text of an index as a line: no control characters, no markup."""
     return escape(printable(str(text)))
 
 

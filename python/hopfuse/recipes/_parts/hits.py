@@ -46,7 +46,7 @@ def replaced(hits: Hits, rows: NDArray[np.int64], other: Hits) -> Hits:
 
 
 def filled(hits: Hits, other: Hits) -> Hits:
-    """``hits``, with the rows of ``other`` where they are empty."""
+    """Return ``hits``, with the rows of ``other`` where they are empty."""
     empty = hits.counts == 0
     first = other.head(hits.ids.shape[1])
     ids, scores = np.where(empty[:, None], first.ids, hits.ids), np.where(empty[:, None], first.scores, hits.scores)

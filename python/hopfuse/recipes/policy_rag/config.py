@@ -327,13 +327,13 @@ class Policy:
         return cls(**sections, families=families)
 
     def to_toml(self) -> str:
-        """The policy as a file, every key below what it means."""
+        """Return the policy as a file, every key below what it means."""
         sections = [_write_section(getattr(self, name), name) for name in SECTIONS]
         rows = "".join(f"{_quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
         return f"version = {VERSION}\n\n" + "\n".join([*sections, f"[families]\n{_FAMILIES}{rows}"])
 
     def without(self, *switches: str) -> Policy:
-        """The policy with some of its switches off.
+        """Return the policy with some of its switches off.
 
         Examples
         --------

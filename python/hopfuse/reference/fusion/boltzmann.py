@@ -51,7 +51,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, wasser
 
 
 def mean_distance(samples: Sequence[NDArray[np.float64]]) -> float:
-    """The mean over all pairs of samples, but empty ones, of :func:`distance`; 0 without pairs.
+    """Return the mean over all pairs of samples, but empty ones, of :func:`distance`; 0 without pairs.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def mean_distance(samples: Sequence[NDArray[np.float64]]) -> float:
 
 
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """The Wasserstein-1 distance of two samples in descending order: the area between their quantile functions.
+    """Return the Wasserstein-1 distance of two samples in descending order: the area between their quantile functions.
 
     References
     ----------
@@ -84,7 +84,7 @@ def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def distribution(p: NDArray[np.float64], temperature: Any, factor: float = 1.0) -> NDArray[np.float64]:
-    """P = softmax(-E / T) of one list of calibrated scores; T is multiplied by `factor`.
+    """Return P = softmax(-E / T) of one list of calibrated scores; T is multiplied by `factor`.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def distribution(p: NDArray[np.float64], temperature: Any, factor: float = 1.0) 
 
 
 def auto_temperature(energy: NDArray[np.float64]) -> float:
-    """T = (2/3) mean(E).
+    """Return T = (2/3) mean(E).
 
     Examples
     --------
@@ -124,7 +124,7 @@ def auto_temperature(energy: NDArray[np.float64]) -> float:
 
 
 def check(num_lists: int, *, temperature: Any) -> None:
-    """temperature is "auto" or a finite number above 0."""
+    """Check that temperature is "auto" or a finite number above 0."""
     if isinstance(temperature, str) and temperature == "auto":
         return
     number = isinstance(temperature, (int, float, np.integer, np.floating)) and not isinstance(temperature, bool)
@@ -133,7 +133,7 @@ def check(num_lists: int, *, temperature: Any) -> None:
 
 
 def check_both(num_lists: int, *, temperature: Any, wasserstein: Any) -> None:
-    """wasserstein is a finite number, at least 0; temperature as :func:`check` has it."""
+    """Check that wasserstein is a finite number, at least 0, and temperature as :func:`check` has it."""
     check(num_lists, temperature=temperature)
     if not is_number(wasserstein, 0, 1e38):
         raise InputError(f"wasserstein is {wasserstein!r}; it must be a finite number, at least 0")

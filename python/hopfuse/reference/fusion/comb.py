@@ -23,7 +23,7 @@ from .method import (
 
 
 def comb_sum(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """CombSUM: sum of w_l c_l over the lists that hold the document.
+    """Return CombSUM: sum of w_l c_l over the lists that hold the document.
 
     References
     ----------
@@ -40,7 +40,7 @@ def comb_sum(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_mnz(lists: Sequence[ScoredList], weights: Any, *, gamma: float) -> Scores:
-    """CombMNZ: h^gamma times CombSUM, h the number of lists that hold the document, whatever its scores there.
+    """Return CombMNZ: h^gamma times CombSUM, h the number of lists that hold the document, whatever its scores there.
 
     References
     ----------
@@ -58,7 +58,7 @@ def comb_mnz(lists: Sequence[ScoredList], weights: Any, *, gamma: float) -> Scor
 
 
 def comb_anz(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """CombANZ: CombSUM divided by the number of lists that hold the document.
+    """Return CombANZ: CombSUM divided by the number of lists that hold the document.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def comb_anz(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def wmnz(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """WMNZ: the sum of c_l times the sum of w_l, over the lists that hold the document.
+    """Return WMNZ: the sum of c_l times the sum of w_l, over the lists that hold the document.
 
     References
     ----------
@@ -91,7 +91,7 @@ def wmnz(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_min(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """CombMIN: least c_l over the lists that hold the document; a list that lacks it has no say.
+    """Return CombMIN: least c_l over the lists that hold the document; a list that lacks it has no say.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def comb_min(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_max(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """CombMAX: largest c_l over the lists that hold the document; a list that lacks it has no say.
+    """Return CombMAX: largest c_l over the lists that hold the document; a list that lacks it has no say.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def comb_max(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def comb_med(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """CombMED: median of c_l over the lists that hold the document; of an even number, the mean of the middle two.
+    """Return CombMED: median of c_l over the lists that hold the document; of an even number, the mean of two.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _held(lists: Sequence[ScoredList]) -> dict[int, int]:
 
 
 def check_gamma(num_lists: int, *, gamma: Any) -> None:
-    """gamma is a number, and h^gamma stays in float32."""
+    """Check that gamma is a number, and h^gamma stays in float32."""
     if not is_number(gamma, -16, 16) or gamma * math.log(num_lists) > 88:
         raise InputError(f"gamma is {gamma!r}; it must be a number in [-16, 16]")
 

@@ -12,7 +12,7 @@ from .method import FusionMethod, ScoredList, Scores, unit_weights
 
 
 def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """Documents that one wins against by weighted majority, and half of those that it ties with (Copeland).
+    """Return documents that one wins against by weighted majority, and half of those that it ties with (Copeland).
 
     See :func:`majorities`. Of two strongly connected components of the majorities' graph the documents of the one that
     wins score higher, as in every order that Condorcet fusion may give; a document that wins against all others is
@@ -37,7 +37,7 @@ def score(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def majorities(places: Sequence[NDArray[np.int64]], weights: Any, documents: int) -> NDArray[np.float64]:
-    """The weight of the lists that rank a above b, less that of those that rank it below: (documents, documents).
+    """Return the weight of the lists that rank a above b, less those that rank it below: (documents, documents).
 
     A list ranks what it holds, `places` best first, above what it lacks, and says nothing of two that it lacks.
     Weights are float32 numbers, whose sums float64 holds: equal votes tie.

@@ -12,7 +12,7 @@ from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, va
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any) -> Scores:
-    """exp(-(sum_l x_l^theta)^(1/theta)) over all lists, x_l = max(-ln(c_l + epsilon), 0).
+    """Return exp(-(sum_l x_l^theta)^(1/theta)) over all lists, x_l = max(-ln(c_l + epsilon), 0).
 
     A list that lacks a document, be it empty, has c = 0 for it.
 
@@ -49,7 +49,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, theta: Any, epsilon: Any
 
 
 def kendall(found: dict[int, dict[int, float]]) -> float:
-    """Kendall's tau-a of the documents that two lists share, over all pairs of lists; 0 without such pairs.
+    """Return Kendall's tau-a of the documents that two lists share, over all pairs of lists; 0 without such pairs.
 
     Of two documents and the two lists that hold both: the share of pairs that agree less that of those that disagree.
     Pairs that tie in a list are counted, and do neither.
@@ -68,7 +68,7 @@ def kendall(found: dict[int, dict[int, float]]) -> float:
 
 
 def check(num_lists: int, *, theta: Any, epsilon: Any) -> None:
-    """theta is "auto" or a number from 1 to 100; epsilon is "auto" or a number above 0."""
+    """Check that theta is "auto" or a number from 1 to 100, and epsilon is "auto" or a number above 0."""
     if not (isinstance(theta, str) and theta == "auto") and not is_number(theta, 1, 100):
         raise InputError(f"theta is {theta!r}; it must be 'auto' or a number in [1, 100]")
     if isinstance(epsilon, str) and epsilon == "auto":

@@ -12,7 +12,7 @@ from .method import EVERY, FusionMethod, ScoredList, Scores
 
 
 def score(lists: Sequence[ScoredList], weights: Any, *, bias: Any) -> Scores:
-    """Maximum of (c_l + bias_l) over the lists that hold the document.
+    """Return maximum of (c_l + bias_l) over the lists that hold the document.
 
     A list that lacks a document has no say (it does not count as 0). With two lists and the bias
     (0, 1e-6) this is the union rule of the Dice-Sørensen hybrid.
@@ -39,7 +39,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, bias: Any) -> Scores:
 
 
 def check(num_lists: int, *, bias: Any) -> None:
-    """bias is None or a finite number for each list."""
+    """Check that bias is None or a finite number for each list."""
     if bias is None:
         return
     array = np.asarray(bias)

@@ -38,7 +38,7 @@ class ScoredList(NamedTuple):
 
 
 def no_options(num_lists: int) -> None:
-    """The check of a method without options."""
+    """Check nothing: the method has no options."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class FusionMethod:
 
 
 def mixture_weights(num_lists: int) -> Sequence[float]:
-    """PhaseGraph's (0.7, 0.3) for two lists, 1/L each otherwise."""
+    """Return PhaseGraph's (0.7, 0.3) for two lists, 1/L each otherwise."""
     return (0.7, 0.3) if num_lists == 2 else (1.0 / num_lists,) * num_lists
 
 
 def unit_weights(num_lists: int) -> Sequence[float]:
-    """1 for every list."""
+    """Return 1 for every list."""
     return (1.0,) * num_lists
 
 
 def is_number(value: Any, low: float, high: float) -> bool:
-    """A real number from low to high, not a bool.
+    """Return whether a value is a real number from low to high, and no bool.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def is_number(value: Any, low: float, high: float) -> bool:
 
 
 def values_of(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]) -> dict[int, dict[int, float]]:
-    """{document: {list: value}} over the union, lists in order.
+    """Return {document: {list: value}} over the union, lists in order.
 
     Examples
     --------

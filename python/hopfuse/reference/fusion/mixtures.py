@@ -47,7 +47,7 @@ def tsallis(lists: Sequence[ScoredList], weights: Any, *, q: Any, temperature: A
 
 
 def q_distribution(p: NDArray[np.float64], q: float, temperature: Any) -> NDArray[np.float64]:
-    """P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T), e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)); uniform where all are 0.
+    """Return P_i = e_q(-E_i/T) / sum_j e_q(-E_j/T), e_q(x) = [1 + (1 - q) x]_+^(1/(1 - q)); uniform where all are 0.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def quantum(lists: Sequence[ScoredList], weights: Any, *, theta: float, form: st
 
 
 def check_tsallis(num_lists: int, *, q: Any, temperature: Any) -> None:
-    """q is a number from 0 to 10, or one for each list; temperature as in boltzmann."""
+    """Check that q is a number from 0 to 10, or one for each list, and temperature as in boltzmann."""
     boltzmann.check(num_lists, temperature=temperature)
     many = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]
     if len(many) not in (1, num_lists) or not all(is_number(one, 0, 10) for one in many):
@@ -113,7 +113,7 @@ def check_tsallis(num_lists: int, *, q: Any, temperature: Any) -> None:
 
 
 def check_quantum(num_lists: int, *, theta: Any, form: Any, temperature: Any) -> None:
-    """theta is a finite number, form is "product" or "sqrt", temperature as in boltzmann."""
+    """Check that theta is a finite number, form is "product" or "sqrt", temperature as in boltzmann."""
     boltzmann.check(num_lists, temperature=temperature)
     if not is_number(theta, -1e30, 1e30):
         raise InputError(f"theta is {theta!r}; it must be a finite number of radians")

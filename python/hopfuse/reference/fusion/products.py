@@ -15,7 +15,7 @@ from .method import NONNEGATIVE, FusionMethod, ScoredList, Scores, is_number, mi
 
 
 def log_linear(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, epsilon: float) -> Scores:
-    """Product of (P_l + epsilon)^w_l, P_l the Boltzmann probabilities of list l; see :mod:`.boltzmann`.
+    """Return product of (P_l + epsilon)^w_l, P_l the Boltzmann probabilities of list l; see :mod:`.boltzmann`.
 
     A list that lacks a document, be it empty, has P = 0 for it.
 
@@ -36,7 +36,7 @@ def log_linear(lists: Sequence[ScoredList], weights: Any, *, temperature: Any, e
 
 
 def power_mean(lists: Sequence[ScoredList], weights: Any, *, p: float, epsilon: float) -> Scores:
-    """(sum w_l u_l^p / sum w_l)^(1/p), and exp(sum w_l ln u_l / sum w_l) for p = 0; u_l = c_l + epsilon.
+    """Return (sum w_l u_l^p / sum w_l)^(1/p), and exp(sum w_l ln u_l / sum w_l) for p = 0; u_l = c_l + epsilon.
 
     A list that lacks a document, be it empty, has c = 0 for it. Where all weights are 0 the score is.
 
@@ -68,7 +68,7 @@ def power_mean(lists: Sequence[ScoredList], weights: Any, *, p: float, epsilon: 
 
 
 def plackett_luce(lists: Sequence[ScoredList], weights: Any, *, steps: int, epsilon: float) -> Scores:
-    """Product of (s_l + epsilon)^w_l, s_l the Plackett-Luce strengths of list l; see :func:`strengths`.
+    """Return product of (s_l + epsilon)^w_l, s_l the Plackett-Luce strengths of list l; see :func:`strengths`.
 
     A list that lacks a document, be it empty, has s = 0 for it.
 
@@ -88,7 +88,7 @@ def plackett_luce(lists: Sequence[ScoredList], weights: Any, *, steps: int, epsi
 
 
 def strengths(n: int, steps: int) -> NDArray[np.float64]:
-    """Plackett-Luce strengths of one ranking of n items, by Hunter's MM algorithm from equal ones; they sum to 1.
+    """Return Plackett-Luce strengths of one ranking of n items, by Hunter's MM algorithm from equal ones, of sum 1.
 
     A step makes the strength of the item of rank r [r < n] / sum_(t <= min(r, n - 1)) 1/S_t with S_t the sum of the
     strengths of rank t and below (Hunter, "MM Algorithms for Generalized Bradley-Terry Models", Annals of Statistics
@@ -125,20 +125,20 @@ def _weighted_product(
 
 
 def check_log_linear(num_lists: int, *, temperature: Any, epsilon: Any) -> None:
-    """temperature as in boltzmann; epsilon is a number above 0."""
+    """Check that temperature is as in boltzmann, and epsilon a number above 0."""
     boltzmann.check(num_lists, temperature=temperature)
     _check_epsilon(epsilon)
 
 
 def check_power_mean(num_lists: int, *, p: Any, epsilon: Any) -> None:
-    """p is 0 or of a size from 0.05 to 100; epsilon is a number above 0."""
+    """Check that p is 0 or of a size from 0.05 to 100, and epsilon is a number above 0."""
     if not is_number(p, -100, 100) or 0 < abs(p) < 0.05:
         raise InputError(f"p is {p!r}; it must be 0, or a number whose size is between 0.05 and 100")
     _check_epsilon(epsilon)
 
 
 def check_plackett_luce(num_lists: int, *, steps: Any, epsilon: Any) -> None:
-    """steps is a whole number from 1 to 100; epsilon is a number above 0."""
+    """Check that steps is a whole number from 1 to 100, and epsilon is a number above 0."""
     if not is_number(steps, 1, 100) or int(steps) != steps:
         raise InputError(f"steps is {steps!r}; it must be a whole number from 1 to 100")
     _check_epsilon(epsilon)

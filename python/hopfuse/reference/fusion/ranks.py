@@ -13,7 +13,7 @@ from .method import FusionMethod, ScoredList, Scores, is_number, unit_weights, v
 
 
 def isr(lists: Sequence[ScoredList], weights: Any) -> Scores:
-    """h times the sum of w_l / rank_l^2, h the number of lists that hold the document, ranks from 1 by position.
+    """Return h times the sum of w_l / rank_l^2, h the number of lists that hold the document, ranks from 1 by position.
 
     References
     ----------
@@ -31,7 +31,7 @@ def isr(lists: Sequence[ScoredList], weights: Any) -> Scores:
 
 
 def log_isr(lists: Sequence[ScoredList], weights: Any, *, sigma: float) -> Scores:
-    """ln(h + sigma) times the sum of w_l / rank_l^2; see :func:`isr`.
+    """Return ln(h + sigma) times the sum of w_l / rank_l^2; see :func:`isr`.
 
     Examples
     --------
@@ -97,19 +97,19 @@ def rbc(lists: Sequence[ScoredList], weights: Any, *, phi: float) -> Scores:
 
 
 def check_sigma(num_lists: int, *, sigma: Any) -> None:
-    """sigma is a number from 0 to 1."""
+    """Check that sigma is a number from 0 to 1."""
     if not is_number(sigma, 0, 1):
         raise InputError(f"sigma is {sigma!r}; it must be a number in [0, 1]")
 
 
 def check_missing(num_lists: int, *, missing: Any) -> None:
-    """missing is "mean" or "zero"."""
+    """Check that missing is "mean" or "zero"."""
     if missing not in ("mean", "zero"):
         raise InputError(f"missing is {missing!r}; it must be 'mean' or 'zero'")
 
 
 def check_phi(num_lists: int, *, phi: Any) -> None:
-    """phi is a number between 0 and 1."""
+    """Check that phi is a number between 0 and 1."""
     if not is_number(phi, 0, 1) or phi in (0, 1):
         raise InputError(f"phi is {phi!r}; it must be a number between 0 and 1")
 

@@ -35,7 +35,7 @@ def score(lists: Sequence[ScoredList], weights: Any, *, rank_constant: float) ->
 
 
 def check(num_lists: int, *, rank_constant: Any) -> None:
-    """rank_constant is a finite number, at least 0."""
+    """Check that rank_constant is a finite number, at least 0."""
     number = isinstance(rank_constant, (int, float, np.integer, np.floating)) and not isinstance(rank_constant, bool)
     if not number or not 0 <= rank_constant < np.inf:
         raise InputError(f"rank_constant is {rank_constant!r}; it must be a finite number, at least 0")
