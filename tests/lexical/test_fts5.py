@@ -89,13 +89,23 @@ def test_the_best_are_those_of_all(k: int, spare: int, monkeypatch: pytest.Monke
     texts = [" ".join(row[: 1 + at % 6]) for at, row in enumerate(rows)]
     leg, asked = FTS5.build(texts), ["the sea", "of the", "the", "sky sea of the"]
     every = leg.search(asked, len(texts))
-    monkeypatch.setattr(fts5, "SPARE", spare)
+    monkeypatch.setattr(fts5, "EXTRA_HITS", spare)
     found = leg.search(asked, k)
     assert found.ids.tolist() == every.ids[:, :k].tolist()
     assert found.scores.tolist() == every.scores[:, :k].tolist()
 
 
 LEG = FTS5.build(TEXTS)
+
+
+def test_a_part_reads_only_its_own_passages() -> None:
+    read: list[str] = []
+    leg = FTS5.build([*TEXTS, *(f"passage {at}" for at in range(500))])
+    leg._connection.set_trace_callback(read.append)
+    part = leg.part(np.array([1, 3, 5]))
+    assert part.search(["sea", "engine"], 9).ids.tolist() == [[1, 2, -1], [0, -1, -1]]
+    texts = [statement for statement in read if "SELECT text" in statement]
+    assert texts == [f"SELECT text FROM passages_fts5 WHERE rowid = {row}" for row in (1, 3, 5)]
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from ..errors import MissingExtraError
 from .results import Found, FoundIds
-from .steps import Added, Asked, Asking, Steps, VectorsAsked, Wait
+from .steps import ChangeOptions, Requests, SearchOptions, Steps, VectorSearchOptions, Wait
 
 
 class Client:
@@ -42,10 +42,10 @@ class Client:
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
-        self._asking = Asking(url, timeout)
-        self._http = _httpx().Client(**_options(self._asking.url, key, connections))
+        self._requests = Requests(url, timeout)
+        self._http = _httpx().Client(**_options(self._requests.url, key, connections))
 
-    def search(self, queries: Sequence[str] | None = None, **asked: Unpack[Asked]) -> Found:
+    def search(self, queries: Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
         """Rank the passages for a batch of questions, as a recipe's ``search`` does.
 
         An answer 429 or 503 is tried again after the server's ``Retry-After``, if the timeout leaves time for it.
@@ -79,10 +79,10 @@ class Client:
         EndpointError
             No answer in time, no server, or one that refuses the key.
         """
-        found: Found = self._drive(self._asking.search(queries, **asked))
+        found: Found = self._drive(self._requests.search(queries, **asked))
         return found
 
-    def search_vectors(self, vectors: Any, **asked: Unpack[VectorsAsked]) -> FoundIds:
+    def search_vectors(self, vectors: Any, **asked: Unpack[VectorSearchOptions]) -> FoundIds:
         """Rank the passages for a batch of vectors: ids and scores, as arrays.
 
         The vectors go as an Arrow stream, and the answer comes as one, where pyarrow is installed on both sides (extra
@@ -101,10 +101,10 @@ class Client:
         InputError, EndpointError
             As of :meth:`search`.
         """
-        found: FoundIds = self._drive(self._asking.search_vectors(vectors, **asked))
+        found: FoundIds = self._drive(self._requests.search_vectors(vectors, **asked))
         return found
 
-    def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[Added]) -> int:
+    def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[ChangeOptions]) -> int:
         """Add passages, with what they state, and return the seq of the change once it is on the disk.
 
         Parameters
@@ -126,17 +126,17 @@ class Client:
         EndpointError
             As of :meth:`search`, or the server only reads the index.
         """
-        seq: int = self._drive(self._asking.add_passages(passages, **given))
+        seq: int = self._drive(self._requests.add_passages(passages, **given))
         return seq
 
     def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
         """Delete a passage, with its edges and what it states, and return the seq of the change."""
-        seq: int = self._drive(self._asking.delete_passage(id, index=index, timeout=timeout))
+        seq: int = self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
 
     def indexes(self) -> list[dict[str, Any]]:
         """Return what the server says of its indexes."""
-        listed: list[dict[str, Any]] = self._drive(self._asking.indexes())
+        listed: list[dict[str, Any]] = self._drive(self._requests.indexes())
         return listed
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Client:
             try:
                 sent = self._http.request(**step.arguments)
             except _httpx().HTTPError as error:
-                raise self._asking.lost(error) from None
+                raise self._requests.lost(error) from None
             answer = (sent.status_code, sent.headers, sent.content)
 
 
@@ -186,32 +186,32 @@ class AsyncClient:
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
-        self._asking = Asking(url, timeout)
-        self._http = _httpx().AsyncClient(**_options(self._asking.url, key, connections))
+        self._requests = Requests(url, timeout)
+        self._http = _httpx().AsyncClient(**_options(self._requests.url, key, connections))
 
-    async def search(self, queries: Sequence[str] | None = None, **asked: Unpack[Asked]) -> Found:
+    async def search(self, queries: Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
         """Rank the passages for a batch of questions: see :meth:`Client.search`."""
-        found: Found = await self._drive(self._asking.search(queries, **asked))
+        found: Found = await self._drive(self._requests.search(queries, **asked))
         return found
 
-    async def search_vectors(self, vectors: Any, **asked: Unpack[VectorsAsked]) -> FoundIds:
+    async def search_vectors(self, vectors: Any, **asked: Unpack[VectorSearchOptions]) -> FoundIds:
         """Rank the passages for a batch of vectors: see :meth:`Client.search_vectors`."""
-        found: FoundIds = await self._drive(self._asking.search_vectors(vectors, **asked))
+        found: FoundIds = await self._drive(self._requests.search_vectors(vectors, **asked))
         return found
 
-    async def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[Added]) -> int:
+    async def add_passages(self, passages: Iterable[Mapping[str, Any]], **given: Unpack[ChangeOptions]) -> int:
         """Add passages: see :meth:`Client.add_passages`."""
-        seq: int = await self._drive(self._asking.add_passages(passages, **given))
+        seq: int = await self._drive(self._requests.add_passages(passages, **given))
         return seq
 
     async def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> int:
         """Delete a passage: see :meth:`Client.delete_passage`."""
-        seq: int = await self._drive(self._asking.delete_passage(id, index=index, timeout=timeout))
+        seq: int = await self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
 
     async def indexes(self) -> list[dict[str, Any]]:
         """Return what the server says of its indexes."""
-        listed: list[dict[str, Any]] = await self._drive(self._asking.indexes())
+        listed: list[dict[str, Any]] = await self._drive(self._requests.indexes())
         return listed
 
     async def close(self) -> None:
@@ -238,7 +238,7 @@ class AsyncClient:
             try:
                 sent = await self._http.request(**step.arguments)
             except _httpx().HTTPError as error:
-                raise self._asking.lost(error) from None
+                raise self._requests.lost(error) from None
             answer = (sent.status_code, sent.headers, sent.content)
 
 

@@ -47,7 +47,7 @@ class Wait:
 Steps = Generator[Send | Wait, Any, Any]
 
 
-class VectorsAsked(TypedDict, total=False):
+class VectorSearchOptions(TypedDict, total=False):
     """The keyword arguments of a search by vectors."""
 
     entities: Sequence[Sequence[str | int] | None] | None
@@ -60,7 +60,7 @@ class VectorsAsked(TypedDict, total=False):
     timeout: float | None
 
 
-class Asked(VectorsAsked, total=False):
+class SearchOptions(VectorSearchOptions, total=False):
     """The keyword arguments of a search."""
 
     vectors: Any
@@ -68,7 +68,7 @@ class Asked(VectorsAsked, total=False):
     fields: Sequence[str]
 
 
-class Added(TypedDict, total=False):
+class ChangeOptions(TypedDict, total=False):
     """The keyword arguments of a change."""
 
     entities: Sequence[str | Mapping[str, Any]] | None
@@ -84,7 +84,7 @@ class _UnsupportedError(InputError):
     """The server does not read bodies of this type."""
 
 
-class Asking:
+class Requests:
     """The requests that a server takes.
 
     Parameters

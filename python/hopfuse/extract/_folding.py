@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Folded(NamedTuple):
+class FoldedText(NamedTuple):
     """A folded text, with the offsets of its *segments* in the original.
 
     A segment is the shortest piece of the original that folds by itself: a character with the marks
@@ -28,10 +28,10 @@ def fold(text: str, case_sensitive: bool) -> str:
     return text if case_sensitive else unicodedata.normalize("NFKC", text.casefold())
 
 
-def fold_with_offsets(text: str, case_sensitive: bool) -> Folded:
+def fold_with_offsets(text: str, case_sensitive: bool) -> FoldedText:
     """Fold in the same way, segment by segment, with offsets."""
     if text.isascii():
-        return Folded(text if case_sensitive else text.lower(), range(len(text)), range(1, len(text) + 1))
+        return FoldedText(text if case_sensitive else text.lower(), range(len(text)), range(1, len(text) + 1))
     pieces: list[str] = []
     start_at: list[int] = []
     end_at: list[int] = []
@@ -41,7 +41,7 @@ def fold_with_offsets(text: str, case_sensitive: bool) -> Folded:
         pieces.append(piece)
         start_at += [start, *inside]
         end_at += [*inside, end]
-    return Folded("".join(pieces), start_at, end_at)
+    return FoldedText("".join(pieces), start_at, end_at)
 
 
 def in_word(folded: str, at: int) -> bool:

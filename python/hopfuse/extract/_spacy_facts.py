@@ -21,7 +21,7 @@ OF_PERSONS = frozenset(("he", "she", "his", "her"))
 MAX_NOUNS = 2  # nouns between a verb and a name: "is a member of the board of X"
 OPENING = frozenset(("if", "whether", "unless"))  # what follows is not stated
 CLOSING = frozenset("\"'”’)]")
-DENYING = ("neg", "det", "preconj", "cc")
+NEGATION_LABELS = ("neg", "det", "preconj", "cc")
 LONGER = frozenset(("longer", "more"))
 MAX_VERBS = 16  # verbs above a verb
 
@@ -224,7 +224,9 @@ def _is_stated(verb: Any) -> bool:
 
 def _is_denied(word: Any) -> bool:
     """Return whether a noun or a preposition follows "not", "neither" or "no"."""
-    return any(_is_not(child) or child.lower_ in ("neither", "no") for child in word.lefts if child.dep_ in DENYING)
+    return any(
+        _is_not(child) or child.lower_ in ("neither", "no") for child in word.lefts if child.dep_ in NEGATION_LABELS
+    )
 
 
 def _several(word: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ _ARTICLE = re.compile(rf"^\s*(?:the|an|a(?!\s+{_INITIAL}))\s+(?=\S)")
 _BETWEEN_LETTERS = re.compile(r"(?<=(?<!\S)[^\W\d_])\s+(?=[^\W\d_](?!\S))")  # in "u s a ", of "U.S.A."
 # Dots and spaces, but not after the "s" of "Bob's" or the "t" of "don't", nor before the "O" of "O'Hara".
 _JOINT = re.compile(r"(?<![\w.]['’][sdmt])(?:\s*\.[-‐]?\s*|\s+)(?=\w)(?!\w['’](?!s\b)\w)")
-_TELLING = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
+_MEANINGFUL = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
 _WITHIN_NUMBERS = frozenset(".,:/")
 _MINUS = frozenset("-−")
 
@@ -129,6 +129,6 @@ def _is_separator(text: str, at: int) -> bool:
 @lru_cache(maxsize=1 << 12)
 def _separates(character: str) -> bool:
     """Return whether a character is punctuation, a space, or a sign that serves as such."""
-    if character in _TELLING:
+    if character in _MEANINGFUL:
         return False
     return unicodedata.category(character)[0] in "PZ" or character.isspace() or character in "|~`´<>=^−"

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from .._validation import check_whole, checked_texts
 from ..errors import InputError, MissingExtraError
 from ..index import IndexPart
-from ._folding import Folded, fold, fold_with_offsets, splits_word
+from ._folding import FoldedText, fold, fold_with_offsets, splits_word
 
 Kind = Literal["exact", "alias"]
 _IN_WORD = frozenset(string.ascii_letters + string.digits + "_")
@@ -191,7 +191,7 @@ class Gazetteer:
             for entity, kind in self._entities[surface]
         ]
 
-    def _candidates(self, folded: Folded) -> list[tuple[int, int, int]]:
+    def _candidates(self, folded: FoldedText) -> list[tuple[int, int, int]]:
         """Return (start, end, surface) of every occurrence between word boundaries, in original offsets."""
         text, found = folded.text, []
         if isinstance(folded.start_at, range):

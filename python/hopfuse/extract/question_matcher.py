@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from .._arrays.filters import read_filter
-from .._arrays.kept import Kept
+from .._arrays.rows_cache import RowsCache
 from ..index import Index, IndexPart
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
@@ -113,8 +113,8 @@ class QuestionMatcher:
         return [list(found) for found in self._linker.match(texts)]
 
     @cached_property
-    def _kept(self) -> Kept[QuestionMatcher]:
-        return Kept(self._index.num_passages)
+    def _kept(self) -> RowsCache[QuestionMatcher]:
+        return RowsCache(self._index.num_passages)
 
     @cached_property
     def _linker(self) -> EntityLinker:

@@ -9,7 +9,7 @@ from ..errors import InputError
 from .canonical import canonical_key
 
 OTHER = "other"
-TAKEN = frozenset((OTHER, "context", "synonym", "title", "sentence", "word", "sequence"))
+RESERVED_TYPES = frozenset((OTHER, "context", "synonym", "title", "sentence", "word", "sequence"))
 #: A predicate belongs to the first family one of whose words it has.
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -94,7 +94,7 @@ class Predicates:
         generic: Collection[str] = GENERIC,
         functional: Collection[str] = FUNCTIONAL,
     ) -> None:
-        for family in TAKEN.intersection(families):
+        for family in RESERVED_TYPES.intersection(families):
             raise InputError(f"families has {family!r}, which is a type of edge already; name it otherwise")
         listed = [(f"family {name!r}", words) for name, words in families.items()]
         for what, words in (*listed, ("generic", generic), ("functional", functional)):

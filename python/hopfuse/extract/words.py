@@ -10,7 +10,7 @@ from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
 from ..lexical import listed_stopwords, snowball_stemmer
-from ._folding import Folded, fold, fold_with_offsets
+from ._folding import FoldedText, fold, fold_with_offsets
 from ._spacy_model import check_lengths, loaded_model
 from ._tokens import tokens
 from .extraction import Extraction, Progress, Words, listed_passages
@@ -18,7 +18,7 @@ from .gazetteer import Kind, Match
 
 LANGUAGE = "english"
 #: Stop words of a language, where bm25s has a fuller list: its "english" lacks "who", "what" and "when".
-_FULLER = {"english": "english_plus"}
+_STOPWORD_LISTS = {"english": "english_plus"}
 #: Parts of speech that say what a text is about.
 CONTENT = frozenset(("NOUN", "PROPN", "VERB", "NUM"))
 
@@ -80,7 +80,7 @@ class WordReader:
         batch_size: int = 256,
     ) -> None:
         if stopwords is None and language is not None:
-            stopwords = _FULLER.get(language, language)
+            stopwords = _STOPWORD_LISTS.get(language, language)
         info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
         self._begin(info, check_whole(batch_size, "batch_size"))
 
@@ -274,7 +274,7 @@ def _stem(info: WordInfo) -> Callable[[str], str]:
     return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
 
 
-def _placed(word: Word, folded: Folded) -> Word:
+def _placed(word: Word, folded: FoldedText) -> Word:
     """Return a word with its place in the original text: the whole segments that it touches."""
     first, last = word.start, word.end - 1
     while folded.start_at[first] < 0:

@@ -17,7 +17,7 @@ LOCK = "LOCK"
 _FILE = re.compile(r"generation-([0-9]{12})\.hopfuse")
 _LOG = re.compile(r"log-([0-9]{12})\.hopfuse")
 #: Directories (device, inode) that this process holds for a live index; it would wait for itself.
-_HELD: set[tuple[int, int]] = set()
+_HELD_LOCKS: set[tuple[int, int]] = set()
 _POINTER_BYTES = 64
 
 T = TypeVar("T")
@@ -89,11 +89,11 @@ def hold_lock(directory: Path) -> Iterator[None]:
             raise InputError(
                 f"{directory} is open for writing elsewhere; there is one writer at a time, and any number of readers"
             ) from None
-        _HELD.add(key)
+        _HELD_LOCKS.add(key)
         try:
             yield
         finally:
-            _HELD.discard(key)
+            _HELD_LOCKS.discard(key)
     finally:
         os.close(descriptor)
 
@@ -181,7 +181,7 @@ def _writer_lock(directory: Path) -> Iterator[None]:
 
     descriptor = _open_lock(directory)
     try:
-        if _identity(descriptor) in _HELD:
+        if _identity(descriptor) in _HELD_LOCKS:
             raise InputError(
                 f"{directory} is open for changes in this process; compact() writes a new generation of it"
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.kept import Kept
+from .._arrays.rows_cache import RowsCache
 from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
@@ -568,7 +568,7 @@ class Index(Contents):
             index = type(self)._of_arrays(made.arrays, self._settings, made.made)
             return IndexPart(index, made.passages, made.entities, made.facts)
 
-        kept: Kept[IndexPart] = self._once("parts", lambda: Kept(self.num_passages))
+        kept: RowsCache[IndexPart] = self._once("parts", lambda: RowsCache(self.num_passages))
         return kept.get(mask, make)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -26,8 +26,8 @@ _NAME = "passages_fts5"
 _TOKENIZER = re.compile(r"tokenize='((?:[^']|'')*)'")
 _RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
 #: Passages beyond twice k that are asked for, among which a score below the k-th usually is.
-SPARE = 1000
-_THERE = "{0} is there already; name a new file, or open that one: FTS5({0!r})"
+EXTRA_HITS = 1000
+_EXISTS = "{0} is there already; name a new file, or open that one: FTS5({0!r})"
 
 
 class FTS5:
@@ -108,7 +108,7 @@ class FTS5:
         _check_encodable(rows)
         file = None if path is None else Path(path)
         if file is not None and file.exists():
-            raise InputError(_THERE.format(file))
+            raise InputError(_EXISTS.format(file))
         if file is not None and not file.parent.is_dir():
             raise InputError(f"{file.parent} is no folder, so {file} cannot be written; make it first")
         made = cls.__new__(cls)
@@ -167,11 +167,12 @@ class FTS5:
         array([[1]])
         """
         with self._lock:
-            texts = dict(self._connection.execute(f"SELECT rowid, text FROM {_NAME}").fetchall())
+            one = f"SELECT text FROM {_NAME} WHERE rowid = ?"
+            texts = [self._connection.execute(one, (row,)).fetchone()[0] for row in rows.tolist()]
             (made,) = self._connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (_NAME,)).fetchone()
         found = _TOKENIZER.search(made)
         assert found is not None
-        return FTS5.build([texts[row] for row in rows.tolist()], tokenizer=found[1].replace("''", "'"))
+        return FTS5.build(texts, tokenizer=found[1].replace("''", "'"))
 
     def close(self) -> None:
         """Close the database; it is closed with the object otherwise."""
@@ -196,7 +197,7 @@ class FTS5:
         if not words or not k:
             return (), ()
         matched = " OR ".join(f'"{word}"' for word in words)
-        for limit in (2 * k + SPARE, -1):
+        for limit in (2 * k + EXTRA_HITS, -1):
             with self._lock:
                 rows = self._connection.execute(_RANKED, (matched, limit)).fetchall()
             ids = np.array([row[0] for row in rows], np.int64)
@@ -253,6 +254,6 @@ def _write(connection: sqlite3.Connection, file: Path) -> None:
         target.close()
         os.link(partial, file)
     except FileExistsError:
-        raise InputError(_THERE.format(file)) from None
+        raise InputError(_EXISTS.format(file)) from None
     finally:
         partial.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from ..errors import EndpointError, InputError, MissingExtraError
 from ._answers import MAX_SHOWN, UnusableError
 
 Messages = Sequence[Mapping[str, str]]
-TRIED_AGAIN = (408, 409, 429)  # by the client, and all from 500
+RETRIED_STATUSES = (408, 409, 429)  # by the client, and all from 500
 FORMAT_REFUSED = (400, 422)
 FORMAT = re.compile(r"response[ _]?format|json_(schema|object)", re.IGNORECASE)  # not "JSON object": prompts say it
 NO_KEY = "none"  # the client does not ask without one
@@ -123,7 +123,7 @@ class Transport:
         status, headers = error.status_code, error.response.headers
         told = error.body.get("message") if isinstance(error.body, Mapping) else None
         said = self._clean(f"{self.url} answered {status}: {told or error.message}")
-        if status in TRIED_AGAIN or status >= 500:
+        if status in RETRIED_STATUSES or status >= 500:
             wait = headers.get("retry-after")
             told = said if wait is None else self._clean(f"{said}; it asks to wait: Retry-After {wait}")
             return BusyError(told, error.request)

@@ -84,7 +84,7 @@ def make_app(service: Service, ready: Callable[[], None] | None = None) -> Starl
     )
     return Starlette(
         middleware=[cors] if origins else [],
-        routes=[Route(one.path, Guarded(service, one), methods=[one.method]) for one in endpoints],
+        routes=[Route(one.path, GuardedEndpoint(service, one), methods=[one.method]) for one in endpoints],
         lifespan=lifespan,
         exception_handlers={404: _no_route, 405: _no_method},
     )
@@ -325,7 +325,7 @@ def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
     )
 
 
-class Guarded:
+class GuardedEndpoint:
     """An endpoint as an ASGI application: it answers refusals, counts, and lets no error out but as a plain 500.
 
     Starlette would wrap a function once more, to catch what is caught here.

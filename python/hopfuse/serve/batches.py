@@ -32,7 +32,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestShare:
     """The share of one request in a batch: its questions, and the fields of passages that it wants."""
 
     queries: Sequence[Query]
@@ -52,7 +52,7 @@ class Runner:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def run(self, plan: Plan, payloads: list[Asked]) -> list[Any]:
+    def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
         """Search a batch; where it is refused, each part alone, so that only the one with the fault is."""
         try:
             return self._batch(plan, payloads)
@@ -71,7 +71,7 @@ class Runner:
                 RefusalError(500, "failed", "the search failed; the server's operator finds more in the log")
             ] * len(payloads)
 
-    def _batch(self, plan: Plan, payloads: list[Asked]) -> list[list[ResultOut]]:
+    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut]]:
         queries = [query for asked in payloads for query in asked.queries]
         began = time.perf_counter()
         arguments = plan.snapshot.arguments(plan.recipe, queries)
@@ -90,7 +90,7 @@ class Runner:
         return results
 
 
-def _result(plan: Plan, found: Any, query: int, asked: Asked) -> ResultOut:
+def _result(plan: Plan, found: Any, query: int, asked: RequestShare) -> ResultOut:
     """Return a question's ranking as it is sent."""
     if ranks_entities(plan.recipe.name):
         hits = [HitOut(hit.id, hit.score, *_wanted(asked.fields, hit)) for hit in found[query]]

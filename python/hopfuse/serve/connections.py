@@ -24,7 +24,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
     that is being answered is told.
     """
 
-    class Timed(HttpToolsProtocol):
+    class TimedProtocol(HttpToolsProtocol):
         _headers: asyncio.TimerHandle | None = None
         _reading: asyncio.TimerHandle | None = None
         _rest: asyncio.TimerHandle | None = None
@@ -93,7 +93,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
         def _abort(self) -> None:
             self.transport.abort()
 
-    return Timed
+    return TimedProtocol
 
 
 class _Flow(FlowControl):

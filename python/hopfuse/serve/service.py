@@ -17,7 +17,7 @@ from .. import Index, LiveIndex
 from ..encoders import as_encoder
 from ..recipes import Recipe
 from .batcher import Batcher, Work, late
-from .batches import Asked, Plan, Runner
+from .batches import Plan, RequestShare, Runner
 from .config import ServeConfig
 from .encoding import SharedEncoder, Turns
 from .errors import RefusalError, invalid
@@ -185,7 +185,7 @@ class Service:
             first = await self._in_maker(snapshot.sample, recipe)
             plan, usual = Plan(snapshot, recipe, 10, False, False), recipe is snapshot.recipe
             for size in (1, 1, self.config.limits.batch):  # the first reads the pages
-                asked, until = Asked([first] * size, frozenset(("title", "text"))), time.monotonic() + 3600.0
+                asked, until = RequestShare([first] * size, frozenset(("title", "text"))), time.monotonic() + 3600.0
                 work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
                 await work.future
         await self._in_maker(snapshot.read_ids)
@@ -338,7 +338,7 @@ class Service:
                 restricted = queries[part[0]].allow is not None
                 plan = Plan(search.snapshot, recipe, k, search.trace, restricted, alone)
                 sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
-                asked = Asked([queries[at] for at in part], search.fields, sees_all)
+                asked = RequestShare([queries[at] for at in part], search.fields, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
                 works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
         except RefusalError as refusal:

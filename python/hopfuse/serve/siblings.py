@@ -94,11 +94,11 @@ def merged(pages: Mapping[int, bytes | None]) -> bytes:
     for number, page in pages.items():
         up.add_sample(up.name, {"worker": str(number)}, float(page is not None))
     registry = CollectorRegistry()
-    registry.register(_Collected(families.values()))
+    registry.register(_MergedCollector(families.values()))
     return generate_latest(registry)
 
 
-class _Collected:
+class _MergedCollector:
     """Families of samples as a collector."""
 
     def __init__(self, families: Iterable[Metric]) -> None:

@@ -29,7 +29,7 @@ from .config import ServeConfig
 
 log = logging.getLogger("hopfuse.serve")
 #: Seconds until a worker that died is replaced.
-AGAIN_SECONDS = 1.0
+RESTART_SECONDS = 1.0
 #: Seconds that workers have beyond the time for draining.
 GRACE_SECONDS = 5.0
 CARDS = Path("/proc/driver/nvidia/gpus")
@@ -156,7 +156,7 @@ class _Parent:
             log.error(
                 "worker %d ended by code %s: %s; it is replaced", dead.place.number, code, dead.fault or "no word"
             )
-            connection.wait([self._woken], AGAIN_SECONDS)
+            connection.wait([self._woken], RESTART_SECONDS)
         if self._signals:
             return dead
         dead.pipe.close()

@@ -184,7 +184,7 @@ class Facts:
         )
 
 
-class Merged(NamedTuple):
+class MergedFacts(NamedTuple):
     """Arguments of :class:`hopfuse.Facts`, in their order."""
 
     rows: NDArray[np.int32]
@@ -245,14 +245,14 @@ def numbered(
         yield number[head], relation, number[tail], passage
 
 
-def merged(rows: Iterable[tuple[int, str, int, int]]) -> Merged:
+def merged(rows: Iterable[tuple[int, str, int, int]]) -> MergedFacts:
     """Merge rows: each triple once, in the order of its first row, with the passages of all its rows."""
     relations: dict[str, int] = {}
     stated: dict[tuple[int, int, int], set[int]] = {}
     for head, relation, tail, passage in rows:
         fact = (int(head), relations.setdefault(relation, len(relations)), int(tail))
         stated.setdefault(fact, set()).add(passage)
-    return Merged(
+    return MergedFacts(
         np.array(list(stated), np.int32).reshape(-1, 3),
         tuple(relations),
         np.cumsum([0, *map(len, stated.values())], dtype=np.int64),

@@ -25,7 +25,7 @@ from ..run.queries import QueryInputs, check_one_source, chunks, text_of
 
 CHUNK = 256
 #: Recipes whose hits are passages.
-STABLE = tuple(name for name in RECIPES if name != "triple-hybrid")
+STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
 
 
 @click.command()
@@ -45,7 +45,7 @@ STABLE = tuple(name for name in RECIPES if name != "triple-hybrid")
 @click.option(
     "--stability",
     "stable",
-    type=click.Choice(STABLE),
+    type=click.Choice(STABILITY_RECIPES),
     multiple=True,
     help="Also how this recipe's ranking changes when questions are asked in other words; may be given several times.",
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.kept import Kept
+from ..._arrays.rows_cache import RowsCache
 from ...errors import InputError
 from ...index import Index, IndexPart
 from .filters import View, Views
@@ -40,8 +40,8 @@ class FrozenRecipe:
         return Views(self.index)
 
     @cached_property
-    def _kept(self) -> Kept[Any]:
-        return Kept(self.index.num_passages)
+    def _kept(self) -> RowsCache[Any]:
+        return RowsCache(self.index.num_passages)
 
     def _of_part(self, part: IndexPart) -> dict[str, Any]:
         """Return the collaborators and the config that are others for a part of the index."""

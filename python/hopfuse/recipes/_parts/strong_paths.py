@@ -18,7 +18,7 @@ MIN_SHARE = 1e-4
 MAX_NODES = 100_000  # reached
 #: Visits for the paths of other seeds once each passage has a path, at least.
 MIN_EXTRA_VISITS = 1_000
-NEVER = -float("inf")
+NO_PATH = -float("inf")
 
 Visit = tuple[int, int, float]
 """A seed at a node: the node before, the type of the edge from there, and -log of the path's strength."""
@@ -137,14 +137,14 @@ class _Ends:
         for passage, nodes in rows.items():
             for node in nodes.tolist():
                 self._holders.setdefault(node, []).append(passage)
-        self.horizon = max(self._limit.values(), default=NEVER) if max_paths else NEVER
+        self.horizon = max(self._limit.values(), default=NO_PATH) if max_paths else NO_PATH
 
     def reach(self, node: int, seed: int, cost: float) -> None:
         """Count the visit of a seed at a node."""
         self._visits += 1
         for passage in self._holders.get(node, ()):
             found = self.found[passage]
-            if seed in found or cost > self._limit.get(passage, NEVER):
+            if seed in found or cost > self._limit.get(passage, NO_PATH):
                 continue
             found[seed] = node
             if len(found) == 1:
@@ -152,11 +152,11 @@ class _Ends:
                 self._without -= 1
             if len(found) == self.max_paths:
                 del self._limit[passage]
-            self.horizon = max(self._limit.values(), default=NEVER)
+            self.horizon = max(self._limit.values(), default=NO_PATH)
             if self._without == 0 and self._last == float("inf"):
                 self._last = self._visits + max(self._min_extra_visits, self._visits)
         if self._visits >= self._last:
-            self.horizon = NEVER
+            self.horizon = NO_PATH
 
 
 def _known(visits: Mapping[int, Mapping[int, Visit]], node: int, seed: int, max_paths: int) -> bool:

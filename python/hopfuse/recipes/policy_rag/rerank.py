@@ -18,7 +18,7 @@ from .graph import PolicyGraph
 
 
 @dataclass(frozen=True, eq=False)
-class Reranked:
+class RerankedHits:
     """A ranking, and the parts of each score: for each term its phi, (B, pool) beside ``pool``."""
 
     hits: Hits
@@ -42,7 +42,7 @@ class Reranker:
         seeds: Sequence[Mapping[int, float]],
         kept: Sequence[Sequence[Verdict]],
         k: int,
-    ) -> Reranked:
+    ) -> RerankedHits:
         """Return the k best of each question's pool; ``seeds``: entities and their mass."""
         held = np.arange(pool.ids.shape[1]) < pool.counts[:, None]
         largest = np.where(pool.counts > 0, pool.scores[:, 0], 1.0) if pool.ids.shape[1] else np.ones(len(pool))
@@ -54,7 +54,7 @@ class Reranker:
                 terms[name][b, : ids.size] = values
         for name, values in terms.items():
             total += self._weights[name] * values
-        return Reranked(widened(Hits(pool.ids, total, pool.counts), k), pool, terms)
+        return RerankedHits(widened(Hits(pool.ids, total, pool.counts), k), pool, terms)
 
     def _terms(
         self,

@@ -19,7 +19,7 @@ from .config import Policy
 from .core import Start
 from .graph import PolicyGraph
 from .path_evidence import PathEvidence
-from .rerank import Reranked
+from .rerank import RerankedHits
 
 
 class Outcome(NamedTuple):
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     seeded: NDArray[np.int64]  # questions that have seeds
     starts: Seeds  # their restarts
     eta: NDArray[np.float64]  # (3,), or theirs (S, 3)
-    ranked: Reranked
+    ranked: RerankedHits
     hits: Hits
 
 
@@ -142,7 +142,7 @@ def _attributed(index: Index, walk: _Walk, passages: Sequence[int]) -> list[list
 def _with_reasons(
     hits: Sequence[dict[str, Any]],
     weights: Mapping[str, float],
-    ranked: Reranked,
+    ranked: RerankedHits,
     b: int,
     attributed: Sequence[list[dict[str, Any]]],
     paths: Mapping[int, list[list[dict[str, Any]]]],

@@ -44,7 +44,7 @@ class Knowledge(NamedTuple):
     num_entities: int
 
 
-class Visible(NamedTuple):
+class VisibleEntities(NamedTuple):
     """The entities that each query may list, as masks of its group ``of[b]``."""
 
     of: NDArray[np.int64]  # (B,)
@@ -72,7 +72,7 @@ def rank(
     vectors: Any,
     k: int,
     *,
-    visible: Visible | None,
+    visible: VisibleEntities | None,
     backend: str,
     threads: int | None,
 ) -> Ranking:
@@ -113,7 +113,7 @@ def rank(
     return Ranking(hits, lists, seeds, best_facts)
 
 
-def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_entities: int) -> Visible:
+def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_entities: int) -> VisibleEntities:
     """Return the entities that each group of queries may list, of its allowed passages.
 
     An entity occurs in a passage if the graph joins the two, or if the passage states a fact of it.
@@ -126,7 +126,7 @@ def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_
         if facts is not None:
             stated = num_statements(facts, passages) > 0
             entities[group, facts.rows[stated][:, [0, 2]]] = True
-    return Visible(view.of, entities)
+    return VisibleEntities(view.of, entities)
 
 
 def facts_around(facts: Facts, seeds: Hits, hops: int) -> QueryFacts:

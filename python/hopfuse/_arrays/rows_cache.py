@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class RowsCache(Generic[T]):
     """Keeps what is made for some rows of ``most``, as long as all that is kept is of no more rows than these.
 
     So a whole that is cut in parts that do not overlap, as tenants' passages are, is kept in all its parts.
@@ -21,7 +21,7 @@ class Kept(Generic[T]):
     Examples
     --------
     >>> import numpy as np
-    >>> kept = Kept(3)
+    >>> kept = RowsCache(3)
     >>> kept.get(np.array([True, False, True]), lambda: "made"), kept.get(np.array([True, False, True]), lambda: "anew")
     ('made', 'made')
     """
