@@ -91,10 +91,11 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
     return seconds(work, time.process_time)
 
 
-def write(file: Any, data: bytes) -> None:
-    """Append bytes, and put them on the disk."""
-    file.write(data)
-    os.fsync(file.fileno())
+def write(file: Any, data: bytes, times: int = 1) -> None:
+    """Append bytes and put them on the disk, so many times in turn."""
+    for _ in range(times):
+        file.write(data)
+        os.fsync(file.fileno())
 
 
 def writes(folder: Path) -> None:
@@ -117,7 +118,7 @@ def writes(folder: Path) -> None:
             each = [[made(f"thread {turn} {t} {at}", 1, names) for at in range(10)] for t in range(8)]
             ours.append(seconds(lambda: eight(live, each)))  # noqa: B023
         size = (log.stat().st_size - before) // 240
-        theirs = [seconds(lambda: [write(raw, bytes(size)) for _ in range(80)]) for _ in range(3)]
+        theirs = [seconds(lambda: write(raw, bytes(size), times=80)) for _ in range(3)]
         print(f"80 commits of 8 threads, {size:,} bytes each: {median(ours) / median(theirs):.2f}x of 80 in turn")
         at = 0
         while log.stat().st_size < 100 << 20:
@@ -144,6 +145,7 @@ def eight(live: hf.LiveIndex[Any], each: list[list[Made]]) -> None:
 
 def searcher(index: hf.Index) -> Any:
     """Return a recipe that walks over the graph, and searches vectors and words."""
+    assert index.lexical is not None
     return hf.recipes.PhaseGraph(index, lexical=BM25(index.lexical), threads=1)
 
 
