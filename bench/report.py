@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import bars
@@ -87,29 +87,38 @@ def render(rows: Sequence[Row], *names: str) -> str:
     if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok if not row["case"].startswith("busy-")):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
     parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
-    parts.append("## Measured on\n\n" + "\n".join(_machines(measured)))
-    several = len({_processor(row) for row in ok}) > 1
+    labels = _labels(ok)
+    parts.append("## Measured on\n\n" + "\n".join(_machines(measured, labels)))
     for name, heading, said in PROBED:
-        for processor in dict.fromkeys(_processor(row) for row in ok):
+        for processor, label in labels.items():
             columns, shown, of_section = SECTIONS[name]
             found = [row for row in ok if of_section(row) and _processor(row) == processor]
             if found:
-                where = f", on {processor}" if several else ""
+                where = f", on {label}" if label else ""
                 text = said.format(threads=found[0]["threads"])
                 parts.append(f"## {heading}{where}\n\n{text}\n{_table(columns, map(shown, found))}\n")
     for key in dict.fromkeys((row["case"], place(row), _processor(row)) for row in measured):
-        parts.append(_case([row for row in measured if (row["case"], place(row), _processor(row)) == key], several))
+        rows_of = [row for row in measured if (row["case"], place(row), _processor(row)) == key]
+        parts.append(_case(rows_of, labels[key[2]]))
     if absent:
         lines = [f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}" for row in absent]
         parts.append("## Not measured\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _machines(rows: Sequence[Row]) -> list[str]:
-    """A paragraph for each machine, and below it the commits that were measured there, with their cases."""
+def _labels(rows: Sequence[Row]) -> dict[str, str]:
+    """Return what headings call each processor: machine A, B, ...; nothing where there is one."""
+    processors = list(dict.fromkeys(_processor(row) for row in rows))
+    return {name: f"machine {chr(ord('A') + at)}" if len(processors) > 1 else "" for at, name in enumerate(processors)}
+
+
+def _machines(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
+    """Return a paragraph for each machine, and below it the commits that were measured there, with their cases."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        cases = found.setdefault(_machine(row), {}).setdefault(_build(row), [])
+        label = labels[_processor(row)]
+        named = f"M{label[1:]}: {_machine(row)}" if label else _machine(row)
+        cases = found.setdefault(named, {}).setdefault(_build(row), [])
         if row["case"] not in cases:
             cases.append(row["case"])
     return [
@@ -149,16 +158,16 @@ def _device(device: dict[str, str] | None) -> str:
     return f"\nGPU: {', '.join([device['device'], *known])}."
 
 
-def _case(rows: Sequence[Row], names_machine: bool) -> str:
-    """The section of a case on one machine."""
+def _case(rows: Sequence[Row], label: str) -> str:
+    """Return the section of a case on one machine."""
     first = rows[0]
     sizes = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in first["sizes"].items() if key != "batch")
     on_device = f" --backend {first['backend']}" if first.get("device") else ""
     heading = f"## {first['case']}"
     if on_device:
         heading += f", on {place(first)}"
-    elif names_machine:
-        heading += f", on {_processor(first)}"
+    elif label:
+        heading += f", on {label}"
     lines = [
         heading,
         "",

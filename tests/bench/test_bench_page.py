@@ -23,3 +23,10 @@ def test_the_committed_page_says_whether_a_gpu_was_there(root: Path) -> None:
     files = (root / "bench" / "results").glob("*.jsonl")
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     assert ("Nothing on this page was measured on a GPU" not in page) == any(row.get("device") for row in rows)
+
+
+def test_the_committed_page_names_each_machine_once(root: Path) -> None:
+    page = (root / "docs" / "performance.md").read_text()
+    named = re.findall(r"\(family/model [\d/]+\)", page)
+    assert named
+    assert len(named) == len(set(named))

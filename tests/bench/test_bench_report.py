@@ -70,7 +70,9 @@ def test_rows_of_two_machines_stand_apart() -> None:
     other = ROW | {"machine": ROW["machine"] | {"cpu": "Another CPU", "family_model": "6/1"}}
     assert "## dense-200k\n" in render([ROW], "a.jsonl")
     page = render([ROW, other], "a.jsonl", "b.jsonl")
-    assert page.index("## dense-200k, on A CPU\n") < page.index("## dense-200k, on Another CPU (family/model 6/1)\n")
+    assert page.index("## dense-200k, on machine A\n") < page.index("## dense-200k, on machine B\n")
+    assert "Machine B: Another CPU (family/model 6/1), " in page
+    assert page.count("Another CPU") == 1
 
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
