@@ -1,4 +1,4 @@
-"""What every backend's PPR kernels read of a graph, derived once for each meaning of edge types."""
+"""The arrays of a graph that every backend's PPR kernels read, derived once for each meaning of edge types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server answers, as the library's own types."""
+"""A server's answers, as the library's own types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many passages have some words in lower case, counted when it is asked."""
+"""Count the passages that have some words in lower case."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class WordReader:
 
     @property
     def info(self) -> WordInfo:
-        """How words are read, as an index keeps it."""
+        """The way words are read, as an index keeps it."""
         return self._info
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:

@@ -1,4 +1,4 @@
-"""What was read in passages, as additions of a change: what the index knows already is found by what writings share."""
+"""Texts that were read, as additions of a change; what the index knows already is found by what spellings share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ReadPassages(Protocol):
 
     @property
     def words(self) -> WordInfo | None:
-        """How words were read; None where there are none."""
+        """The way words were read; None where there are none."""
         ...
 
     def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
@@ -79,7 +79,7 @@ class ReadPassages(Protocol):
 
 
 class Additions(NamedTuple):
-    """What a change adds, by slots; the end of an edge is that of a passage, or -1 minus that of an entity."""
+    """The additions of a change, by slots; the end of an edge is that of a passage, or -1 minus that of an entity."""
 
     aliases: list[tuple[int, str]]
     edges: list[tuple[int, int, str, float, int]]  # ends, type, weight, the passage that states it or -1

@@ -1,4 +1,4 @@
-"""How the words of an index were read, as the index keeps it."""
+"""The way the words of an index were read, as the index keeps it."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is written to the standard error.
+    """The log, on the standard error.
 
     Attributes
     ----------

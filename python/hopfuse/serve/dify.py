@@ -20,7 +20,7 @@ NO_KEY, NO_KNOWLEDGE = 1002, 2001
 
 
 class RetrievalSetting(msgspec.Struct, forbid_unknown_fields=True):
-    """How many passages, and how good."""
+    """The number of passages that are wanted, and the least score."""
 
     top_k: Annotated[int, msgspec.Meta(ge=1)] = 10
     score_threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = 0.0

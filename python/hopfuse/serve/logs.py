@@ -1,4 +1,4 @@
-"""What a server writes to its standard error: plain lines or JSON, and a line for each request that is asked for."""
+"""A server's log on its standard error: plain lines or JSON, and a line for each request if that is asked for."""
 
 from __future__ import annotations
 

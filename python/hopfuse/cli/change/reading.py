@@ -1,4 +1,4 @@
-"""What ``hopfuse add`` reads in passages: words as the index's were read, and entities and facts by a reader."""
+"""Read passages for ``hopfuse add``: words as the index's were read, and entities and facts by a reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PassageReader:
 
     @property
     def reads(self) -> bool:
-        """Whether there is anything to read."""
+        """True if there is anything to read."""
         return self._facts is not None or self._words is not None
 
     def read(self, rows: Sequence[Row], progress: Callable[[int, int], None]) -> Memory:

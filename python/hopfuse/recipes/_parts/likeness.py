@@ -23,7 +23,7 @@ Namesakes = tuple[int, tuple[int, ...]]
 
 
 class PassageLikeness:
-    """How much entities of an index are like questions: by the passages that they are in, read when first needed."""
+    """The likeness of entities to questions, by the passages that they are in, which are read when first needed."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
