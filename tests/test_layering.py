@@ -301,6 +301,25 @@ def test_every_room_is_in_the_table() -> None:
     assert {"errors", "types", "reference", "backends", "fusion", "ops", "index", "recipes"} <= rooms
 
 
+def design_table() -> dict[str, str]:
+    """What docs/design.md says that each room may import."""
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \|[^|]*\| ([^|]+) \|$", page.split("| room |")[1].split("\n\n")[0], re.MULTILINE)
+    return {room: may for named, may in rows for room in re.findall(r"`([\w/]+)`", named)}
+
+
+def test_the_table_is_that_of_the_design() -> None:
+    stated = design_table()
+    assert set(ROOMS) - {"", "__main__"} <= set(stated)
+    for room in sorted(set(ROOMS) - {"", "__main__"} - SHARED):
+        may = stated[room].replace("the four above", "")
+        assert ("the public API" in may) == (ROOMS[room] >= API), room
+        named = {other for other in ROOMS if other and re.search(rf"\b{other}\b", may)} - {room} - SHARED
+        native = {"_native"} if "the native module" in may else set()
+        others = API | set(AROUND) if "the public API" in may else SHARED
+        assert named | native == ROOMS[room] - others, room
+
+
 def _is_room(path: Path) -> bool:
     return (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").exists()
 
