@@ -187,7 +187,7 @@ def compare_recipes(
         raise InputError(f"ranking is {min(unknown)!r}; allowed: {', '.join(RANKINGS)}")
     if index.corpus is None or index.graph is None:
         raise InputError("the index has no vectors or no graph; build it with vectors and edges")
-    made = _makers(index, questions, lexical, encoder, threads)
+    made = _makers(index, lexical, encoder, threads)
     searches: dict[str, Search] = {}
     left_out: dict[str, str] = {}
     for name in RANKINGS:
@@ -252,7 +252,7 @@ def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder:
 
 
 def _makers(
-    index: Index, questions: Questions, lexical: Any, encoder: Encoder | None, threads: int | None
+    index: Index, lexical: Any, encoder: Encoder | None, threads: int | None
 ) -> dict[str, Callable[[], Search]]:
     """Return what makes each ranking's search: nothing is built, and no fact encoded, for one that is not run."""
     corpus = index.corpus

@@ -135,7 +135,7 @@ def diagnose(
     sections = {
         "graph": _graph(index, component),
         "names": _names(index),
-        "seeds": _seeds(index, legs, qrels, component),
+        "seeds": _seeds(legs, qrels, component),
         "mass": _mass(index, legs, damping, threads),
         "legs": _legs(legs, qrels, k),
     }
@@ -171,7 +171,7 @@ def _names(index: Index) -> Section:
     }
 
 
-def _seeds(index: Index, legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Section:
+def _seeds(legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Section:
     """Count questions that a walk starts for, and whether it can get to their gold passages."""
     counts = np.array([len(row) for row in legs.seeds])
     section: Section = {

@@ -48,7 +48,7 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     passages = np.flatnonzero(allow)
     edges = None if whole.graph is None else _edges(whole, allow)
     facts = None if whole.facts is None else np.flatnonzero(_num_stated(whole.facts, allow))
-    entities = _entities(whole, edges, facts, allow)
+    entities = _entities(whole, edges, facts)
     node = np.full(whole.num_passages + whole.num_entities, -1, np.int64)
     node[np.concatenate([passages, whole.num_passages + entities])] = np.arange(passages.size + entities.size)
     made: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in _parts(stated)))
 
 
-def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None, allow: NDArray[np.bool_]) -> Rows:
+def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None) -> Rows:
     seen = np.zeros(whole.num_entities, np.bool_)
     first = whole.num_passages
     if edges is not None:
