@@ -301,10 +301,10 @@ def sanitizer_bindings(w: Workplace) -> str:
 
 
 def torch(w: Workplace) -> str:
-    """torch and sentence-transformers: interop and encoder tests"""
+    """torch, sentence-transformers and FastEmbed: interop and encoder tests"""
     clone = w.clone("torch")
-    python = w.venv("venv-torch", (TORCH,), ("-e", ".[dev,encode]", MODEL), cwd=clone)
-    w.run(python / "python", "-c", "import torch, sentence_transformers")
+    python = w.venv("venv-torch", (TORCH,), ("-e", ".[dev,encode,fastembed]", MODEL, "onnx"), cwd=clone)
+    w.run(python / "python", "-c", "import torch, sentence_transformers, fastembed, onnx")
     return w.pytest(python, clone, "tests/api", "tests/encoders", "tests/recipes")
 
 

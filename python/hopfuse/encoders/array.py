@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
-from .protocol import NamedEncoder
+from .protocol import NamedEncoder, is_tensor, on_host
 
 
 class ArrayEncoder(NamedEncoder):
     """An encoder over vectors that exist already: looked up by text, or handed straight through.
 
-    Where texts are passed, their vectors are looked up. Where an array of shape (n, dim) is passed
-    instead, it is the vectors.
+    Where texts are passed, their vectors are looked up. Where an array or a torch tensor of shape (n, dim) is
+    passed instead, it is the vectors; a tensor may be on any device and of any real dtype.
 
     Parameters
     ----------
@@ -86,6 +86,8 @@ class ArrayEncoder(NamedEncoder):
     def _encode(
         self, texts: Sequence[str] | NDArray[Any], known: Mapping[str, ArrayLike], name: str
     ) -> NDArray[np.float32]:
+        if is_tensor(texts):
+            texts = on_host(texts)
         if isinstance(texts, np.ndarray) and texts.dtype.kind in "fiu":
             return self._checked(texts, len(texts) if texts.ndim else 0)
         listed = checked_texts(cast("Sequence[str]", texts))
@@ -96,5 +98,5 @@ class ArrayEncoder(NamedEncoder):
                 raise InputError(
                     f"the vector of {text[:60]!r} in {name} has shape {np.shape(known[text])}, not ({self._dim},)"
                 )
-        rows = [np.asarray(known[text]) for text in listed]
+        rows = [on_host(known[text]) for text in listed]
         return self._checked(np.stack(rows) if rows else np.zeros((0, self._dim)), len(rows))

@@ -96,7 +96,8 @@ def as_encoder(encoder: Any) -> Encoder:
         sentence-transformers' ``encode_query``. Passages are encoded by ``encode_passages`` or
         ``encode_document``. What else is missing is filled in: ``name`` by the name of the model that
         sentence-transformers loaded, else of the class; ``dim`` by ``get_embedding_dimension()``, else by
-        the vector of one text; ``normalize`` by False, since rows come as the object makes them.
+        the vector of one text; ``normalize`` by False, since rows come as the object makes them. They may be torch
+        tensors on any device; all are rounded to float32.
 
     Returns
     -------
@@ -165,7 +166,7 @@ class _FittedEncoder:
         listed = checked_texts(texts)
         if not listed:
             return np.zeros((0, self.dim), np.float32)
-        vectors = np.asarray(self._method(names)(listed))
+        vectors = on_host(self._method(names)(listed))
         if self._dim is None and vectors.ndim == 2:
             self._dim = int(getattr(self._encoder, "dim", None) or vectors.shape[1])
         return checked_vectors(vectors, len(listed), self.dim, normalize=False)
@@ -197,7 +198,7 @@ def model_dim(model: Any, encode: Callable[[list[str]], Any]) -> int:
 
 def checked_vectors(vectors: Any, count: int, dim: int, normalize: bool) -> NDArray[np.float32]:
     """Return vectors as float32 (count, dim), C-contiguous, finite, each of length 1 if asked for."""
-    raw = np.asarray(vectors)
+    raw = on_host(vectors)
     if raw.dtype.kind not in "fiu" or raw.shape != (count, dim):
         raise InputError(f"the vectors are {raw.dtype}{raw.shape}; they must be real numbers of shape {(count, dim)}")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -206,6 +207,29 @@ def checked_vectors(vectors: Any, count: int, dim: int, normalize: bool) -> NDAr
     if not finite.all():
         raise InputError(f"the vector of text {int(np.argmin(finite))} has a NaN or an entry outside float32's range")
     return _unit(rows) if normalize else rows
+
+
+def on_host(vectors: Any) -> NDArray[Any]:
+    """Return what an encoder made as a NumPy array: of a torch tensor on any device, or of a list of those, a copy.
+
+    A tensor of bfloat16, which NumPy lacks, is read as float32, exactly; its gradient is not followed.
+
+    Examples
+    --------
+    >>> on_host([[1, 2]])
+    array([[1, 2]])
+    """
+    if is_tensor(vectors):
+        plain = vectors.detach().cpu()
+        return np.asarray(plain.float() if str(plain.dtype) == "torch.bfloat16" else plain)
+    if isinstance(vectors, list) and vectors and all(map(is_tensor, vectors)):
+        return np.stack([on_host(one) for one in vectors])
+    return np.asarray(vectors)
+
+
+def is_tensor(array: Any) -> bool:
+    """Return whether something is a tensor of torch, which is not imported for it."""
+    return type(array).__module__.split(".")[0] == "torch" and callable(getattr(array, "detach", None))
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,0 +1,210 @@
+"""Encode by an embedding model behind an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_whole, checked_texts
+from ..errors import EndpointError, InputError, MissingExtraError
+from .kept import KeptVectors
+from .protocol import NamedEncoder
+
+NO_KEY = "none"  # the client does not ask without one
+#: Texts of one request, at most: OpenAI's own limit.
+MAX_BATCH = 2048
+
+
+class EndpointEncoder(NamedEncoder):
+    """An embedding model that is asked over HTTP (``POST /embeddings``), in batches; it keeps vectors.
+
+    Vectors come as JSON numbers; they are rounded to float32, and scaled to length 1 in float64 where ``normalize``
+    says so. A text that is there twice is asked once.
+
+    Parameters
+    ----------
+    base_url : str, optional
+        The address before ``/embeddings``, such as ``"http://localhost:8000/v1"``; where absent, ``OPENAI_BASE_URL``,
+        else OpenAI's own. It has no password and no query.
+    model : str
+        As the endpoint names it.
+    dim : int
+        Entries of a vector. The first answer that has another number is an error.
+    ask_dim : bool
+        Send ``dim`` as ``dimensions``, for models that cut their vectors to what is asked for.
+    query_prefix, passage_prefix : str
+        Put before every query and every passage, as the model wants it (``"query: "``).
+    api_key : str, optional
+        Where absent, ``OPENAI_API_KEY``; where that is absent too and there is an address, the word ``none`` is sent.
+    batch_size : int, 1 to 2,048
+        Texts in one request.
+    concurrency : int, at least 1
+        Requests at once.
+    cache : path, optional
+        A file of vectors (SQLite), by the hash of model, dim and text; made where absent. What is there is not asked
+        again. Several processes may share it.
+    retries : int, at least 0
+        Of a request, by the client of OpenAI, which waits ever longer, or as long as Retry-After says.
+    timeout : float, above 0
+        Seconds without a byte.
+    name : str, optional
+        What an index keeps and compares; by default ``"endpoint/"`` and the model's name.
+    normalize : bool
+        Scale every row to length 1.
+
+    Raises
+    ------
+    InputError
+        A value outside the above, a cache that cannot be used.
+    EndpointError
+        While encoding: no answer, a refusal, vectors of another number or dimension, or that are not finite.
+    MissingExtraError
+        ``openai`` is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.encoders import EndpointEncoder
+    >>> encoder = EndpointEncoder("http://localhost:8000/v1", model="bge-small-en-v1.5", dim=384)
+    >>> encoder.name, encoder.dim
+    ('endpoint/bge-small-en-v1.5', 384)
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        model: str,
+        dim: int,
+        ask_dim: bool = False,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        api_key: str | None = None,
+        batch_size: int = 64,
+        concurrency: int = 4,
+        cache: str | PathLike[str] | None = None,
+        retries: int = 4,
+        timeout: float = 60.0,
+        name: str | None = None,
+        normalize: bool = True,
+    ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise InputError(f"model is {model!r}; it must be a name that the endpoint knows")
+        super().__init__(name or f"endpoint/{model}", check_whole(dim, "dim"), normalize)
+        self._model, self._prefixes = model, (query_prefix, passage_prefix)
+        self._batch_size = check_whole(batch_size, "batch_size", MAX_BATCH)
+        self._concurrency = check_whole(concurrency, "concurrency")
+        self._options = {"dimensions": self._dim} if ask_dim else {}
+        self._kept = None if cache is None else KeptVectors(cache, self._dim)
+        self._key, self._client = _client(base_url, api_key, retries, timeout)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries.
+
+        Parameters
+        ----------
+        texts : sequence of str, n entries
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError
+            A bare string or an entry that is not one; a zero vector under ``normalize=True``.
+        EndpointError
+            As the class says. What other requests of the call were answered is kept.
+        """
+        return self._encode(texts, self._prefixes[0])
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages; see :meth:`encode_queries`."""
+        return self._encode(texts, self._prefixes[1])
+
+    def _encode(self, texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
+        whole = [prefix + text for text in checked_texts(texts)]
+        keys = {text: self._key_of(text) for text in whole}
+        known = {} if self._kept is None else self._kept.read(list(keys.values()))
+        new = [text for text, key in keys.items() if key not in known]
+        batches = [new[at : at + self._batch_size] for at in range(0, len(new), self._batch_size)]
+        with ThreadPoolExecutor(max_workers=max(1, min(self._concurrency, len(batches)))) as pool:
+            answers = list(pool.map(self._ask_and_keep, batches)) if batches else []
+        for batch, rows in zip(batches, answers, strict=True):
+            known |= {keys[text]: row for text, row in zip(batch, rows, strict=True)}
+        found = [known[keys[text]] for text in whole]
+        return self._checked(np.stack(found) if found else np.zeros((0, self._dim), np.float32), len(whole))
+
+    def _key_of(self, text: str) -> bytes:
+        return sha256("\0".join([self._model, str(self._dim), text]).encode("utf-8", "surrogatepass")).digest()
+
+    def _ask_and_keep(self, batch: list[str]) -> NDArray[np.float32]:
+        rows = self._ask(batch)
+        if self._kept is not None:
+            self._kept.write([self._key_of(text) for text in batch], rows)
+        return rows
+
+    def _ask(self, batch: list[str]) -> NDArray[np.float32]:
+        library = import_module("openai")
+        try:
+            answer = self._client.embeddings.create(
+                model=self._model, input=batch, encoding_format="float", **self._options
+            )
+            vectors = [one.embedding for one in sorted(answer.data, key=lambda one: int(one.index))]
+        except library.APIStatusError as error:
+            failure = f"answered {error.status_code}: {error.message}"
+        except library.APIConnectionError as error:
+            failure = f"gave no answer: {error.__cause__ or error}"
+        except (library.APIError, AttributeError, TypeError, ValueError) as error:
+            failure = f"answered with something that is no list of embeddings ({type(error).__name__})"
+        else:
+            return self._rows(vectors, len(batch))
+        raise EndpointError(self._clean(f"{self._client.base_url} {failure}"))  # an error above would carry the key
+
+    def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
+        lengths = {len(vector) for vector in vectors}
+        if len(vectors) != count or lengths != {self._dim}:
+            raise EndpointError(
+                f"{self._client.base_url} answered {len(vectors)} vectors of {sorted(lengths)} entries for {count} "
+                f"texts and dim {self._dim}; check the model, and give dim as it makes them"
+            )
+        with np.errstate(over="ignore"):
+            rows = np.array(vectors, np.float64).astype(np.float32)
+        if not np.isfinite(rows).all():
+            raise EndpointError(f"{self._client.base_url} answered a vector with a NaN or outside float32's range")
+        return rows
+
+    def _clean(self, text: str) -> str:
+        return text.replace(self._key, "[key]") if self._key != NO_KEY else text
+
+
+def _client(base_url: str | None, api_key: str | None, retries: int, timeout: float) -> tuple[str, Any]:
+    """Return the key and OpenAI's client; it follows no redirect, which could send texts to any other server."""
+    url = os.environ.get("OPENAI_BASE_URL") if base_url is None else base_url
+    if url is not None and (not str(url).startswith(("http://", "https://")) or any(sign in url for sign in "@?# ")):
+        raise InputError(
+            "base_url must begin with http:// or https://, without a password or a query: http://localhost:8000/v1; "
+            "what was given is not repeated here"
+        )
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InputError(f"retries is {retries!r}; it must be an integer, at least 0")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 86400:
+        raise InputError(f"timeout is {timeout!r}; it must be seconds, above 0")
+    key = (os.environ.get("OPENAI_API_KEY") if api_key is None else api_key) or ""
+    if not key and url is None:
+        raise InputError("OpenAI's endpoint needs a key: set OPENAI_API_KEY, or give the base_url of another endpoint")
+    try:
+        library = import_module("openai")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("openai", "llm", "EndpointEncoder") from error
+    http = library.DefaultHttpxClient(follow_redirects=False)
+    key = key or NO_KEY
+    client = library.OpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=retries, http_client=http)
+    return key, client

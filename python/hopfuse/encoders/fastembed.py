@@ -1,0 +1,140 @@
+"""Encode by FastEmbed: ONNX models without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_whole, checked_texts
+from ..errors import InputError, MissingExtraError
+from .protocol import NamedEncoder, model_dim
+
+
+class FastEmbedEncoder(NamedEncoder):
+    """A model of FastEmbed, from a local folder or loaded already. Nothing is downloaded.
+
+    Queries go through FastEmbed's ``query_embed`` and passages through ``passage_embed``, which put the model's own
+    prompts before them. Vectors come as the model makes them, float16 or float32, most of length 1; they are rounded to
+    float32, and scaled to length 1 in float64 where ``normalize`` says so.
+
+    Parameters
+    ----------
+    model : str or TextEmbedding
+        A name of FastEmbed's list (``TextEmbedding.list_supported_models()``, and those that
+        ``TextEmbedding.add_custom_model`` has added), or a loaded model.
+    folder : path, optional
+        The folder with the files of a model that is given by its name.
+    batch_size : int, at least 1
+        Texts in one pass of the model.
+    threads : int, optional
+        Of ONNX Runtime, for a model that is given by its name.
+    name : str, optional
+        What an index keeps and compares; by default ``"fastembed/"`` and the model's name.
+    normalize : bool
+        Scale every row to length 1.
+
+    Raises
+    ------
+    InputError
+        A name without a folder or a folder that is not there, a folder for a model that is loaded, an object that
+        cannot embed, a name that FastEmbed does not know.
+    MissingExtraError
+        ``fastembed`` is not installed, and a name is given.
+
+    Examples
+    --------
+    ``FastEmbedEncoder("BAAI/bge-small-en-v1.5", folder="models/bge-small")``, or an object with FastEmbed's methods:
+
+    >>> import numpy as np
+    >>> from hopfuse.encoders import FastEmbedEncoder
+    >>> class Model:
+    ...     model_name = "lengths"
+    ...     def query_embed(self, texts, **options):
+    ...         yield from (np.array([len(text), 0.0]) for text in texts)
+    ...     passage_embed = query_embed
+    >>> encoder = FastEmbedEncoder(Model(), normalize=False)
+    >>> encoder.name, encoder.encode_queries(["who?"])
+    ('fastembed/lengths', array([[4., 0.]], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        model: str | Any,
+        *,
+        folder: str | PathLike[str] | None = None,
+        batch_size: int = 64,
+        threads: int | None = None,
+        name: str | None = None,
+        normalize: bool = True,
+    ) -> None:
+        self._batch_size = check_whole(batch_size, "batch_size")
+        self._model = _loaded(model, folder, threads)
+        known = model if isinstance(model, str) else getattr(model, "model_name", type(model).__name__)
+        dim = model_dim(self._model, lambda texts: _stacked(self._model.query_embed(texts)))
+        super().__init__(name or f"fastembed/{known}", dim, normalize)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries.
+
+        Parameters
+        ----------
+        texts : sequence of str, n entries
+            The model cuts off what is longer than it reads.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError
+            A bare string or an entry that is not one, a vector that is not finite, or that is zero under
+            ``normalize=True``.
+        """
+        return self._encode(self._model.query_embed, texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages; see :meth:`encode_queries`."""
+        return self._encode(self._model.passage_embed, texts)
+
+    def _encode(self, embed: Callable[..., Iterable[Any]], texts: Sequence[str]) -> NDArray[np.float32]:
+        listed = checked_texts(texts)
+        if not listed:
+            return np.zeros((0, self._dim), np.float32)
+        return self._checked(_stacked(embed(listed, batch_size=self._batch_size)), len(listed))
+
+
+def _stacked(rows: Iterable[Any]) -> NDArray[Any]:
+    return np.stack([np.asarray(row) for row in rows])
+
+
+def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
+    if not isinstance(model, str):
+        if folder is not None or threads is not None:
+            raise InputError("folder and threads are of a model that is given by its name; this one is loaded already")
+        if not all(callable(getattr(model, method, None)) for method in ("query_embed", "passage_embed")):
+            raise InputError(
+                f"model is a {type(model).__name__} without query_embed and passage_embed; pass a name of FastEmbed's "
+                "list with a folder, or a TextEmbedding"
+            )
+        return model
+    if folder is None or not Path(folder).expanduser().is_dir():
+        raise InputError(
+            f"folder is {folder!r}, which is no folder on this machine, and models are never downloaded; fetch the "
+            "model beforehand and pass its folder"
+        )
+    try:
+        package = import_module("fastembed")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("fastembed", "fastembed", "FastEmbedEncoder") from error
+    try:
+        where = str(Path(folder).expanduser())
+        return package.TextEmbedding(model, specific_model_path=where, threads=threads, local_files_only=True)
+    except ValueError as error:
+        raise InputError(f"FastEmbed cannot load {model!r} from {str(folder)!r}: {error}") from None

@@ -1,0 +1,134 @@
+"""Vectors of an OpenAI-compatible endpoint: a real server on loopback, batches, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+from encoders.embedding_server import EmbeddingServer, answered, vector
+from hopfuse.encoders import Encoder, EndpointEncoder
+from hopfuse.errors import EndpointError, InputError
+
+pytest.importorskip("openai", reason="endpoints are asked by openai (extra llm)")
+
+TEXTS = [f"a road {'e' * at} {'o' * (at % 3)}" for at in range(10)]
+
+
+@pytest.fixture
+def server():
+    with EmbeddingServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+def make(server):
+    def make(**options):
+        given = {"model": "letters", "dim": 4, "retries": 0, **options}
+        return EndpointEncoder(server.url, **given)
+
+    return make
+
+
+def unit(texts):
+    rows = np.array([vector(text) for text in texts])
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_vectors_in_batches_in_the_order_of_the_texts(server, make):
+    encoder = make(batch_size=3, api_key="sk-1")
+    assert isinstance(encoder, Encoder)
+    rows = encoder.encode_passages([*TEXTS, TEXTS[0]])
+    assert (rows.dtype, rows.shape, rows.flags.c_contiguous) == (np.float32, (11, 4), True)
+    np.testing.assert_allclose(rows, unit([*TEXTS, TEXTS[0]]), rtol=1e-6)
+    assert sorted(len(one["input"]) for one in server.requests) == [1, 3, 3, 3]  # ten texts, the eleventh is the first
+    assert {one["path"] for one in server.requests} == {"/v1/embeddings"}
+    assert {one["encoding_format"] for one in server.requests} == {"float"}
+    assert set(server.keys) == {"Bearer sk-1"}
+    assert encoder.encode_queries([]).shape == (0, 4)
+    assert (encoder.name, encoder.dim, encoder.normalize) == ("endpoint/letters", 4, True)
+
+
+def test_prefixes_dimensions_and_raw_vectors(server, make):
+    encoder = make(dim=2, ask_dim=True, query_prefix="query: ", passage_prefix="text: ", normalize=False, name="mine")
+    assert encoder.encode_queries(["a"]).tolist() == [vector("query: a", 2)]
+    assert encoder.encode_passages(["a"]).tolist() == [vector("text: a", 2)]
+    assert [one["input"] for one in server.requests] == [["query: a"], ["text: a"]]
+    assert [one["dimensions"] for one in server.requests] == [2, 2]
+    assert encoder.name == "mine"
+
+
+def test_what_is_kept_is_not_asked_again(server, make, tmp_path):
+    cache = tmp_path / "vectors.db"
+    first = make(cache=cache, batch_size=4).encode_passages(TEXTS[:6])
+    assert sum(len(one["input"]) for one in server.requests) == 6
+    again = make(cache=cache).encode_queries(TEXTS)
+    assert sum(len(one["input"]) for one in server.requests) == 10
+    np.testing.assert_array_equal(again[:6], first)
+    assert make(cache=cache, model="other").encode_queries(TEXTS[:1]).shape == (1, 4)
+    assert server.requests[-1]["model"] == "other"
+    with sqlite3.connect(cache) as db:
+        held = db.execute("SELECT key, vector FROM vectors").fetchall()
+        db.execute("UPDATE vectors SET vector = x'00'")  # torn
+    db.close()
+    assert len(held) == 11
+    assert b"road" not in b"".join(key + row for key, row in held)
+    np.testing.assert_array_equal(make(cache=cache).encode_queries(TEXTS[:1]), first[:1])
+
+
+def test_batches_that_were_answered_are_kept_where_another_fails(server, make, tmp_path):
+    server.reply = lambda request: (
+        (400, {"error": {"message": "too long"}}) if "bad" in request["input"] else answered(request)
+    )
+    encoder = make(cache=tmp_path / "v.db", batch_size=1, concurrency=1)
+    with pytest.raises(EndpointError, match=r"answered 400: .*too long"):
+        encoder.encode_passages(["good", "bad"])
+    server.reply = None
+    encoder.encode_passages(["good", "bad"])
+    assert [one["input"] for one in server.requests] == [["good"], ["bad"], ["bad"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, "1 vectors of .2. entries for 1 texts and dim 4"),
+        (200, {"data": [{"index": at, "embedding": [1.0] * 4} for at in range(2)]}, "2 vectors of .4. entries"),
+        (200, {"data": []}, r"0 vectors of \[\] entries"),
+        (200, {"data": [{"index": 0, "embedding": [1e39] * 4}]}, "outside float32's range"),
+        (200, b"<html>", "answered with something that is no list of embeddings"),
+        (401, {"error": {"message": "bad key sk-secret"}}, r"answered 401: .*\[key\]"),
+        (500, {"error": {"message": "down"}}, "answered 500"),
+        (302, b"", "answered 302"),
+    ],
+)
+def test_answers_that_cannot_be_used(server, make, status, body, says):
+    server.reply = lambda request: (status, body)
+    with pytest.raises(EndpointError, match=says) as caught:
+        make(api_key="sk-secret").encode_queries(["a"])
+    assert "sk-secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_what_is_refused(make, tmp_path, monkeypatch):
+    (tmp_path / "text").write_text("no database, and long enough to be read as one" * 50)
+    for options, says in (
+        ({"dim": 0}, "dim is 0"),
+        ({"model": " "}, "model is ' '"),
+        ({"batch_size": 2049}, "batch_size is 2049"),
+        ({"retries": -1}, "retries is -1"),
+        ({"timeout": 0}, "timeout is 0"),
+        ({"cache": tmp_path / "text"}, "cannot be used as a file of vectors"),
+    ):
+        with pytest.raises(InputError, match=says):
+            make(**options)
+    with pytest.raises(InputError, match="base_url must begin with") as caught:
+        EndpointEncoder("http://user:pw@host/v1", model="m", dim=2)
+    assert "pw" not in str(caught.value)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(InputError, match="needs a key"):
+        EndpointEncoder(model="m", dim=2)
+    with pytest.raises(EndpointError, match="gave no answer"):
+        EndpointEncoder("http://127.0.0.1:9/v1", model="m", dim=2, retries=0).encode_queries(["a"])
+    with pytest.raises(InputError, match="pass a list of strings"):
+        make().encode_queries("a")
