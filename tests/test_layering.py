@@ -53,6 +53,8 @@ EAGER: dict[str, set[str]] = {
     "cli": {"click", "rich"},
     "serve": {"msgspec", "prometheus_client", "starlette", "uvicorn"},
     # Classes of these frameworks are the bases of the adapters' own; hopfuse.adapters does not import these modules.
+    "hopfuse.adapters.dspy": {"dspy"},
+    "hopfuse.adapters.haystack": {"haystack"},
     "hopfuse.adapters.langchain": {"langchain_core", "pydantic"},
     "hopfuse.adapters.llama_index": {"llama_index"},
 }

@@ -1,5 +1,9 @@
+import os
+
 import pytest
 from adapters.frameworks import served, small_index
+
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
 
 
 @pytest.fixture(scope="session")

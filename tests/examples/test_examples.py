@@ -94,6 +94,11 @@ FRAMEWORKS = {
         "langchain_core",
         r"babbage: Cha.*\nada, score 0\.\d+\nhopper, .*\nAnswer from this .*",
     ),
+    "dspy_retriever": (
+        "dspy",
+        r"Charles .*\nada, score 0\.\d+\nhopper, score 0\.\d+\nGrace Hopper .*",
+    ),
+    "haystack_retriever": ("haystack", r"Charles .*\nQuestion: Who .*\n0\.\d+  Ada .*"),
     "llamaindex_retriever": (
         "llama_index.core",
         r"0\.\d+  Ada .*\nfused: babbage\n.* -> DESIGNED -> .*\n.* -> WROTE_ON -> .*",

@@ -137,6 +137,10 @@ class Searcher:
         client = await self._async_client()
         return list(await client.search(list(questions), k=k, allow=filters, **self._settings))
 
+    def __deepcopy__(self, _: Any) -> Searcher:
+        """Return the searcher itself, as frameworks copy their programs: it does not change, and threads share it."""
+        return self
+
     async def _async_client(self) -> AsyncClient:
         """Return the client of the running event loop, which closes it at its own end."""
         loop = asyncio.get_running_loop()

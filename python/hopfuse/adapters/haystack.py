@@ -1,0 +1,170 @@
+"""A Haystack component: a retriever for pipelines, which saves and loads with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from ..errors import InputError, MissingExtraError
+from ..recipes import Hit
+from .conditions import Filter, as_where, condition, joined
+from .searcher import Searcher, passage_metadata
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.utils import Secret, deserialize_secrets_inplace
+except ModuleNotFoundError as _error:
+    raise MissingExtraError("haystack-ai", "haystack", "hopfuse.adapters.haystack") from _error
+
+#: Haystack's operators, and those of :func:`hopfuse.where`.
+OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "ge", "<": "lt", "<=": "le", "in": "in", "not in": "nin"}
+
+
+@component
+class HopfuseRetriever:
+    """A Haystack retriever over an index here or over ``hopfuse serve``.
+
+    A document has the passage's id as text, its text as content, its own metadata with the title as meta, and a score.
+    The index is opened by ``warm_up``, or by the first run. Haystack loads a saved pipeline with it where it may:
+    ``Pipeline.loads(text, allowed_modules=["hopfuse.adapters.haystack"])``.
+
+    Parameters
+    ----------
+    source : str, path, Index, recipe or Searcher
+        The address of a server or the directory of an index; a component of another source runs and is not saved.
+    top_k : int
+        Documents for a question.
+    filters : dict, optional
+        Haystack's, by fields ``meta.NAME``, with its meaning of missing values; those of a run come in their place. A
+        server takes comparisons that all must hold, other than ``!=`` and ``not in``.
+    recipe, options, index, timeout : optional
+        As :class:`.searcher.Searcher` takes them.
+    key : Secret, optional
+        Of a server: ``Secret.from_env_var("HOPFUSE_KEY")``.
+    encoder : Encoder, optional
+        Of questions, for an index here; a component with one is not saved.
+
+    Raises
+    ------
+    InputError
+        Filters that are none; by ``warm_up`` a source that is none; by a run what the recipe or the server refuses.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.adapters.haystack import HopfuseRetriever
+    >>> rows = [{"id": "a", "text": "Ada wrote notes."}, {"id": "b", "text": "Babbage built the engine."}]
+    >>> retriever = HopfuseRetriever(hf.Index.build(passages=rows), top_k=1)
+    >>> [document.content for document in retriever.run("Who built the engine?")["documents"]]
+    ['Babbage built the engine.']
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        top_k: int = 10,
+        filters: dict[str, Any] | None = None,
+        recipe: str | None = None,
+        options: dict[str, Any] | None = None,
+        index: str | None = None,
+        timeout: float | None = None,
+        key: Secret | None = None,
+        encoder: Any = None,
+    ) -> None:
+        self.source = str(source) if isinstance(source, PathLike) else source
+        self.top_k, self.filters, self.key, self.encoder = top_k, filters, key, encoder
+        self.settings: dict[str, Any] = {"recipe": recipe, "options": options, "index": index, "timeout": timeout}
+        self._searcher: Searcher | None = source if isinstance(source, Searcher) else None
+        read_filters(filters)
+
+    def warm_up(self) -> None:
+        """Open what is searched."""
+        if self._searcher is None:
+            key = None if self.key is None else self.key.resolve_value()
+            self._searcher = Searcher(self.source, encoder=self.encoder, key=key, **self.settings)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
+    ) -> dict[str, list[Document]]:
+        """Return the documents of a question, best first."""
+        return _documents(self._opened().search([query], **self._asked(top_k, filters)))
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
+    ) -> dict[str, list[Document]]:
+        """Return the same, awaited."""
+        return _documents(await self._opened().asearch([query], **self._asked(top_k, filters)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the component as a pipeline saves it.
+
+        Raises
+        ------
+        InputError
+            An index, a recipe, a searcher or an encoder in memory.
+        """
+        if not isinstance(self.source, str) or self.encoder is not None:
+            what = "encoder" if isinstance(self.source, str) else "source"
+            raise InputError(
+                f"{what} is a {type(getattr(self, what)).__name__} in memory, which is not saved with a pipeline; give "
+                "the directory of an index whose encoder is known, or a server's address"
+            )
+        about = {"source": self.source, "top_k": self.top_k, "filters": self.filters, **self.settings}
+        saved: dict[str, Any] = default_to_dict(self, **about, key=None if self.key is None else self.key.to_dict())
+        return saved
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> HopfuseRetriever:
+        """Return the component that was saved."""
+        deserialize_secrets_inplace(data["init_parameters"], keys=["key"])
+        made: HopfuseRetriever = default_from_dict(cls, data)
+        return made
+
+    def _opened(self) -> Searcher:
+        self.warm_up()
+        assert self._searcher is not None
+        return self._searcher
+
+    def _asked(self, top_k: int | None, filters: dict[str, Any] | None) -> dict[str, Any]:
+        chosen = read_filters(self.filters if filters is None else filters)
+        return {"k": self.top_k if top_k is None else top_k, "allow": chosen}
+
+
+def _documents(rows: list[list[Hit]]) -> dict[str, list[Document]]:
+    return {
+        "documents": [
+            Document(id=str(hit.id), content=hit.text, meta=passage_metadata(hit), score=float(hit.score))
+            for hit in rows[0]
+        ]
+    }
+
+
+def read_filters(filters: Mapping[str, Any] | None) -> Filter | None:
+    """Return Haystack's filters as ``allow=``.
+
+    Raises
+    ------
+    InputError
+        Something else.
+    """
+    if not filters:
+        return None
+    operator = filters.get("operator")
+    if "conditions" in filters and operator in ("AND", "OR", "NOT") and filters["conditions"]:
+        parts = [part for one in filters["conditions"] if (part := read_filters(one)) is not None]
+        if operator == "NOT":  # not all of them hold
+            return ~as_where(joined(parts, "and"))
+        return joined(parts, "and" if operator == "AND" else "or")
+    if operator not in OPERATORS or "field" not in filters or "value" not in filters:
+        raise InputError(
+            f"filters has {dict(filters)!r:.200}; a condition has field, operator ({', '.join(OPERATORS)}) and value, "
+            "and several have operator (AND, OR, NOT) and conditions"
+        )
+    field, value = str(filters["field"]).removeprefix("meta."), filters["value"]
+    if value is None and operator in ("==", "!="):
+        return condition(field, "exists", operator == "!=")
+    return condition(field, OPERATORS[operator], value)

@@ -1,0 +1,124 @@
+"""The Haystack component: in a pipeline saved and loaded as YAML, its filters, here and over ``hopfuse serve``."""
+
+from __future__ import annotations
+
+import asyncio
+
+import hopfuse as hf
+import pytest
+from adapters.frameworks import QUESTIONS
+from hopfuse.adapters.searcher import Searcher
+from hopfuse.errors import InputError
+
+pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
+pytest.importorskip("haystack", reason="the adapter needs haystack-ai (extra haystack)")
+
+from haystack import Document, Pipeline
+from haystack.components.builders import PromptBuilder
+from haystack.utils import Secret
+from haystack.utils.filters import document_matches_filter
+from hopfuse.adapters.haystack import HopfuseRetriever
+
+
+def seen(documents):
+    return [(one.id, one.content, one.meta, one.score) for one in documents]
+
+
+def told(hits):
+    return [(hit.id, hit.text, {"title": hit.title, **hit.metadata}, hit.score) for hit in hits]
+
+
+LATE = {
+    "operator": "AND",
+    "conditions": [
+        {"field": "meta.tenant", "operator": "==", "value": "a"},
+        {"field": "meta.number", "operator": ">=", "value": 2},
+    ],
+}
+
+
+def test_a_document_is_the_hit(source):
+    retriever = HopfuseRetriever(source, top_k=3)
+    hits = Searcher(source).search(QUESTIONS, k=3)
+    assert [seen(retriever.run(one)["documents"]) for one in QUESTIONS] == [told(row) for row in hits]
+    assert seen(asyncio.run(retriever.run_async(QUESTIONS[0]))["documents"]) == told(hits[0])
+    assert seen(retriever.run(QUESTIONS[0], top_k=1)["documents"]) == told(hits[0][:1])
+
+
+def test_a_pipeline_saved_and_loaded_as_yaml(source):
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", HopfuseRetriever(source, top_k=2, filters=LATE, options={"graph_k": 4}))
+    pipeline.add_component("prompt", PromptBuilder("{% for one in documents %}{{ one.id }} {% endfor %}"))
+    pipeline.connect("retriever.documents", "prompt.documents")
+    expected = " ".join(
+        hit.id
+        for hit in Searcher(source, recipe="hybrid-rrf", options={"graph_k": 4}).search(
+            QUESTIONS[:1], k=2, allow={"tenant": "a", "number__ge": 2}
+        )[0]
+    )
+    assert expected
+    loaded = Pipeline.loads(pipeline.dumps(), allowed_modules=["hopfuse.adapters.haystack"])
+    for one in (pipeline, loaded):
+        assert one.run({"retriever": {"query": QUESTIONS[0]}})["prompt"]["prompt"].strip() == expected
+    assert loaded.dumps() == pipeline.dumps()
+
+
+def test_the_key_of_a_server_is_saved_as_the_name_of_a_variable(monkeypatch, url):
+    monkeypatch.setenv("HOPFUSE_TEST_KEY", "secret")
+    component = HopfuseRetriever(url, key=Secret.from_env_var("HOPFUSE_TEST_KEY"), timeout=30.0, index="index")
+    saved = component.to_dict()
+    assert "secret" not in str(saved)
+    loaded = HopfuseRetriever.from_dict(saved)
+    assert loaded.key == component.key
+    assert loaded.settings == component.settings
+    assert loaded.run(QUESTIONS[0])["documents"]
+
+
+def test_what_is_in_memory_runs_and_is_not_saved(folder):
+    index = hf.Index.open(folder)
+    for given in (index, Searcher(index), Searcher(folder)):
+        component = HopfuseRetriever(given, top_k=1)
+        assert len(component.run(QUESTIONS[0])["documents"]) == 1
+        with pytest.raises(InputError, match=r"source is a \w+ in memory"):
+            component.to_dict()
+    assert HopfuseRetriever(folder).to_dict()["init_parameters"]["source"] == str(folder)
+    with pytest.raises(InputError, match="encoder is a int in memory"):
+        HopfuseRetriever(str(folder), encoder=3).to_dict()
+
+
+def one(field, operator, value):
+    return {"field": field, "operator": operator, "value": value}
+
+
+FILTERS = [
+    one("meta.tenant", "==", "a"),
+    LATE,
+    one("number", "!=", 2),
+    one("meta.number", "not in", [1, 2]),
+    one("meta.tenant", "==", None),
+    one("meta.tenant", "!=", None),
+    {"operator": "OR", "conditions": [one("meta.number", ">", 5), one("meta.number", "<=", 1)]},
+    {"operator": "NOT", "conditions": [one("meta.number", "<", 5), one("meta.tenant", "==", "a")]},
+    {"operator": "AND", "conditions": [LATE, {"operator": "NOT", "conditions": [one("meta.number", "in", [4, 7])]}]},
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+def test_filters_mean_what_they_mean_to_haystack(filters):
+    """A passage without metadata is among them: a value that is missing is unlike any other."""
+    about = [{"tenant": "ab"[at % 2], "number": at} for at in range(8)] + [{}]
+    rows = [{"id": str(at), "text": "a road", "metadata": one} for at, one in enumerate(about)]
+    found = HopfuseRetriever(hf.Index.build(passages=rows), top_k=20).run("road", filters=filters)["documents"]
+    own = [str(at) for at, meta in enumerate(about) if document_matches_filter(filters, Document(meta=meta))]
+    assert sorted(one.id for one in found) == own
+    assert 0 < len(own) < 9
+
+
+def test_filters_that_are_none_or_too_much_for_a_server(url, folder):
+    with pytest.raises(InputError, match="a condition has field, operator"):
+        HopfuseRetriever(folder, filters={"field": "meta.number", "operator": "like", "value": 3})
+    with pytest.raises(InputError, match="a server takes ids or conditions"):
+        HopfuseRetriever(url).run(QUESTIONS[0], filters=one("meta.number", "!=", 2))
+    component = HopfuseRetriever(3)
+    with pytest.raises(InputError, match="source is a int"):
+        component.warm_up()
