@@ -227,7 +227,7 @@ def test_every_method_and_calibration_in_the_workspace(
 ) -> None:
     lists = random_lists(np.random.default_rng(2), 5, 2, grid=5)
     check_fuse(shuffled, lists, 30, method=method, calibration=calibration)
-    assert [(name, grid) for name, grid, _ in shuffled.launches] == [("fuse_f32", 2)]
+    assert [(name, grid) for name, grid, _ in shuffled.launches] == [*2 * [("fuse_list", 1)], ("fuse_f32", 2)]
 
 
 @pytest.mark.parametrize("method", ["boltzmann", "linear", "max", "comb_med", "power_mean"])
