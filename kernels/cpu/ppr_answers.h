@@ -36,7 +36,10 @@ void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int
     const int32_t* row_of = block.graph.row_of;
     int64_t v = begin;
     if constexpr (L >= 16) {  // by squares of 16 nodes and 16 lanes; lanes that are not written go to a spare row
-        for (; v + 16 <= end; v += 16)
+        for (; v + 16 <= end; v += 16) {
+            for (int64_t soon = v + 16; soon < v + 32 && soon < n; ++soon)
+                for (int line = 0; line < L; line += 16)
+                    __builtin_prefetch(block.result + int64_t{row_of[soon]} * L + line);
             for (int first = 0; first < L; first += 16) {
                 float spare[16];
                 const float* from[16];
@@ -48,6 +51,7 @@ void write_nodes(const PprBlock<L>& block, const bool* write, int64_t begin, int
                 }
                 transpose_16(from, to);
             }
+        }
     }
     for (; v < end; ++v)
         for (int lane = 0; lane < L; ++lane)

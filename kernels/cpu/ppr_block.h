@@ -55,15 +55,11 @@ enum PprSlot {
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
 
+// What loops over the rows of a block read and write. A loop holds its own copy, which no store of a row can change.
 template <int L>
-struct PprBlock {
+struct BlockRows {
     const PprGraph& graph;
     const PprQueries& queries;
-    Workspace& work;
-
-    int64_t num_tiles;
-    int64_t query[L];  // -1: an unused lane
-    double damping[L];
     bool chebyshev;  // the operator is symmetric
 
     float* current = nullptr;
@@ -78,19 +74,12 @@ struct PprBlock {
     const float* unscale32 = nullptr;   // (N[, L]); null for per_type
     const double* scale64 = nullptr;    // (N, T'[, L])
     const double* unscale64 = nullptr;  // (N[, L]); null for per_type
-    double volume[L];
-    int64_t longest_row[L];      // most entries that count in a row, or out of a node
-    double slack[L];             // the rounding of r, ppr_slack
-    double missed[L];            // what sums over nodes may miss, ppr_missed
     bool has_lone_seed = false;  // a lane with degrees of its own restarts at a node of degree 0, whose row has entries
-    bool keeps[L];               // no mass of the lane can be lost, so that the bound per node holds
-    bool all_keep;               // nor any of another lane
     const float* mask32 = nullptr;      // (N, L) 1 where a lane may hold mass, else 0; null: everywhere
     const float* attraction = nullptr;  // (N, L) node weights, 0 where a lane may hold no mass; null: all 1
-    uint64_t* weighted = nullptr;       // a bit per row: node weights of its own; else they are `other`, powers of two
-    float other[L] = {}, other_inverse[L] = {};
-    bool accelerates[L];  // by Chebyshev's recurrence
-    bool is_faint[L];     // factors of a row's sum underflow in float32: ppr_is_faint
+    uint64_t* weighted = nullptr;       // a bit per row: node weights of its own; else they are `other`
+    float* other = nullptr;             // (L,) powers of two
+    float* other_inverse = nullptr;     // (L,)
 
     const float* eta32 = nullptr;   // (T, L) or null: all 1
     const double* eta64 = nullptr;  // (T, L) or null: all 1
@@ -108,23 +97,9 @@ struct PprBlock {
     float* partial = nullptr;     // what segments sum, in slices or tiles
     LaneSums<L>* sums = nullptr;  // (2 threads,) room for sum_tiles, or two sums at once
 
-    PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
-        : graph(g), queries(q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE),
-          chebyshev(!q.per_type && !g.directed) {}
+    BlockRows(const PprGraph& g, const PprQueries& q) : graph(g), queries(q), chebyshev(!q.per_type && !g.directed) {}
 
-    // Lane i is query[i] of the batch; lanes from `count` on are unused.
-    void take(const int64_t* first, int count) {
-        for (int lane = 0; lane < L; ++lane) {
-            query[lane] = lane < count ? first[lane] : -1;
-            damping[lane] = lane < count ? queries.damping[first[lane]] : 0.0;
-        }
-    }
     int types_in_scale() const { return queries.per_type ? graph.num_types : 1; }
-    int64_t tile_begin(int64_t tile) const { return tile * PPR_TILE; }
-    int64_t tile_end(int64_t tile) const {
-        const int64_t end = (tile + 1) * PPR_TILE;
-        return end < graph.num_nodes ? end : graph.num_nodes;
-    }
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
     bool is_weighted(int64_t row) const { return (weighted[row >> 6] >> (row & 63)) & 1u; }
     bool near_is_known() const { return !graph.directed; }  // before pass 1, which else finds it
@@ -140,6 +115,39 @@ struct PprBlock {
 
     bool restarts(int64_t row, int lane) const {
         return has_restart(row) && restart64[restart_index(row) * L + lane] > 0.0;
+    }
+};
+
+template <int L>
+struct PprBlock : BlockRows<L> {
+    Workspace& work;
+
+    int64_t num_tiles;
+    int64_t query[L];  // -1: an unused lane
+    double damping[L];
+    double volume[L];
+    int64_t longest_row[L];  // most entries that count in a row, or out of a node
+    double slack[L];         // the rounding of r, ppr_slack
+    double missed[L];        // what sums over nodes may miss, ppr_missed
+    bool keeps[L];           // no mass of the lane can be lost, so that the bound per node holds
+    bool all_keep;           // nor any of another lane
+    bool accelerates[L];     // by Chebyshev's recurrence
+    bool is_faint[L];        // factors of a row's sum underflow in float32: ppr_is_faint
+
+    PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
+        : BlockRows<L>(g, q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE) {}
+
+    // Lane i is query[i] of the batch; lanes from `count` on are unused.
+    void take(const int64_t* first, int count) {
+        for (int lane = 0; lane < L; ++lane) {
+            query[lane] = lane < count ? first[lane] : -1;
+            damping[lane] = lane < count ? this->queries.damping[first[lane]] : 0.0;
+        }
+    }
+    int64_t tile_begin(int64_t tile) const { return tile * PPR_TILE; }
+    int64_t tile_end(int64_t tile) const {
+        const int64_t end = (tile + 1) * PPR_TILE;
+        return end < this->graph.num_nodes ? end : this->graph.num_nodes;
     }
 };
 
@@ -169,13 +177,13 @@ HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
 
 // A row's node weights, where there are any.
 template <int L>
-HF_INLINE const float* attraction_row(const PprBlock<L>& block, int64_t row) {
+HF_INLINE const float* attraction_row(const BlockRows<L>& block, int64_t row) {
     return block.is_weighted(row) ? block.attraction + row * L : block.other;
 }
 
 // What is at least 0 and was measured of a row, over its node weight: 0 where that is 0.
 template <int L>
-HF_INLINE D<L> over_attraction(const PprBlock<L>& block, int64_t row, D<L> measured) {
+HF_INLINE D<L> over_attraction(const BlockRows<L>& block, int64_t row, D<L> measured) {
     if (block.attraction == nullptr) return measured;
     if (!block.is_weighted(row)) return D<L>::mul(measured, D<L>::widen(block.other_inverse));
     const D<L> weight = D<L>::widen(block.attraction + row * L);
@@ -183,7 +191,7 @@ HF_INLINE D<L> over_attraction(const PprBlock<L>& block, int64_t row, D<L> measu
 }
 
 template <int L>
-HF_INLINE F<L> over_attraction(const PprBlock<L>& block, int64_t row, F<L> measured) {
+HF_INLINE F<L> over_attraction(const BlockRows<L>& block, int64_t row, F<L> measured) {
     if (block.attraction == nullptr) return measured;
     if (!block.is_weighted(row)) return F<L>::mul(measured, F<L>::load(block.other_inverse));
     const F<L> weight = F<L>::load(block.attraction + row * L);
@@ -225,12 +233,12 @@ void capture(PprBlock<L>& block, const bool* stop, const bool* active, float*& f
 
 // deg_v, by which a row's state y_v counts in x: for per_type 1, or 0 in lanes that may not hold mass.
 template <int L>
-HF_INLINE F<L> node_weight32(const PprBlock<L>& block, int64_t row) {
+HF_INLINE F<L> node_weight32(const BlockRows<L>& block, int64_t row) {
     return block.unscale32 == nullptr ? F<L>::all(1.0f) : lanes32<L>(block.unscale32, row, block.per_lane);
 }
 
 template <int L>
-HF_INLINE D<L> node_weight64(const PprBlock<L>& block, int64_t row) {
+HF_INLINE D<L> node_weight64(const BlockRows<L>& block, int64_t row) {
     return block.unscale64 == nullptr ? D<L>::all(1.0) : lanes64<L>(block.unscale64, row, block.per_lane);
 }
 

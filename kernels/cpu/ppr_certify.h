@@ -87,7 +87,7 @@ struct ResidualRows {
     int64_t types_in_scale, scale_stride;
     bool per_type, per_lane;
 
-    explicit ResidualRows(const PprBlock<L>& block)
+    explicit ResidualRows(const BlockRows<L>& block)
         : x(block.result), weight(block.graph.weight), scale(block.scale64), eta(block.eta64),
           indptr(block.graph.indptr), indices(block.graph.indices), edge_type(block.graph.edge_type),
           types_in_scale(block.types_in_scale()), scale_stride(types_in_scale * (block.per_lane ? L : 1)),
@@ -120,7 +120,7 @@ struct ResidualRows {
         HF_UNROLL for (int i = 0; i < together; ++i) out[i] = D<L>::zero();
         for (int64_t j = 0; j < length; ++j) HF_UNROLL for (int i = 0; i < together; ++i) {
                 const int64_t e = begin + i * length + j;
-                if (L >= 16 && per_lane) look_ahead(later[e]);
+                if (L >= 16) look_ahead(later[e]);
                 out[i] = add(e, out[i]);
             }
     }
@@ -136,7 +136,7 @@ struct ResidualRows {
 // r = d P' x^ + (1 - d + d m) s - x^ in float64, row by row.
 template <int L>
 struct Residual {
-    const PprBlock<L> block;
+    const BlockRows<L> block;
     ResidualRows<L> rows;
     const D<L> d, back;
     const bool masked_type;
@@ -145,9 +145,9 @@ struct Residual {
     D<L> largest = D<L>::zero();
 
     Residual(const PprBlock<L>& shared, const double* restart_factor, float* step)
-        : block(shared), rows(block), d(D<L>::load(block.damping)), back(D<L>::load(restart_factor)),
+        : block(shared), rows(block), d(D<L>::load(shared.damping)), back(D<L>::load(restart_factor)),
           masked_type(block.queries.per_type && block.per_lane),
-          grown_by(D<L>::mul(D<L>::all(2.0), D<L>::load(block.slack))), improved(step) {}
+          grown_by(D<L>::mul(D<L>::all(2.0), D<L>::load(shared.slack))), improved(step) {}
 
     // |r| of a row, from the sum of its entries.
     HF_MEMBER D<L> of(int64_t row, D<L> sum) {

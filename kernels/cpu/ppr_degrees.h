@@ -53,8 +53,10 @@ void spread_weights(const PprBlock<L>& block, float* weights, bool all) {
 template <int L>
 bool mark_weighted(PprBlock<L>& block) {
     const PprQueries& q = block.queries;
-    block.weighted = block.work.template reserve<uint64_t>(slot_weighted, size_t(block.num_tiles) + 1);
+    block.weighted = block.work.template reserve<uint64_t>(slot_weighted, size_t(block.num_tiles) + L);
     if (block.weighted == nullptr) return false;
+    block.other = reinterpret_cast<float*>(block.weighted + block.num_tiles);
+    block.other_inverse = block.other + L;
     std::memset(block.weighted, block.mask32 == nullptr ? 0 : 0xff, size_t(block.num_tiles) * sizeof(uint64_t));
     for (int64_t column = 0; column < q.num_weighted; ++column) {
         const int64_t row = row_of_node(block.graph, q.weighted_node[column]);
@@ -120,12 +122,12 @@ template <int L>
 struct NodeShares {
     const float* table;        // (N, L)
     const uint64_t* weighted;  // or null: all rows are in the table
-    float other[L];            // else these are the others'
+    float other[L] = {};       // else these are the others'
 
     NodeShares(const PprBlock<L>& block, const float* mask)
         : table(block.attraction == nullptr ? mask : block.attraction),
           weighted(block.attraction == nullptr ? nullptr : block.weighted) {
-        std::copy_n(block.other, L, other);
+        if (block.attraction != nullptr) std::copy_n(block.other, L, other);
     }
     HF_MEMBER const float* of(int64_t row) const {
         const bool is_other = weighted != nullptr && !((weighted[row >> 6] >> (row & 63)) & 1u);

@@ -10,7 +10,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 template <int L>
 struct PlainEdges {  // all weights 1
     template <class Stored>
-    PlainEdges(const PprBlock<L>&, const Stored&) {}
+    PlainEdges(const BlockRows<L>&, const Stored&) {}
     [[gnu::always_inline]] F<L> operator()(int64_t, const float* y, int32_t, F<L> acc) const {
         return F<L>::add(acc, F<L>::load(y));
     }
@@ -20,7 +20,7 @@ template <int L>
 struct WeightedEdges {
     const float* weight;
     template <class Stored>
-    WeightedEdges(const PprBlock<L>&, const Stored& stored) : weight(stored.weight) {}
+    WeightedEdges(const BlockRows<L>&, const Stored& stored) : weight(stored.weight) {}
     [[gnu::always_inline]] F<L> operator()(int64_t e, const float* y, int32_t, F<L> acc) const {
         return F<L>::fma(F<L>::all(weight[e]), F<L>::load(y), acc);
     }
@@ -31,7 +31,7 @@ struct TypedEdges {
     const float *weight, *eta;
     const uint8_t* edge_type;
     template <class Stored>
-    TypedEdges(const PprBlock<L>& block, const Stored& stored)
+    TypedEdges(const BlockRows<L>& block, const Stored& stored)
         : weight(stored.weight), eta(block.eta32), edge_type(stored.edge_type) {}
     [[gnu::always_inline]] F<L> operator()(int64_t e, const float* y, int32_t, F<L> acc) const {
         const F<L> mine = F<L>::load(eta + (edge_type == nullptr ? 0 : edge_type[e]) * L);
@@ -45,7 +45,7 @@ struct PerTypeEdges {  // read as they stand: what an entry's source gives by th
     const float *weight, *share, *eta;
     const uint8_t* edge_type;
     template <class Stored>
-    PerTypeEdges(const PprBlock<L>& block, const Stored& stored)
+    PerTypeEdges(const BlockRows<L>& block, const Stored& stored)
         : weight(stored.weight), share(stored.share32), eta(block.eta32), edge_type(stored.edge_type) {}
     [[gnu::always_inline]] F<L> operator()(int64_t e, const float* x, int32_t, F<L> acc) const {
         const int type = edge_type == nullptr ? 0 : edge_type[e];
@@ -62,7 +62,7 @@ struct MaskedTypeEdges {  // the same where each lane has scales of its own, eta
     const uint8_t* edge_type;
     int64_t num_types;
     template <class Stored>
-    MaskedTypeEdges(const PprBlock<L>& block, const Stored& stored)
+    MaskedTypeEdges(const BlockRows<L>& block, const Stored& stored)
         : weight(stored.weight), scale(block.scale32), edge_type(stored.edge_type), num_types(block.graph.num_types) {}
     [[gnu::always_inline]] F<L> operator()(int64_t e, const float* x, int32_t u, F<L> acc) const {
         const int type = edge_type == nullptr ? 0 : edge_type[e];

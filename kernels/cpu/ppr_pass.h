@@ -14,7 +14,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 // The state row of node u, or null where it is known to be 0: what is left out of a sum adds exactly 0. The first two
 // passes read little of the graph's state: pass 1 the restart rows, in their compact table, pass 2 their neighbours.
 template <int L>
-HF_INLINE const float* state_row(const PprBlock<L>& block, int64_t u) {
+HF_INLINE const float* state_row(const BlockRows<L>& block, int64_t u) {
     if (block.pass > 2 || block.all_restart) return block.current + u * L;
     if (block.pass == 2) return block.is_near(u) ? block.current + u * L : nullptr;
     return block.has_restart(u) ? block.restart32 + block.restart_index(u) * L : nullptr;
@@ -23,7 +23,7 @@ HF_INLINE const float* state_row(const PprBlock<L>& block, int64_t u) {
 // A row longer than a segment where lanes are masked: segments are cut by the number of entries that a lane may
 // use, so that entries of nodes outside (which add exactly 0) never change a sum.
 template <int L, class Edges>
-F<L> masked_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
+F<L> masked_row_sum(const BlockRows<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
     const F<L> full = F<L>::all(float(PPR_SEGMENT));
     F<L> total = F<L>::zero(), acc = F<L>::zero(), count = F<L>::zero();
     for (int64_t e = begin; e < end; ++e) {
@@ -45,21 +45,35 @@ F<L> masked_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin,
     return F<L>::add(total, acc);
 }
 
-// The sum over entries begin .. end - 1 of a row in the first two passes; says whether any entry was read.
+// The sum over entries begin .. end - 1 of a row in the first two passes; says whether any entry was read. Which entries
+// have a state other than 0 is found without a branch for each: no branch predictor foresees it.
 template <int L, class Edges>
-F<L> sparse_row_sum(const PprBlock<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
+F<L> sparse_row_sum(const BlockRows<L>& block, const Edges& edges, int64_t begin, int64_t end, bool& near) {
+    const int32_t* const indices = block.graph.indices;
+    const uint64_t* const marks = block.pass == 1 ? block.words : block.near;
     F<L> total = F<L>::zero();
     for (int64_t segment = begin; segment < end; segment += PPR_SEGMENT) {
         const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
-        F<L> acc = F<L>::zero();
+        int64_t marked[PPR_SEGMENT];
+        int count = 0;
         for (int64_t e = segment; e < stop; ++e) {
-            const int32_t u = block.graph.indices[e];
-            const float* y = state_row<L>(block, u);
-            if (y != nullptr) acc = edges(e, y, u, acc), near = true;
+            marked[count] = e;
+            count += static_cast<int>((marks[indices[e] >> 6] >> (indices[e] & 63)) & 1u);
         }
+        F<L> acc = F<L>::zero();
+        for (int i = 0; i < count; ++i) {
+            const int32_t u = indices[marked[i]];
+            acc = edges(marked[i], state_row<L>(block, u), u, acc);
+        }
+        near = near || count > 0;
         total = F<L>::add(total, acc);
     }
     return total;
+}
+
+template <int L>
+HF_INLINE void prefetch_row(const float* state, int64_t row) {
+    for (int line = 0; line < L; line += 16) __builtin_prefetch(state + row * L + line);
 }
 
 // The sum over entries begin .. end - 1 of a row. `later` is `indices`, some entries on: their state is asked for early,
@@ -72,8 +86,7 @@ HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const
         const int64_t stop = segment + PPR_SEGMENT < end ? segment + PPR_SEGMENT : end;
         F<L> acc = F<L>::zero();
         for (int64_t e = segment; e < stop; ++e) {
-            const float* soon = current + int64_t{later[e]} * L;
-            for (int line = 0; line < L; line += 16) __builtin_prefetch(soon + line);
+            prefetch_row<L>(current, later[e]);
             const int32_t u = indices[e];
             acc = edges(e, current + int64_t{u} * L, u, acc);
         }
@@ -85,13 +98,14 @@ HF_INLINE F<L> dense_row_sum(const float* current, const int32_t* indices, const
 // The sums of `together` rows of `length` entries each, at most a segment: their chains of additions are independent,
 // and the loops' ends are foreseen since rows of a length are stored side by side.
 template <int L, int together, class Edges>
-HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, const Edges& edges, int64_t begin,
-                              int64_t length, F<L>* sums) {
+HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, const int32_t* later, const Edges& edges,
+                              int64_t begin, int64_t length, F<L>* sums) {
     F<L> acc[together];
     HF_UNROLL for (int i = 0; i < together; ++i) acc[i] = F<L>::zero();
     for (int64_t j = 0; j < length; ++j) {
         HF_UNROLL for (int i = 0; i < together; ++i) {
             const int64_t e = begin + i * length + j;
+            if constexpr (L >= 16) prefetch_row<L>(current, later[e]);
             const int32_t u = indices[e];
             acc[i] = edges(e, current + int64_t{u} * L, u, acc[i]);
         }
@@ -102,19 +116,21 @@ HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, cons
 // How a pass reads the rows: the first two, whatever the masks; later ones, with masks or without.
 enum class Rows { sparse, masked, dense };
 
-// A chunk of rows, in the order that they are stored in; `end_of` takes their sums. Returns the rows that are not 0 after
-// the pass, found by the first where they are not known before.
+// A chunk of whole tiles, its rows in the order that they are stored in; `end_of` takes their sums. The first pass finds the
+// rows that are not 0 after it, where they are not known before.
 template <int L, class Edges, Rows rows>
-uint64_t pass_rows(const PprBlock<L>& shared, int64_t begin, int64_t end, RowEnd<L>& end_of) {
-    const PprBlock<L> block = shared;  // no store of a row can change a local copy
+void pass_rows(const BlockRows<L>& shared, int64_t begin, int64_t end, RowEnd<L>& end_of) {
+    const BlockRows<L> block = shared;
     const Edges edges(block, block.graph);
     const int64_t* indptr = block.graph.indptr;
     const int32_t* indices = block.graph.indices;
-    uint64_t near_rows = 0;
-    constexpr int together = rows_together<L>;
+    const bool finds_near = rows == Rows::sparse && block.pass == 1 && !block.near_is_known();
+    if (finds_near) std::memset(block.near + begin / 64, 0, size_t((end - begin + 63) / 64) * sizeof(uint64_t));
+    constexpr int together = L >= 32 ? 1 : rows_together<L>;  // a row of 32 lanes has sums enough of its own
     const int32_t* later = indices + entries_ahead(block.graph, end);
     for (int64_t row = begin; row < end; ++row) {
         const int64_t first = indptr[row], last = indptr[row + 1];
+        if constexpr (L >= 16) prefetch_row<L>(block.next, row + 8 < end ? row + 8 : row);
         if (rows == Rows::sparse && block.is_unreached(row)) {
             end_of.skip(row);
             continue;
@@ -122,7 +138,7 @@ uint64_t pass_rows(const PprBlock<L>& shared, int64_t begin, int64_t end, RowEnd
         if constexpr (rows == Rows::dense && together > 1) {
             if (row + together <= end && have_one_length(indptr, row, together)) {
                 F<L> sums[together];
-                dense_rows_sum<L, together>(block.current, indices, edges, first, last - first, sums);
+                dense_rows_sum<L, together>(block.current, indices, later, edges, first, last - first, sums);
                 HF_UNROLL for (int i = 0; i < together; ++i) end_of.take(row + i, sums[i], first == last);
                 row += together - 1;
                 continue;
@@ -137,18 +153,19 @@ uint64_t pass_rows(const PprBlock<L>& shared, int64_t begin, int64_t end, RowEnd
         } else {
             s = dense_row_sum<L, Edges>(block.current, indices, later, edges, first, last);
         }
-        if (rows == Rows::sparse) near_rows |= uint64_t{near ? 1u : 0u} << (row & 63);
+        if (finds_near && near) block.near[row >> 6] |= uint64_t{1} << (row & 63);
         end_of.take(row, s, first == last);
     }
-    return near_rows;
 }
 
 template <int L, class Edges, Rows rows>
 void pass_chunks(const PprBlock<L>& block, const PassOptions& options) {
-    parallel_for(block.num_tiles, 8, block.queries.threads, [&](int64_t tile, int thread) {
+    constexpr int64_t many = 8 * PPR_TILE;
+    const int64_t rows_of_all = block.graph.num_nodes;
+    parallel_for((rows_of_all + many - 1) / many, 1, block.queries.threads, [&](int64_t part, int thread) {
         RowEnd<L> end_of(block, options);
-        const uint64_t near = pass_rows<L, Edges, rows>(block, block.tile_begin(tile), block.tile_end(tile), end_of);
-        if (block.pass == 1 && !block.near_is_known()) block.near[tile] = near;
+        const int64_t end = (part + 1) * many < rows_of_all ? (part + 1) * many : rows_of_all;
+        pass_rows<L, Edges, rows>(block, part * many, end, end_of);
         end_of.join_sums(thread);
     });
 }

@@ -27,7 +27,7 @@ HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
 
 // g of the rows' ends; null: all 1.
 template <int L>
-HF_INLINE const float* row_factors(const PprBlock<L>& block) {
+HF_INLINE const float* row_factors(const BlockRows<L>& block) {
     if (!block.queries.per_type) return block.scale32;
     return block.attraction == nullptr ? block.unscale32 : block.attraction;
 }
@@ -38,7 +38,7 @@ HF_INLINE const float* row_factors(const PprBlock<L>& block) {
 template <int L>
 class RowEnd {
 public:
-    RowEnd(const PprBlock<L>& shared, const PassOptions& options)
+    RowEnd(const BlockRows<L>& shared, const PassOptions& options)
         : block_(shared), g_(row_factors(shared)), damping_(F<L>::load(options.damping)),
           omega_(F<L>::load(options.omega)), result_(options.result), measure_(options.measure),
           sums_residual_(options.anchor != nullptr),
@@ -116,7 +116,7 @@ private:
         return g_ == nullptr ? damping_ : F<L>::mul(lanes32<L>(g_, row, block_.per_lane), damping_);
     }
 
-    const PprBlock<L> block_;
+    const BlockRows<L> block_;
     const float* const g_;
     const F<L> damping_, omega_;
     const PassResult result_;

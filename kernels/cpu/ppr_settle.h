@@ -53,6 +53,7 @@ struct Certified {
             stage[b] = write[lane] ? stage_done : stage_tol;
             out.evidence.iterations[b] += course[lane].passes;
         }
+        if (count_lanes<L>(write) == 0) return;
         write_evidence<L>(block, write, certificate, out.evidence);
         if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
         if (out.top != nullptr) write_topk<L>(block, write, certificate, lists, *out.top);

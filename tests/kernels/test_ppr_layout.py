@@ -1,4 +1,4 @@
-"""Few queries walk over rows by length, one query over slices of them, many over rows in internal order: one answer."""
+"""Few queries walk over rows by length, one query over slices of them, many over windows of rows by length: one answer."""
 
 from __future__ import annotations
 
@@ -30,13 +30,17 @@ def wide_graph(directed: bool, types: int, weights: str = "random") -> hf.Graph:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("types", [1, 3])
-def test_a_layout_keeps_rows_and_the_order_of_entries(directed: bool, types: int) -> None:
+@pytest.mark.parametrize("window", [None, 256])
+def test_a_layout_keeps_rows_and_the_order_of_entries(directed: bool, types: int, window: int | None) -> None:
     graph = wide_graph(directed, types)
-    layout = Layout.of(graph)
+    layout = Layout.of(graph, window)
     assert (layout.place[layout.internal] == np.arange(graph.num_nodes)).all()
     rows = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "edge_type": graph.edge_type}
     stored = layout.rows(rows)
-    assert (np.diff(np.diff(stored["indptr"])) <= 0).all()
+    for first in range(0, graph.num_nodes, window or graph.num_nodes):
+        rows_of_window = slice(first, first + (window or graph.num_nodes))
+        assert (np.diff(np.diff(stored["indptr"])[rows_of_window]) <= 0).all()
+        assert set(layout.internal[rows_of_window]) == set(range(graph.num_nodes)[rows_of_window])
     for node in (0, 17, 1500, graph.num_nodes - 1):
         at, given = layout.place[node], slice(graph.indptr[node], graph.indptr[node + 1])
         laid = slice(stored["indptr"][at], stored["indptr"][at + 1])
@@ -258,12 +262,13 @@ def test_a_node_beyond_16_bits_is_read_as_it_is(every_isa: list[str], weights: s
     ("batch", "lanes"),
     [(1, [1]), (3, [4]), (8, [8]), (9, [16]), (16, [16]), (17, [16, 1]), (24, [16, 8]), (25, [16, 16]), (35, [32, 4])],
 )
-def test_batches_with_a_block_of_few_lanes_have_rows_by_length(batch: int, lanes: list[int]) -> None:
+def test_layouts_are_made_for_the_blocks_that_walk_over_them(batch: int, lanes: list[int]) -> None:
     graph = wide_graph(False, 1)
     restart = random_restart(np.random.default_rng(6), graph.num_nodes, batch)
     together = hf.ppr(graph, restart, backend="cpu")
     assert list(lane_blocks(batch)) == lanes
     assert ("cpu:joint:few" in graph.derived) == (min(lanes) <= _native.PPR_FEW_LANES)
+    assert ("cpu:joint:many" in graph.derived) == (max(lanes) > _native.PPR_FEW_LANES)
     alone = hf.ppr(graph, restart[-1:], backend="cpu")
     for name in NAMES:
         assert_bitwise(getattr(alone, name), getattr(together, name)[-1:], name)

@@ -1,4 +1,4 @@
-"""Graphs as the CPU's kernels read them: in internal order, and for few queries at once with rows stored by length."""
+"""Graphs as the CPU's kernels read them, with rows stored in an order for many queries at once, or one for few."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ NARROW_NODES = 2**16
 """Nodes that 16 bits tell apart."""
 CACHED_NODES = 2**18
 """Nodes of which a lane's state is in a core's second cache (1 MiB)."""
+WINDOW = 256
+"""Rows that stand by length for many lanes: their state is in a core's first cache, so neighbours stay near."""
 
 
 @lru_cache(maxsize=1024)
@@ -42,33 +44,43 @@ def threads_used(graph: Graph, queries: PprQueries) -> int:
 
 
 def graph_view(graph: Graph, queries: PprQueries, *, regroups: bool = False) -> _native.GraphView:
-    """Return the kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once
-    for few lanes too, for batches that have such a block or may come to one (``regroups``).
+    """Return the kernels' view of a graph: made once per meaning of edge types (with out-rows or without), and once for
+    each set of layouts that blocks of the batch walk over, or may come to (``regroups``).
     """
     with_rows = graph.directed and (queries.allow is not None or queries.node_weights is not None)
-    fewest = 1 if regroups else min(lane_blocks(queries.damping.size))
+    lanes = lane_blocks(queries.damping.size)
+    is_large = graph.num_nodes > CACHED_NODES
+    few = regroups or min(lanes) <= (_native.PPR_TILE_LANES if is_large else _native.PPR_FEW_LANES)
+    many = not is_large and max(lanes) > _native.PPR_FEW_LANES
     key = f"cpu:{'per_type' if queries.per_type else 'joint'}{':out' if with_rows else ''}"
-    if key not in graph.derived:
-        derived = Degrees.of(graph, queries.per_type)
-        arrays = _arrays(graph, derived, with_rows)
-        graph.derived[key] = arrays, derived.volume, _make_view(graph, arrays, derived.volume)
-    arrays, volume, view = graph.derived[key]
-    if fewest <= (_native.PPR_TILE_LANES if graph.num_nodes > CACHED_NODES else _native.PPR_FEW_LANES):
-        if f"{key}:few" not in graph.derived:
-            graph.derived[f"{key}:few"] = _view_for_few(graph, arrays, volume)
-        view = graph.derived[f"{key}:few"]
-    made: _native.GraphView = view
+    name = f"{key}:{few:d}{many:d}"
+    if name not in graph.derived:
+        graph.derived[name] = _view(graph, key, queries.per_type, with_rows, few, many)
+    made: _native.GraphView = graph.derived[name]
     return made
 
 
-def _view_for_few(graph: Graph, arrays: Arrays, volume: float) -> _native.GraphView:
-    """Return the view with what few lanes walk over: tiles of a large graph, else rows by length and their slices."""
+def _view(graph: Graph, key: str, per_type: bool, with_rows: bool, few: bool, many: bool) -> _native.GraphView:
+    """Make a view of arrays that views of the same ``key`` share."""
+    kept = graph.derived
+    if key not in kept:
+        derived = Degrees.of(graph, per_type)
+        kept[key] = _arrays(graph, derived, with_rows), derived.volume
+    arrays, volume = kept[key]
+    if few and f"{key}:few" not in kept:
+        kept[f"{key}:few"] = _for_few(graph, arrays, volume)
+    if many and f"{key}:many" not in kept:
+        kept[f"{key}:many"] = _laid_out(graph, arrays, WINDOW)
+    return _make_view(graph, kept[f"{key}:many"] if many else arrays, volume, **(kept[f"{key}:few"] if few else {}))
+
+
+def _for_few(graph: Graph, arrays: Arrays, volume: float) -> dict[str, Any]:
+    """Return what few lanes walk over: tiles of a large graph, else rows by length and their slices."""
     tiles = _tiled(arrays) if graph.num_nodes > CACHED_NODES else None
     if tiles is not None:
-        return _make_view(graph, arrays, volume, tiles=tiles)
+        return {"tiles": tiles}
     laid = _laid_out(graph, arrays)
-    by_length = _make_view(graph, laid, volume, slices=_sliced(laid))
-    return _make_view(graph, arrays, volume, by_length=by_length)
+    return {"by_length": _make_view(graph, laid, volume, slices=_sliced(laid))}
 
 
 ROWS = ("indptr", "indices", "weight", "edge_type", "share32")
@@ -96,9 +108,9 @@ def _shares(graph: Graph, derived: Degrees) -> NDArray[np.float32]:
     return derived.scale32.reshape(-1)[source if graph.edge_type is None else source + graph.edge_type]
 
 
-def _laid_out(graph: Graph, arrays: Arrays) -> Arrays:
-    """Return the same by stored row, rows by length."""
-    layout = Layout.of(graph)
+def _laid_out(graph: Graph, arrays: Arrays, window: int | None = None) -> Arrays:
+    """Return the same by stored row, rows by length, or those of each ``window`` by themselves."""
+    layout = Layout.of(graph, window)
     laid = layout.rows({name: arrays[name] for name in ROWS}) | layout.nodes({name: arrays[name] for name in NODES})
     outgoing = {name: arrays[name] for name in OUT_ROWS}
     laid |= outgoing if outgoing["out_indptr"] is None else layout.rows(outgoing)

@@ -1,4 +1,4 @@
-"""Orders in which a graph's rows and entries are stored for few queries: kernels/include/hopfuse/ppr.h, PprSlices."""
+"""Orders in which a graph's rows and entries are stored: kernels/include/hopfuse/ppr.h, PprGraph and PprSlices."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ STRIP, BLOCK = 2**16, 2**16
 
 
 class Layout(NamedTuple):
-    """An order in which rows are stored: the longest first.
+    """An order in which rows are stored: by length, the longest first, so that rows of one length stand side by side.
 
-    So rows of one length stand side by side, and the nodes that most entries read share lines of cache.
+    Where that is an order of all rows, the nodes that most entries read share lines of cache, too.
     """
 
     place: NDArray[np.int32]
@@ -29,8 +29,13 @@ class Layout(NamedTuple):
     """(N,) the internal node of each stored row."""
 
     @classmethod
-    def of(cls, graph: Graph) -> Layout:
-        internal = np.argsort(-np.diff(graph.indptr), kind="stable").astype(np.int32)
+    def of(cls, graph: Graph, window: int | None = None) -> Layout:
+        """Return the order by length of all rows, or of each ``window`` of them by themselves."""
+        length = np.diff(graph.indptr)
+        if window is None:
+            internal = np.argsort(-length, kind="stable").astype(np.int32)
+        else:
+            internal = np.lexsort((-length, np.arange(length.size) // window)).astype(np.int32)
         place = np.empty_like(internal)
         place[internal] = np.arange(internal.size, dtype=np.int32)
         return cls(place, internal)
