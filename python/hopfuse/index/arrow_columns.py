@@ -53,12 +53,22 @@ class Rows:
         return self.batch.column(self.names.index(name))
 
     def where(self, row: int) -> str:
-        """Name a row."""
-        return f"{self.what} row {self.first + row}"
+        """Name a row: by its number, and by its id or name where it has one."""
+        place = f"{self.what} row {self.first + row}"
+        for name in ("id", "name"):
+            if name in self.names and (key := self.column(name)[row].as_py()) is not None:
+                return f"{place} ({name} {key!r})"
+        return place
+
+    def label(self, name: str) -> str:
+        """Return what a column is called where it comes from."""
+        known = (self.batch.schema.field(self.names.index(name)).metadata or {}).get(b"column", name.encode())
+        return str(known.decode())
 
     def refuse(self, row: int, name: str, value: Any, allowed: str) -> NoReturn:
         """Refuse a value."""
-        found = f"no {name!r}" if value is None else f"{name} = {str(value)[:80]!r}"
+        label = self.label(name) if name in self.names else name
+        found = f"no {label!r}" if value is None else f"{label} = {str(value)[:80]!r}"
         raise InputError(f"{self.where(row)} has {found}; it must be {allowed}")
 
     def strings(self, name: str, *, default: str | None = None) -> Any:
@@ -111,18 +121,21 @@ class Rows:
         if wrong.size:
             row = int(wrong[0])
             raise InputError(
-                f"{self.where(row)} has {name!r} of {lengths[row]} components, the rows before it have {dim}; give all "
+                f"{self.where(row)} has {self.label(name)!r} of {lengths[row]} components, the rows before it have "
+                f"{dim}; give all "
                 "vectors one dimension"
             )
         if dim == 0:
-            raise InputError(f"{self.where(0)} has {name!r} of no components; a vector has at least one")
+            raise InputError(f"{self.where(0)} has {self.label(name)!r} of no components; a vector has at least one")
         values = column.flatten()
         if values.null_count:
             self.refuse(first_null(values) // (dim or 1), name, "a list with a null", "a list of numbers")
         return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(self), dim or 0)
 
     def _refuse_type(self, name: str, allowed: str) -> NoReturn:
-        raise InputError(f"{self.what} has {name!r} of the Arrow type {self.column(name).type}; it must be {allowed}")
+        raise InputError(
+            f"{self.what} has {self.label(name)!r} of the Arrow type {self.column(name).type}; it must be {allowed}"
+        )
 
 
 def first_null(column: Any) -> int:

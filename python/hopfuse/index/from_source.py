@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from ..types import Corpus
 from ..types.corpus import Metric, Storage
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from .arrow_columns import Rows, arrow, first_repeated, joined, string_parts
-from .metadata_build import metadata_arrays
+from .metadata_build import check_types, metadata_arrays
 from .spool import Spool
 
 Arrays = dict[str, NDArray[Any]]
@@ -119,7 +120,9 @@ class _Vectors:
         try:
             made = Corpus.unchecked(np.ascontiguousarray(values), metric=self._metric, storage=self._storage).checked()
         except InputError as error:
-            raise InputError(f"{self._what} from row {rows.first} on, vector: {error}") from None
+            found = re.match(r"row (\d+) of X (.*)", str(error))
+            where = rows.where(int(found[1])) if found else f"{self._what} from row {rows.first} on"
+            raise InputError(f"{where}: {rows.label('vector')} {found[2] if found else error}") from None
         self._dim, self._dtype = made.dim, made.vectors.dtype
         self._spool.append(made.vectors)
         self._count += len(rows)
@@ -149,6 +152,7 @@ class _Passages:
         self._lengths: dict[str, list[NDArray[Any]]] = {"text": [], "title": [], "words": []}
         self._ids: list[Any] = []
         self._metadata: list[Any] | None = None
+        self._kinds: dict[str, str] = {}
         self._joined: Any = None
         self._count = 0
 
@@ -180,6 +184,7 @@ class _Passages:
 
     def _add_metadata(self, rows: Rows) -> None:
         if "metadata" in rows.names:
+            self._kinds |= _kinds_of(rows.column("metadata").type)
             own = Table(rows.what, {"metadata": rows.column("metadata").to_pylist()}, len(rows), rows.where)
             values = [dict(row) if isinstance(row, list) else row for row in own.columns["metadata"]]  # a map
             own = Table(rows.what, {"metadata": values}, len(rows), rows.where)
@@ -218,12 +223,33 @@ class _Passages:
             made[f"passage.{name}.bytes"] = spool.mapped(np.uint8, (int(offsets[-1]),))
         made["passage.length"] = np.concatenate([np.zeros(0, np.int32), *self._lengths["words"]])
         rows = [None] * self._count if self._metadata is None else self._metadata
-        return made | metadata_arrays(rows, metadata_types, lambda row: f"passages row {row}")
+        return made | metadata_arrays(rows, self._types(metadata_types), lambda row: f"passages row {row}")
+
+    def _types(self, given: Any) -> dict[str, str]:
+        """Return the types of columns of the metadata: those that are given, and of those without values Arrow's."""
+        used = {name for row in self._metadata or () for name, value in (row or {}).items() if value is not None}
+        known = {name: kind for name, kind in self._kinds.items() if name not in used}
+        return {**check_types(given), **{name: kind for name, kind in known.items() if name not in (given or {})}}
 
     def close(self) -> None:
         """Let go of files that are not mapped."""
         for one in (self._texts, self._titles, self.vectors):
             one.close()
+
+
+def _kinds_of(kind: Any) -> dict[str, str]:
+    """Return the types of metadata of a struct's fields, as far as Arrow's types say them."""
+    types = arrow().types
+    checks: dict[str, Callable[[Any], bool]] = {
+        "bool": types.is_boolean,
+        "int64": types.is_integer,
+        "float64": types.is_floating,
+        "string": lambda one: types.is_string(one) or types.is_large_string(one),
+        "timestamp": types.is_timestamp,
+        "strings": lambda one: types.is_list(one) and types.is_string(one.value_type),
+    }
+    fields = kind if types.is_struct(kind) else ()
+    return {field.name: name for field in fields for name, check in checks.items() if check(field.type)}
 
 
 def _entities(

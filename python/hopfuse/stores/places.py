@@ -11,7 +11,7 @@ from ..io.source import Source
 from .parquet import ParquetSource
 
 #: The module of each scheme, whose function ``open_place(url, queries)`` returns the source.
-SCHEMES: dict[str, str] = {}
+SCHEMES: dict[str, str] = dict.fromkeys(("postgresql", "postgres"), "hopfuse.stores.postgres")
 
 
 def is_place(text: str) -> bool:

@@ -24,7 +24,7 @@ from .conflicts import check_conflicts, save_with_conflicts
 from .hipporag import check_folder, index_of_folder, is_folder
 from .memory import index_of_memory, read_bounds, read_memory
 from .sources import FACT_READERS, check_reader, read_aliases, read_nodes, reader_options
-from .store import check_store, index_of_store
+from .store import check_files, check_store, save_store
 
 #: Options that say what --from finds by itself.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
@@ -37,8 +37,9 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
     "origin",
     metavar="FILE|STORE",
     help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl beside PASSAGES) or triples (.tsv, .nt, "
-    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files, or the one that "
-    "HippoRAG 2 wrote.",
+    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files, the one that "
+    "HippoRAG 2 wrote, or postgresql://user@host/database with --passages and others (the password by PGPASSWORD or "
+    "~/.pgpass).",
 )
 @reader_options
 @click.option(
@@ -51,12 +52,38 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --conflicts if it exists.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
 @encoder_option
-@click.option("--edges", type=FILE, help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet.")
-@click.option("--entities", type=FILE, help="Rows of name: .jsonl, .tsv or .parquet.")
+@click.option(
+    "--passages",
+    "passage_query",
+    metavar="QUERY",
+    help="Of a database: gives id, text, and optionally title, a vector and metadata.",
+)
+@click.option(
+    "--edges",
+    metavar="FILE|QUERY",
+    multiple=True,
+    help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet. Of a database, gives src_passage or src_entity, "
+    "dst_passage or dst_entity, type, weight, passage; may be given several times.",
+)
+@click.option(
+    "--entities",
+    metavar="FILE|QUERY",
+    help="Rows of name: .jsonl, .tsv or .parquet. Of a database, also a vector, and aliases.",
+)
 @click.option("--nodes", type=FILE, help="Instead of --entities: lines of node, passage or entity, name: .tsv.")
 @click.option("--aliases", type=FILE, help="Other names: .jsonl with entity (name or number) and aliases (a list).")
 @click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
-@click.option("--facts", type=FILE, help="Rows of head, relation, tail, passage (its row): .jsonl, .tsv or .parquet.")
+@click.option(
+    "--facts",
+    metavar="FILE|QUERY",
+    help="Rows of head, relation, tail, passage (its row): .jsonl, .tsv or .parquet. Of a database, passage is its id.",
+)
+@click.option(
+    "--slot",
+    metavar="NAME",
+    help="Of PostgreSQL: make a replication slot of this name, so that `hopfuse follow` keeps the index equal to the "
+    "tables.",
+)
 @click.option(
     "--fact-ends",
     type=click.Choice(("name", "node")),
@@ -113,8 +140,12 @@ def build(
     if origin is not None and is_place(origin):
         check_store(passages, synonyms, conflicts, given)
         check_directory(out)
-        _save(index_of_store(origin, encoder, out, given), lexical, out)
+        save_store(origin, encoder, given, out, lambda index: _save(index, lexical, out))
         return
+    check_files(given)
+    given["edges"] = given["edges"][0] if given["edges"] else None
+    for name in ("edges", "entities", "facts"):
+        given[name] = None if given[name] is None else Path(given[name])
     source = None if origin is None else Path(origin)
     extracted = source is not None or bool(given["readers"])
     check_vectors(encoder, given)

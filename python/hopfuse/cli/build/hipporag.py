@@ -10,7 +10,7 @@ from ... import Index
 from ...adapters.hipporag_folder import SYNONYMS, is_folder, read_folder
 from ...errors import InputError
 from .memory import read_bounds
-from .store import FILE_OPTIONS
+from .store import FILE_OPTIONS, QUERY_OPTIONS
 
 __all__ = ["check_folder", "index_of_folder", "is_folder"]
 
@@ -19,7 +19,8 @@ def check_folder(passages: Path | None, conflicts: Path | None, encoder: str | N
     """Refuse options that say what the folder itself has."""
     found: dict[str, Any] = {"PASSAGES": passages, "--conflicts": conflicts, "--encoder": encoder}
     found |= {"--reader": given["readers"] or None, "--metadata-type": given["metadata_types"] or None}
-    found |= {f"--{name.replace('_', '-')}": given[name] for name in FILE_OPTIONS}
+    found["--passages"] = given["passage_query"]
+    found |= {f"--{name.replace('_', '-')}": given[name] or None for name in (*FILE_OPTIONS, *QUERY_OPTIONS)}
     for name, value in found.items():
         if value is not None:
             raise InputError(

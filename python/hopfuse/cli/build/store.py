@@ -2,43 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ... import Index
 from ...errors import InputError
-from ...stores import open_source
+from ...stores import Source, open_source
 from ..filters import read_types
 from ..options import make_encoder
 
 #: Options of builds from files.
-FILE_OPTIONS = ("vectors", "edges", "entities", "nodes", "aliases", "entity_vectors", "facts", "fact_ends")
+FILE_OPTIONS = ("vectors", "nodes", "aliases", "entity_vectors", "fact_ends")
+#: Options of builds from files whose values are queries in builds from a database, and one of those alone.
+QUERY_OPTIONS = ("edges", "entities", "facts", "slot")
 
 
 def check_store(passages: Path | None, synonyms: str | None, conflicts: Path | None, given: Mapping[str, Any]) -> None:
     """Refuse options of builds from files, and of extracted facts."""
-    found: dict[str, Any] = {
-        "PASSAGES": passages,
-        "--synonyms": synonyms,
-        "--conflicts": conflicts,
-        "--reader": given["readers"] or None,
-    }
+    found: dict[str, Any] = {"PASSAGES": passages, "--synonyms": synonyms, "--conflicts": conflicts}
+    found["--reader"] = given["readers"] or None
     found |= {f"--{name.replace('_', '-')}": given[name] for name in FILE_OPTIONS}
     for name, value in found.items():
         if value is not None:
             raise InputError(f"{name} is given beside --from with a store, which has its own; leave one out")
 
 
-def index_of_store(place: str, encoder: str | None, out: Path, given: Mapping[str, Any]) -> Index:
-    """Return the index of a store's rows; an encoder gives vectors to passages that have none there."""
-    source = open_source(place)
+def check_files(given: Mapping[str, Any]) -> None:
+    """Refuse options of stores for a build from files."""
+    for name, value in (("--passages", given["passage_query"]), ("--slot", given["slot"])):
+        if value is not None:
+            raise InputError(f"{name} is given without --from and a database, of which it is; leave it out")
+    if len(given["edges"]) > 1:
+        raise InputError(f"--edges is given {len(given['edges'])} times; files are one, only queries may be several")
+
+
+def save_store(
+    place: str, encoder: str | None, given: Mapping[str, Any], out: Path, save: Callable[[Index], None]
+) -> None:
+    """Save the index of a store's rows; an encoder gives vectors to passages that have none there."""
+    queries = {
+        "passages": [given["passage_query"]],
+        "entities": [given["entities"]],
+        "edges": list(given["edges"]),
+        "facts": [given["facts"]],
+    }
+    source = open_source(place, {table: [text for text in texts if text] for table, texts in queries.items()})
     scratch = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
-    options = {name: given[name] for name in ("metric", "storage")}
-    index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
-    if encoder is None:
-        return index
-    if index.dim is not None:
-        raise InputError("--encoder is given for a store whose passages have vectors; leave one out")
-    model = make_encoder(encoder)
-    return index.with_vectors(model.encode_passages(index.texts_to_index()), encoder=model)
+
+    def build(source: Source) -> Index:
+        options = {name: given[name] for name in ("metric", "storage")}
+        index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
+        if encoder is None:
+            return index
+        if index.dim is not None:
+            raise InputError("--encoder is given for a store whose passages have vectors; leave one out")
+        model = make_encoder(encoder)
+        return index.with_vectors(model.encode_passages(index.texts_to_index()), encoder=model)
+
+    if given["slot"] is None:
+        save(build(source))
+        return
+    from ...stores.postgres import PostgresSource, followed
+
+    if not isinstance(source, PostgresSource):
+        raise InputError("--slot is given for a store that is not PostgreSQL, and cannot be followed; leave it out")
+    with followed(source, given["slot"], build) as index:
+        save(index)

@@ -1,0 +1,76 @@
+"""``hopfuse follow``: keep an index equal to the tables of the database that it was built from."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from ... import Index
+from ...errors import InputError, StoreError
+from ...stores.postgres import PostgresFollower, drop_slot
+from ..console import note
+from ..options import encoder_for, encoder_option, index_argument
+
+
+@click.command()
+@index_argument
+@click.option(
+    "--from",
+    "url",
+    metavar="URL",
+    required=True,
+    help="The database that the index was built from: postgresql://user@host/database, the password by PGPASSWORD or "
+    "~/.pgpass.",
+)
+@encoder_option
+@click.option("--once", is_flag=True, help="End when the index has what is committed now.")
+@click.option(
+    "--drop", is_flag=True, help="Drop the replication slot and its publication: the index is followed no more."
+)
+@click.option(
+    "--poll",
+    type=click.FloatRange(min=0.001),
+    default=0.1,
+    show_default=True,
+    help="Seconds between looks at the server's log; NOTIFY of the slot's name ends one early.",
+)
+def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: bool, poll: float) -> None:
+    """Keep an index equal to the tables of PostgreSQL that it was built from with --slot, while it is searched.
+
+    It is the one writer of the index, and ends by SIGTERM or SIGINT; what it had not committed is read again at the
+    next start. A lost connection is opened again. A row that the index cannot have ends it with an error: mend the
+    row, and start it again.
+    """
+    if drop:
+        if once or encoder is not None:
+            raise InputError("--drop is given beside --once or --encoder, which follow; leave one out")
+        note(f"Dropped the slot and the publication {drop_slot(directory, url)}")
+        return
+    model = encoder_for(Index.open(directory), encoder, None)
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    with PostgresFollower(directory, url, encoder=model) as follower:
+        if once:
+            seq = follower.step()
+            note("Nothing has changed" if seq is None else f"The index is at seq {seq}")
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        follower.step()  # what came meanwhile, before anybody is told
+        note(f"Following from {follower.position}")
+        follower.run(stop, poll=poll, on_commit=_committed, on_wait=_waiting)
+
+
+def _committed(seq: int) -> None:
+    note(f"The index is at seq {seq}")
+
+
+def _waiting(error: StoreError, seconds: float) -> None:
+    note(f"{error}; the next try in {seconds:.1f} s")

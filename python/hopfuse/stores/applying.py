@@ -1,0 +1,214 @@
+"""Bring a live index to the state of its store: one batch for all that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ..errors import InputError
+from ..index import Index
+from ..index.arrow_columns import Rows
+from ..index.change import Change
+from ..index.from_source import UNTYPED
+from .touched import Changes, End
+
+_ENDS = (("src_passage", "src_entity"), ("dst_passage", "dst_entity"))
+
+
+class KnownRows:
+    """What an index has, by name: kept up to date by the one that changes it."""
+
+    def __init__(self, index: Index) -> None:
+        self.passages: set[Any] = set(index.passage_ids)
+        self.entities: set[str] = set(index.entity_names)
+        if len(self.entities) != index.num_entities:
+            raise InputError(
+                "two entities of the index have one name; an index that follows a store has distinct names"
+            )
+        self.types: list[str] = [] if index.graph is None else list(index.graph.edge_type_names)
+        self.dim, self.entity_dim = index.dim, None if index.entity_corpus is None else index.entity_corpus.dim
+        self.has_graph, self.has_facts = index.graph is not None, index.facts is not None
+
+
+def apply_changes(change: Change, known: KnownRows, changes: Changes) -> Callable[[], None]:
+    """State changes of a store in a change of the index; what is returned notes them, once they are committed.
+
+    Raises
+    ------
+    InputError
+        A row that the index cannot have; the message names it. The change is not to be committed.
+    """
+    touched = changes.touched
+    passages = _Passages(changes.passages, known)
+    entities = _Entities(changes.entities, known)
+    ids, names = set(passages.ids), set(entities.names)
+    gone = [id for id in touched.passages if id in known.passages and id not in ids]
+    plain = known.entity_dim is None and not entities.has_aliases  # a name is all that such an entity has
+    left = {name for name in touched.entities if name in known.entities and not (plain and name in names)}
+    change.delete_passages(gone)
+    change.delete_entities(left)
+    if known.has_graph:
+        pairs = [pair for pair in touched.edges if all(_is_there(end, known) for end in pair)]
+        ends = [{"src": src, "dst": dst} for src, dst in pairs]
+        change.delete_edges({**pair, "type": kind} for pair in ends for kind in known.types)
+    if known.has_facts:
+        change.delete_facts(fact for fact in touched.facts if fact[0] in known.entities and fact[2] in known.entities)
+    after = _After(known.passages, set(gone), ids), _After(known.entities, left, names)
+    passages.add(change)
+    entities.add(change, {name for name in names if name not in known.entities or name in left})
+    edges = list(_edges(changes.edges, *after))
+    if known.has_graph:
+        change.add_edges(edges)
+    if known.has_facts:
+        change.add_facts(_facts(changes.facts, *after))
+
+    def note() -> None:
+        for one in after:
+            one.note()
+        known.types += [kind for kind in dict.fromkeys(edge["type"] for edge in edges) if kind not in known.types]
+
+    return note
+
+
+class _After:
+    """Keys that are there after a change."""
+
+    def __init__(self, before: set[Any], gone: set[Any], new: set[Any]) -> None:
+        self._before, self._gone, self._new = before, gone, new
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._new or (key in self._before and key not in self._gone)
+
+    def note(self) -> None:
+        """Change the keys that are known."""
+        self._before -= self._gone
+        self._before |= self._new
+
+
+def _is_there(end: End, known: KnownRows) -> bool:
+    return end[1] in (known.passages if end[0] == "passage" else known.entities)
+
+
+def _rows(batches: Iterable[Any], what: str) -> Iterator[Rows]:
+    first = 0
+    for batch in batches:
+        rows = Rows(batch, what, first)
+        if len(rows):
+            yield rows
+        first += len(rows)
+
+
+class _Passages:
+    """Rows of passages that were read."""
+
+    def __init__(self, batches: Sequence[Any], known: KnownRows) -> None:
+        self.ids: list[Any] = []
+        self._parts: list[tuple[list[dict[str, Any]], Any]] = []
+        seen: set[Any] = set()
+        for rows in _rows(batches, "passages"):
+            rows.check_names(("id", "text"), ("title", "vector", "metadata"))
+            ids, texts = rows.keys("id").to_pylist(), rows.strings("text").to_pylist()
+            for row, id in enumerate(ids):
+                if id is None or id in seen:
+                    rows.refuse(row, "id", id, "the id of one passage alone: SELECT DISTINCT ON (id)")
+                seen.add(id)
+            titles = rows.strings("title", default="").to_pylist() if "title" in rows.names else [""] * len(ids)
+            metadata = rows.column("metadata").to_pylist() if "metadata" in rows.names else [None] * len(ids)
+            if "vector" in rows.names and known.dim is None:
+                raise InputError("passages have vectors, and the index was built without; build it anew")
+            vectors = rows.vectors("vector", known.dim) if "vector" in rows.names else None
+            self._parts.append(
+                (
+                    [
+                        {"id": id, "title": title, "text": text, "metadata": own}
+                        for id, title, text, own in zip(ids, titles, texts, metadata, strict=True)
+                    ],
+                    vectors,
+                )
+            )
+            self.ids += ids
+
+    def add(self, change: Change) -> None:
+        """Add them, in the place of those that have their ids."""
+        for rows, vectors in self._parts:
+            change.add_passages(rows, vectors=vectors, replace=True)
+
+
+class _Entities:
+    """Rows of entities that were read."""
+
+    def __init__(self, batches: Sequence[Any], known: KnownRows) -> None:
+        self.names: list[str] = []
+        self.has_aliases = any("aliases" in batch.schema.names for batch in batches)
+        self._vectors: dict[str, Any] = {}
+        self._aliases: dict[str, list[str]] = {}
+        seen: set[str] = set()
+        for rows in _rows(batches, "entities"):
+            rows.check_names(("name",), ("vector", "aliases"))
+            names = rows.strings("name").to_pylist()
+            for row, name in enumerate(names):
+                if name in seen:
+                    rows.refuse(row, "name", name, "the name of one entity alone")
+                seen.add(name)
+            self.names += names
+            if "vector" in rows.names:
+                self._vectors |= dict(zip(names, rows.vectors("vector", known.entity_dim), strict=True))
+            if "aliases" in rows.names:
+                listed = rows.column("aliases").to_pylist()
+                self._aliases |= {name: own for name, own in zip(names, listed, strict=True) if own}
+
+    def add(self, change: Change, new: set[str]) -> None:
+        """Add those that are new, or that were deleted to come back."""
+        added = [name for name in self.names if name in new]
+        if not added:
+            return
+        change.add_entities(added, vectors=[self._vectors[name] for name in added] if self._vectors else None)
+        change.add_aliases({name: self._aliases[name] for name in added if name in self._aliases})
+
+
+def _edges(batches: Sequence[Any], passages: _After, entities: _After) -> Iterator[dict[str, Any]]:
+    for rows in _rows(batches, "edges"):
+        count = len(rows)
+        ends = [_ends(rows, names, passages, entities) for names in _ENDS]
+        kinds = rows.strings("type").to_pylist() if "type" in rows.names else [UNTYPED] * count
+        weights = rows.column("weight").to_pylist() if "weight" in rows.names else [1.0] * count
+        stated = rows.keys("passage").to_pylist() if "passage" in rows.names else [None] * count
+        for row, (src, dst, kind, weight, by) in enumerate(zip(*ends, kinds, weights, stated, strict=True)):
+            if weight is None:
+                rows.refuse(row, "weight", None, "a finite number of at least 0")
+            if weight == 0:
+                continue
+            if by is not None and by not in passages:
+                rows.refuse(row, "passage", by, "the id of a passage, or null")
+            edge = {"src": src, "dst": dst, "type": kind, "weight": weight}
+            yield edge if by is None else {**edge, "stated_by": by}
+
+
+def _ends(rows: Rows, names: tuple[str, str], passages: _After, entities: _After) -> list[End]:
+    columns = [(name, rows.keys(name).to_pylist()) for name in names if name in rows.names]
+    found: list[End] = []
+    for row in range(len(rows)):
+        given = [(name, values[row]) for name, values in columns if values[row] is not None]
+        if len(given) != 1:
+            rows.refuse(row, columns[0][0] if columns else names[0], None, f"one of {' and '.join(names)}")
+        name, key = given[0]
+        is_passage = name.endswith("_passage")
+        if key not in (passages if is_passage else entities):
+            rows.refuse(row, name, key, "the id of a passage" if is_passage else "the name of an entity")
+        found.append(("passage" if is_passage else "entity", key))
+    return found
+
+
+def _facts(batches: Sequence[Any], passages: _After, entities: _After) -> Iterator[tuple[str, str, str, Any]]:
+    for rows in _rows(batches, "facts"):
+        rows.check_names(("head", "relation", "tail", "passage"), ())
+        columns = [rows.strings(name).to_pylist() for name in ("head", "relation", "tail")]
+        for row, (head, relation, tail, passage) in enumerate(
+            zip(*columns, rows.keys("passage").to_pylist(), strict=True)
+        ):
+            for name, value in (("head", head), ("tail", tail)):
+                if value not in entities:
+                    rows.refuse(row, name, value, "the name of an entity")
+            if passage not in passages:
+                rows.refuse(row, "passage", passage, "the id of a passage")
+            yield head, relation, tail, passage

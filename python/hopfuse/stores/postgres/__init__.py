@@ -1,0 +1,7 @@
+"""PostgreSQL with pgvector: a source that can be followed, and scores back into a table (extra ``postgres``)."""
+
+from .follow import PostgresFollower, drop_slot, followed
+from .scores import write_hits
+from .source import PostgresSource, open_place
+
+__all__ = ["PostgresFollower", "PostgresSource", "drop_slot", "followed", "open_place", "write_hits"]

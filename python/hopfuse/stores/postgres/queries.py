@@ -1,0 +1,137 @@
+"""Queries of a user: their columns, where those come from, and the same query for some keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import InputError
+from .connection import database_errors
+
+TABLES = ("passages", "entities", "edges", "facts")
+#: Columns of an edge's ends by what they name.
+ENDS = {"src_passage": "passage", "src_entity": "entity", "dst_passage": "passage", "dst_entity": "entity"}
+_INTEGERS = ("smallint", "integer", "bigint")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a query: its type as PostgreSQL writes it, and the table and the column that it is, if it is one."""
+
+    type: str
+    modifier: int
+    """The components of a ``vector(n)``; -1 where it does not say."""
+    relation: int
+    attribute: str
+
+    def key(self, text: str) -> int | str:
+        """Return a value that PostgreSQL wrote as text, as Arrow gives it."""
+        return int(text) if self.type in _INTEGERS else text
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query of a table of the index."""
+
+    table: str
+    text: str
+    columns: Mapping[str, Column]
+
+    def selecting(self, condition: str | None = None) -> str:
+        """Return the query with ids of type uuid as text; with a condition, of the rows alone that it is true of."""
+        if condition is None and all(column.type != "uuid" for column in self.columns.values()):
+            return self.text
+        listed = [
+            f"q.{quoted(name)}::text AS {quoted(name)}" if column.type == "uuid" else f"q.{quoted(name)}"
+            for name, column in self.columns.items()
+        ]
+        where = "" if condition is None else f" WHERE {condition}"
+        return f"SELECT {', '.join(listed)} FROM ({self.text}\n) AS q{where}"
+
+    def having(self, name: str, values: Collection[Any]) -> str | None:
+        """Return the condition that a column has one of some values; None where it has no such column, or no value."""
+        if name not in self.columns or not values:
+            return None
+        return f"q.{quoted(name)} = ANY({array(values, self.columns[name].type)})"
+
+    def having_all(self, names: Sequence[str], rows: Collection[Sequence[Any]]) -> str | None:
+        """Return the condition that some columns together have the values of one of some rows."""
+        if not rows or any(name not in self.columns for name in names):
+            return None
+        arrays = [
+            array(values, self.columns[name].type) for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        ]
+        columns = ", ".join(f"q.{quoted(name)}" for name in names)
+        return f"({columns}) IN (SELECT * FROM unnest({', '.join(arrays)}))"
+
+
+def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) -> list[Query]:
+    """Return the queries with their columns; the server parses them, and runs none.
+
+    Raises
+    ------
+    InputError
+        A query that the server refuses, a table that an index does not have.
+    """
+    described = []
+    for table in TABLES:
+        for given in queries.get(table, ()):
+            text = given.strip().rstrip(";").strip()
+            with database_errors(url, f"--{table}"):
+                described.append(Query(table, text, _columns(connection, text)))
+    return described
+
+
+def check_queries(queries: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a build without passages, and more than one query of what is no edge."""
+    unknown = [table for table in queries if table not in TABLES]
+    if unknown:
+        raise InputError(f"there are queries of {unknown[0]!r}; allowed: {', '.join(TABLES)}")
+    if not queries.get("passages"):
+        raise InputError('--passages is missing: give a query, such as "SELECT id, title, text, embedding FROM chunks"')
+    for table, texts in queries.items():
+        if table != "edges" and len(texts) > 1:
+            raise InputError(f"--{table} is given {len(texts)} times; only edges have several queries: use UNION ALL")
+
+
+def _columns(connection: Any, text: str) -> dict[str, Column]:
+    found = connection.execute(f"SELECT * FROM ({text}\n) AS q LIMIT 0", prepare=False)
+    result, names = found.pgresult, [column.name for column in found.description]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"a query gives the column {twice!r} twice; name each column once, with AS")
+    types = [(result.ftype(at), result.fmod(at)) for at in range(len(names))]
+    origins = [(result.ftable(at), result.ftablecol(at)) for at in range(len(names))]
+    written = connection.execute(
+        "SELECT t.at, format_type(t.kind, NULL), coalesce(a.attname, '') "
+        "FROM unnest(%s::oid[], %s::oid[], %s::int[]) WITH ORDINALITY AS t(kind, relation, attribute, at) "
+        "LEFT JOIN pg_attribute a ON a.attrelid = t.relation AND a.attnum = t.attribute AND t.relation <> 0 ORDER BY "
+        "t.at",
+        (
+            [kind for kind, _ in types],
+            [relation for relation, _ in origins],
+            [attribute for _, attribute in origins],
+        ),
+    ).fetchall()
+    return {
+        name: Column(kind, modifier, relation, attribute)
+        for name, (_, kind, attribute), (_, modifier), (relation, _) in zip(names, written, types, origins, strict=True)
+    }
+
+
+def array(values: Collection[Any], kind: str) -> str:
+    """Return an SQL array of values, all quoted."""
+    items = ",".join("NULL" if value is None else literal(str(value)) for value in values)
+    return f"ARRAY[{items}]::{kind}[]"
+
+
+def literal(text: str) -> str:
+    """Return an SQL string; PostgreSQL has no character 0 in strings, so nothing equals one that has."""
+    escaped = text.replace("\0", "").replace("\\", "\\\\").replace("'", "''")
+    return f" E'{escaped}'"
+
+
+def quoted(name: str) -> str:
+    """Return an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

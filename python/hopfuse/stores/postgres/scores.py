@@ -1,0 +1,72 @@
+"""Scores back into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from ...errors import InputError
+from ...recipes.results import Hit, SearchResult
+from .connection import connect, database_errors
+from .queries import quoted
+
+COLUMNS = ("question", "rank", "passage", "score")
+
+
+def write_hits(
+    url: str,
+    table: str,
+    questions: Sequence[Any],
+    hits: SearchResult | Sequence[Sequence[Hit]],
+    *,
+    replace: bool = False,
+) -> int:
+    """Write the hits of questions into a table of PostgreSQL by COPY, in one transaction.
+
+    Parameters
+    ----------
+    url : str
+        As of :class:`PostgresSource`.
+    table : str
+        Its name, with that of its schema before a dot, if it has one. It has the columns ``question`` and ``passage``
+        (of the types of the ids), ``rank`` (an integer, from 1) and ``score`` (``real`` or ``double precision``).
+    questions : sequence
+        The id of each question.
+    hits : SearchResult, or sequence of sequence of Hit
+        What a recipe's ``search`` returned for each question.
+    replace : bool
+        Delete what the table has of these questions first.
+
+    Returns
+    -------
+    int
+        Rows that were written.
+
+    Raises
+    ------
+    InputError
+        Another number of questions than of lists, a table that is not so; nothing is written.
+    StoreError
+        The server cannot be reached, or breaks off; nothing is written.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.postgres import write_hits
+    >>> write_hits("postgresql:///news", "hits", ["q1"], recipe.search(["Who?"]))  # doctest: +SKIP
+    10
+    """
+    if len(questions) != len(hits):
+        raise InputError(f"there are {len(questions)} questions and {len(hits)} lists of hits; give one for each")
+    name = ".".join(quoted(part) for part in table.split("."))
+    rows = count()
+    with connect(url) as connection, database_errors(url, f"table {table}"), connection.transaction():
+        if replace:
+            connection.cursor().executemany(f"DELETE FROM {name} WHERE question = %s", [(one,) for one in questions])
+        columns = ", ".join(COLUMNS)
+        with connection.cursor() as cursor, cursor.copy(f"COPY {name} ({columns}) FROM STDIN") as copy:
+            for question, found in zip(questions, hits, strict=True):
+                for rank, hit in enumerate(found, 1):
+                    copy.write_row((question, rank, hit.id, hit.score))
+                    next(rows)
+    return next(rows)

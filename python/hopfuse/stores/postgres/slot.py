@@ -1,0 +1,219 @@
+"""A replication slot and its publication: made, looked at, read without moving it, moved, and dropped."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...errors import InputError, StoreError
+from .connection import database_errors, place_of
+from .pgoutput import position_of, position_text
+from .queries import ENDS, Query, quoted
+
+_NAME = re.compile(r"[a-z0-9_]{1,63}")
+#: The columns by which a changed row is known, by table of the index.
+KEYS = {"passages": ("id",), "entities": ("name",), "edges": tuple(ENDS), "facts": ("head", "relation", "tail")}
+_FLUSH_SECONDS = 30.0
+
+
+class Slot:
+    """A permanent slot of logical decoding by pgoutput, and the publication of the same name.
+
+    Parameters
+    ----------
+    connection : psycopg.Connection
+        One that commits each statement.
+    """
+
+    def __init__(self, connection: Any, url: str, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise InputError(f"the slot is {name!r}; a name has 1 to 63 of the characters a-z, 0-9 and _")
+        self._connection, self._url, self.name = connection, url, name
+
+    def create(self, tables: Collection[int]) -> int:
+        """Make the publication of some tables and the slot, and return its position.
+
+        Raises
+        ------
+        InputError
+            Logical decoding is off, the user may not, or the slot is there already.
+        """
+        with database_errors(self._url, f"--slot {self.name}"):
+            (level,) = self._row("SHOW wal_level")
+            if level != "logical":
+                raise InputError(
+                    f"wal_level of the server is {level}; logical decoding needs logical: ALTER SYSTEM SET wal_level = "
+                    "logical, and restart the server"
+                )
+            if self._rows("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", self.name):
+                raise InputError(
+                    f"there is a slot {self.name} already; name another, or drop it: hopfuse follow --drop"
+                )
+            listed = self._rows("SELECT oid::regclass::text FROM pg_class WHERE oid = ANY(%s::oid[])", list(tables))
+            self._connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
+            self._connection.execute(
+                f"CREATE PUBLICATION {quoted(self.name)} FOR TABLE {', '.join(name for (name,) in sorted(listed))} "
+                "WITH (publish_via_partition_root = true)"
+            )
+            self._connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (self.name,))
+            return self.position()
+
+    def drop(self) -> None:
+        """Drop the slot and its publication, if they are there; the server then keeps no log for them."""
+        with database_errors(self._url, f"slot {self.name}"):
+            self._connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
+                (self.name,),
+            )
+            self._connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
+
+    def position(self) -> int:
+        """Return up to where the slot was read; what comes later, the server keeps.
+
+        Raises
+        ------
+        StoreError
+            The slot is gone, or lost what it had to keep.
+        """
+        with database_errors(self._url, f"slot {self.name}"):
+            found = self._rows(
+                "SELECT confirmed_flush_lsn::text, coalesce(wal_status, '') FROM pg_replication_slots "
+                "WHERE slot_name = %s AND database = current_database() AND plugin = 'pgoutput'",
+                self.name,
+            )
+            published = self._rows("SELECT 1 FROM pg_publication WHERE pubname = %s", self.name)
+        if not found or not published:
+            what = "slot" if not found else "publication"
+            raise StoreError(
+                f"{place_of(self._url)} has no {what} {self.name}; what changed since is lost to the index: build it "
+                "anew "
+                "with hopfuse build --slot"
+            )
+        position, status = found[0]
+        if status == "lost":
+            raise StoreError(
+                f"the slot {self.name} is lost: the server removed what it had to keep (max_slot_wal_keep_size); "
+                "build the "
+                "index anew with hopfuse build --slot"
+            )
+        return position_of(position)
+
+    def end(self) -> int:
+        """Return the end of the server's log; nothing that can be seen now was committed after it."""
+        return position_of(self._row("SELECT pg_current_wal_insert_lsn()::text")[0])
+
+    def messages(self, until: int) -> Iterator[bytes]:
+        """Yield the messages that the slot keeps, up to a position; the slot stays where it is."""
+        with database_errors(self._url, f"slot {self.name}"):
+            self._wait_for_flush(until)
+            with self._connection.cursor(binary=True) as cursor:
+                rows = cursor.stream(
+                    "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1', "
+                    "'publication_names', %s)",
+                    (self.name, position_text(until), quoted(self.name)),
+                )
+                for (data,) in rows:
+                    yield data
+
+    def advance(self, position: int) -> None:
+        """Let the server forget what came before a position."""
+        with database_errors(self._url, f"slot {self.name}"):
+            self._connection.execute(
+                "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
+                "WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn",
+                (position_text(position), self.name, position_text(position)),
+            )
+
+    def _wait_for_flush(self, position: int) -> None:
+        """Wait: decoding reads what is on the server's disk, and a commit may be seen before it is there."""
+        until = time.monotonic() + _FLUSH_SECONDS
+        while position_of(self._row("SELECT pg_current_wal_flush_lsn()::text")[0]) < position:
+            if time.monotonic() > until:
+                raise StoreError(f"{place_of(self._url)} did not put its log on the disk for {_FLUSH_SECONDS} s")
+            time.sleep(0.005)
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return list(self._connection.execute(query, values or None).fetchall())
+
+    def _row(self, query: str) -> tuple[Any, ...]:
+        return self._rows(query)[0]
+
+
+def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set[int]:
+    """Return the tables whose changes must be known.
+
+    Raises
+    ------
+    InputError
+        A query whose rows cannot be known by what is sent of a row that changes; the message says what to alter.
+    """
+    tables = set()
+    for query in queries:
+        keys = {name: query.columns[name] for name in KEYS[query.table] if name in query.columns}
+        for name, column in keys.items():
+            if not column.attribute:
+                raise InputError(
+                    f"--{query.table} computes {name!r}, so that a changed row cannot be found by it; to follow the "
+                    "table, "
+                    "select a column of it"
+                )
+        relations = {column.relation for column in query.columns.values() if column.attribute}
+        if len(relations) > 1:
+            raise InputError(
+                f"--{query.table} joins {len(relations)} tables; to follow them, select from one: changes of the "
+                "others "
+                "would not be found"
+            )
+        if query.table == "edges" and {"src_entity", "dst_entity"} <= set(query.columns) - {
+            "src_passage",
+            "dst_passage",
+        }:
+            _check_stated(query)
+        (relation,) = relations
+        _check_identity(connection, url, query, relation, {column.attribute for column in keys.values()})
+        tables.add(relation)
+    return tables
+
+
+def _check_stated(query: Query) -> None:
+    if "passage" not in query.columns:
+        raise InputError(
+            "--edges between entities have no column 'passage'; to follow them, select the id of the passage that "
+            "states "
+            "each, or NULL::bigint AS passage"
+        )
+
+
+def _check_identity(connection: Any, url: str, query: Query, relation: int, needed: set[str]) -> None:
+    with database_errors(url, f"--{query.table}"):
+        name, kind, identity = connection.execute(
+            "SELECT oid::regclass::text, relkind::text, relreplident::text FROM pg_class WHERE oid = %s", (relation,)
+        ).fetchone()
+        sent = connection.execute(
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = "
+            "ANY(i.indkey) "
+            "WHERE i.indrelid = %s AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END",
+            (relation, identity),
+        ).fetchall()
+    if kind not in ("r", "p"):
+        raise InputError(f"--{query.table} selects from {name}, which is no table; to follow it, select from its table")
+    if identity != "f" and not needed <= {attribute for (attribute,) in sent}:
+        raise InputError(
+            f"a row of {name} that is updated or deleted is sent without {', '.join(sorted(needed))}: ALTER TABLE "
+            f"{name} "
+            "REPLICA IDENTITY FULL, or make these its primary key"
+        )
+
+
+def shape_of(connection: Any, url: str, tables: Collection[int]) -> Mapping[str, str]:
+    """Return by table a word that changes with its columns, and where its rows are written anew without a message."""
+    with database_errors(url):
+        rows = connection.execute(
+            "SELECT c.oid::text, md5(c.relfilenode::text || string_agg(a.attname || ' ' || a.atttypid::text || ' ' || "
+            "a.atttypmod::text, ',' ORDER BY a.attnum)) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
+            "WHERE c.oid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped GROUP BY c.oid",
+            (list(tables),),
+        ).fetchall()
+    return dict(sorted(rows))

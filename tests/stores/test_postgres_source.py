@@ -1,0 +1,241 @@
+"""Indexes of PostgreSQL tables: the bytes of an index of files; what is wrong is named; the server is a real one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli.cli_files import hopfuse, refused
+from hopfuse import Index
+from hopfuse.errors import InputError, StoreError
+from stores.postgres_tables import QUERIES, TABLES, make_tables
+from stores.store_files import saved_bytes
+
+ROWS = 6
+
+
+def source(url: str, **queries: Any) -> Any:
+    from hopfuse.stores.postgres import PostgresSource
+
+    return PostgresSource(url, **{**QUERIES, **queries})
+
+
+def files(folder: Path) -> Index:
+    """The index of the same rows in files, as hopfuse build reads them."""
+    rows = [
+        {
+            "id": id,
+            "title": None if id % 3 == 0 else f"Title {id}",
+            "text": f"Text of {id}  naïve 🗼",
+            "metadata": {"year": 1800 + id, "tags": ["x", str(id)]},
+        }
+        for id in range(ROWS)
+    ]
+    passages, edges = folder / "passages.jsonl", folder / "edges.jsonl"
+    passages.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    listed = [{"src": id, "dst": ROWS, "type": "context", "weight": 1} for id in range(ROWS)]
+    listed[2:2] = [{"src": 1, "dst": ROWS + 1, "type": "context", "weight": 2.5}]
+    listed[4:4] = [{"src": 2, "dst": ROWS + 2, "type": "context", "weight": 0.5}]
+    listed += [{"src": ROWS, "dst": ROWS + 1, "type": "knew", "passage": passage, "weight": 1} for passage in (1, 2)]
+    listed += [{"src": ROWS + 1, "dst": ROWS + 2, "type": "built", "passage": 2, "weight": 1}]
+    edges.write_text("".join(json.dumps(edge) + "\n" for edge in listed), encoding="utf-8")
+    vectors = np.array([[id + 1.0, 0.5 * id, -1.0, 0.1] for id in range(ROWS)], np.float32)
+    np.save(folder / "vectors.npy", vectors)
+    return Index.build(
+        passages=passages,
+        vectors=folder / "vectors.npy",
+        graph=edges,
+        entities=["Ada", "Babbage", "Engine"],
+        aliases={"Ada": ["Countess", "A. L."]},
+        facts=[
+            {"head": "Ada", "relation": "knew", "tail": "Babbage", "passage": 1},
+            {"head": "Ada", "relation": "knew", "tail": "Babbage", "passage": 2},
+            {"head": "Babbage", "relation": "built", "tail": "Engine", "passage": 2},
+        ],
+    )
+
+
+def test_an_index_of_tables_has_the_bytes_of_one_of_files(database, tmp_path):
+    url, connection = database
+    make_tables(connection, ROWS)
+    made = Index.build(source(url), scratch=tmp_path)
+    wanted = saved_bytes(files(tmp_path), tmp_path / "wanted")
+    assert saved_bytes(made, tmp_path / "made") == wanted
+    queries = [f"--{table}={text}" for table in ("passages", "entities", "facts") for text in [QUERIES[table]]]
+    queries += [f"--edges={text}" for text in QUERIES["edges"]]
+    hopfuse("build", "--from", url, *queries, "--out", tmp_path / "program")
+    assert (tmp_path / "program" / "generation-000000000001.hopfuse").read_bytes() == wanted
+
+
+def test_half_vectors_arrays_uuids_and_json_are_read(database):
+    url, connection = database
+    connection.execute(
+        "CREATE TABLE t (id uuid PRIMARY KEY, body varchar(20), h halfvec(3), r real[], j jsonb);"
+        "INSERT INTO t VALUES ('00000000-0000-0000-0000-00000000000a', 'one', '[1,2,0.333]', '{1,2,3}', '{\"a\": 1}'),"
+        "('00000000-0000-0000-0000-00000000000b', 'two', '[-1,0,65504]', '{4,5,6}', NULL)"
+    )
+    half = Index.build(
+        source(url, passages="SELECT id, body AS text, h, j AS metadata FROM t", entities=None, edges=None, facts=None),
+        storage="float16",
+    )
+    assert list(half.passage_ids) == [f"00000000-0000-0000-0000-00000000000{x}" for x in "ab"]
+    assert half.vectors.dtype == np.float16
+    assert np.array_equal(half.vectors, np.array([[1, 2, 0.333], [-1, 0, 65504]], np.float16))
+    assert list(half.metadata["a"]) == [1, None]
+    real = Index.build(
+        source(url, passages="SELECT id, body AS text, r FROM t; ", entities=None, edges=None, facts=None)
+    )
+    assert real.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_empty_tables_make_an_index_that_takes_rows(database):
+    url, connection = database
+    connection.execute(TABLES)
+    index = Index.build(source(url))
+    assert (index.num_passages, index.num_entities, index.graph.num_nodes, len(index.facts)) == (0, 0, 0, 0)
+
+
+def test_all_queries_see_one_snapshot(database):
+    url, connection = database
+    make_tables(connection, ROWS)
+    with source(url).snapshot() as snapshot:
+        seen = sum(batch.num_rows for batch in snapshot.passages())
+        connection.execute("DELETE FROM mentions; DELETE FROM statements; DELETE FROM chunks")
+        assert sum(batch.num_rows for batch in snapshot.passages()) == seen == ROWS
+        assert sum(batch.num_rows for batch in snapshot.edges()) == ROWS + 5
+    assert Index.build(source(url, facts=None, edges=None)).num_passages == 0
+
+
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        (
+            {"passages": "SELECT id, body FROM chunks"},
+            "--passages gives the columns id, body; 'text' is missing: SELECT",
+        ),
+        ({"passages": "SELECT id, body AS text, title, title FROM chunks"}, "gives the column 'title' twice"),
+        ({"passages": "SELECT id, nothing FROM chunks"}, '--passages: column "nothing" does not exist; change it'),
+        ({"passages": "SELEC 1"}, "--passages: syntax error"),
+        ({"passages": "DELETE FROM chunks RETURNING id, body AS text"}, "--passages: syntax error"),
+        (
+            {"passages": "SELECT id, body AS text, embedding, embedding AS e FROM chunks"},
+            "the vectors embedding, e; one",
+        ),
+        (
+            {"passages": "SELECT id, body AS text, '{1:1}/3'::sparsevec AS s FROM chunks"},
+            "--passages gives 's', a sparsevec; vectors are dense: SELECT s::vector AS s",
+        ),
+        ({"passages": "SELECT id, body AS text, 1.5 AS n FROM chunks"}, "gives 'n' of the type numeric, which has no"),
+        ({"passages": "SELECT id, body AS text, '{}'::json AS metadata, year FROM chunks"}, "leave one of them out"),
+        ({"passages": "SELECT id, body AS text, current_date AS day FROM chunks"}, "gives 'day' of the type date32"),
+        (
+            {"passages": "SELECT id % 5 AS id, body AS text FROM chunks ORDER BY chunks.id"},
+            "passages row 5: id 0 is also that of passages row 0",
+        ),
+        (
+            {
+                "passages": "SELECT id, body AS text, CASE id WHEN 4 THEN '[1,2]'::vector ELSE embedding END AS v "
+                "FROM chunks"
+            },
+            "passages row 4 (id 4) has 'v' of 2 components, the rows before it have 4",
+        ),
+        (
+            {"passages": "SELECT id, body AS text, CASE id WHEN 3 THEN NULL ELSE embedding END AS v FROM chunks"},
+            "passages row 3 (id 3) has no 'v'; it must be a vector: leave the row out, or give it one",
+        ),
+        (
+            {"passages": "SELECT id, nullif(body, 'Text of 2  naïve 🗼') AS text FROM chunks"},
+            "passages row 2 (id 2) has no",
+        ),
+        ({"entities": "SELECT 'Ada' AS name FROM chunks"}, "entities row 1: name 'Ada' is also that of entities row 0"),
+        (
+            {"entities": "SELECT name, 1 AS rank FROM names"},
+            "--entities gives the column 'rank'; allowed: name, aliases",
+        ),
+        (
+            {"edges": "SELECT 99::bigint AS src_passage, name AS dst_entity FROM names"},
+            "src_passage = 99, the id of no",
+        ),
+        (
+            {"edges": "SELECT id AS src_passage, 'Byron' AS dst_entity FROM chunks"},
+            "dst_entity = 'Byron', the name of no",
+        ),
+        (
+            {"edges": "SELECT id AS src_passage FROM chunks"},
+            "each end needs 'dst_passage', an id, or 'dst_entity', a name",
+        ),
+        ({"edges": "SELECT id AS src FROM chunks"}, "--edges gives the column 'src'; allowed: src_passage"),
+        ({"facts": "SELECT 1 AS head FROM chunks"}, "--facts gives the columns head; 'relation' is missing"),
+    ],
+)
+def test_what_is_wrong_is_named_and_the_old_index_stays(database, tmp_path, queries, message):
+    url, connection = database
+    make_tables(connection, ROWS)
+    old = Index.build(passages=[{"text": "old"}])
+    old.save(tmp_path / "index")
+    with pytest.raises(InputError) as error:
+        Index.build(source(url, **queries), scratch=tmp_path).save(tmp_path / "index")
+    assert message in str(error.value)
+    assert list(Index.open(tmp_path / "index").texts) == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_a_late_row_of_another_dimension_is_named(database):
+    url, connection = database
+    connection.execute(
+        "CREATE TABLE t AS SELECT i AS id, 'text' AS text, ARRAY[i, 1, 2, 3]::real[]::vector AS v "
+        "FROM generate_series(0, 49999) i;"
+        "UPDATE t SET v = '[1,2,3]' WHERE id = 49990"
+    )
+    alone = {"entities": None, "edges": None, "facts": None}
+    with pytest.raises(InputError, match=r"passages row 49990 \(id 49990\) has 'v' of 3 components, the rows before"):
+        Index.build(source(url, passages="SELECT id, text, v FROM t ORDER BY id", **alone))
+
+
+def test_a_server_that_is_not_there_or_breaks_off_is_said(database, server, tmp_path):
+    url, connection = database
+    with pytest.raises(StoreError, match=r"PostgreSQL at 127\.0\.0\.1:1, database x cannot be reached") as error:
+        Index.build(source("postgresql://ada:secret@127.0.0.1:1/x"))
+    assert "secret" not in str(error.value)
+    with pytest.raises(InputError, match="the URL of PostgreSQL cannot be read"):
+        Index.build(source("postgresql://a:b:c:secret/%"))
+    make_tables(connection, ROWS)
+    killed = "SELECT id, body AS text, pg_terminate_backend(pg_backend_pid()) AS gone FROM chunks"
+    with pytest.raises(StoreError, match="broke off"):
+        Index.build(source(url, passages=killed))
+    divided = "SELECT id, body AS text, 1 / (id - 5) AS part FROM chunks ORDER BY id"
+    with pytest.raises(InputError, match="--passages: division by zero"):
+        Index.build(source(url, passages=divided))
+    with pytest.raises(InputError, match="--passages is missing"):
+        source(url, passages=None)
+    assert "--passages is missing" in refused("build", "--from", url, "--out", tmp_path / "i")
+    assert "--slot is given without --from" in refused("build", "--slot", "x", "--out", tmp_path / "i")
+
+
+def test_hits_are_written_into_a_table(database):
+    from hopfuse.recipes import HybridRRF
+    from hopfuse.stores.postgres import write_hits
+
+    url, connection = database
+    make_tables(connection, ROWS)
+    connection.execute('CREATE SCHEMA s; CREATE TABLE s."Hits" (question text, rank int, passage bigint, score float8)')
+    index = Index.build(source(url))
+    found = HybridRRF(index).search(vectors=[[1, 0, 0, 0], [0, 1, 0, 0]], entities=[[], []], k=3)
+    assert write_hits(url, "s.Hits", ["q1", "q2"], found) == 6
+    assert write_hits(url, "s.Hits", ["q2"], [found[1]], replace=True) == 3
+    rows = connection.execute('SELECT question, rank, passage, score FROM s."Hits" ORDER BY 1, 2').fetchall()
+    assert rows == [
+        (question, rank, hit.id, hit.score)
+        for question, hits in zip(("q1", "q2"), found, strict=True)
+        for rank, hit in enumerate(hits, 1)
+    ]
+    with pytest.raises(InputError, match="there are 1 questions and 2 lists of hits"):
+        write_hits(url, "s.Hits", ["q1"], found)
+    with pytest.raises(InputError, match='relation "nowhere" does not exist; change it'):
+        write_hits(url, "nowhere", ["q1", "q2"], found)
+    with pytest.raises(InputError, match="invalid input syntax for type bigint"):
+        write_hits(url, "s.Hits", ["q1"], [[*found[0][:2], type(found[0][0])("x", 0, 1.0, "", "", {})]])
+    assert connection.execute('SELECT count(*) FROM s."Hits"').fetchone() == (6,)
