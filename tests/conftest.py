@@ -1,8 +1,8 @@
 """Fixtures and settings that all tests share.
 
 Two tiers. The quick one, by default: property tests draw 25 examples each, the same in every run, a test of every
-variant takes one case in eight to the emulator, and tests marked ``full`` are left out. ``HOPFUSE_TESTS=full`` takes
-every case, and draws 400.
+variant takes one case in eight to the emulator (none if it is marked ``emulator_full``), and tests marked ``full`` are
+left out. ``HOPFUSE_TESTS=full`` takes every case, and draws 400.
 
 Calls run on one thread unless a test says ``threads=``, so that tests may run side by side.
 """
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         call = getattr(item, "callspec", None)
         if takes and call is not None and call.params.get("variant") == variants.SIMT:
             name = item.nodeid.partition("[")[0]
-            takes = cases[name] % EMULATED == 0
+            takes = cases[name] % EMULATED == 0 and item.get_closest_marker("emulator_full") is None
             cases[name] += 1
         (kept if takes else left_out).append(item)
     if left_out:

@@ -47,6 +47,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in cells}
 
 
+@pytest.mark.full
 def test_every_switch_and_source_has_a_row_in_both_tables(data: Path) -> None:
     switches = [f"without {one.name}" for one in fields(Policy().switches) if one.name != "reranking"]
     runs = [

@@ -84,6 +84,7 @@ def test_the_numbers_are_the_test_halfs_and_the_best_leg_is_the_better_one() -> 
     assert list(kept["p"]["dense"].values()) == holm(raw).tolist()
 
 
+@pytest.mark.full
 def test_metaqa_is_compared_by_a_passage_about_each_entity(metaqa_folder: Path, tmp_path: Path) -> None:
     numbers, results = side_by_side.run(metaqa_folder, "folder", tmp_path), tmp_path / "results.json"
     results.write_text(json.dumps({"metaqa": {"folder": numbers}}), encoding="utf-8")

@@ -85,6 +85,7 @@ def test_a_dropped_recording_gives_its_memory_back(host: Host) -> None:
     assert host.cupy.taken() == before
 
 
+@pytest.mark.full
 def test_the_self_test_counts_what_recordings_do_not_give_back(host: Host) -> None:
     device, kept = host.DeviceOps(host.runtime), []
     assert selftest.leaked_bytes(device, 2) == 0

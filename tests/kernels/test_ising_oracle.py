@@ -176,6 +176,7 @@ def test_threads_and_the_batch_change_nothing(variant: str) -> None:
         assert_bitwise(alone.scores[0], whole.scores[b], f"row {b}")
 
 
+@pytest.mark.emulator_full
 @given(
     seed=st.integers(0, 2**32 - 1),
     weights=st.sampled_from(["none", "integer", "random", "spread"]),

@@ -139,12 +139,14 @@ def roomy_cases(draw: st.DrawFn) -> tuple[Places, list[dict[int, float]], dict[s
     return places, restart, options
 
 
+@pytest.mark.emulator_full
 @given(case=roomy_cases())
 def test_empty_places_cannot_be_felt(variant: str, case: tuple[Places, list[dict[int, float]], dict[str, Any]]) -> None:
     places, restart, options = case
     assert_not_felt(places, restart, **options)
 
 
+@pytest.mark.emulator_full
 @given(
     case=roomy_cases(),
     k=st.sampled_from([1, 5, 40, 200]),

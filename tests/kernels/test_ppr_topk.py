@@ -69,6 +69,7 @@ def test_what_is_proven_is_the_exact_order_and_every_bound_holds(
         assert not hits.score_bounds[hits.ids < 0].any()
 
 
+@pytest.mark.emulator_full
 @given(case=ppr_cases(), some=st.booleans(), tol=st.sampled_from([1e-3, 1e-6]))
 def test_the_hits_of_a_smaller_k_are_a_prefix(variant: str, case: PprCase, some: bool, tol: float) -> None:
     among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None
@@ -231,6 +232,7 @@ def test_a_set_is_proven_where_its_order_is_not(variant: str) -> None:
         assert by_set.iterations[0] <= order.iterations[0]
 
 
+@pytest.mark.emulator_full
 @given(case=ppr_cases(), some=st.booleans(), tol=st.sampled_from([1e-3, 1e-6]))
 def test_the_hits_of_a_smaller_k_are_among_a_larger_ones(variant: str, case: PprCase, some: bool, tol: float) -> None:
     among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None
