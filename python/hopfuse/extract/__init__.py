@@ -7,7 +7,8 @@ from .extraction import Extraction, Words
 from .facts import Fact, FactConflict
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
-from .memory import Memory, build_memory
+from .memory import Memory
+from .memory_build import build_memory
 from .openie import read_openie
 from .question_matcher import QuestionMatcher
 from .relations import Predicates

@@ -1,4 +1,4 @@
-"""Put passages, entities and the facts that join them together as a memory, a typed graph."""
+"""A memory: passages, entities and the facts that join them, as a typed graph."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ from ..index.contents import PassageId
 from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE
 from ._edges import Edges, graph_of
-from ._sequence import neighbours
-from ._word_table import read_words
-from .canonical import Labels, NameTable, canonical_key
-from .extraction import Extraction, Triple
-from .facts import Fact, FactConflict, resolve_conflicts
-from .relations import Predicates
+from .canonical import canonical_key
+from .facts import Fact, FactConflict
 from .words import word_keys
 
 CONTEXT, SYNONYM, WORD, SEQUENCE = "context", "synonym", "word", "sequence"
@@ -306,115 +302,3 @@ def _numbers(given: Any, name: str) -> NDArray[Any]:
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(f"{name} are {array.dtype}; they must be numbers")
     return array
-
-
-def build_memory(extractions: Iterable[Extraction], predicates: Predicates | None = None) -> Memory:
-    """Put together what was read in passages.
-
-    Names that differ in case, punctuation or a leading article are one entity; a fact that several passages state is
-    one fact. Facts of generic predicates, and from an entity to itself, mention their ends and make no edge. Where
-    passages disagree about a predicate of one value, the tail that most of them state is kept, of equally many the one
-    stated first; tails that one passage states together are all kept. Links and words of passages are counted; passages
-    of one document that follow each other are a sequence.
-
-    Parameters
-    ----------
-    extractions : iterable of Extraction
-        Ids are distinct.
-    predicates : Predicates, optional
-
-    Returns
-    -------
-    Memory
-
-    Raises
-    ------
-    InputError
-        Two extractions of one id, or what is no extraction; words that were read in several ways, or of some passages
-        alone; positions in a document that are not as :class:`Extraction` has them.
-
-    Examples
-    --------
-    >>> from hopfuse.extract import Extraction, build_memory
-    >>> memory = build_memory([
-    ...     Extraction("a", "Ada", "...", ("Ada Lovelace",), (("Ada Lovelace", "born in", "London"),)),
-    ...     Extraction("b", "London", "...", ("london",), (("ada lovelace", "born in", "London"),)),
-    ... ])
-    >>> memory, memory.aliases[1], memory.specificity.round(2).tolist()
-    (Memory(passages=2, entities=2, facts=1, conflicts=0), ('london',), [0.33, 0.33])
-    >>> memory.facts[0].family, memory.facts[0].passages
-    ('birth', (0, 1))
-    """
-    predicates = Predicates() if predicates is None else predicates
-    read = list(extractions)
-    for at, one in enumerate(read):
-        if not isinstance(one, Extraction):
-            raise InputError(f"extractions[{at}] is a {type(one).__name__}; make it an Extraction")
-    repeated = [id for id, times in Counter(one.id for one in read).items() if times > 1]
-    if repeated:
-        raise InputError(
-            f"{len(repeated)} ids stand for several passages, {repeated[0]!r} among them; make them distinct"
-        )
-    table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
-    linked: dict[str, Counter[tuple[int, int]]] = {}
-    linking: dict[str, list[tuple[int, int, int]]] = {}
-    left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
-    stated: dict[tuple[int, str, int], list[int]] = {}
-    writings: dict[str, Counter[str]] = {}
-    for passage, one in enumerate(read):
-        for name, label in zip(one.entities, one.labels or ("",) * len(one.entities), strict=True):
-            if name.strip():
-                entity = table.add(name)
-                mentions.add((passage, entity))
-                labels.add(entity, label)
-        for head, relation, tail in one.triples:
-            a, b, key = table.add(head), table.add(tail), canonical_key(relation)
-            mentions.update(((passage, a), (passage, b)))
-            if predicates.is_generic(relation) or a == b:
-                left_out["loop" if a == b else "generic"] += 1
-                continue
-            writings.setdefault(key, Counter())[" ".join(relation.split())] += 1
-            passages = stated.setdefault((a, key, b), [])
-            if not passages or passages[-1] != passage:
-                passages.append(passage)
-        for kind, pairs in _links(one.links, table).items():
-            mentions.update((passage, entity) for pair in pairs for entity in pair)
-            linked.setdefault(kind, Counter()).update(pairs)
-            linking.setdefault(kind, []).extend((*pair, passage) for pair in sorted(pairs))
-    kept, conflicts = resolve_conflicts(stated, predicates.is_functional)
-    left_out["outvoted"] = sum(len(passages) for one in conflicts for passages in one.dropped.values())
-    facts = []
-    for (a, key, b), passages in kept.items():
-        written = writings[key].most_common(1)[0][0]
-        facts.append(Fact(a, written, b, predicates.family(written), tuple(passages)))
-    names, aliases = table.names()
-    words = read_words(read, len(names))
-    columns = zip(*((one.id, one.title, one.text) for one in read), strict=True)
-    ids, titles, texts = columns if read else ((), (), ())
-    kinds = tuple(labels.of(entity) for entity in range(len(names)))
-    return Memory(
-        ids,
-        titles,
-        texts,
-        names + words.names,
-        aliases + ((),) * len(words.names),
-        np.array(sorted([*mentions, *words.mentions]), np.int64).reshape(-1, 2),
-        tuple(facts),
-        conflicts,
-        dict(left_out),
-        kinds + ("",) * len(words.names),
-        words.info,
-        {kind: np.array([(*pair, n) for pair, n in pairs.items()], np.int64) for kind, pairs in linked.items()},
-        neighbours(ids, [one.document for one in read], [one.position for one in read]),
-        {kind: np.array(rows, np.int64) for kind, rows in linking.items()},
-    )
-
-
-def _links(links: Iterable[Triple], table: NameTable) -> dict[str, set[tuple[int, int]]]:
-    """Return a passage's pairs of two entities by type, the lower first, each once."""
-    found: dict[str, set[tuple[int, int]]] = {}
-    for kind, head, tail in links:
-        a, b = sorted(map(table.number, (head, tail)))
-        if a != b:
-            found.setdefault(kind, set()).add((a, b))
-    return found

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 from ..._validation import is_real
 from ...errors import InputError
 from .._parts.config import check_options, option
+from .toml import quoted, read_section, write_section
 
 VERSION = 1
 MAX_FAMILY_WEIGHT = 1e30
 """Family weights multiply edge weights of float32."""
 
-S = TypeVar("S")
 
 FILTER_PROMPT = """
 You choose facts that help to answer a question. You get the question and numbered facts, each a head, a relation and a
@@ -323,13 +322,13 @@ class Policy:
         families = read.pop("families", {})
         if not isinstance(families, dict):
             raise InputError(f"families is {families!r}; it must be a table of weights: [families]")
-        sections: dict[str, Any] = {name: _read_section(SECTIONS[name], table, name) for name, table in read.items()}
+        sections: dict[str, Any] = {name: read_section(SECTIONS[name], table, name) for name, table in read.items()}
         return cls(**sections, families=families)
 
     def to_toml(self) -> str:
         """Return the policy as a file, every key below what it means."""
-        sections = [_write_section(getattr(self, name), name) for name in SECTIONS]
-        rows = "".join(f"{_quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
+        sections = [write_section(getattr(self, name), name) for name in SECTIONS]
+        rows = "".join(f"{quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
         return f"version = {VERSION}\n\n" + "\n".join([*sections, f"[families]\n{_FAMILIES}{rows}"])
 
     def without(self, *switches: str) -> Policy:
@@ -354,49 +353,3 @@ SECTIONS: dict[str, type[_Section]] = {
 }
 _PLACES = {"prompt": ("{question}", "{passages}"), "filter_prompt": ("{question}", "{facts}")}
 _FAMILIES = "# Weight of each family of relations among the relations, such as kinship = 2.0; 1 where it is absent.\n"
-
-
-def _read_section(kind: type[S], table: Any, name: str) -> S:
-    """Return a section from a table of TOML; keys that it lacks have their defaults."""
-    if not isinstance(table, Mapping):
-        raise InputError(f"{name} is {table!r}; it must be a table: [{name}]")
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise InputError(f"[{name}] has the key {unknown[0]!r}; allowed: {', '.join(known)}")
-    return kind(**table)
-
-
-def _write_section(section: Any, name: str) -> str:
-    """Return a section as TOML, each key below what it means."""
-    lines = [f"[{name}]"]
-    for f in fields(section):
-        lines += [f"# {line}" for line in [*f.metadata["doc"].splitlines(), *_range(f)]]
-        lines.append(f"{f.name} = {_toml(getattr(section, f.name))}")
-    return "\n".join(lines) + "\n"
-
-
-def _range(f: Field[Any]) -> list[str]:
-    choices, low, high = (f.metadata[part] for part in ("choices", "low", "high"))
-    if choices is not None:
-        return [f"One of {', '.join(_quoted(choice) for choice in choices)}."]
-    if high is not None:
-        return [f"A number in [{low}, {high}]."]
-    return [] if low is None else [f"A number, at least {low}."]
-
-
-def _quoted(text: str) -> str:
-    """Return a string of TOML; its escapes are those of JSON, and one more."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, str):
-        return repr(value)
-    if "\n" not in value or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
-        return _quoted(value)
-    escaped = value.replace("\\", "\\\\").replace('"""', '""\\"')
-    escaped = f'{escaped[:-1]}\\"' if escaped.endswith('"') and not escaped.endswith('\\"') else escaped
-    return f'"""\n{escaped}"""'.replace("\x7f", "\\u007f")

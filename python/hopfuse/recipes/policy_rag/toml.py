@@ -1,0 +1,58 @@
+"""Sections of a policy as TOML, each key below what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import Field, fields
+from typing import Any, TypeVar
+
+from ...errors import InputError
+
+S = TypeVar("S")
+
+
+def read_section(kind: type[S], table: Any, name: str) -> S:
+    """Return a section from a table of TOML; keys that it lacks have their defaults."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{name} is {table!r}; it must be a table: [{name}]")
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise InputError(f"[{name}] has the key {unknown[0]!r}; allowed: {', '.join(known)}")
+    return kind(**table)
+
+
+def write_section(section: Any, name: str) -> str:
+    """Return a section as TOML, each key below what it means."""
+    lines = [f"[{name}]"]
+    for f in fields(section):
+        lines += [f"# {line}" for line in [*f.metadata["doc"].splitlines(), *_range(f)]]
+        lines.append(f"{f.name} = {_toml(getattr(section, f.name))}")
+    return "\n".join(lines) + "\n"
+
+
+def _range(f: Field[Any]) -> list[str]:
+    choices, low, high = (f.metadata[part] for part in ("choices", "low", "high"))
+    if choices is not None:
+        return [f"One of {', '.join(quoted(choice) for choice in choices)}."]
+    if high is not None:
+        return [f"A number in [{low}, {high}]."]
+    return [] if low is None else [f"A number, at least {low}."]
+
+
+def quoted(text: str) -> str:
+    """Return a string of TOML; its escapes are those of JSON, and one more."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return repr(value)
+    if "\n" not in value or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
+        return quoted(value)
+    escaped = value.replace("\\", "\\\\").replace('"""', '""\\"')
+    escaped = f'{escaped[:-1]}\\"' if escaped.endswith('"') and not escaped.endswith('\\"') else escaped
+    return f'"""\n{escaped}"""'.replace("\x7f", "\\u007f")
