@@ -1,4 +1,4 @@
-"""Few queries walk over rows by length, one query over slices of them, many over windows of rows by length: one answer."""
+"""Few queries walk over rows by length, one over slices of them, many over windows of rows by length: one answer."""
 
 from __future__ import annotations
 
