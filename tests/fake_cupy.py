@@ -471,6 +471,12 @@ class _Function:
         given: list[Any] = []
         touches: list[Touch] = []
         for argument, code in zip(arguments, self.codes, strict=True):
+            if isinstance(argument, np.ndarray):  # a struct, by value
+                assert argument.size == 1
+                assert code == f"s{argument.nbytes}"
+                given.append(argument.tobytes())
+                touches += _touches(argument)
+                continue
             is_array = isinstance(argument, FakeArray)
             assert ("*" in code) == (is_array or type(argument) is np.uint64)
             given.append((argument.data.ptr, argument.shape, argument.dtype) if is_array else argument)
@@ -482,6 +488,18 @@ class _Function:
 
         self.module.cupy.launches.append(self.name)
         queue(run, *touches)
+
+
+def _touches(struct: Any) -> list[Touch]:
+    """What a struct's pointers may reach: their blocks, from there on."""
+    touches = []
+    for name, (kind, _) in struct.dtype.fields.items():
+        code, address = (kind.metadata or {}).get("pointer"), int(struct[name])
+        block = cuda.block_of(Touch(address, 1, False)) if code is not None and address else None
+        if block is not None:
+            left = block.begin + block.nbytes - address
+            touches.append(Touch(address, left, not code.startswith("c*")))
+    return touches
 
 
 def _argument(given: Any) -> Any:

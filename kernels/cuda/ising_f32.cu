@@ -2,6 +2,7 @@
 #include "hopfuse/device.h"
 #include "hopfuse/ising.h"
 #include "hopfuse/query_status.h"
+#include "ising_arguments.h"
 #include "warp.h"
 
 namespace hopfuse {
@@ -112,40 +113,33 @@ HOPFUSE_DEVICE void write_best(const Candidates& list, const float* score, int64
 
 }  // namespace hopfuse
 
-// ising_f32: each query's candidates by their mean field, the best k. `coupling_room` has width^2 floats a block, and
-// `shared_room` width doubles a warp; status (B,) as query_status.h.
+// ising_f32: each query's candidates by their mean field, the best k; status as query_status.h.
 // Unit: a query; a block, which goes on with another. Block: 256. Shared memory: <= 12 KiB. Registers: <= 64
 // (occupancy 50 %). Bytes: for each pair of candidates the shorter of their rows, 4 of an entry (8 weighted), and as many
 // steps of bisection in the longer; then 4 n^2 written, and read in every step.
-extern "C" __global__ void __launch_bounds__(256, 4)
-    ising_f32(int64_t batch, int64_t width, const int64_t* ids, const float* scores, const int64_t* counts,
-              int64_t num_nodes, const int64_t* indptr, const int32_t* indices, const float* weight,
-              const int32_t* internal_of, float coupling, float temperature, float relaxation, int32_t steps,
-              float blend, int64_t k, int64_t* out_ids, float* out_scores, int64_t* out_counts, int32_t* status,
-              float* coupling_room, double* shared_room) {
+extern "C" __global__ void __launch_bounds__(256, 4) ising_f32(const hopfuse::IsingArguments a) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(float, numbers);
     const Warp team{static_cast<int>(threadIdx.x % 32)};
-    const IsingGraph graph{num_nodes, indptr, indices, weight, internal_of};
-    const IsingModel model{coupling, temperature, relaxation, steps, blend};
+    const int64_t width = a.width, k = a.k;
+    const IsingGraph graph{a.num_nodes, a.indptr, a.indices, a.weight, a.internal_of};
+    const IsingModel model{a.coupling, a.temperature, a.relaxation, a.steps, a.blend};
     const int64_t warps = blockDim.x / 32;
-    const Room room{numbers, numbers + width, numbers + 2 * width, coupling_room + blockIdx.x * width * width,
-                    shared_room + blockIdx.x * width * warps};
-    for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
-        const Candidates list{counts[b], ids + b * width, scores + b * width};
+    const Room room{numbers, numbers + width, numbers + 2 * width, a.coupling_room + blockIdx.x * width * width,
+                    a.shared_room + blockIdx.x * width * warps};
+    for (int64_t b = blockIdx.x; b < a.batch; b += gridDim.x) {
+        const Candidates list{a.counts[b], a.ids + b * width, a.scores + b * width};
         int outside = 0;
         for (int64_t i = threadIdx.x; i < list.n; i += blockDim.x)
-            outside |= list.ids[i] < 0 || list.ids[i] >= num_nodes ? 1 : 0;
+            outside |= list.ids[i] < 0 || list.ids[i] >= a.num_nodes ? 1 : 0;
         outside = __syncthreads_or(outside);
+        if (threadIdx.x == 0) a.status[b] = outside != 0 ? status_document_outside : status_complete;
         if (threadIdx.x < 32 && list.n > 0) ising_field(team, list.scores, list.n, room.h);
         couple(team, graph, list, room);
         __syncthreads();
         settle(team, model, list.n, room);
-        write_best(list, room.h, k, out_ids + b * k, out_scores + b * k);
-        if (threadIdx.x == 0) {
-            out_counts[b] = list.n < k ? list.n : k;
-            status[b] = outside != 0 ? status_document_outside : status_complete;
-        }
+        write_best(list, room.h, k, a.out_ids + b * k, a.out_scores + b * k);
+        if (threadIdx.x == 0) a.out_counts[b] = list.n < k ? list.n : k;
         __syncthreads();
     }
 }

@@ -76,16 +76,27 @@ Buffer get_buffer() {
     return buffer;
 }
 
+char* get_pointer(const std::vector<Buffer>& buffers) {
+    const int32_t number = get<int32_t>();
+    const uint64_t offset = get<uint64_t>();
+    return number < 0 ? nullptr : buffers[static_cast<size_t>(number)].data + offset;
+}
+
 // One argument's bytes, in a heap block of its own.
 void* get_argument(const std::vector<Buffer>& buffers) {
-    if (get<uint8_t>() == 0) {
-        const int32_t number = get<int32_t>();
-        const uint64_t offset = get<uint64_t>();
-        char** pointer = static_cast<char**>(malloc(sizeof(char*)));
-        *pointer = number < 0 ? nullptr : buffers[static_cast<size_t>(number)].data + offset;
-        return pointer;
+    enum Kind : uint8_t { pointer, bytes, bytes_with_pointers };
+    const uint8_t kind = get<uint8_t>();
+    if (kind == pointer) {
+        char** made = static_cast<char**>(malloc(sizeof(char*)));
+        *made = get_pointer(buffers);
+        return made;
     }
-    const std::string value = get_text();
+    std::string value = get_text();
+    for (uint32_t left = kind == bytes_with_pointers ? get<uint32_t>() : 0; left > 0; --left) {
+        const uint32_t place = get<uint32_t>();
+        char* const address = get_pointer(buffers);
+        memcpy(value.data() + place, &address, sizeof address);
+    }
     void* memory = nullptr;
     if (posix_memalign(&memory, 64, value.size()) != 0) stop();
     memcpy(memory, value.data(), value.size());

@@ -151,7 +151,7 @@ def test_a_fatbin_that_the_driver_refuses_is_compiled(
 
 def test_arguments_are_numpys_own_types(runtime: Any) -> None:
     for wrong in (8, 8.0, True, np.zeros(3)):
-        with pytest.raises(TypeError, match="allowed: device array, NumPy scalar, None"):
+        with pytest.raises(TypeError, match="allowed: device array, NumPy scalar, None, Arguments"):
             runtime.launch("calibrate_f32", 1, 128, [wrong])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hopfuse_simt import SimtError, SimtModule
+from hopfuse_simt import Pointer, SimtError, SimtModule, Struct
 from variants import SANITIZERS
 
 SOURCE = Path(__file__).parent / "cuda" / "launches.cu"
@@ -236,3 +236,45 @@ def test_orders_of_blocks_and_threads(module: SimtModule) -> None:
 
 def test_a_seed_repeats_its_order(module: SimtModule, program: SimtModule) -> None:
     assert arrivals(module, "shuffle", 9) == arrivals(module, "shuffle", 9) == arrivals(program, "shuffle", 9)
+
+
+# ---- Structs with pointers ---------------------------------------------------------------------------------
+
+
+SUMS = np.dtype([("n", "i4"), ("a", "u8"), ("b", "u8"), ("out", "u8")], align=True)
+
+
+def sums(n: int, a: Any, b: Any, out: Any) -> Struct:
+    """The argument of adds_by_struct."""
+    data = np.zeros((), SUMS)
+    data["n"] = n
+    assert SUMS.fields is not None
+    pointers = {name: Pointer(array, name == "out") for name, array in (("a", a), ("b", b), ("out", out))}
+    return Struct(data.tobytes(), {SUMS.fields[name][1]: pointer for name, pointer in pointers.items()})
+
+
+def add_by_struct(made: SimtModule) -> None:
+    memory = np.arange(100, dtype=np.float32)
+    a, b, out = memory[:40], memory[20:60], np.zeros(40, dtype=np.float32)
+    made.launch("adds_by_struct", 2, 32, 0, [sums(40, a, b, out)])
+    np.testing.assert_array_equal(out, a + b)
+    made.launch("adds_by_struct", 2, 32, 0, [sums(40, a, None, memory[60:])])
+    np.testing.assert_array_equal(memory[60:], np.arange(40))
+
+
+def test_a_struct_may_hold_pointers(module: SimtModule) -> None:
+    add_by_struct(module)
+    with pytest.raises(ValueError, match="argument 0 is s32, and a struct of 24 bytes was given"):
+        module.launch("adds_by_struct", 1, 32, 0, [Struct(bytes(24), {})])
+
+
+def test_a_program_takes_a_struct_with_pointers(program: SimtModule) -> None:
+    add_by_struct(program)
+
+
+@pytest.mark.full
+def test_an_array_of_a_struct_ends_where_it_ends() -> None:
+    with SimtModule(SOURCE, "asan") as made:
+        short = np.zeros(30, dtype=np.float32)
+        error = error_of(made, "adds_by_struct", 1, 32, 0, [sums(31, short, None, np.zeros(40, dtype=np.float32))])
+        assert error.kind == "address"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,34 @@ class Pointer:
     writable: bool
 
 
-Argument = Pointer | bytes
+@dataclass(frozen=True)
+class Struct:
+    """A struct by its bytes; ``pointers`` lie at these offsets."""
+
+    data: bytes
+    pointers: Mapping[int, Pointer]
+
+    def with_addresses(self, address: Callable[[np.ndarray[Any, Any]], int]) -> bytes:
+        """The bytes with the pointers in them."""
+        data = bytearray(self.data)
+        for offset, pointer in self.pointers.items():
+            value = 0 if pointer.array is None else address(pointer.array)
+            data[offset : offset + 8] = value.to_bytes(8, "little")
+        return bytes(data)
+
+
+Argument = Pointer | bytes | Struct
+
+
+def pointers_of(arguments: Sequence[Argument]) -> list[Pointer]:
+    """Those that are not null, in structs too."""
+    found: list[Pointer] = []
+    for argument in arguments:
+        if isinstance(argument, Struct):
+            found += argument.pointers.values()
+        elif isinstance(argument, Pointer):
+            found.append(argument)
+    return [pointer for pointer in found if pointer.array is not None]
 
 
 def parameters(signature: str) -> tuple[Parameter, ...]:
@@ -69,6 +96,14 @@ def as_pointer(value: Any, parameter: Parameter, where: str) -> Pointer:
     return Pointer(value if value.nbytes else None, not parameter.const)
 
 
+def as_value(value: Any, parameter: Parameter, where: str) -> bytes | Struct:
+    if not isinstance(value, Struct):
+        return as_bytes(value, parameter, where)
+    if parameter.base != "s" or len(value.data) != parameter.size:
+        raise ValueError(f"{where} is {parameter.code}, and a struct of {len(value.data)} bytes was given")
+    return value
+
+
 def as_bytes(value: Any, parameter: Parameter, where: str) -> bytes:
     if parameter.base in ("v", "s") or parameter.size != int(parameter.base[1]):
         data = value if isinstance(value, bytes) else bytes(np.asarray(value).tobytes())
@@ -94,6 +129,6 @@ def convert(kernel: str, signature: str, values: Sequence[Any]) -> list[Argument
     return [
         as_pointer(value, parameter, f"kernel {kernel}, argument {i}")
         if parameter.pointer
-        else as_bytes(value, parameter, f"kernel {kernel}, argument {i}")
+        else as_value(value, parameter, f"kernel {kernel}, argument {i}")
         for i, (value, parameter) in enumerate(zip(values, expected, strict=True))
     ]

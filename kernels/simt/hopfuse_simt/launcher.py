@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
-from hopfuse_simt.arguments import Argument, Pointer
+from hopfuse_simt.arguments import Argument, Pointer, Struct, pointers_of
 from hopfuse_simt.errors import SimtError
 
 API_VERSION = 1
@@ -110,13 +110,15 @@ class Library:
         held: list[Any] = []
         addresses = (ctypes.c_void_p * max(1, len(arguments)))()
         ranges: list[int] = []
-        for i, argument in enumerate(arguments):
+        for pointer in pointers_of(arguments):
+            assert pointer.array is not None
+            ranges += [pointer.array.ctypes.data, pointer.array.ctypes.data + pointer.array.nbytes]
+        for i, given in enumerate(arguments):
+            argument = given.with_addresses(lambda array: array.ctypes.data) if isinstance(given, Struct) else given
             if isinstance(argument, Pointer):
                 address = argument.array.ctypes.data if argument.array is not None else 0
                 held.append(ctypes.c_void_p(address))
                 addresses[i] = ctypes.addressof(held[-1])
-                if argument.array is not None:
-                    ranges += [address, address + argument.array.nbytes]
             else:
                 room = np.zeros(-(-max(1, len(argument)) // 16) * 2 + 8, dtype=np.float64)
                 start = -room.ctypes.data % 64
@@ -160,9 +162,8 @@ class Buffer:
 
 
 def gather_buffers(arguments: Sequence[Argument]) -> list[Buffer]:
-    pointers = [a for a in arguments if isinstance(a, Pointer) and a.array is not None]
     buffers: list[Buffer] = []
-    for pointer in sorted(pointers, key=lambda p: p.array.ctypes.data):  # type: ignore[union-attr]
+    for pointer in sorted(pointers_of(arguments), key=lambda p: p.array.ctypes.data):  # type: ignore[union-attr]
         assert pointer.array is not None
         begin = pointer.array.ctypes.data
         end = begin + pointer.array.nbytes
@@ -174,6 +175,15 @@ def gather_buffers(arguments: Sequence[Argument]) -> list[Buffer]:
         else:
             buffers.append(Buffer(begin, end, [pointer.array], pointer.writable))
     return buffers
+
+
+def place_in(buffers: Sequence[Buffer], pointer: Pointer) -> tuple[int, int]:
+    """The buffer's number, -1 for the null pointer, and how far into it."""
+    if pointer.array is None:
+        return -1, 0
+    address = pointer.array.ctypes.data
+    number = next(i for i, buffer in enumerate(buffers) if buffer.begin <= address < buffer.end)
+    return number, address - buffers[number].begin
 
 
 def memory(begin: int, end: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -273,12 +283,13 @@ class Program:
         for argument in arguments:
             if isinstance(argument, bytes):
                 parts += [struct.pack("<BI", 1, len(argument)), argument]
-            elif argument.array is None:
-                parts.append(struct.pack("<BiQ", 0, -1, 0))
+            elif isinstance(argument, Struct):
+                parts += [struct.pack("<BI", 2, len(argument.data)), argument.data]
+                parts.append(struct.pack("<I", len(argument.pointers)))
+                for offset, pointer in argument.pointers.items():
+                    parts.append(struct.pack("<IiQ", offset, *place_in(buffers, pointer)))
             else:
-                address = argument.array.ctypes.data
-                number = next(i for i, b in enumerate(buffers) if b.begin <= address < b.end)
-                parts.append(struct.pack("<BiQ", 0, number, address - buffers[number].begin))
+                parts.append(struct.pack("<BiQ", 0, *place_in(buffers, argument)))
         try:
             for part in parts:
                 self._process.stdin.write(part)

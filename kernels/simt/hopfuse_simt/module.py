@@ -113,8 +113,8 @@ class SimtModule:
             Dynamic shared memory of a block.
         args : sequence
             C-contiguous NumPy arrays (None is a null pointer) for pointers, numbers for scalars, bytes or
-            structured scalars without pointers for structs. Types must be the kernel's own; a float16 array
-            goes for ``unsigned short*``. Arrays that the kernel writes are changed in place.
+            structured scalars for structs, a :class:`Struct` for one with pointers. Types must be the kernel's
+            own; a float16 array goes for ``unsigned short*``. Arrays that the kernel writes are changed in place.
         order : {"forward", "reverse", "shuffle"}
             In which order blocks run, and in which order a block's threads go on. ``shuffle`` takes ``seed``,
             and lets other threads in before atomics now and then.

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from hopfuse.backends.cuda.arguments import Arguments
 from hopfuse.backends.cuda.recording_memory import Lease, Place, RecordingMemory, Tape
 from hopfuse.backends.cuda.runtime import Constants, LaunchTime
 from hopfuse.errors import BackendError, InputError
 
+from hopfuse_simt.arguments import Pointer, Struct
 from hopfuse_simt.module import SimtModule
 
 CUDA = Path(__file__).parents[2] / "cuda"
@@ -185,7 +187,7 @@ class SimtRuntime:
     # ---- Work ----------------------------------------------------------------------------------------------------
 
     def launch(self, kernel: str, grid: int, block: int, arguments: Sequence[Any], shared: int = 0) -> None:
-        given = [self._kept(one) if isinstance(one, np.ndarray) else one for one in arguments]
+        given = [self._given(one) for one in arguments]
 
         def work() -> None:
             counters = self.module.launch(kernel, grid, block, shared, given, order=self.order, seed=self.seed)
@@ -196,6 +198,18 @@ class SimtRuntime:
         self._do(Event("launch", kernel), work)
         if self._times is not None and self._recording is None:
             self._times.append(LaunchTime(kernel, time.perf_counter() - begin))
+
+    def _given(self, argument: Any) -> Any:
+        if isinstance(argument, Arguments):
+            places = argument.struct.dtype.fields
+            assert places is not None
+            pointers = {}
+            for name, array in argument.pointers().items():
+                if not array.flags.c_contiguous:
+                    raise SimtError(f"{argument.struct.name}.{name} is not C-contiguous")
+                pointers[places[name][1]] = Pointer(self._kept(array) if array.nbytes else None, True)
+            return Struct(argument.packed(lambda array: 0).tobytes(), pointers)
+        return self._kept(argument) if isinstance(argument, np.ndarray) else argument
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[list[LaunchTime]]:

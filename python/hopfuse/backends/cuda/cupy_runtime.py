@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import cupy_interop as interop
+from .arguments import Arguments
 from .cublas import WORKSPACE_BYTES, Cublas
 from .cupy_capture import Capture, CupyRecording, as_bytes, host_address, record
 from .cupy_errors import failed, no_room, translated
@@ -217,9 +218,13 @@ class CupyRuntime:
         """NumPy scalars go by their own type. CuPy would take a Python number for a 64-bit one, whatever was meant."""
         if value is None:
             return _NULL
+        if isinstance(value, Arguments):
+            return value.packed(_address)  # CuPy passes an array of one by value
         if isinstance(value, np.generic | self._cupy.ndarray):
             return value
-        raise TypeError(f"a kernel's argument is a {type(value).__name__}; allowed: device array, NumPy scalar, None")
+        raise TypeError(
+            f"a kernel's argument is a {type(value).__name__}; allowed: device array, NumPy scalar, None, Arguments"
+        )
 
     def matmul(self, a: DeviceArray, b: DeviceArray, out: DeviceArray) -> None:
         (m, d), n = a.shape, b.shape[0]

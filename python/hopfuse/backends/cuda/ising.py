@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..calls import HitArrays, IsingCall
+from .arguments import ISING
 from .fusion import no_hits, room_for_hits
 from .ppr_graph import device_graph
 from .runtime import DeviceArray, Runtime
@@ -26,11 +27,15 @@ def ising(runtime: Runtime, call: IsingCall) -> tuple[HitArrays, DeviceArray]:
     threads = min(_THREADS, _WARP * width)
     coupling, shared = width * width, width * (threads // _WARP)
     at_once = min(batch, max(1, WORKSPACE_BYTES // (4 * coupling + 8 * shared)))
-    rooms = [runtime.empty(at_once * coupling, np.float32), runtime.empty(at_once * shared, np.float64)]
-    lists = [np.int64(batch), np.int64(width), ids, scores, counts]
-    stored = [np.int64(rows.num_nodes), rows.indptr, rows.indices, rows.weight, rows.internal_of]
-    strengths = [np.float32(model.coupling), np.float32(model.temperature), np.float32(model.relaxation)]
-    arguments = [*lists, *stored, *strengths, np.int32(model.steps), np.float32(model.blend)]
-    arguments += [np.int64(k), *best.values(), status, *rooms]
-    runtime.launch("ising_f32", at_once, threads, arguments, shared=3 * 4 * width)
+    coupling_room = runtime.empty(at_once * coupling, np.float32)
+    shared_room = runtime.empty(at_once * shared, np.float64)
+    arguments = ISING(
+        batch=batch, width=width, ids=ids, scores=scores, counts=counts,
+        num_nodes=rows.num_nodes, indptr=rows.indptr, indices=rows.indices, weight=rows.weight,
+        internal_of=rows.internal_of, coupling=model.coupling, temperature=model.temperature,
+        relaxation=model.relaxation, steps=model.steps, blend=model.blend,
+        k=k, out_ids=best["ids"], out_scores=best["scores"], out_counts=best["counts"], status=status,
+        coupling_room=coupling_room, shared_room=shared_room,
+    )  # fmt: skip
+    runtime.launch("ising_f32", at_once, threads, [arguments], shared=3 * 4 * width)
     return best, status

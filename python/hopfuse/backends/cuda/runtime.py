@@ -82,7 +82,7 @@ class Runtime(Protocol):
         """Run a kernel of ``kernels/cuda``: ``grid`` blocks of ``block`` threads.
 
         ``shared`` is the bytes of dynamic shared memory; ``arguments`` are device arrays, None for a null pointer,
-        and NumPy scalars of exactly the parameters' types.
+        NumPy scalars of exactly the parameters' types, and :class:`.arguments.Arguments` for structs.
         """
         ...
 
