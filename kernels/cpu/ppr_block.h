@@ -51,6 +51,8 @@ enum PprSlot {
     slot_columns,
     slot_attraction,
     slot_weighted,
+    slot_unit_sums,
+    slot_first_unit,
     num_ppr_slots,
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
@@ -94,8 +96,10 @@ struct BlockRows {
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
-    float* partial = nullptr;     // what segments sum, in slices or tiles
-    LaneSums<L>* sums = nullptr;  // (2 threads,) room for sum_tiles, or two sums at once
+    float* partial = nullptr;        // what segments sum, in slices or tiles
+    double* unit_sums = nullptr;     // and what rows sum in float64 in tiles,
+    uint16_t* first_unit = nullptr;  // each at the first of its units
+    LaneSums<L>* sums = nullptr;     // (2 threads,) room for sum_tiles, or two sums at once
 
     BlockRows(const PprGraph& g, const PprQueries& q) : graph(g), queries(q), chebyshev(!q.per_type && !g.directed) {}
 

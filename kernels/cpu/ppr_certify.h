@@ -1,6 +1,7 @@
 // From captured iterates to returned scores and their certificate. Included once per instruction set.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "hopfuse/ppr_certificate.h"
@@ -93,10 +94,12 @@ struct ResidualRows {
           types_in_scale(block.types_in_scale()), scale_stride(types_in_scale * (block.per_lane ? L : 1)),
           per_type(block.queries.per_type), per_lane(block.per_lane) {}
 
-    HF_MEMBER D<L> add(int64_t e, D<L> acc) const {
-        const int64_t u = indices[e];
-        const int type = edge_type == nullptr ? 0 : edge_type[e];
-        const double w = weight == nullptr ? 1.0 : weight[e];
+    HF_MEMBER D<L> add(int64_t e, D<L> acc) const { return add(e, indices[e], weight, edge_type, acc); }
+
+    // Adds what entry e of some order of entries gives, whose source is u.
+    HF_MEMBER D<L> add(int64_t e, int64_t u, const float* weights, const uint8_t* types, D<L> acc) const {
+        const int type = types == nullptr ? 0 : types[e];
+        const double w = weights == nullptr ? 1.0 : weights[e];
         const int64_t at = per_type ? u * types_in_scale + type : u;
         D<L> factor = per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(scale + at * L)) : D<L>::all(w * scale[at]);
         if (eta != nullptr) factor = D<L>::mul(factor, D<L>::load(eta + type * L));
@@ -195,9 +198,56 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
     }
 }
 
+// The first unit of the row of each unit of a block of tiles.
+inline void find_first_units(const PprGraph& graph, int64_t begin, int64_t end, uint16_t* first_unit) {
+    int64_t unit = 0;
+    for (int64_t row = begin; row < end; ++row) {
+        const int64_t next = unit + segment_count(graph, row);
+        std::fill(first_unit + unit, first_unit + next, static_cast<uint16_t>(unit));
+        unit = next;
+    }
+}
+
+// The same from tiles, which have the entries of a row in its own order, too: all units of a row add to the sum of its first.
+template <int L>
+LaneSums<L> sum_residual_of_tiles(PprBlock<L>& block, const Residual<L>& shared) {
+    const PprGraph& graph = block.graph;
+    const PprTiles& tiles = *graph.tiles;
+    const int threads = block.queries.threads;
+    for (int thread = 0; thread < threads; ++thread) block.sums[thread] = LaneSums<L>();
+    parallel_for(tiles.num_blocks, 1, threads, [&](int64_t number, int thread) {
+        const int64_t first = tiles.block_row[number], end = tiles.block_row[number + 1];
+        double* const sums = block.unit_sums + thread * tiles.most_units * L;
+        uint16_t* const first_unit = block.first_unit + thread * tiles.most_units;
+        find_first_units(graph, first, end, first_unit);
+        std::memset(sums, 0, size_t(tiles.most_units) * L * sizeof(double));
+        Residual<L> residual = shared;
+        const int64_t* const begin = tiles.begin + number * tiles.num_strips;
+        for (int64_t strip = 0; strip < tiles.num_strips; ++strip)
+            for (int64_t e = begin[strip]; e < begin[strip + 1]; ++e) {
+                double* const sum = sums + int64_t{first_unit[tiles.unit[e]]} * L;
+                const int64_t u = strip * tiles.strip + tiles.source[e];
+                D<L>::store(sum, residual.rows.add(e, u, tiles.weight, tiles.edge_type, D<L>::load(sum)));
+            }
+        LaneSums<L> found;
+        const double* sum = sums;
+        for (int64_t row = first; row < end; ++row) {
+            const int64_t units = segment_count(graph, row);
+            found.add(residual.of(row, units == 0 ? D<L>::zero() : D<L>::load(sum)));
+            sum += units * L;
+        }
+        found.largest = residual.largest;
+        block.sums[thread].join(found);
+    });
+    return joined(block.sums, threads);
+}
+
 // The sums of |r|, and the largest bound per node.
 template <int L>
 LaneSums<L> sum_residual(PprBlock<L>& block, const Residual<L>& shared) {
+    if constexpr (L <= PPR_TILE_LANES) {
+        if (block.graph.tiles != nullptr) return sum_residual_of_tiles<L>(block, shared);
+    }
     const auto take = [&](int64_t tile, LaneSums<L>& sums) {
         Residual<L> residual = shared;
         residual.rows.later = block.graph.indices + entries_ahead(block.graph, block.tile_end(tile));

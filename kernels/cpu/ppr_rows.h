@@ -13,6 +13,11 @@ constexpr int rows_together = L >= 32  ? 2
                               : L >= 8 ? 4
                                        : 8;
 
+// Segments of a row.
+HF_INLINE int64_t segment_count(const PprGraph& graph, int64_t row) {
+    return (graph.indptr[row + 1] - graph.indptr[row] + PPR_SEGMENT - 1) / PPR_SEGMENT;
+}
+
 HF_INLINE bool have_one_length(const int64_t* indptr, int64_t row, int count) {
     const int64_t length = indptr[row + 1] - indptr[row];
     if (length > PPR_SEGMENT || indptr[row + count] - indptr[row] != count * length) return false;

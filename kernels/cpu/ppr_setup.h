@@ -105,14 +105,21 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
     return true;
 }
 
-// Floats that a pass over slices or tiles sums units in.
+// Room for what a pass over slices or tiles sums, and a certificate over tiles. False: no memory.
 template <int L>
-size_t room_for_partials(const PprBlock<L>& block) {
+bool setup_partials(PprBlock<L>& block) {
     const PprGraph& graph = block.graph;
-    if (L == 1 && graph.slices != nullptr) return size_t(graph.slices->segment_units) + 1;
-    if (L <= PPR_TILE_LANES && graph.tiles != nullptr)
-        return size_t(block.queries.threads) * size_t(graph.tiles->most_units) * L;
-    return 0;
+    size_t partials = 0;
+    if (L == 1 && graph.slices != nullptr) partials = size_t(graph.slices->segment_units) + 1;
+    if (L <= PPR_TILE_LANES && graph.tiles != nullptr) {
+        const size_t units = size_t(block.queries.threads) * size_t(graph.tiles->most_units);
+        partials = units * L;
+        block.unit_sums = block.work.template reserve<double>(slot_unit_sums, units * L);
+        block.first_unit = block.work.template reserve<uint16_t>(slot_first_unit, units);
+        if (block.unit_sums == nullptr || block.first_unit == nullptr) return false;
+    }
+    block.partial = block.work.template reserve<float>(slot_partial, partials);
+    return block.partial != nullptr;
 }
 
 template <int L>
@@ -121,9 +128,8 @@ bool setup_block(PprBlock<L>& block) {
     block.current = block.work.template reserve<float>(slot_current, state);
     block.next = block.work.template reserve<float>(slot_next, state);
     block.result = block.work.template reserve<float>(slot_result, state);
-    block.partial = block.work.template reserve<float>(slot_partial, room_for_partials<L>(block));
     block.sums = block.work.template reserve<LaneSums<L>>(slot_sums, 2 * size_t(block.queries.threads));
-    if (!block.current || !block.next || !block.result || !block.partial || !block.sums) return false;
+    if (!block.current || !block.next || !block.result || !block.sums || !setup_partials<L>(block)) return false;
     if (!setup_types<L>(block) || !setup_degrees<L>(block) || !setup_restart<L>(block)) return false;
     setup_near<L>(block);
     block.all_keep = true;
