@@ -2,6 +2,8 @@
 // instruction set.
 #pragma once
 
+#include <algorithm>
+
 #include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
 #include "ppr_pass.h"
@@ -45,7 +47,9 @@ HF_INLINE F<L> walking_lanes(D<L> scales) {
 template <int L>
 void pass_losses(const PprBlock<L>& block, PassLoss* loss) {
     double scale[L], inverse[L] = {};
-    largest_of_rows<L>(block, scale, [&](int64_t row) { return lanes64<L>(block.scale64, row, block.per_lane); });
+    if (block.per_lane)
+        largest_of_rows<L>(block, scale, [&](int64_t row) { return D<L>::load(block.scale64 + row * L); });
+    else std::fill_n(scale, L, *std::max_element(block.scale64, block.scale64 + block.graph.num_nodes));
     if (block.attraction != nullptr)
         largest_of_rows<L>(block, inverse, [&](int64_t row) {
             float walks[L];

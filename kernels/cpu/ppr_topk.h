@@ -199,18 +199,18 @@ void largest_outside(const PprBlock<L>& block, const PprTopk& top, const Ranking
             const F<L> bounded = F<L>::fma(node_weight32<L>(block, row), share, x);
             const F<L> reach = F<L>::max(F<L>::add(bounded, F<L>::load(flat)), F<L>::zero());
             const uint32_t inside = F<L>::ge(x, F<L>::load(cut));
-            const uint32_t empty = lanes_without_mass<L>(block, row, x);
-            if ((inside | empty) == 0) {
+            uint32_t aside = inside | lanes_without_mass<L>(block, row, x);
+            if (aside == 0) {
                 mine = F<L>::max(mine, reach);
                 continue;
             }
             float values[L];
             F<L>::store(values, reach);
-            for (int lane = 0; lane < L; ++lane) {
-                if (((empty >> lane) & 1u) != 0) values[lane] = -infinite32();
-                if (((inside >> lane) & 1u) == 0) continue;
+            for (; aside != 0; aside &= aside - 1) {
+                const int lane = __builtin_ctz(aside);
                 const ListEnd& last = list_end[lane];
-                const bool shares = tied && last.tied && block.graph.node_of[row] > last.id &&
+                const bool shares = tied && last.tied && ((inside >> lane) & 1u) != 0 &&
+                                    block.graph.node_of[row] > last.id &&
                                     !(ranked_score<L>(block, ranking, row, lane) > last.score);
                 values[lane] = shares && !rows_are_twins<L>(block, row, last.row, lane) ? infinite32() : -infinite32();
             }
@@ -280,7 +280,7 @@ void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
         list_end[lane] = {infinite32(), 0, 0, false};
         if (open[lane])
             list_end[lane] = {list.score(top.k - 1), list.list[top.k - 1].id, list.row(top.k - 1), proof.tied};
-        else error[lane] = NodeError{0.0, 0.0, 0.0};
+        else error[lane] = NodeError{1.0, 1.0, 0.0};  // not read: but rounded up, 0 would be a slow, subnormal number
         any = any || open[lane];
     }
     if (!any) return;

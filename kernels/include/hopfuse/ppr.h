@@ -99,7 +99,8 @@
 //     b_v = fl(r_v / deg_v); y from passes as above over b in every row, y- = 0, y = b
 //     t_v = fma(y_v, deg_v, x^_v) in float64, h_v = fl(t_v)
 //   y is looked at after the passes that ppr_next_look says: by as many powers of seven as the error lacks, 49 at first and
-//   10^5 in all. One more pass measures y as STOP says, its z - y: by linearity the residual of x^ + D y is
+//   10^5 in all; where those leave two passes or fewer to the last, y is looked at after the last. One more pass measures y
+//   as STOP says, its z - y: by linearity the residual of x^ + D y is
 //     D^-1 r(x^ + D y) = D^-1 r(x^) + d P y - y = z - y + (rounding of z: k u (P |y|)_v + underflow) + (D^-1 r(x^) - b)
 //   so that max |z - y|, and what those parentheses are at most (ppr_corrected_rest), give the bound per node of x^ + D y, and
 //   R, in grains of 2^-50, with the same for the sum (ppr_corrected_residual) ||r||_1. To the one PPR_ROUNDED h_v is added,

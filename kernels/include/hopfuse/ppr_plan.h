@@ -68,7 +68,7 @@ HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall)
     double gain = step;
     while (gain < shortfall && gain < (done == 0 ? first : most)) gain = gain * step;
     const int64_t next = done + ppr_refining_passes(damping, gain);
-    return next < last ? next : last;
+    return next < last - 2 ? next : last;  // a look costs more than two passes
 }
 
 // Threads that a block of some lanes is worth on a CPU: a meeting of all costs as much as many entries. No answer depends
