@@ -351,12 +351,20 @@ HIPPORAG_IMPORTS = (
     *("tenacity==8.5.0", "igraph==0.11.8", "boto3", "einops", "filelock", "httpx", "packaging", "pandas", "tqdm"),
     *("pyarrow", "bm25s", "click", "PyStemmer", "rich"),  # hopfuse's own extras that the tests use
 )
+FAST_GRAPHRAG = ("tests/adapters/test_fast_graphrag.py", f"{EXAMPLES}fast_graphrag_is_accelerated_with_the_same_scores")
+FAST_GRAPHRAG_IMPORTS = (
+    *("aiolimiter==1.3.0", "google-genai==1.75.0", "hnswlib==0.8.0", "igraph==0.11.9", "instructor==1.12.0"),
+    *("json-repair==0.39.1", "openai==1.109.1", "pydantic==2.14.4", "requests==2.34.2", "scipy==1.17.1"),
+    *("sentencepiece==0.2.0", "tenacity==9.1.4", "tiktoken==0.8.0", "tqdm", "vertexai==1.71.1", "voyageai==0.3.7"),
+    *("python-dotenv", "xxhash==3.8.2"),
+)
 # docs/integrations.md has these versions in its table.
 DROP_INS = {
     "networkx-3.4": DropIn(("networkx==3.4.2", "scipy==1.17.1"), NETWORKX),
     "networkx-3.6": DropIn(("networkx==3.6.1", "scipy==1.17.1"), NETWORKX),
     "igraph-0.11": DropIn(("igraph==0.11.8",), IGRAPH),
     "igraph-1.0": DropIn(("igraph==1.0.0",), IGRAPH),
+    "fast-graphrag": DropIn(FAST_GRAPHRAG_IMPORTS, FAST_GRAPHRAG, alone=("fast-graphrag==0.0.5",)),
     "hipporag": DropIn(HIPPORAG_IMPORTS, HIPPORAG, alone=("hipporag==2.0.0a4", "gritlm==1.0.2")),
 }
 

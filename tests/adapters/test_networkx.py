@@ -162,14 +162,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("graph", "options", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_hopfuse_does_not_walk_is_left_to_networkx(graph: Any, options: dict[str, Any], message: str) -> None:
+def test_what_hopfuse_does_not_walk_is_left_to_networkx(
+    graph: Any, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(NotImplementedError, match=message):
         adapter.pagerank(graph, **options)
     with pytest.raises(NotImplementedError, match="hopfuse"):
         nx.pagerank(graph, backend="hopfuse", **options)
 
     def outcome(priority: list[str]) -> Any:
-        with nx.config(backend_priority=priority), np.errstate(all="ignore"):
+        monkeypatch.setattr(nx.config.backend_priority, "algos", priority)
+        with np.errstate(all="ignore"):
             try:
                 return nx.pagerank(graph.copy(), **options)
             except (nx.PowerIterationFailedConvergence, ValueError) as error:
@@ -178,9 +181,10 @@ def test_what_hopfuse_does_not_walk_is_left_to_networkx(graph: Any, options: dic
     assert outcome(["hopfuse"]) == outcome([])
 
 
-def test_a_priority_is_enough_to_use_it() -> None:
+def test_a_priority_is_enough_to_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(nx.DiGraph, 1)
-    with nx.config(backend_priority=["hopfuse"]):
+    with monkeypatch.context() as priority:
+        priority.setattr(nx.config.backend_priority, "algos", ["hopfuse"])
         made = nx.pagerank(graph)
     assert made == nx.pagerank(graph, backend="hopfuse")
     assert made != nx.pagerank(graph)

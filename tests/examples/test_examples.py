@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,15 @@ def test_igraph_is_dropped_in_for_with_the_same_scores():
     said = run_example("examples/igraph_drop_in.py")
     times = re.findall(r"^  (igraph, in a loop|accelerate\(graph\)|all in one call) +([\d.]+)", said, re.MULTILINE)
     assert len(times) == 3
+    assert float(said.split("Largest difference of a score: ")[1]) < 1e-6
+
+
+def test_fast_graphrag_is_accelerated_with_the_same_scores():
+    if find_spec("fast_graphrag") is None:
+        pytest.skip("fast-graphrag is not installed; the part integrations of .ci/full installs it")
+    said = run_example("examples/fast_graphrag_drop_in.py")
+    times = re.findall(r"^  (fast-graphrag|accelerate\(storage\)) +([\d.]+)", said, re.MULTILINE)
+    assert len(times) == 2
     assert float(said.split("Largest difference of a score: ")[1]) < 1e-6
 
 

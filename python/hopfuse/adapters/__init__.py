@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import dialects, hipporag, hipporag_folder, igraph, networkx, networkx_info
+    from . import dialects, fast_graphrag, hipporag, hipporag_folder, igraph, networkx, networkx_info
 
-__all__ = ["dialects", "hipporag", "hipporag_folder", "igraph", "networkx", "networkx_info"]
+__all__ = ["dialects", "fast_graphrag", "hipporag", "hipporag_folder", "igraph", "networkx", "networkx_info"]
 
 
 def __getattr__(name: str) -> Any:
