@@ -11,7 +11,8 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.evaluate import FusedLegs, Run, sweep
+from hopfuse.evaluate import FusedLegs, Qrels, Run, last_hop, recall, sweep
+from hopfuse.io.json_lines import json_objects
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
@@ -99,3 +100,21 @@ def test_tuned_on_one_half_of_musique_it_gains_ten_points_on_the_other(quality: 
     assert len(found.tune) == 1 + 60
     assert found.test[1].comparison is not None
     assert found.test[1].comparison.difference >= 0.10
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["hotpotqa", "musique-train", "2wiki-dev300"])
+def test_titles_change_what_the_page_says(name: str) -> None:
+    pytest.importorskip("wordllama", reason="texts are encoded by WordLlama")
+    folder, encoder = folder_of(name), hf.encoders.WordLlamaEncoder()
+    passages = [row for _, row in json_objects(folder / "passages.jsonl", ["text"])]
+    qrels = Qrels.read_jsonl(folder / "queries.jsonl")
+    questions = encoder.encode_queries(list(qrels.questions))
+    whole = hf.Index.from_texts(passages, encoder=encoder)
+    plain = hf.Index.from_texts([row["text"] for row in passages], encoder=encoder)
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    for index, read in ((plain, "texts"), (whole, "titles and texts")):
+        hits = hf.dense_topk(questions, index.corpus, 10)
+        values = recall(hits, qrels, 5), recall(hits, qrels, 10), last_hop(hits, qrels, 5)
+        shown = " | ".join(f"{100 * np.nanmean(value):.1f}" for value in values)
+        assert f"| {name} ({len(qrels)}) | {read} | {shown} |" in page
