@@ -38,6 +38,7 @@ WALK = "graph-else-dense"
 #: The legs of each recipe, by the names of their rankings.
 LEGS = {
     "guided-walk": ("dense", WALK),
+    "guided-walk+words": ("dense", WALK),
     "phase-graph": ("dense", WALK),
     "phase-graph+words": ("words", "dense", WALK),
     "hybrid-rrf": ("words", "dense", WALK),

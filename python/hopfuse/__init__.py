@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from .backends import backend_info
     from .index import Index, LiveIndex, Where, where
+    from .ops.boosting import boost_weights
     from .ops.calibration import calibrate
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
@@ -62,6 +63,7 @@ __all__ = [
     "add_entity_seeds",
     "add_passage_seeds",
     "backend_info",
+    "boost_weights",
     "calibrate",
     "capture",
     "dense_topk",
@@ -121,6 +123,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
     **dict.fromkeys(("Index", "LiveIndex", "Where", "where"), "index"),
+    "boost_weights": "ops.boosting",
     "calibrate": "ops.calibration",
     "dense_topk": "ops.dense",
     "dice_scores": "ops.dice",

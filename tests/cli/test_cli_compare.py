@@ -17,6 +17,7 @@ RUNS = [
     "graph",
     "graph-else-dense",
     "guided-walk",
+    "guided-walk+words",
     "phase-graph",
     "phase-graph+words",
     "hybrid-rrf",
@@ -86,6 +87,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     expected = {
         "dense": hf.dense_topk(asked["vectors"], index.corpus, 10),
         "guided-walk": hf.recipes.GuidedWalk(index).search(**asked, k=10).hits,
+        "guided-walk+words": hf.recipes.GuidedWalk(index, lexical=words).search(texts, **asked, k=10).hits,
         "phase-graph": hf.recipes.PhaseGraph(index).search(**asked, k=10).hits,
         "hybrid-rrf": hf.recipes.HybridRRF(index, lexical=words).search(texts, **asked, k=10).hits,
         "policy-rag": hf.recipes.PolicyRAG(index).search(texts, **asked, k=10).hits,

@@ -7,7 +7,7 @@ import pytest
 from cli.cli_files import QUERIES, TEXTS, build_args, hopfuse, read_jsonl
 from hopfuse import Index
 from hopfuse.lexical import BM25
-from hopfuse.recipes import PhaseGraph
+from hopfuse.recipes import GuidedWalk, PhaseGraph
 
 pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
 pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
@@ -72,16 +72,35 @@ def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
 
 def test_explain_shows_the_third_list(lexical_index, files):
     ask = ["trace", lexical_index, QUESTION, "--vectors", files / "query_vectors.npy"]
-    said = hopfuse(*ask, "--lexical").stdout
+    said = hopfuse(*ask, "--lexical-weight", 0.3).stdout
     assert "Lexical list of 2" in said
     assert " lexical 0." in said
     assert "Lexical list" not in hopfuse(*ask).stdout
 
 
+def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index, files):
+    ask = [lexical_index, QUESTION, "--vectors", files / "query_vectors.npy"]
+    said = hopfuse("trace", *ask).stdout
+    opened = Index.open(lexical_index)
+    recipe = GuidedWalk(opened, lexical=BM25(opened.lexical))
+    given = {"vectors": np.load(files / "query_vectors.npy")[:1], "entities": [["London"]], "trace": True}
+    found = recipe.search([QUESTION], **given)
+    assert f"Words besides these names, which raise weights: {found.traces[0]['other_words'].strip()}" in said
+    assert f"of which words {max(hit['boost'] for hit in found.traces[0]['hits']):.3g} times" in said
+    assert "raise weights" not in hopfuse("trace", *ask, "--lexical", "none").stdout
+    for command in ("search", "trace"):
+        shown = json.loads(hopfuse(command, *ask, "--json").stdout)
+        assert [hit["score"] for hit in shown["hits"]] == [score for _, score in found.hits.row(0)]
+
+
 def test_what_cannot_be_is_said(refused_here, scoring, index, files, tmp_path):
     out = ["--out", tmp_path / "out.jsonl"]
-    assert "--lexical-k is given without --lexical; add it" in refused_here(*scoring, *out, "--lexical-k", 5)
-    assert "--lexical-weight is given without --lexical" in refused_here(*scoring, *out, "--lexical-weight", 0.3)
+    plain = [*scoring, *out, "--recipe", "phase-graph"]
+    assert "--lexical-k is given without --lexical; add it" in refused_here(*plain, "--lexical-k", 5)
+    assert "--lexical-weight is given without --lexical" in refused_here(*plain, "--lexical-weight", 0.3)
+    assert "lexical_k is given, and lexical_weight is 0" in refused_here(*scoring, *out, "--lexical-k", 5)
+    bare = [*scoring, *out, "--lexical", "none", "--option"]
+    assert "word_boost are given without lexical=" in refused_here(*bare, "word_boost=1")
     assert "--lexical-weight is -1.0" in refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1)
     build = [*build_args(files), "--out", tmp_path / "index", "--lexical"]
     assert "stopwords is 'klingon'" in refused_here(*build, "klingon")
@@ -92,5 +111,7 @@ def test_a_query_without_text_has_no_words(refused_here, lexical_index, tmp_path
     (tmp_path / "queries.jsonl").write_text('{"id": "q", "entities": ["London"]}\n', encoding="utf-8")
     np.save(tmp_path / "vectors.npy", np.ones((1, 8), np.float32))
     inputs = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
-    line = refused_here("score", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", "--lexical")
-    assert "query 'q' has no text for BM25's list" in line
+    for given in ([], ["--lexical"]):
+        line = refused_here("score", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", *given)
+        assert "query 'q' has no text for BM25's list" in line
+    hopfuse("score", lexical_index, *inputs, "--out", tmp_path / "out.jsonl", "--lexical", "none")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from recipes.worlds import Encoder, World, assert_same_ranking, lists_of, random_questions, random_world
 
 QUESTIONS = [f"question {q}" for q in range(5)]
+WORDS = ("river", "bridge", "engine", "notes", "harbour", "count")
 SCOPES: tuple[AllowScope, ...] = ("isolated", "results")
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -44,6 +45,24 @@ class Words:
         return Words([self.rows[row] for row in rows])
 
 
+def words_of(world: World) -> hf.lexical.BM25:
+    """BM25 over texts of a few words each, some of which several passages have."""
+    texts = []
+    for p in range(world.passages):
+        rng = np.random.default_rng(p)
+        texts.append(" ".join([*rng.choice(WORDS, 4), f"entity {p % 16}"]))
+    return hf.lexical.BM25.build(texts)
+
+
+def questions_of(ask: dict[str, Any]) -> list[str]:
+    """Questions with the names that they mention, in capitals, and other words."""
+    texts = []
+    for b, names in enumerate(ask["entities"]):
+        words = np.random.default_rng(b).choice(WORDS, 3)
+        texts.append(" ".join(["Which", *words[:2], "of", *(str(name).upper() for name in names), words[2]]) + "?")
+    return texts
+
+
 def rows_of(seeds: hf.Seeds) -> list[dict[int, float]]:
     rows = zip(seeds.nodes.tolist(), seeds.weights.tolist(), strict=True)
     return [{node: weight for node, weight in zip(*row, strict=True) if node >= 0 and weight > 0} for row in rows]
@@ -64,7 +83,15 @@ def walked(index: hf.Index, restarts: list[dict[int, float]], config: GuidedWalk
     return hf.Hits.from_lists(rows)
 
 
-def composed(index: hf.Index, config: GuidedWalkConfig, vectors: Any, seeds: hf.Seeds, words: Any, k: int) -> Any:
+def composed(
+    index: hf.Index,
+    config: GuidedWalkConfig,
+    vectors: Any,
+    seeds: hf.Seeds,
+    k: int,
+    words: Any = None,
+    boosted: hf.Hits | None = None,
+) -> Any:
     """The recipe in float64, over the oracle: hits, lists, restarts."""
     dense = reference.dense_topk(vectors, index.corpus, min(config.dense_k, index.num_passages))
     rank = {"method": "rrf", "rank_constant": config.rank_constant}
@@ -72,7 +99,9 @@ def composed(index: hf.Index, config: GuidedWalkConfig, vectors: Any, seeds: hf.
     lists = [dense] if config.first == "dense" else [dense, walked(index, named, config)]
     answer = reference.fuse(lists, k=config.second_top, **rank)
     z = np.ones((len(named), index.graph.num_nodes))
-    z[:, : index.num_passages] = reference.similarity_weights(vectors, index.corpus, tau=config.tau, floor=config.floor)
+    near = reference.similarity_weights(vectors, index.corpus, tau=config.tau, floor=config.floor)
+    rows = [] if boosted is None else [boosted.row(b) for b in range(len(named))]
+    z[:, : index.num_passages] = reference.boost_weights(near, rows, config.boost) if rows else near
     mentions = hf.Incidence.from_graph(index.graph, index.num_passages)
     for _ in range(config.depth):
         first = [[(int(p), 0.0) for p in row[: config.second_top] if p >= 0] for row in answer.ids]
@@ -83,26 +112,71 @@ def composed(index: hf.Index, config: GuidedWalkConfig, vectors: Any, seeds: hf.
     return reference.fuse(fused, weights=weights, k=k, **rank), answer, starts
 
 
-@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize(
+    "words", [None, {}, {"word_boost": 0.5, "word_k": 3, "lexical_weight": 0.3}, {"word_boost": 0, "lexical_weight": 1}]
+)
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
-def test_search_is_its_composition_over_the_oracle(options: dict[str, Any], words: bool) -> None:
-    ask = random_questions(5)
-    recipe = GuidedWalk(random_world(4).index(), lexical=Words() if words else None, **options)
+def test_search_is_its_composition_over_the_oracle(options: dict[str, Any], words: dict[str, Any] | None) -> None:
+    ask, leg = random_questions(5), Words()
+    options = options if words is None else options | words
+    recipe = GuidedWalk(random_world(4).index(), lexical=None if words is None else leg, **options)
     found = recipe.search(QUESTIONS, **ask, k=10)
-    lexical = found.lists.get("lexical")
-    hits, guided, starts = composed(recipe.index, recipe.config, ask["vectors"], found.seeds, lexical, 10)
+    lists = {"words": found.lists.get("lexical")}
+    if words is not None and recipe.config.boost:
+        lists["boosted"] = leg.search(QUESTIONS, recipe.config.word_k or 1000)  # they name no entity
+    hits, guided, starts = composed(recipe.index, recipe.config, ask["vectors"], found.seeds, 10, **lists)
     for mine, theirs in zip(rows_of(found.starts), starts, strict=True):
         assert mine == pytest.approx({node: mass for node, mass in theirs.items() if mass > 0}, rel=1e-9)
     assert_same_ranking(found.lists["guided"], guided, tie=1e-6)
     assert_same_ranking(found.hits, hits, tie=1e-9)
     assert ("graph" in found.lists) == (recipe.config.first == "fused")
-    assert ("lexical" in found.lists) == words
+    assert ("lexical" in found.lists) == (words is not None and "lexical_weight" in words)
+
+
+def test_words_besides_the_names_of_a_question_raise_weights() -> None:
+    """By the words of the question without its names, whatever their case; names that nothing has are words."""
+    world, ask = random_world(4), random_questions(5)
+    ask["entities"] = [["Entity 5", "nobody"], ["Other"], [], [7], ["Entity 1"]]
+    queries = [
+        "entity 5 of nobody, count",
+        "OTHER bridge",
+        "entity 5 notes",
+        "The river at entity 7",
+        "Entity 12 notes",
+    ]
+    others = [" of nobody, count", " bridge", "entity 5 notes", "The river at  ", "Entity 12 notes"]
+    leg, recipe = words_of(world), GuidedWalk(world.index(), lexical=words_of(world))
+    found = recipe.search(queries, **ask, k=24, trace=True)
+    boosted = leg.search(others, 1000)
+    _, guided, _ = composed(recipe.index, recipe.config, ask["vectors"], found.seeds, 24, boosted=boosted)
+    assert_same_ranking(found.lists["guided"], guided, tie=1e-6)
+    plain = GuidedWalk(world.index()).search(queries, **ask, k=24, trace=True)
+    for b, (mine, without) in enumerate(zip(found.traces, plain.traces, strict=True)):
+        assert mine["other_words"].split() == others[b].split()
+        raised, most = dict(boosted.row(b)), boosted.scores[b, 0]
+        before = {hit["passage"]: hit["weight"] for hit in without["hits"]}
+        for hit in mine["hits"]:
+            assert hit["boost"] == pytest.approx(1 + 2 * raised.get(hit["passage"], 0) / most)
+            assert hit["weight"] == pytest.approx(before[hit["passage"]] * hit["boost"], rel=1e-6)
+        assert "other_words" not in without
+        assert all("boost" not in hit for hit in without["hits"])
+
+
+def test_a_leg_without_a_part_is_not_asked() -> None:
+    ask, index = random_questions(6), random_world(5).index()
+    plain = GuidedWalk(index).search(**ask)
+    recipe = GuidedWalk(index, lexical=Words(), word_boost=0)
+    assert not recipe.needs.texts
+    assert_hits_equal(recipe.search(**ask).hits, plain.hits)
+    with pytest.raises(InputError, match="search needs queries="):
+        GuidedWalk(index, lexical=Words()).search(**ask)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
 def test_a_question_alone_gets_the_answer_it_gets_in_a_batch(options: dict[str, Any]) -> None:
-    ask = random_questions(6)
-    recipe = GuidedWalk(random_world(5).index(), **options)
+    ask, world = random_questions(6), random_world(5)
+    ask["queries"] = questions_of(ask)
+    recipe = GuidedWalk(world.index(), lexical=words_of(world), **options)
     together = recipe.search(**ask, k=7)
     for b in range(5):
         alone = recipe.search(**{name: values[b : b + 1] for name, values in ask.items()}, k=7)
@@ -140,7 +214,8 @@ def test_without_any_seeds_the_dense_list_answers_and_the_trace_says_so(lexical:
     world = random_world(6)
     bare = World(world.vectors, world.names, world.entity_vectors, [(40 - 1, 40 - 2, "relation", 1.0)])
     ask = random_questions(7) | {"entities": [[]] * 5}
-    found = GuidedWalk(bare.index(), lexical=lexical).search(QUESTIONS, **ask, k=5, trace=True)
+    options = {} if lexical is None else {"lexical_weight": 0.3}
+    found = GuidedWalk(bare.index(), lexical=lexical, **options).search(QUESTIONS, **ask, k=5, trace=True)
     assert (found.lists["guided"].counts == 0).all()
     assert {trace["ranked_by"] for trace in found.traces} == {"dense" if lexical is None else "dense and words"}
     if lexical is None:
@@ -173,9 +248,11 @@ def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed: int,
     world, mask = random_world(seed), np.random.default_rng(seed).random(24) < 0.2 * (seed + 1)
     mask[seed] = True
     alone, passages, _ = world.alone(mask)
-    ask, encoder = random_questions(seed), Encoder(world)
-    recipe = GuidedWalk(world.index(), encoder=encoder, entity_threshold=-1, **options)
-    expected = GuidedWalk(alone.index(), encoder=encoder, entity_threshold=-1, **options).search(**ask, k=6)
+    ask, encoder, leg = random_questions(seed), Encoder(world), words_of(world)
+    ask["queries"] = questions_of(ask)
+    options = options | {"encoder": encoder, "entity_threshold": -1}
+    recipe = GuidedWalk(world.index(), lexical=leg, **options)
+    expected = GuidedWalk(alone.index(), lexical=leg.part(passages), **options).search(**ask, k=6)
     for allow in (mask, passages.tolist(), [passages.tolist()] * 5):
         found = recipe.search(**ask, k=6, allow=allow)
         for name, hits in lists_of(expected).items():
@@ -186,9 +263,10 @@ def test_an_isolated_answer_is_that_of_an_index_of_the_passages_alone(seed: int,
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_batch_of_several_owners_is_each_question_alone(scope: AllowScope) -> None:
     ask, rng = random_questions(6), np.random.default_rng(7)
+    ask["queries"] = questions_of(ask)
     masks = rng.random((5, 24)) < 0.4
     masks[3], masks[4] = masks[1], False
-    recipe = GuidedWalk(random_world(5).index(), second_top=2)
+    recipe = GuidedWalk(random_world(5).index(), lexical=words_of(random_world(5)), second_top=2)
     found = recipe.search(**ask, allow=masks, allow_scope=scope, trace=True)
     for b, mask in enumerate(masks):
         one = {name: values[b : b + 1] for name, values in ask.items()}
@@ -203,11 +281,26 @@ def test_a_batch_of_several_owners_is_each_question_alone(scope: AllowScope) -> 
 
 def test_results_alone_are_restricted_where_the_graph_is_shared() -> None:
     ask, index = random_questions(6), random_world(5).index()
-    recipe = GuidedWalk(index, first="dense", second_top=2)
+    ask["queries"] = questions_of(ask)
+    recipe = GuidedWalk(index, lexical=words_of(random_world(5)), first="dense", second_top=2)
     everything = recipe.search(**ask, k=24)
     whole = recipe.search(**ask, k=24, allow=np.ones(24, bool), allow_scope="results")
     for name, hits in lists_of(everything).items():
         assert_hits_equal(lists_of(whole)[name], hits)
+
+
+def test_words_raise_weights_of_what_is_not_listed_too() -> None:
+    ask, world = random_questions(6), random_world(5)
+    ask["queries"] = questions_of(ask)
+    recipe = GuidedWalk(world.index(), lexical=words_of(world), second_mass=0)
+    whole, few = recipe.search(**ask), recipe.search(**ask, allow=[3, 4, 9], allow_scope="results")
+    named = np.flatnonzero(whole.seeds.weights.sum(axis=1) > 0)  # others start at what is listed
+    assert named.size
+    for b in named.tolist():
+        listed = [hit for hit in whole.lists["guided"].row(b) if hit[0] in (3, 4, 9)]
+        found = few.lists["guided"].row(b)
+        assert [passage for passage, _ in found] == [passage for passage, _ in listed]
+        assert [score for _, score in found] == pytest.approx([score for _, score in listed], abs=1e-6)
 
 
 # ---- Traces ----------------------------------------------------------------------------------------------------------
@@ -216,7 +309,7 @@ def test_results_alone_are_restricted_where_the_graph_is_shared() -> None:
 @pytest.mark.parametrize("options", OPTIONS[:4], ids=repr)
 @pytest.mark.parametrize("allow", [None, list(range(3, 20))])
 def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
-    recipe = GuidedWalk(random_world(4).index(), lexical=Words(), **options)
+    recipe = GuidedWalk(random_world(4).index(), lexical=Words(), lexical_weight=0.3, **options)
     found = recipe.search(QUESTIONS, **random_questions(5), k=6, allow=allow, trace=True)
     names = recipe.index.entity_names
     for b, trace in enumerate(found.traces):
@@ -235,7 +328,8 @@ def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
                 assert (path[-1]["kind"], path[-1]["number"]) == ("passage", hit["passage"])
                 assert path[-1]["weight"] == hit["weight"]
                 assert path[0]["name"] in names
-        assert all(1e-4 <= row["weight"] <= 1 for row in trace["guided"])
+            assert 1 <= hit["boost"] <= 3
+        assert all(1e-4 <= row["weight"] <= 3 for row in trace["guided"])
         assert [(row["passage"], row["score"]) for row in trace["guided"]] == found.lists["guided"].row(b)
 
 
@@ -256,6 +350,9 @@ def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
         ({"edge_weights": {"synonym": -1}}, r"edge_weights\['synonym'\] is -1"),
         ({"edge_weights": {"kin": 1}}, "edge_weights has the type 'kin'; the graph has context, relation"),
         ({"lexical_k": 5}, "lexical_k are given without lexical="),
+        ({"word_boost": 0, "word_k": 5}, "word_boost and word_k are given without lexical="),
+        ({"word_boost": -1}, r"word_boost is -1; it must be one finite number in \[0, 10000\]"),
+        ({"word_k": 0}, "word_k is 0"),
         ({"alpha": 0.5}, "GuidedWalkConfig has no option 'alpha'"),
     ],
     ids=repr,
@@ -263,6 +360,19 @@ def test_traces_add_up(options: dict[str, Any], allow: Any) -> None:
 def test_bad_options_are_refused(option: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         GuidedWalk(random_world(4).index(), **option)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"lexical_k": 5}, "lexical_k is given, and lexical_weight is 0"),
+        ({"word_boost": 0, "word_k": 5}, "word_k is given, and word_boost is 0"),
+    ],
+    ids=repr,
+)
+def test_the_length_of_a_list_without_a_part_is_refused(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        GuidedWalk(random_world(4).index(), lexical=Words(), **option)
 
 
 def test_an_index_without_vectors_or_graph_is_refused() -> None:

@@ -45,13 +45,19 @@ def test_a_device_has_the_hosts_answers(emulated: Any, options: dict[str, Any], 
 
 
 @pytest.mark.emulator
-def test_a_search_is_one_replay_whatever_its_batch(emulated: Any) -> None:
-    """Questions without seeds among them, and a lexical leg's words, which enter as arrays."""
-    ask, index = random_questions(6, 11), random_world(5).index()
+@pytest.mark.parametrize("both", [False, True])
+def test_a_search_is_one_replay_whatever_its_batch(emulated: Any, both: bool) -> None:
+    """Questions without seeds and without words among them, and a lexical leg's lists, which enter as arrays."""
+    ask, index = (
+        random_questions(7, 11),
+        random_world(5).index(),
+    )  # no walk ends by a step in float64, outside recordings
     ask["entities"][2] = []
     ask["queries"] = [f"text {q} of {q % 3}" for q in range(11)]
+    ask["queries"][5] = "nothing"
     texts = [f"text {p} of {p % 3}" for p in range(index.num_passages)]
-    recipe = hf.recipes.GuidedWalk(index, lexical=hf.lexical.BM25.build(texts))
+    options = {"lexical_weight": 0.3} if both else {}
+    recipe = hf.recipes.GuidedWalk(index, lexical=hf.lexical.BM25.build(texts), **options)
     expected = recipe.search(**ask, k=7)
     runtime = emulated()
     recipe.warmup(7, batch_sizes=[11, 2, 1])
@@ -92,7 +98,7 @@ def test_the_core_is_one_unit() -> None:
 
     def core(vectors: Any, nodes: Any, weights: Any) -> dict[str, Any]:
         seeds = hf.Seeds(nodes, weights)
-        return guided_walk(vectors, seeds, None, k=7, view=None, backend="auto", **fixed)
+        return guided_walk(vectors, seeds, None, None, k=7, view=None, backend="auto", **fixed)
 
     captured = hf.capture(core, [((DIM,), np.float32), ((8,), np.int64), ((8,), np.float64)], backend="cpu")
     found = captured(ask["vectors"], expected.seeds.nodes, expected.seeds.weights)

@@ -210,6 +210,17 @@ class SimilarityCall(NamedTuple):
     on_device: bool = False
 
 
+class BoostCall(NamedTuple):
+    """Weights in which those of a list's k hits are raised by up to so much: kernels/cuda/boost_weights_f32.cu."""
+
+    weights: Array  # (B, N) float32
+    ids: Array  # (B, k) int64
+    scores: Array  # (B, k) float32
+    counts: Array  # (B,) int64
+    strength: float
+    on_device: bool = False
+
+
 # ---- Calibration and fusion --------------------------------------------------------------------------------------
 
 
@@ -309,6 +320,7 @@ class Backend(Protocol):
     def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]: ...
     def dense_topk(self, call: DenseCall) -> HitArrays: ...
     def similarity_weights(self, call: SimilarityCall) -> Array: ...
+    def boost_weights(self, call: BoostCall) -> Array: ...
     def calibrate(self, call: CalibrateCall) -> Array: ...
     def fuse(self, call: FuseCall) -> HitArrays: ...
     def ising(self, call: IsingCall) -> HitArrays: ...

@@ -29,6 +29,7 @@ from .calls import (
     ProjectCall,
     SimilarityCall,
 )
+from .cpu_boost import boost_weights as boost_weights
 from .cpu_graph import graph_view, threads_used
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
 from .cpu_seeds import add_passage_seeds as add_passage_seeds

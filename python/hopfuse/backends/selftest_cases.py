@@ -14,6 +14,7 @@ from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
 from .calls import (
     Backend,
+    BoostCall,
     CalibrateCall,
     DenseCall,
     DeviceSeeds,
@@ -112,6 +113,7 @@ def every_case() -> Iterator[Case]:
     yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
     yield Case("add_passage_seeds", _passage_seeds)
     yield Case("add_entity_seeds", _entity_seeds)
+    yield Case("boost_weights", _boost)
     yield Case("dice", _dice)
     yield from _projections()
     yield search_case()
@@ -398,6 +400,16 @@ def _entity_seeds(backend: Backend) -> Answer:
     nodes, shares = backend.add_entity_seeds(EntitySeedCall(node, weight, ids, counts, mentions, often, mass=0.5))
     kept = 4 + int(np.diff(mentions.indptr)[ids].sum(axis=1).max())  # the host has no more places than are needed
     return [_to_width(nodes, kept, -1), _to_width(shares, kept, 0.0)]
+
+
+def _boost(backend: Backend) -> Answer:
+    """Raise weights by hits with scores of both signs and of all sizes, and by none."""
+    rng = np.random.default_rng(11)
+    ids, scores, counts = _list(rng, 9, 300, 700)
+    size = 10.0 ** rng.integers(-40, 30, scores.shape)
+    scores = (scores * np.where(rng.random(scores.shape) < 0.2, -size, size)).astype(np.float32)
+    weights = rng.random((9, 700), np.float32)
+    return [backend.boost_weights(BoostCall(weights, ids, scores, counts, 2.5))]
 
 
 def _to_width(array: NDArray[Any], width: int, padding: float) -> NDArray[Any]:

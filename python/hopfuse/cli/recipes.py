@@ -83,7 +83,7 @@ def config_options(command: F) -> F:
             flag_value="auto",
             type=click.Choice(LEGS),
             help="A list by words: bm25 (the index's own, else counted at the start), fts5 (SQLite's), auto (bm25 if "
-            "bm25s is installed) or none.  [default: auto for hybrid-rrf, none for the others]",
+            "bm25s is installed) or none.  [default: auto for hybrid-rrf, the index's own for guided-walk, else none]",
         ),
         click.option(
             "--allow", metavar="IDS|FILE", help="Only these passages: ids with commas, or a file of an id a line."
@@ -271,13 +271,18 @@ def fact_vectors(index: Index, policy: Policy, encoder: Encoder | None) -> Any:
 
 
 def lexical_leg(name: str, index: Index, config: Any, kind: str | None) -> BM25 | FTS5 | None:
-    """Return the leg of ``--lexical``: over the entities' names for triple-hybrid, else over the passages."""
+    """Return the leg of ``--lexical``: over the entities' names for triple-hybrid, else over the passages.
+
+    By default guided-walk has that of an index with words, and hybrid-rrf has one over any index.
+    """
     if name == "triple-hybrid":
         if config.mode == "lexical":
             return leg_of(list(index.entity_names), kind or "auto")
         if kind not in (None, "none"):
             raise InputError("--lexical is given, and triple-hybrid reads words with --option mode=lexical alone")
         return None
+    if kind is None and name == "guided-walk" and index.lexical is not None:
+        return words_of(index)
     kind = kind or ("auto" if name == "hybrid-rrf" else "none")
     return None if kind == "none" else words_of(index, kind)
 

@@ -39,6 +39,7 @@ RANKINGS = (
     "triple-vector",
     "triple-graph",
     "guided-walk",
+    "guided-walk+words",
     "phase-graph",
     "phase-graph+words",
     "hybrid-rrf",
@@ -48,7 +49,7 @@ RANKINGS = (
 )
 #: The mode of TripleHybrid that a ranking is of.
 _MODES = {"triple-vector": "vector", "triple-graph": "graph", "triple-hybrid": "hybrid"}
-_READ_WORDS = frozenset(("words", "phase-graph+words", "hybrid-rrf", "hybrid-convex"))
+_READ_WORDS = frozenset(("words", "guided-walk+words", "phase-graph+words", "hybrid-rrf", "hybrid-convex"))
 #: Hits of each ranking, and questions of a batch.
 DEPTH = 10
 BATCH = 32
@@ -275,6 +276,7 @@ def _makers(
         "graph": lambda: graph(dense_fallback=False),
         "graph-else-dense": lambda: graph(dense_fallback=True),
         "guided-walk": lambda: _searching(GuidedWalk(index, **common)),
+        "guided-walk+words": lambda: _searching(GuidedWalk(index, lexical=lexical, **common)),
         "phase-graph": lambda: _searching(PhaseGraph(index, **common)),
         "phase-graph+words": lambda: _searching(PhaseGraph(index, lexical=lexical, **common)),
         "hybrid-rrf": lambda: _searching(HybridRRF(index, lexical=lexical, **common)),

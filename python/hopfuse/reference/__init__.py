@@ -4,6 +4,7 @@ Kernels are tested against these functions; nothing that is shipped to be fast c
 written to be read: each is the formula of its docstring, a query at a time.
 """
 
+from .boosting import boost_weights
 from .calibration import calibrate
 from .canonical import canonical_dot, canonical_scores, dense_topk_canonical, fma32
 from .dense import dense_scores, dense_topk
@@ -20,6 +21,7 @@ __all__ = [
     "Ranking",
     "add_entity_seeds",
     "add_passage_seeds",
+    "boost_weights",
     "calibrate",
     "canonical_dot",
     "canonical_scores",

@@ -145,8 +145,9 @@ class Snapshot:
         return recipe
 
     def _leg(self, recipe: str) -> Any:
-        """Return the lexical leg over passages: of hybrid-rrf, and of others where the configuration names one."""
-        wanted = recipe == "hybrid-rrf" or self.config.lexical is not None
+        """Return the lexical leg over passages: by default hybrid-rrf's, and guided-walk's if the index has one."""
+        own = recipe == "guided-walk" and self.index.lexical is not None
+        wanted = recipe == "hybrid-rrf" or own or self.config.lexical is not None
         return self.lexical if wanted and not ranks_entities(recipe) else None
 
     def _vectors_of_facts(self) -> Any:

@@ -16,6 +16,7 @@ from ..calls import (
     DENSE_SUFFIXES,
     SUM_BEYOND,
     Array,
+    BoostCall,
     CalibrateCall,
     DenseCall,
     DiceCall,
@@ -31,7 +32,7 @@ from ..calls import (
     SimilarityCall,
 )
 from ..node_weights import NodeWeightCall, NodeWeights
-from . import dense, dice, fusion, ising, node_weights, ppr, projection, seeding, similarity
+from . import boost, dense, dice, fusion, ising, node_weights, ppr, projection, seeding, similarity
 from .ppr_topk import Answers
 from .residents import residents
 from .runtime import DeviceArray, Runtime
@@ -45,7 +46,7 @@ FAULTS = {
     -4: "seed row {row} has a weight that is negative, NaN or infinite, or a sum beyond float64",
     -5: "seed row {row} has a node more than once; add its weights up",
     -6: "seed row {row} has no seed with weight > 0; leave it out of the batch, or say empty='skip'",
-    -7: "row {row} has a document outside the graph or the incidence; documents are its nodes or rows",
+    -7: "row {row} has a document outside the graph, incidence or weights; documents are nodes, rows or columns",
     -8: SUM_BEYOND,
     -9: "row {row} has a score that is NaN or infinite; scores are finite float32 numbers",
     -10: "node_weights of query {row} make the lightest edge weigh less than float32 can hold; make the least weight 0 "
@@ -119,13 +120,14 @@ class DeviceOps:
             return arrays
         return {name: self.runtime.download(array) for name, array in arrays.items()}
 
-    def _finish(self, status: DeviceArray | None, held: Graph | Corpus | Incidence) -> None:
+    def _finish(self, status: DeviceArray | None, held: Graph | Corpus | Incidence | None) -> None:
         """Raise what the queries' status says, or leave it to the capture.
 
         A recording reads what stays on the device by its address: that must not go before the recording does.
         """
         if self.runtime.fixed:
-            self._thread.log.residents.extend(residents(self.runtime, held))
+            if held is not None:
+                self._thread.log.residents.extend(residents(self.runtime, held))
             if status is not None:
                 self._thread.log.statuses.append(status)
         elif status is not None:
@@ -198,6 +200,13 @@ class DeviceOps:
         self._finish(status, call.corpus)
         self._record("similarity_f32", queries=int(queries.shape[0]), passages=call.corpus.num_vectors)
         return self._down(call, {"weights": weights})["weights"]
+
+    def boost_weights(self, call: BoostCall) -> Array:
+        weights, ids, scores, counts = self._up(call, *call[:4])
+        there = call._replace(weights=weights, ids=ids, scores=scores, counts=counts)
+        boosted, status = boost.boost_weights(self.runtime, there)
+        self._finish(status, None)
+        return self._down(call, {"weights": boosted})["weights"]
 
     def calibrate(self, call: CalibrateCall) -> Array:
         scores, counts = self._up(call, call.scores, call.counts)

@@ -158,6 +158,8 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     for one in trace["second_seeds"][:show]:
         of = ", ".join(_safe(passage["title"] or passage["id"]) for passage in one["passages"])
         second.add(f"[bold]{_safe(one['name'])}[/bold] of {of}: share {one['share']:.3g}")
+    if "other_words" in trace:
+        tree.add(f"Words besides these names, which raise weights: {_safe(trace['other_words'].strip() or 'none')}")
     for leg in ("dense", "graph", "guided", "lexical"):
         if leg in trace:
             _leg(tree, leg, trace[leg], None, show)
@@ -166,7 +168,8 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{_ranks(hit)}")
         _paths(branch, hit)
         if hit.get("attribution"):
-            branch.add(f"from: {_safe(_shares(hit['attribution'], show))}; similarity weight {hit['weight']:.3g}")
+            boost = f", of which words {hit['boost']:.3g} times" if "boost" in hit else ""
+            branch.add(f"from: {_safe(_shares(hit['attribution'], show))}; weight {hit['weight']:.3g}{boost}")
     return tree
 
 

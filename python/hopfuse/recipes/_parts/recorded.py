@@ -13,7 +13,7 @@ from ...types import Hits, Seeds
 class Core(Protocol):
     """The computation of a search that may find everything."""
 
-    def __call__(self, vectors: Any, seeds: Seeds, words: Hits | None, *, k: int) -> dict[str, Hits]: ...
+    def __call__(self, vectors: Any, seeds: Seeds, *given: Hits | None, k: int) -> dict[str, Hits]: ...
 
 
 class RecordedCores:
@@ -24,17 +24,17 @@ class RecordedCores:
     core : callable
     dim : int
         Of the questions' vectors.
-    words : int or None
-        Length of the lexical list; None where there is none.
+    *lengths : int or None
+        Of the lists that the core takes after the seeds; None in the place of one that is not there.
     """
 
-    def __init__(self, core: Core, dim: int, words: int | None) -> None:
-        self._core, self._dim, self._words = core, dim, words
+    def __init__(self, core: Core, dim: int, *lengths: int | None) -> None:
+        self._core, self._dim, self._lengths = core, dim, lengths
         self._captured: dict[tuple[int, int], Captured] = {}
 
-    def __call__(self, vectors: Any, seeds: Seeds, words: Hits | None, *, k: int) -> dict[str, Hits]:
+    def __call__(self, vectors: Any, seeds: Seeds, *given: Hits | None, k: int) -> dict[str, Hits]:
         """Return what the core returns: on a GPU one upload, one graph, one download."""
-        parts = () if words is None else (words.ids, words.scores, words.counts)
+        parts = [part for hits in given if hits is not None for part in (hits.ids, hits.scores, hits.counts)]
         lists: dict[str, Hits] = self.of(seeds.nodes.shape[1], k)(vectors, seeds.nodes, seeds.weights, *parts)
         return lists
 
@@ -42,12 +42,18 @@ class RecordedCores:
         """Return the core for seeds of a width and so many hits."""
         if (width, k) not in self._captured:
 
-            def core(vectors: Any, nodes: Any, weights: Any, *words: Any) -> dict[str, Hits]:
-                return self._core(vectors, Seeds(nodes, weights), Hits.unchecked(*words) if words else None, k=k)
+            def core(vectors: Any, nodes: Any, weights: Any, *parts: Any) -> dict[str, Hits]:
+                arrays = iter(parts)
+                given = [
+                    None if length is None else Hits.unchecked(next(arrays), next(arrays), next(arrays))
+                    for length in self._lengths
+                ]
+                return self._core(vectors, Seeds(nodes, weights), *given, k=k)
 
             shapes: list[tuple[tuple[int, ...], Any]] = [((self._dim,), np.float32)]
             shapes += [((width,), np.int64), ((width,), np.float64)]
-            if self._words is not None:
-                shapes += [((self._words,), np.int64), ((self._words,), np.float32), ((), np.int64)]
+            for length in self._lengths:
+                if length is not None:
+                    shapes += [((length,), np.int64), ((length,), np.float32), ((), np.int64)]
             self._captured[width, k] = capture(core, shapes)
         return self._captured[width, k]

@@ -9,11 +9,15 @@ from typing import Literal
 
 import numpy as np
 
+from ...errors import InputError
 from ...fusion import RRF
 from .._parts.config import check_edge_weights, check_options, option
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 FirstAnswer = Literal["fused", "dense"]
+#: Options of a lexical leg, and what they are where they are not given.
+LEXICAL_OPTIONS = ("word_boost", "word_k", "lexical_weight", "lexical_k")
+WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 2.0, 1000, 0.0, 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +50,16 @@ class GuidedWalkConfig:
     dense_weight : float
         Weight of the dense list in the hits, above 0, beside 1 of the guided walk's. One below
         (rank_constant + 1) / (rank_constant + graph_k)² only adds what the walk did not find, after what it found.
+    word_boost : float, optional
+        With a lexical leg: the passage that has most of the question's words besides the names that it mentions counts
+        for 1 + ``word_boost`` times as much in the guided walk, others by their share of its score
+        (:func:`hopfuse.boost_weights`). 2 by default; 0: not at all.
+    word_k : int, optional
+        So many passages may count for more, 1,000 by default.
     lexical_weight : float, optional
-        Weight of the lexical leg in the hits, at least 0.
+        With a lexical leg: weight of its list, by all words of the question, in the hits. 0, the default: no part.
     lexical_k : int, optional
-        Length of the lexical list, 100 by default.
+        Length of that list, 100 by default.
     entity_threshold : float
         Cosine similarity from which the nearest entity by embedding counts as matched.
 
@@ -77,10 +87,14 @@ class GuidedWalkConfig:
     damping: float = option(0.6, "Probability of walking on.", low=0, below=1)
     edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
     dense_weight: float = option(0.001, "Weight of the dense list beside the walk's 1.", low=1e-30, high=FLOAT32_MAX)
-    lexical_weight: float | None = option(
-        0.3, "Weight of the lexical list [0.3].", low=0, high=FLOAT32_MAX, optional=True
+    word_boost: float | None = option(
+        2.0, f"How much more passages with the question's words count [{WORD_BOOST:g}].", low=0, high=1e4, optional=True
     )
-    lexical_k: int | None = option(100, "Length of the lexical list [100].", low=1, optional=True)
+    word_k: int | None = option(1000, f"Passages that may count for more [{WORD_K}].", low=1, optional=True)
+    lexical_weight: float | None = option(
+        0.3, f"Weight of the lexical list [{LEXICAL_WEIGHT:g}].", low=0, high=FLOAT32_MAX, optional=True
+    )
+    lexical_k: int | None = option(100, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
     entity_threshold: float = option(0.8, "Cosine from which the nearest entity counts.", low=-1, high=1)
 
     def __post_init__(self) -> None:
@@ -95,6 +109,34 @@ class GuidedWalkConfig:
 
     def weights(self, legs: Sequence[str]) -> dict[str, float]:
         """Return what each list counts in the hits."""
-        lexical = 0.3 if self.lexical_weight is None else self.lexical_weight
-        weights = {"guided": 1.0, "dense": self.dense_weight, "lexical": lexical}
+        weights = {"guided": 1.0, "dense": self.dense_weight, "lexical": self._lexical_weight}
         return {leg: weights[leg] for leg in legs}
+
+    @property
+    def boost(self) -> float:
+        """Return by how much the question's words raise a passage's weight, where there is a lexical leg."""
+        return WORD_BOOST if self.word_boost is None else self.word_boost
+
+    @property
+    def _lexical_weight(self) -> float:
+        return LEXICAL_WEIGHT if self.lexical_weight is None else self.lexical_weight
+
+    def lexical_lengths(self, has_leg: bool, num_passages: int) -> tuple[int | None, int | None]:
+        """Return the lengths of the list by all words, and of that which raises weights; None for one without a part.
+
+        Raises
+        ------
+        InputError
+            Options of the leg without one, or the length of a list without a part.
+        """
+        given = [name for name in LEXICAL_OPTIONS if getattr(self, name) is not None]
+        if not has_leg:
+            if given:
+                raise InputError(f"{' and '.join(given)} are given without lexical=; give the leg, or leave them out")
+            return None, None
+        lists = {"lexical_k": ("lexical_weight", self._lexical_weight), "word_k": ("word_boost", self.boost)}
+        for length, (part, value) in lists.items():
+            if length in given and value == 0:
+                raise InputError(f"{length} is given, and {part} is 0: that list has no part; leave one of them out")
+        fused = min(self.lexical_k or LEXICAL_K, num_passages) if self._lexical_weight > 0 else None
+        return fused, min(self.word_k or WORD_K, num_passages) if self.boost > 0 else None

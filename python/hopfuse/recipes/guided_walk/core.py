@@ -4,12 +4,12 @@
         ├─► entities ─► seeds ─► PPR (plain) ───┘                                                                  │
         │                 └────────────────────────────────────────────────────────────────────────────────────────┤
         ├─► vector ─► similarity of every passage ─► node weights ─► PPR (guided) ◄────────────────────────────────┘
-        │                                                              │
-        └─► words ─► a lexical leg, where there is one ─► RRF ◄────────┴─ and the dense list ─► top k
+        └─► other words ─► a lexical leg ─► boost ─────┘               │
+                                                        RRF ◄──────────┴─ and the dense list ─► top k
 
-A passage counts in the guided walk by its similarity to the question, and so does every edge to it. The dense list is
-in the hits so that a question without seeds has an answer, too. All questions of a batch go through every stage
-together.
+A passage counts in the guided walk by its similarity to the question, and so does every edge to it; with a lexical leg
+it counts for more if it has the question's words besides the names that it mentions. The dense list is in the hits so
+that a question without seeds has an answer, too. All questions of a batch go through every stage together.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_entity_seeds
-from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.config import check_edge_types, make_config
 from .._parts.filters import View
 from .._parts.frozen import FrozenRecipe, joined
 from .._parts.isolated import Group, joined_hits, joined_seeds
-from .._parts.lexical import LexicalLeg, check_leg, lexical_length, lexical_pool
+from .._parts.lexical import LexicalLeg, check_leg, lexical_pool
 from .._parts.mentions import Matcher, question_mentions
+from .._parts.other_words import other_words
 from .._parts.questions import (
     MIN_SEED_WIDTH,
     check_queries,
@@ -51,12 +51,14 @@ from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import GuidedWalkConfig
 from .trace import Outcome, trace_queries
+from .weights import passage_weights
 
 
 def guided_walk(
     vectors: Any,
     seeds: Seeds,
     words: Hits | None,
+    boosted: Hits | None,
     *,
     k: int,
     view: View | None,
@@ -76,7 +78,9 @@ def guided_walk(
     seeds : Seeds (B, S)
         Entities that the question names, as nodes of the graph.
     words : Hits or None
-        The lexical list.
+        The lexical list that has a part in the hits.
+    boosted : Hits or None
+        Passages with other words of the question than the names that it mentions, which count for more.
     k : int
     view : View or None
         What each question may find; None: everything.
@@ -99,7 +103,7 @@ def guided_walk(
     if config.first == "fused":
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
 
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, **run)
+    weights = passage_weights(vectors, boosted, corpus, config, **run)
     answers = list(lists.values())
     for _ in range(config.depth):
         first = fuse(answers, method=config.ranks, k=config.second_top, **run)
@@ -128,7 +132,8 @@ class GuidedWalkResult(SearchResult):
         The ranking; ids are passage rows of the index.
     lists : mapping of str to Hits
         ``"dense"``, ``"guided"`` (a :class:`~hopfuse.PprHits`; empty for a question without any seeds), ``"graph"``,
-        the plain walk, where it has a part in the first answer, and ``"lexical"`` where the recipe has that leg.
+        the plain walk, where it has a part in the first answer, and ``"lexical"`` where such a list has a part in the
+        hits.
     seeds : Seeds
         The entities that each question names, as nodes of the graph; a row of padding where it has none.
     first : Hits
@@ -204,13 +209,7 @@ class GuidedWalk(FrozenRecipe):
         self.index, self.config = index, make_config(GuidedWalkConfig, config, options)
         self.encoder, self.matcher = index_encoder(encoder, index), matcher
         self.lexical, self.threads = check_leg(lexical), check_threads(threads)
-        self._lexical_k = lexical_length(
-            lexical,
-            lexical_weight=self.config.lexical_weight,
-            lexical_k=self.config.lexical_k,
-            default=100,
-            num_passages=index.num_passages,
-        )
+        self._lexical_k, self._word_k = self.config.lexical_lengths(lexical is not None, index.num_passages)
         check_edge_types(self.config.edge_weights, index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._mentions = Incidence.from_graph(index.graph, index.num_passages)
@@ -222,7 +221,7 @@ class GuidedWalk(FrozenRecipe):
             "threads": self.threads,
         }
         core = partial(guided_walk, view=None, backend="auto", **self._fixed)
-        self._recorded = RecordedCores(core, index.corpus.dim, None if lexical is None else self._lexical_k)
+        self._recorded = RecordedCores(core, index.corpus.dim, self._lexical_k, self._word_k)
         collaborators = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         self._arguments = (index, self.config), collaborators
 
@@ -236,7 +235,7 @@ class GuidedWalk(FrozenRecipe):
     @property
     def needs(self) -> Needs:
         """Return what a search reads of its questions and of the index."""
-        words = self.lexical is not None
+        words = self._lexical_k is not None or self._word_k is not None
         return Needs(vectors=True, texts=words, entities=True, words=words)
 
     def search(
@@ -274,9 +273,11 @@ class GuidedWalk(FrozenRecipe):
             that it may not see), ``allowed`` (how many passages it may find, or None), ``second_seeds`` (entity, share
             of the restart, and the passages of the first answer that it is from), each list with ranks and raw scores,
             and for each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most
-            similar one), ``attribution`` (what each seed gives to the walk's score there: ``named`` of it and
-            ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each, the
-            path's strength there and, between two entities, their ``facts``).
+            similar one before any boost), ``attribution`` (what each seed gives to the walk's score there: ``named`` of
+            it and ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each,
+            the path's strength there and, between two entities, their ``facts``). Where words raise weights, also
+            ``other_words`` (the question without the names that it mentions), and for each hit ``boost`` (what its
+            weight was multiplied by for having them).
 
         Returns
         -------
@@ -300,16 +301,18 @@ class GuidedWalk(FrozenRecipe):
         seeds = self._seeder.seeds(mentions, self.threads, asked)
         named = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow
-        words = lexical_pool(self.lexical, queries, self._lexical_k, self.index.num_passages, seen)
+        others = None if queries is None or self._word_k is None else other_words(queries, seeds, self.index)
+        words = self._by_words(queries, self._lexical_k, seen)
+        boosted = self._by_words(others, self._word_k)  # the walk goes over everything, whatever is listed
 
         backend, records = placement()
         if records and view is None:
-            found = self._recorded(asked, named, words, k=k)
+            found = self._recorded(asked, named, words, boosted, k=k)
         else:
-            found = guided_walk(asked, named, words, k=k, view=view, backend=backend, **self._fixed)
+            found = guided_walk(asked, named, words, boosted, k=k, view=view, backend=backend, **self._fixed)
         hits, first = found.pop("hits"), found.pop("first")
         starts = walk_starts(named, first, self._mentions, self.config)
-        outcome = Outcome(asked, self._mentions, seeds, named, first, found, hits, view)
+        outcome = Outcome(asked, self._mentions, seeds, named, others, boosted, first, found, hits, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         return GuidedWalkResult(hits, self.index, found, traces, seeds=named, first=first, starts=starts)
 
@@ -328,6 +331,12 @@ class GuidedWalk(FrozenRecipe):
         """
         width = seed_width(check_whole(max_seeds, "max_seeds"))
         self._recorded.of(width, self._k(k)).warmup(batch_sizes)
+
+    def _by_words(self, texts: Sequence[str] | None, length: int | None, seen: Any = None) -> Hits | None:
+        """Return the lexical leg's list, of a length; None without one."""
+        if length is None:
+            return None
+        return lexical_pool(self.lexical, texts, length, self.index.num_passages, seen)
 
     def _k(self, k: int) -> int:
         return min(check_k(k), self.index.num_passages)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ...index import Index
 from ...ops.ppr import ppr
 from ...ops.seeding import add_entity_seeds
-from ...ops.similarity import similarity_weights
 from ...types import Graph, Hits, Incidence, Seeds
 from .._parts.attribution import seed_shares
 from .._parts.filters import View
@@ -20,6 +19,7 @@ from .._parts.paths import told_paths
 from .._parts.seeding import Seed, seed_trace
 from .._parts.strong_paths import Step, Transitions
 from .config import GuidedWalkConfig
+from .weights import boosts_of, passage_weights
 
 
 class Outcome(NamedTuple):
@@ -29,6 +29,8 @@ class Outcome(NamedTuple):
     mentions: Incidence  # the entities of each passage, as nodes
     seeds: Sequence[Sequence[Seed]]  # that each question names
     named: Seeds  # the same, as nodes
+    other_words: Sequence[str] | None  # each question without the names that it mentions
+    boosted: Hits | None  # the passages that have them
     first: Hits
     lists: Mapping[str, Hits]
     hits: Hits
@@ -120,9 +122,8 @@ def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: 
     assert index.corpus is not None
     assert index.graph is not None
     weights = np.ones((len(outcome.hits), index.graph.num_nodes))
-    weights[:, : index.num_passages] = similarity_weights(
-        outcome.vectors, index.corpus, tau=config.tau, floor=config.floor, threads=threads
-    )
+    found = passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads=threads)
+    weights[:, : index.num_passages] = found
     return weights
 
 
@@ -151,6 +152,12 @@ def _trace(
             hit["weight"] = float(weights[hit["passage"]])
             hit["attribution"] = [_given(index, start, *one) for one in walk.attributions(hit["passage"])]
             hit["paths"] = paths.get(hit["passage"], [])
+    words: dict[str, Any] = {}
+    if outcome.other_words is not None and outcome.boosted is not None:
+        words["other_words"] = outcome.other_words[b]
+        boosts = boosts_of(outcome.boosted, b, config.boost)
+        for hit in hits:
+            hit["boost"] = boosts.get(hit["passage"], 1.0)
     return {
         "query": b,
         "ranked_by": "guided walk" if walk is not None else "dense and words" if "lexical" in legs else "dense",
@@ -158,6 +165,7 @@ def _trace(
         "left_out": [],
         "allowed": None if view is None else view.num_allowed(b),
         "second_seeds": _second(index, outcome, b, start),
+        **words,
         **{leg: list(rows.values()) for leg, rows in legs.items()},
         "hits": hits,
     }

@@ -1,0 +1,90 @@
+"""Weights of passages that a list of hits raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.convert import same_library, to_numpy
+from .._validation import check_real, is_real
+from ..backends import cpu
+from ..backends.calls import BoostCall
+from ..backends.placement import device_for
+from ..errors import InputError
+from ..types import Hits
+from ._lists import device_list, host_list
+
+#: The most that a weight may be raised by.
+LARGEST_STRENGTH = 1e4
+
+
+def boost_weights(weights: Any, hits: Hits, strength: float) -> Any:
+    """Weights in which those of a list's hits count for more: of passages with a question's words, say.
+
+    A hit's weight is multiplied by 1 + strength * score / (the largest score of its query); a weight of 0 stays 0. Hits
+    with a score of 0 or below raise nothing, and neither does an empty list.
+
+    Parameters
+    ----------
+    weights : array_like of float (B, N)
+        What :func:`similarity_weights` returns; read as float32. On a GPU (CuPy, torch, DLPack): float32.
+    hits : Hits (B, k)
+        Ids are columns of ``weights``. In the place where the weights are, on the host or a GPU.
+    strength : float
+        0 to 1e4: by so much the best hit's weight is raised, in multiples of itself.
+
+    Returns
+    -------
+    array of float32, shape (B, N)
+        Of the library that ``weights`` came from; what was given is not changed. In float32, each operation rounded,
+        so that a query's weights are the same bits in every batch and on every device.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not agree, hits that are no columns, a strength outside its limits, arrays in different places.
+
+    Notes
+    -----
+    Weights themselves are not looked at: the walk that reads them refuses what is no weight.
+
+    Examples
+    --------
+    >>> import numpy as np, hopfuse as hf
+    >>> hits = hf.Hits([[2, 0]], [[8.0, 4.0]])
+    >>> hf.boost_weights(np.array([[0.5, 1.0, 0.25]], np.float32), hits, 2.0)
+    array([[1.  , 1.  , 0.75]], dtype=float32)
+    """
+    if not isinstance(hits, Hits):
+        raise InputError(f"hits is a {type(hits).__name__}; give Hits, such as a lexical leg's")
+    if not is_real(strength) or not 0 <= float(strength) <= LARGEST_STRENGTH:
+        raise InputError(f"strength is {strength!r}; it must be a number from 0 to {LARGEST_STRENGTH:g}")
+    device = device_for("auto", weights, "weights")
+    if device is None:
+        array = to_numpy(weights, "weights")
+        check_real(array, "weights")
+        _check_shape(tuple(array.shape), len(hits))
+        call = BoostCall(np.asarray(array, np.float32), *host_list(hits), float(strength))
+        _check_columns(call.ids, call.counts, array.shape[1])
+        return same_library(weights)(cpu.boost_weights(call))
+    with device.runtime.on_stream_of(weights):
+        given = device.adopt(weights, "weights")
+        if given.dtype != np.float32:
+            raise InputError(f"weights on a device are {given.dtype}; give float32")
+        _check_shape(tuple(given.shape), len(hits))
+        call = BoostCall(given, *device_list(device, hits, "the hits"), float(strength), on_device=True)
+        return device.runtime.export(device.boost_weights(call), weights)
+
+
+def _check_shape(shape: tuple[int, ...], batch: int) -> None:
+    if len(shape) != 2 or shape[0] != batch:
+        raise InputError(f"weights have shape {shape}, and hits {batch} rows; weights are (B, N), of the same queries")
+
+
+def _check_columns(ids: NDArray[np.int64], counts: NDArray[np.int64], columns: int) -> None:
+    outside = (ids >= columns) & (np.arange(ids.shape[1]) < counts[:, None])
+    if outside.any():
+        row, at = np.argwhere(outside)[0]
+        raise InputError(f"row {row} of the hits has id {ids[row, at]}; weights have the columns 0 .. {columns - 1}")

@@ -1,0 +1,63 @@
+"""The words of a question besides the names that it mentions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...index import Index
+from .seeding import Seed
+
+_WORD = re.compile(r"\w+")
+
+
+class _Word(NamedTuple):
+    folded: str
+    start: int
+    end: int
+
+
+def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: Index) -> list[str]:
+    """Return each text without the names that its seeds stand for, where it has them.
+
+    Seeds that are words of the index's texts (``index.words``) are no names. A name is compared word by word, whatever
+    its case.
+    """
+    named = index.num_entities if index.words is None else index.words.first
+    kept = []
+    for text, row in zip(texts, seeds, strict=True):
+        names = [seed.surface or index.entity_names[seed.entity] for seed in row if seed.entity < named]
+        kept.append(without_names(text, names))
+    return kept
+
+
+def without_names(text: str, names: Sequence[str]) -> str:
+    """Return a text without some names; the longest is cut first.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes._parts.other_words import without_names
+    >>> without_names("Is São Paulo's mayor from SAO or São Paulo?", ["são paulo", "Paulo"])
+    "Is  's mayor from SAO or  ?"
+    """
+    words = _words(text)
+    cut = [False] * len(words)
+    for name in sorted({tuple(word.folded for word in _words(name)) for name in names}, key=len, reverse=True):
+        for at in range(len(words) - len(name) + 1):
+            if name and tuple(word.folded for word in words[at : at + len(name)]) == name:
+                cut[at : at + len(name)] = [True] * len(name)
+    pieces, kept = [], 0
+    for word, is_cut in zip(words, cut, strict=True):
+        if is_cut:
+            pieces.append(text[kept : word.start])
+            kept = word.end
+    return " ".join([*pieces, text[kept:]]) if pieces else text
+
+
+def _words(text: str) -> list[_Word]:
+    return [
+        _Word(unicodedata.normalize("NFKC", found.group()).casefold(), found.start(), found.end())
+        for found in _WORD.finditer(text)
+    ]

@@ -1,0 +1,138 @@
+"""boost_weights: the oracle's answers, the same bits alone, on a device and in a recording, and its refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_bitwise
+from devices import on_device
+from hopfuse import reference
+from hopfuse.backends.calls import BoostCall
+from hopfuse.backends.cuda import DeviceOps
+from hopfuse.errors import InputError
+from hopfuse_simt.runtime import CUDA
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from variants import SANITIZERS, SIMT, missing, registered, simt_runtime
+
+COLUMNS = 12
+SCORES = st.one_of(st.just(0.0), st.floats(2.0**-140, 2.0**120, width=32), st.floats(-8, 8, width=32))
+ROWS = st.lists(st.tuples(st.integers(0, COLUMNS - 1), SCORES), max_size=COLUMNS, unique_by=lambda hit: hit[0])
+
+
+def listed(rows: list[list[tuple[int, float]]]) -> hf.Hits:
+    return hf.Hits.from_lists([sorted(row, key=lambda hit: -hit[1]) for row in rows])
+
+
+@given(rows=st.lists(ROWS, min_size=1, max_size=5), strength=st.floats(0, 1e4), seed=st.integers(0, 9))
+def test_weights_are_the_oracles(rows: Any, strength: float, seed: int) -> None:
+    weights = np.random.default_rng(seed).random((len(rows), COLUMNS), np.float32)
+    weights[:, seed % COLUMNS] = 0
+    given, hits = weights.copy(), listed(rows)
+    found = hf.boost_weights(weights, hits, strength)
+    assert_bitwise(weights, given, "what was given")
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, reference.boost_weights(weights, rows, strength), rtol=4e-7)
+    for b, row in enumerate(rows):
+        assert_bitwise(hf.boost_weights(weights[b : b + 1], listed([row]), strength)[0], found[b], f"query {b}")
+        others = np.setdiff1d(np.arange(COLUMNS), [passage for passage, score in row if score > 0])
+        assert_bitwise(found[b, others], weights[b, others], "weights of others")
+
+
+def test_the_best_hit_is_raised_by_the_strength_and_others_by_their_share() -> None:
+    found = hf.boost_weights(np.full((3, 4), 0.5), hf.Hits.from_lists([[(3, 8.0), (1, 2.0)], [], [(0, -1.0)]]), 2.0)
+    assert found.tolist() == [[0.5, 0.75, 0.5, 1.5], [0.5] * 4, [0.5] * 4]
+
+
+# ---- On a device -----------------------------------------------------------------------------------------------------
+
+
+def drawn(batch: int, columns: int, k: int) -> tuple[NDArray[np.float32], hf.Hits]:
+    """Draw weights, and hits in any order, with scores of both signs and of all sizes; lists end anywhere."""
+    rng = np.random.default_rng(columns)
+    ids = np.stack([rng.permutation(columns)[:k] for _ in range(batch)])
+    size = 10.0 ** rng.integers(-40, 30, ids.shape)
+    scores = (rng.random(ids.shape) * np.where(rng.random(ids.shape) < 0.2, -size, size)).astype(np.float32)
+    counts = rng.integers(0, k + 1, batch)
+    counts[0] = k
+    return rng.random((batch, columns), np.float32), hf.Hits.unchecked(ids, scores, counts)
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
+@pytest.mark.parametrize(("columns", "k"), [(1, 1), (40, 0), (700, 600)])
+def test_the_device_has_the_hosts_bits(order: str, columns: int, k: int) -> None:
+    runtime = simt_runtime()
+    runtime.order = order
+    weights, hits = drawn(3, columns, k)
+    there = on_device(weights)
+    found = hf.boost_weights(there, on_device(hits), 2.5)
+    assert_bitwise(found.get(), hf.boost_weights(weights, hits, 2.5))
+    assert_bitwise(there.get(), weights, "what was given")
+    runtime.order = "forward"
+
+
+@pytest.mark.emulator
+def test_a_recording_has_the_hosts_bits() -> None:
+    simt_runtime()
+    weights, hits = drawn(5, 90, 30)
+    given = [weights, hits.ids, hits.scores, hits.counts]
+
+    def core(weights: Any, *parts: Any) -> Any:
+        return hf.boost_weights(weights, hf.Hits.unchecked(*parts), 2.0)
+
+    shapes = [((90,), "float32"), ((30,), "int64"), ((30,), "float32"), ((), "int64")]
+    captured = hf.capture(core, shapes, backend=SIMT)
+    assert_bitwise(captured(*given), core(*given))
+    given[1] = np.where(given[1] == hits.ids[2, 0], 90, given[1])
+    with pytest.raises(InputError, match=r"row [0-4] has a document outside the graph, incidence or weights"):
+        captured(*given)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt")))
+@pytest.mark.parametrize("build", SANITIZERS)
+def test_the_sanitizers_find_nothing(build: str) -> None:
+    weights, hits = drawn(3, 400, 300)
+    call = BoostCall(weights, hits.ids, hits.scores, hits.counts, 2.0)
+    with registered(build, build, order="shuffle", sources=[CUDA / "boost_weights_f32.cu"]) as runtime:
+        found = DeviceOps(runtime).boost_weights(call)
+    assert_bitwise(found, hf.boost_weights(weights, hits, 2.0))
+
+
+# ---- Refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hits": [[1]]}, "hits is a list; give Hits"),
+        ({"strength": -1}, "strength is -1; it must be a number from 0 to 10000"),
+        ({"strength": np.nan}, "strength is nan"),
+        ({"strength": "2"}, "strength is '2'"),
+        ({"strength": True}, "strength is True"),
+        ({"strength": 1e5}, "strength is 100000.0"),
+        ({"weights": [0.5, 0.5]}, r"weights have shape \(2,\), and hits 1 rows"),
+        ({"weights": [[0.5], [0.5]]}, r"weights have shape \(2, 1\), and hits 1 rows"),
+        ({"weights": [["a"]]}, "weights has dtype"),
+        ({"weights": [[0.5]]}, r"row 0 of the hits has id 1; weights have the columns 0 \.\. 0"),
+    ],
+    ids=repr,
+)
+def test_bad_arguments_are_refused(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"weights": [[0.5, 0.25]], "hits": hf.Hits([[1]], [[2.0]]), "strength": 2.0}
+    with pytest.raises(InputError, match=message):
+        hf.boost_weights(**arguments | change)
+
+
+@pytest.mark.emulator
+def test_arrays_in_different_places_and_other_types_are_refused() -> None:
+    hits = hf.Hits([[1]], [[2.0]])
+    with pytest.raises(InputError, match="ids of the hits is on the host"):
+        hf.boost_weights(on_device(np.ones((1, 2), np.float32)), hits, 1.0)
+    with pytest.raises(InputError, match="weights on a device are float64; give float32"):
+        hf.boost_weights(on_device(np.ones((1, 2))), on_device(hits), 1.0)
