@@ -19,6 +19,7 @@ import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import compare, in_test_half
 from hopfuse.extract import EntityLinker
+from hopfuse.lexical import BM25
 from hopfuse.recipes import GuidedWalk
 from numpy.typing import NDArray
 
@@ -85,6 +86,9 @@ NEWCOMERS: dict[str, dict[str, Any]] = {
     "second_top 1, second_mass 0.7": {"second_top": 1, "second_mass": 0.7},
     "second_top 2, second_mass 0.9, tau 2.0": {"second_top": 2, "second_mass": 0.9, "tau": 2.0},
     "second_top 1, second_mass 0.9, tau 2.0": {"second_top": 1, "second_mass": 0.9, "tau": 2.0},
+    "second_top 1, second_mass 0.7, word_boost 1": {"second_top": 1, "second_mass": 0.7, "word_boost": 1.0},
+    "second_top 1, second_mass 0.7, word_boost 2": {"second_top": 1, "second_mass": 0.7, "word_boost": 2.0},
+    "second_top 1, second_mass 0.7, word_boost 4": {"second_top": 1, "second_mass": 0.7, "word_boost": 4.0},
 }
 ASKED = ROOT / "tests" / "examples" / "newcomer_questions.jsonl"
 
@@ -184,10 +188,15 @@ def of_folder(folder: Path, encoder: WordLlamaEncoder) -> dict[str, Any]:
 def newcomers(encoder: WordLlamaEncoder) -> dict[str, Any]:
     """Count the questions of newcomers to the atlas that have their passage among the first five, by options."""
     index, rows = atlas_data(build_atlas(), encoder).index, [row for row in read_lines(ASKED) if "passage" in row]
-    questions, matcher = [row["question"] for row in rows], EntityLinker(index)
+    questions, parts = (
+        [row["question"] for row in rows],
+        {"matcher": EntityLinker(index), "lexical": BM25(index.lexical)},
+    )
     found = {}
     for name, options in NEWCOMERS.items():
-        hits = GuidedWalk(index, encoder=encoder, matcher=matcher, **BASE | options).search(questions, k=K)
+        hits = GuidedWalk(index, encoder=encoder, **parts, **BASE | {"word_boost": 0.0} | options).search(
+            questions, k=K
+        )
         listed = [{hit.id for hit in hits[b]} for b in range(len(rows))]
         found[name] = sum(row["passage"] in ids for row, ids in zip(rows, listed, strict=True))
     return {"questions": len(rows), "found": found}
@@ -270,6 +279,7 @@ random orthogonal directions. Differences are from `GuidedWalk` by the same vect
 
 _NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions chose nothing: how many of {questions} that newcomers
 asked, of what one passage says, have it among the first five; names found by `EntityLinker`, vectors by WordLlama.
+Words raise weights only where a run has a `word_boost`.
 """
 
 

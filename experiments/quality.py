@@ -155,8 +155,9 @@ _HEAD = """# Retrieval quality
 
 **What to use when.** With vectors and a graph of entities, `GuidedWalk`: it is first on hotpotqa, musique-train and
 2wiki-dev300. On the last, where the graph alone is very strong, it is only as good as the walk itself, as far as these
-questions show (two points more were aimed at), and so are `PhaseGraph` and `HybridRRF`, which take about half of the
-time. `HybridRRF` where there are words besides, or where vectors or the graph are missing: it runs on any of the three.
+questions show (two points more were aimed at; with words it has 1.8), and so are `PhaseGraph` and `HybridRRF`, which
+take about half of the time. `HybridRRF` where there are words besides, or where vectors or the graph are missing: it
+runs on any of the three.
 Without extracted entities, a graph of words (`hopfuse build --reader words`) needs no model beyond the encoder: it is
 within four points of the folder's graph on hotpotqa, and far behind on the other two. `PolicyRAG` where a person edits
 what counts and every step must be explained. `TripleHybrid` answers by entities, not by passages. `HybridRRF`'s

@@ -193,6 +193,7 @@ randomisation tests by last_hop_recall@5, after Holm's correction over the runs 
 vectors and entities are given, on {processor}, {cores} cores that many other programs shared: compare them with each
 other alone, and only within a set and graph.
 
+- `guided-walk+words`: with BM25, whose words raise weights in the walk; of the sets that were compared since it can.
 - `words`: BM25; `graph`: the walk alone; `graph-else-dense`: with the dense list for a question without seeds.
 - `triple-vector`, `triple-graph`: the legs of `triple-hybrid`, which ranks passages by the entities that they mention.
 """

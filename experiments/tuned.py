@@ -348,7 +348,8 @@ differences with paired bootstrap 95 % intervals. *folder's best* is what was be
 that folder's own tune half. The defaults are what was selected, but for GuidedWalk: it
 reads second seeds off one passage, with 0.7 of the restart, and tau is 1.4, as
 [three encoders](#in-what-unit-tau-counts) have it, because that finds more of what
-[newcomers asked](#guidedwalk-taken-apart) of the atlas, whose questions chose nothing.
+[newcomers asked](#guidedwalk-taken-apart) of the atlas, whose questions chose nothing. Its trials are without words;
+`word_boost` and `word_k` were chosen by [trials on the tune halves](guided-walk.md#words-raise-weights) alone.
 """
 
 

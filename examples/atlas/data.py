@@ -17,6 +17,7 @@ from hopfuse.evaluate import Qrels
 from hopfuse.extract import build_memory, read_openie, similar_pairs
 from hopfuse.io.json_lines import json_objects, text_lines
 from hopfuse.io.npy import read_npy
+from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
 from .build import Atlas
@@ -73,7 +74,8 @@ def atlas_data(atlas: Atlas, encoder: Encoder) -> Dataset:
         aliases={entity: names for entity, names in enumerate(atlas.aliases) if names},
         facts=atlas.facts(),
     )
-    index = index.with_vectors(encoder.encode_passages(index.texts_to_index()), encoder=encoder)
+    texts = index.texts_to_index()
+    index = index.with_vectors(encoder.encode_passages(texts), encoder=encoder).with_lexical(BM25.build(texts).matrix)
     questions = atlas.questions
     qrels = Qrels(
         [q.id for q in questions],

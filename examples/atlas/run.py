@@ -142,8 +142,8 @@ def make_searches(data: Dataset, encoder: Encoder, recipes: Sequence[str]) -> di
 def make_recipe(name: str, index: hf.Index, encoder: Encoder, matcher: Gazetteer | None) -> Any:
     """Return a recipe with all that it can use."""
     options: dict[str, Any] = {"encoder": encoder, "matcher": matcher}
-    if name == "hybrid-rrf":
-        options["lexical"] = BM25.build(index.texts_to_index())
+    if name in ("guided-walk", "hybrid-rrf"):
+        options["lexical"] = BM25.build(index.texts_to_index()) if index.lexical is None else BM25(index.lexical)
     if name == "policy-rag":
         options["fact_vectors"] = encoder.encode_passages(index.facts.texts(index.entity_names))
     return hf.recipes.RECIPES[name](index, **options)

@@ -1,4 +1,4 @@
-"""Rank passages by BM25, through bm25s."""
+"""Rank passages by BM25, with bm25s's tokenizer."""
 
 from __future__ import annotations
 
@@ -69,14 +69,7 @@ class BM25:
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
-        self._model = bm25s().BM25(k1=matrix.k1, b=matrix.b, method=matrix.method, backend="numpy")
-        self._model.nonoccurrence_array = None
-        self._model.scores = {
-            "data": matrix.scores,
-            "indices": matrix.passages,
-            "indptr": matrix.indptr,
-            "num_docs": matrix.num_passages,
-        }
+        bm25s()  # refused now, not at the first search
 
     @classmethod
     def build(
@@ -217,12 +210,20 @@ class BM25:
         """Return the k best passages with a score above 0: higher first, then lower id."""
         if not terms:
             return (), ()
-        scores = self._model.get_scores_from_ids(terms)
+        scores = self._scores(terms)
         rows = np.flatnonzero((scores > 0) & allowed)
         if 0 < k < rows.size:  # ties with the last one stay, so that the ids decide among them
             rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
         order = np.lexsort((rows, -scores[rows]))[:k]
         return rows[order], scores[rows[order]]
+
+    def _scores(self, terms: list[int]) -> NDArray[np.float32]:
+        """Return every passage's float32 sum over terms, in their order; a term has each passage once."""
+        matrix, scores = self.matrix, np.zeros(self.num_passages, np.float32)
+        for term in terms:
+            entries = slice(matrix.indptr[term], matrix.indptr[term + 1])
+            scores[matrix.passages[entries]] += matrix.scores[entries]
+        return scores
 
     def __repr__(self) -> str:
         return f"BM25({self.matrix!r})"
