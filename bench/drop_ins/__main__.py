@@ -28,7 +28,17 @@ def _hipporag(data: Path | None) -> Iterator[Row]:
     return hipporag_rows.rows(data)
 
 
-CASES: dict[str, Callable[[Path | None], Iterator[Row]]] = {"networkx": _networkx, "hipporag": _hipporag}
+def _fast_graphrag(data: Path | None) -> Iterator[Row]:
+    from . import fast_graphrag_rows
+
+    return fast_graphrag_rows.rows()
+
+
+CASES: dict[str, Callable[[Path | None], Iterator[Row]]] = {
+    "networkx": _networkx,
+    "hipporag": _hipporag,
+    "fast_graphrag": _fast_graphrag,
+}
 
 
 def main() -> None:
