@@ -57,6 +57,27 @@ enum PprSlot {
 };
 static_assert(num_ppr_slots <= Workspace::max_slots);
 
+// Some of a block's lanes.
+template <int L>
+struct Lanes {
+    bool has[L] = {};
+
+    HF_MEMBER bool& operator[](int lane) { return has[lane]; }
+    HF_MEMBER bool operator[](int lane) const { return has[lane]; }
+    int count() const {
+        int lanes = 0;
+        for (const bool is_one : has) lanes += is_one ? 1 : 0;
+        return lanes;
+    }
+    bool any() const { return count() > 0; }
+    // take(lane) of each.
+    template <class Take>
+    void each(const Take& take) const {
+        for (int lane = 0; lane < L; ++lane)
+            if (has[lane]) take(lane);
+    }
+};
+
 // What loops over the rows of a block read and write. A loop holds its own copy, which no store of a row can change.
 template <int L>
 struct BlockRows {
@@ -204,7 +225,7 @@ HF_INLINE F<L> over_attraction(const BlockRows<L>& block, int64_t row, F<L> meas
 
 // Copies some lanes of one state to another.
 template <int L>
-void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, float* to) {
+void copy_lanes(const PprBlock<L>& block, const Lanes<L>& lanes, const float* from, float* to) {
     uint32_t taken[L];
     for (int lane = 0; lane < L; ++lane) taken[lane] = lanes[lane] ? ~uint32_t{0} : 0;
     parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
@@ -219,18 +240,15 @@ void copy_lanes(const PprBlock<L>& block, const bool* lanes, const float* from, 
 // Takes the stopping lanes of `from` into `result`. Where no lane goes on, the lanes captured before are copied
 // the other way if they are fewer, and the buffers change places.
 template <int L>
-void capture(PprBlock<L>& block, const bool* stop, const bool* active, float*& from) {
-    bool before[L];
-    int stopping = 0, captured = 0, going = 0;
+void capture(PprBlock<L>& block, const Lanes<L>& stop, const Lanes<L>& active, float*& from) {
+    if (!stop.any()) return;
+    Lanes<L> before, going;
     for (int lane = 0; lane < L; ++lane) {
         before[lane] = block.query[lane] >= 0 && !active[lane];
-        stopping += stop[lane] ? 1 : 0;
-        captured += before[lane] ? 1 : 0;
-        going += active[lane] && !stop[lane] ? 1 : 0;
+        going[lane] = active[lane] && !stop[lane];
     }
-    if (stopping == 0) return;
-    if (going > 0 || captured >= stopping) return copy_lanes<L>(block, stop, from, block.result);
-    if (captured > 0) copy_lanes<L>(block, before, block.result, from);
+    if (going.any() || before.count() >= stop.count()) return copy_lanes<L>(block, stop, from, block.result);
+    if (before.any()) copy_lanes<L>(block, before, block.result, from);
     float* swap = from;
     from = block.result, block.result = swap;
 }

@@ -286,15 +286,10 @@ void lost_mass(PprBlock<L>& block, double* lost) {
 // Power steps in float64 for lanes whose certificate misses tol, until it is met or a step gains less than 2 %:
 // then float32 cannot hold a better answer. Other lanes stay as they are. Adds each lane's steps to `passes`.
 template <int L>
-void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& certificate, int64_t* passes) {
-    const auto any = [&] {
-        for (int lane = 0; lane < L; ++lane)
-            if (open[lane]) return true;
-        return false;
-    };
-    if (!any()) return;
+void polish(PprBlock<L>& block, Lanes<L>& open, double* lost, PprCertificate<L>& certificate, int64_t* passes) {
+    if (!open.any()) return;
     certify<L>(block, lost, block.current);
-    for (int step = 0; step < PPR_POLISH_STEPS && any(); ++step) {
+    for (int step = 0; step < PPR_POLISH_STEPS && open.any(); ++step) {
         parallel_for(block.graph.num_nodes, block.queries.threads, [&](int64_t row, int) {
             for (int lane = 0; lane < L; ++lane)
                 if (!open[lane]) block.current[row * L + lane] = block.result[row * L + lane];
@@ -303,15 +298,14 @@ void polish(PprBlock<L>& block, bool* open, double* lost, PprCertificate<L>& cer
         block.current = block.result, block.result = swap;
         lost_mass<L>(block, lost);
         const PprCertificate<L> next = certify<L>(block, lost, block.current);
-        for (int lane = 0; lane < L; ++lane) {
-            if (!open[lane]) continue;
+        open.each([&](int lane) {
             const bool gained = next.bound[lane] < PPR_POLISH_GAIN * certificate.bound[lane];
             certificate.residual[lane] = next.residual[lane];
             certificate.bound[lane] = next.bound[lane];
             certificate.per_degree[lane] = next.per_degree[lane];
             passes[lane] += 1;
             open[lane] = gained && next.bound[lane] > block.queries.tol;
-        }
+        });
     }
 }
 

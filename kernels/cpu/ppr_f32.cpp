@@ -21,41 +21,36 @@ namespace {
 // Stops lanes whose hits look proven by the float32 residual (the certificate has the last word), and says
 // when to look again: after as many passes as shrink the error by what is lacking, by the lane's own rate.
 template <int L>
-bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const bool* tried, const double* largest,
-               RankedLists<L>& lists, bool* stop, int64_t* next_try) {
+bool try_proof(const PprBlock<L>& block, const PprTopk& top, int64_t pass, const Lanes<L>& tried, const double* largest,
+               RankedLists<L>& lists, Lanes<L>& stop, int64_t* next_try) {
     NodeError error[L];
     double shortfall[L];
     for (int lane = 0; lane < L; ++lane)
         error[lane] = forecast_error(static_cast<float>(largest[lane]), block.damping[lane]);
     const Ranking<L> ranking{block.current, false};
     Ranked* const selected = lists.selected.data();
-    if (!select_best<L>(block, top, ranking, tried, top.k + 1, selected, lists.found)) return false;
-    measure_proof<L>(block, top, ranking, tried, error, nullptr, selected, lists.found, shortfall);
-    for (int lane = 0; lane < L; ++lane) {
-        if (!tried[lane]) continue;
-        if (shortfall[lane] < 1.0) {
-            stop[lane] = true;
-            continue;
-        }
-        next_try[lane] =
-            next_proof(pass, shortfall[lane], ppr_error_decay(block.accelerates[lane], block.damping[lane]));
-    }
+    if (!select_best<L>(block, top, ranking, tried.has, top.k + 1, selected, lists.found)) return false;
+    measure_proof<L>(block, top, ranking, tried.has, error, nullptr, selected, lists.found, shortfall);
+    tried.each([&](int lane) {
+        const double decay = ppr_error_decay(block.accelerates[lane], block.damping[lane]);
+        stop[lane] = shortfall[lane] < 1.0;
+        if (!stop[lane]) next_try[lane] = next_proof(pass, shortfall[lane], decay);
+    });
     return true;
 }
 
 // Passes until every lane's iterate is captured in `result`.
 template <int L>
-bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& lists, int64_t* passes, bool* by_proof) {
+bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& lists, int64_t* passes,
+          Lanes<L>& by_proof) {
     const PprQueries& q = block.queries;
     float damping[L], omega[L], theta[L], shrink[L];
     double omega64[L], anchor[L];
     int64_t limit[L], measured_from[L], next_try[L];
-    bool active[L];
-    int left = 0;
+    Lanes<L> active;
     for (int lane = 0; lane < L; ++lane) {
         active[lane] = block.query[lane] >= 0;
         passes[lane] = 0;
-        by_proof[lane] = false;
         next_try[lane] = PPR_NEVER;
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
@@ -69,9 +64,11 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
         if (q.max_iter > 0 && q.max_iter < limit[lane]) limit[lane] = q.max_iter;
         if (stage == stage_proven && block.keeps[lane]) next_try[lane] = first_proof(limit[lane]);
         measured_from[lane] = ppr_measured_from(limit[lane]);
-        ++left;
     }
-    for (block.pass = 1; left > 0; ++block.pass) {
+    const auto end = [&](const Lanes<L>& lanes) {
+        lanes.each([&](int lane) { active[lane] = false, passes[lane] = block.pass; });
+    };
+    for (block.pass = 1; active.any(); ++block.pass) {
         const int64_t pass = block.pass;
         bool sums_residual = false, measures = false;  // where some lane asks for it
         for (int lane = 0; lane < L; ++lane) {
@@ -83,29 +80,23 @@ bool walk(PprBlock<L>& block, Stage stage, const PprTopk* top, RankedLists<L>& l
         const LaneSums<L> sums = ppr_pass<L>(block, options);
         double residual[L], largest[L];
         D<L>::store(residual, sums.sum), D<L>::store(largest, sums.largest);
-        bool stop[L] = {};
-        for (int lane = 0; lane < L; ++lane) {
+        Lanes<L> stop;
+        active.each([&](int lane) {
             const float forecast = static_cast<float>(residual[lane]) * shrink[lane];
             const bool small = pass >= measured_from[lane] && forecast <= theta[lane];
-            stop[lane] = active[lane] && (small || pass >= limit[lane]);
-        }
+            stop[lane] = small || pass >= limit[lane];
+        });
         if (stage == stage_proven) {
-            bool tried[L], proven[L] = {};
-            bool any = false;
-            for (int lane = 0; lane < L; ++lane) {
-                tried[lane] = active[lane] && !stop[lane] && pass >= next_try[lane];
-                any = any || tried[lane];
-            }
-            if (any && !try_proof<L>(block, *top, pass, tried, largest, lists, proven, next_try)) return false;
+            Lanes<L> tried, proven;
+            active.each([&](int lane) { tried[lane] = !stop[lane] && pass >= next_try[lane]; });
+            if (tried.any() && !try_proof<L>(block, *top, pass, tried, largest, lists, proven, next_try)) return false;
             capture<L>(block, proven, active, block.current);  // what was proven is the iterate that was measured
-            for (int lane = 0; lane < L; ++lane)
-                if (proven[lane]) by_proof[lane] = true, active[lane] = false, passes[lane] = pass, --left;
+            proven.each([&](int lane) { by_proof[lane] = true; });
+            end(proven);
         }
         capture<L>(block, stop, active, block.next);
-        for (int lane = 0; lane < L; ++lane) {
-            if (stop[lane]) active[lane] = false, passes[lane] = pass, --left;
-            omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
-        }
+        end(stop);
+        for (int lane = 0; lane < L; ++lane) omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
         float* swap = block.current;
         block.current = block.next, block.next = swap;
     }
@@ -122,17 +113,17 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     const Stage now = stage[query[0]];
     int64_t passes[L];
     double lost[L];
-    bool by_proof[L];
+    Lanes<L> by_proof;
     RankedLists<L> lists(out.top);
     if (!walk<L>(block, now, out.top, lists, passes, by_proof)) return Status::out_of_memory;
-    normalise<L>(block, by_proof, lost);
+    normalise<L>(block, by_proof.has, lost);
     const bool proves = out.top != nullptr && out.top->stop_when_proven && out.top->k > 0;
     if (proves && block.chebyshev) {
         block.correction = work.reserve<float>(slot_correction, size_t(graph.num_nodes) * L);
         if (block.correction == nullptr) return Status::out_of_memory;
     }
     PprCertificate<L> certificate = certify<L>(block, lost, nullptr);
-    bool open[L];
+    Lanes<L> open;
     for (int lane = 0; lane < L; ++lane) {
         const bool exhausted = queries.max_iter > 0 && passes[lane] >= queries.max_iter;
         open[lane] = lane < count && !by_proof[lane] && !exhausted && certificate.bound[lane] > queries.tol;
@@ -141,14 +132,14 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     polish<L>(block, open, lost, certificate, passes);
 
     Certified<L> c{block, out, stage, certificate, std::move(lists), {}};
-    bool used[L], finished[L];
+    Lanes<L> used, finished;
     for (int lane = 0; lane < L; ++lane) {
         used[lane] = lane < count;
         const bool is_short = by_proof[lane] && !(certificate.bound[lane] <= queries.tol);
         c.course[lane] = {passes[lane], used[lane] && now == stage_proven && is_short, 0, 0};
         c.lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
-    if (out.top != nullptr && !c.lists.rank(block, *out.top, used)) return Status::out_of_memory;
+    if (out.top != nullptr && !c.lists.rank(block, *out.top, used.has)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
         const bool is_bounded = certificate.per_degree[lane] < PPR_MOST_RHO && !block.is_faint[lane];
         open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && is_bounded;

@@ -20,7 +20,7 @@ struct Correction {
 // y with y = d D^-1 P' D y + b nearly, b = block.correction in every row: in `solved` after as many passes as each open lane's
 // look asks for, and |z - y| of one pass more, which is measured, in `next`. The three buffers may change places.
 template <int L>
-bool solve_correction(PprBlock<L>& shared, const bool* open, const int64_t* look, Correction<L>& found,
+bool solve_correction(PprBlock<L>& shared, const Lanes<L>& open, const int64_t* look, Correction<L>& found,
                       float*& solved) {
     PprBlock<L> block = shared;
     const size_t words = size_t(block.num_tiles) + 1;
@@ -33,22 +33,19 @@ bool solve_correction(PprBlock<L>& shared, const bool* open, const int64_t* look
     }
     float damping[L], omega[L];
     double omega64[L], anchor[L];
-    int64_t left = 0;
-    bool active[L];
+    Lanes<L> active = open;
     for (int lane = 0; lane < L; ++lane) {
         const double d = block.damping[lane];
         damping[lane] = static_cast<float>(d);
         anchor[lane] = PPR_ANCHOR;
         omega64[lane] = first_omega<L>(block, lane);
-        active[lane] = open[lane];
-        left += active[lane] ? 1 : 0;
     }
     block.restart32 = block.correction, block.has_lone_seed = false, block.all_restart = true;
     block.result = solved;
     float* const other = block.current;
     block.current = block.correction;  // y = b is the start, 0 was before it: nobody reads that
-    for (block.pass = 1; left > 0; ++block.pass) {
-        bool stop[L];
+    for (block.pass = 1; active.any(); ++block.pass) {
+        Lanes<L> stop;
         for (int lane = 0; lane < L; ++lane) {
             omega[lane] = static_cast<float>(omega64[lane]);
             stop[lane] = active[lane] && block.pass == look[lane];
@@ -56,7 +53,6 @@ bool solve_correction(PprBlock<L>& shared, const bool* open, const int64_t* look
         ppr_pass<L>(block, PassOptions{damping, omega, false, nullptr});
         capture<L>(block, stop, active, block.next);
         for (int lane = 0; lane < L; ++lane) {
-            left -= stop[lane] ? 1 : 0;
             active[lane] = active[lane] && !stop[lane];
             omega64[lane] = next_omega<L>(block, lane, omega64[lane]);
         }
@@ -101,7 +97,7 @@ void add_correction(const PprBlock<L>& block, float* solved, Correction<L>& foun
 // `look` passes of each lane. Their certificate becomes that of x^ + D y, with its rounding. Returns what is known of their
 // new rho, in `next`; `local` is null where there is no memory.
 template <int L>
-LocalBounds<L> refine(PprBlock<L>& block, const bool* open, const int64_t* look, PprCertificate<L>& certificate,
+LocalBounds<L> refine(PprBlock<L>& block, const Lanes<L>& open, const int64_t* look, PprCertificate<L>& certificate,
                       float*& refined) {
     LocalBounds<L> bounds;
     Correction<L> found;
@@ -110,8 +106,7 @@ LocalBounds<L> refine(PprBlock<L>& block, const bool* open, const int64_t* look,
     pass_losses<L>(block, bounds.loss);
     double rest[L];
     rests_of_rho<L>(block, certificate.per_degree, bounds.loss, rest);
-    for (int lane = 0; lane < L; ++lane) {
-        if (!open[lane]) continue;
+    open.each([&](int lane) {
         const double slack = block.slack[lane], missed = block.missed[lane], d = block.damping[lane];
         const double rounding = ppr_rounding(found.lacking[lane], missed);
         const double residual =
@@ -123,7 +118,7 @@ LocalBounds<L> refine(PprBlock<L>& block, const bool* open, const int64_t* look,
         certificate.residual[lane] = residual + (1.0 + d) * rounding;
         certificate.bound[lane] = ppr_bound(residual, slack, missed, d) + rounding;
         certificate.per_degree[lane] = ppr_node_bound(true, rho, slack, d);
-    }
+    });
     bounds.local = bounds.average = block.next;
     return bounds;
 }

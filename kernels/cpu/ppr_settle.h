@@ -16,13 +16,6 @@ inline int fewest_lanes(int count) {
     return count > 16 ? 32 : count > PPR_FEW_LANES ? 16 : count > 4 ? 8 : count > 1 ? 4 : 1;
 }
 
-template <int L>
-int count_lanes(const bool* lanes) {
-    int count = 0;
-    for (int lane = 0; lane < L; ++lane) count += lanes[lane] ? 1 : 0;
-    return count;
-}
-
 // How far a lane's query has come.
 struct Course {
     int64_t passes;   // so far, with the certifying one
@@ -43,20 +36,18 @@ struct Certified {
     float* spare = nullptr;  // (N, L) for refined scores
 
     // Writes the answers of some lanes, or says that they fall back.
-    void finish(const bool* lanes) {
-        bool write[L];
-        for (int lane = 0; lane < L; ++lane) {
-            write[lane] = false;
-            if (!lanes[lane]) continue;
+    void finish(const Lanes<L>& lanes) {
+        Lanes<L> write;
+        lanes.each([&](int lane) {
             const int64_t b = block.query[lane];
             write[lane] = lists.is_proven(lane) || !course[lane].falls_back;
             stage[b] = write[lane] ? stage_done : stage_tol;
             out.evidence.iterations[b] += course[lane].passes;
-        }
-        if (count_lanes<L>(write) == 0) return;
-        write_evidence<L>(block, write, certificate, out.evidence);
-        if (out.scores != nullptr) write_scores<L>(block, write, out.scores);
-        if (out.top != nullptr) write_topk<L>(block, write, certificate, lists, *out.top);
+        });
+        if (!write.any()) return;
+        write_evidence<L>(block, write.has, certificate, out.evidence);
+        if (out.scores != nullptr) write_scores<L>(block, write.has, out.scores);
+        if (out.top != nullptr) write_topk<L>(block, write.has, certificate, lists, *out.top);
     }
 
     // Whether max_iter allows a lane so many passes more.
@@ -81,12 +72,12 @@ struct Certified {
 // Tries to prove the lanes `looking` by local bounds, step by step until they are so few that `part` says so: these are still
 // looking then. Those that are proven, or may not be refined, are finished and no longer open. False: no memory.
 template <int L, class Part>
-bool look_around(Certified<L>& c, bool* open, bool* looking, const Part& part) {
+bool look_around(Certified<L>& c, Lanes<L>& open, Lanes<L>& looking, const Part& part) {
     PprBlock<L>& block = c.block;
-    bool now[L], finished[L];
+    Lanes<L> now, finished;
     LocalBounds<L> bounds = begin_local<L>(block, c.certificate.per_degree);
     c.lists.local = bounds.local;
-    while (count_lanes<L>(looking) > 0 && !part(looking)) {
+    while (looking.any() && !part(looking)) {
         const size_t state = size_t(block.graph.num_nodes) * L;
         float* to = bounds.steps == 0 ? block.next : block.work.template reserve<float>(slot_remainder, state);
         if (!step_local<L>(block, bounds, to)) return false;
@@ -97,7 +88,7 @@ bool look_around(Certified<L>& c, bool* open, bool* looking, const Part& part) {
             c.course[lane].passes += 1;
             c.course[lane].steps = bounds.steps;
         }
-        c.lists.prove(block, *c.out.top, now);
+        c.lists.prove(block, *c.out.top, now.has);
         for (int lane = 0; lane < L; ++lane) {
             const bool ends = now[lane] && (c.lists.is_proven(lane) || !c.may_look(lane, bounds.steps));
             finished[lane] = ends && (c.lists.is_proven(lane) || c.next_look(lane) == 0);
@@ -113,8 +104,8 @@ bool look_around(Certified<L>& c, bool* open, bool* looking, const Part& part) {
 // Ends a look of some lanes that have been refined. Those that are proven, or gain no more, are finished and no longer open:
 // the others are to be looked at later.
 template <int L>
-void end_look(Certified<L>& c, bool* open, const bool* lanes) {
-    bool finished[L];
+void end_look(Certified<L>& c, Lanes<L>& open, const Lanes<L>& lanes) {
+    Lanes<L> finished;
     for (int lane = 0; lane < L; ++lane) {
         Course& course = c.course[lane];
         const int64_t next = lanes[lane] && !c.lists.is_proven(lane) ? c.next_look(lane) : 0;
@@ -128,10 +119,10 @@ void end_look(Certified<L>& c, bool* open, const bool* lanes) {
 // Refines the open lanes up to their looks; their lists are ranked again, and tried by one step around their nodes. Lanes that
 // stay open keep x^. False: no memory.
 template <int L>
-bool refine_lists(Certified<L>& c, bool* open) {
+bool refine_lists(Certified<L>& c, Lanes<L>& open) {
     PprBlock<L>& block = c.block;
     int64_t look[L];
-    bool looking[L], others[L];
+    Lanes<L> looking, others;
     for (int lane = 0; lane < L; ++lane) {
         look[lane] = c.course[lane].look;
         if (open[lane]) c.course[lane].passes += 1;
@@ -145,13 +136,13 @@ bool refine_lists(Certified<L>& c, bool* open) {
     for (int lane = 0; lane < L; ++lane)
         if (open[lane]) c.lists.error[lane] = ppr_refined_error(c.certificate.per_degree[lane]);
     std::swap(block.result, c.spare);
-    if (!c.lists.rank(block, *c.out.top, open)) return false;
+    if (!c.lists.rank(block, *c.out.top, open.has)) return false;
     for (int lane = 0; lane < L; ++lane) {
         looking[lane] = open[lane] && !c.lists.is_proven(lane) && c.may_look(lane, 0);
         others[lane] = open[lane] && !looking[lane];
     }
     end_look<L>(c, open, others);
-    if (count_lanes<L>(looking) > 0) {
+    if (looking.any()) {
         if (!step_local<L>(block, bounds, block.current)) return false;
         for (int lane = 0; lane < L; ++lane) {
             if (!looking[lane]) continue;
@@ -159,7 +150,7 @@ bool refine_lists(Certified<L>& c, bool* open) {
             c.course[lane].passes += 1;
         }
         c.lists.local = bounds.local;
-        c.lists.prove(block, *c.out.top, looking);
+        c.lists.prove(block, *c.out.top, looking.has);
         end_look<L>(c, open, looking);
         c.lists.local = nullptr;
     }
@@ -169,18 +160,17 @@ bool refine_lists(Certified<L>& c, bool* open) {
 }
 
 template <int L>
-Status settle_apart(Certified<L>& c, const bool* open);
+Status settle_apart(Certified<L>& c, const Lanes<L>& open);
 
 // Settles the open lanes, whose bound per node holds. What is done for a lane does not depend on the others, though in
 // which block it is done does.
 template <int L>
-Status settle(Certified<L>& c, bool* open, bool may_part) {
-    const auto are_few = [&](const bool* lanes) { return may_part && fewest_lanes(count_lanes<L>(lanes)) < L; };
-    bool apart[L] = {}, looking[L], finished[L];
+Status settle(Certified<L>& c, Lanes<L>& open, bool may_part) {
+    const auto are_few = [&](const Lanes<L>& lanes) { return may_part && fewest_lanes(lanes.count()) < L; };
+    Lanes<L> apart, looking, finished;
     for (int lane = 0; lane < L; ++lane)
         looking[lane] = open[lane] && c.course[lane].look == 0 && c.may_look(lane, c.course[lane].steps);
-    if (count_lanes<L>(looking) > 0 && !are_few(looking) && !look_around<L>(c, open, looking, are_few))
-        return Status::out_of_memory;
+    if (looking.any() && !are_few(looking) && !look_around<L>(c, open, looking, are_few)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
         Course& course = c.course[lane];
         apart[lane] = looking[lane];
@@ -193,10 +183,10 @@ Status settle(Certified<L>& c, bool* open, bool may_part) {
         open[lane] = !finished[lane];
     }
     c.finish(finished);
-    while (count_lanes<L>(open) > 0 && !are_few(open))
+    while (open.any() && !are_few(open))
         if (!refine_lists<L>(c, open)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) apart[lane] = apart[lane] || open[lane];
-    return count_lanes<L>(apart) == 0 ? Status::ok : settle_apart<L>(c, apart);
+    return apart.any() ? settle_apart<L>(c, apart) : Status::ok;
 }
 
 // What goes with a query to a block of fewer lanes.
@@ -230,7 +220,7 @@ Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& ou
         }
     });
     Certified<L> c{block, out, stage, {}, RankedLists<L>(out.top), {}};
-    bool open[L] = {};
+    Lanes<L> open;
     for (int lane = 0; lane < count; ++lane) {
         const Moved& own = moved[lane];
         open[lane] = true;
@@ -245,12 +235,12 @@ Status settle_moved(const PprGraph& graph, PprQueries queries, const Outputs& ou
 
 // Moves the open lanes of a block to blocks with fewer; nothing of the block is of use any more.
 template <int L>
-Status settle_apart(Certified<L>& c, const bool* open) {
+Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
     constexpr int narrower = L == 4 ? 1 : L / 2;
     const PprBlock<L>& block = c.block;
     const PprGraph& graph = block.graph;
     const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
-    const int64_t nodes = graph.num_nodes, apart = count_lanes<L>(open);
+    const int64_t nodes = graph.num_nodes, apart = open.count();
     float* columns = block.work.template reserve<float>(slot_columns, size_t(2 * apart * nodes));
     if (columns == nullptr) return Status::out_of_memory;
     int lanes[L], count = 0;
