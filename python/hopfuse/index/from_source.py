@@ -17,7 +17,7 @@ from ..io.tables import Table
 from ..types import Corpus
 from ..types.corpus import Metric, Storage
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
-from .arrow_columns import Rows, arrow, first_repeated, joined, string_parts
+from .arrow_columns import Rows, arrow, first_repeated, joined, own_copy, string_parts
 from .metadata_build import check_types, metadata_arrays
 from .spool import Spool
 
@@ -167,7 +167,7 @@ class _Passages:
                 f"{rows.where(0)} has the id {ids[0].as_py()!r}, row 0 has one of another type; ids are all strings or "
                 "all integers: convert one kind"
             )
-        self._ids.append(ids)
+        self._ids.append(own_copy(ids))
         texts = rows.strings("text")
         lengths, data = string_parts(texts)
         self._texts.append(data)
@@ -261,7 +261,7 @@ def _entities(
     try:
         for rows in batches:
             rows.check_names(("name",), ("vector", "aliases"))
-            columns.append(rows.strings("name"))
+            columns.append(own_copy(rows.strings("name")))
             vectors.add(rows)
             if "aliases" in rows.names:
                 for row, own in enumerate(rows.column("aliases").to_pylist()):
@@ -415,7 +415,7 @@ def _weights(rows: Rows) -> NDArray[np.float64]:
     column = rows.column("weight")
     own = tables.weights(Table(rows.what, {"weight": _values(column)}, len(rows), rows.where), "weight")
     assert own is not None
-    return own
+    return own.copy()  # of a batch that is let go
 
 
 def _integers(rows: Rows, name: str) -> NDArray[np.int64]:

@@ -94,7 +94,7 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
         made = Slot(connection, source.url, slot)
         position = made.create(tables)
         try:
-            shape = shape_of(connection, source.url, tables)
+            shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
             index = build(source)
             KnownRows(index)
             yield index.with_source(_State(slot, position, source.queries, shape).text(position, shape))
@@ -245,7 +245,7 @@ class PostgresFollower:
             self._check_position(slot.position())
             queries = describe(self._connection, self._url, self._state.queries)
             tables = check_followable(self._connection, self._url, queries)
-            shape = shape_of(self._connection, self._url, tables)
+            shape = shape_of(snapshot.one_row, tables)
             touched, position, truncated = self._read_log(end, visible, queries)
             changed = shape != self._state.shape
             if truncated or changed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError, StoreError
@@ -207,13 +207,15 @@ def _check_identity(connection: Any, url: str, query: Query, relation: int, need
         )
 
 
-def shape_of(connection: Any, url: str, tables: Collection[int]) -> Mapping[str, str]:
-    """Return by table a word that changes with its columns, and where its rows are written anew without a message."""
-    with database_errors(url):
-        rows = connection.execute(
-            "SELECT c.oid::text, md5(c.relfilenode::text || string_agg(a.attname || ' ' || a.atttypid::text || ' ' || "
-            "a.atttypmod::text, ',' ORDER BY a.attnum)) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
-            "WHERE c.oid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped GROUP BY c.oid",
-            (list(tables),),
-        ).fetchall()
-    return dict(sorted(rows))
+def shape_of(one_row: Callable[[str], tuple[Any, ...]], tables: Collection[int]) -> Mapping[str, str]:
+    """Return by table a word that changes with its columns, and where its rows are written anew without a message.
+
+    ``one_row`` runs a query and returns its row: in the snapshot whose rows are read, so that the word is of those.
+    """
+    (found,) = one_row(
+        "SELECT coalesce(string_agg(word, ',' ORDER BY word), '') FROM (SELECT c.oid::text || '=' || "
+        "md5(c.relfilenode::text || string_agg(a.attname || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' "
+        "ORDER BY a.attnum)) AS word FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.oid IN ("
+        f"{', '.join(map(str, sorted(tables)))}) AND a.attnum > 0 AND NOT a.attisdropped GROUP BY c.oid) AS words"
+    )
+    return dict(word.split("=") for word in str(found).split(",") if word)

@@ -1,0 +1,25 @@
+"""examples/postgres_live.py on a real server: what is added is found, what is deleted is not, and nothing stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from examples.postgres_live import main
+
+
+def test_the_example_follows_its_tables(database, tmp_path):
+    pytest.importorskip("wordllama", reason="the example encodes by wordllama (extra demo)")
+    url, connection = database
+    said: list[str] = []
+    main(url, tmp_path / "index", said.append)
+    built, asked, added, deleted, dropped = said
+    assert "passages=3, entities=4" in built
+    assert "bernoulli" not in asked
+    assert "'bernoulli'" in added
+    assert "bernoulli" not in deleted
+    assert dropped == "dropped: hopfuse_example"
+    print(*said, sep="\n")
+    assert connection.execute(
+        "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'hopfuse_example'"
+    ).fetchone() == (0,)
+    assert connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'hopfuse_example'").fetchone() == (0,)
