@@ -15,12 +15,10 @@ def passage_weights(
     boosted: Hits | None,
     corpus: Corpus,
     config: GuidedWalkConfig,
-    *,
     threads: int | None,
-    backend: str = "auto",
 ) -> Any:
-    """Return each passage's weight, (B, P): by its similarity, and raised where it has words of the question."""
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, backend=backend, threads=threads)
+    """Return each passage's weight as the core has it, (B, P): by its similarity, raised where it has other words."""
+    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, threads=threads)
     return weights if boosted is None else boost_weights(weights, boosted, config.boost)
 
 
