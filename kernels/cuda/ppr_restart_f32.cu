@@ -1,13 +1,16 @@
-// What a walk starts from: degrees of masked and typed lanes, and the restarts of its queries. Contract: hopfuse/ppr.h;
-// kernels/cpu/ppr_setup.h gives the same bits. L queries lie side by side: state[node][lane].
+// What a walk starts from: degrees of masked and typed lanes, and the restarts
+// of its queries. Contract: hopfuse/ppr.h; kernels/cpu/ppr_setup.h gives the
+// same bits. L queries lie side by side: state[node][lane].
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
+#include "ppr_restart_arguments.h"
 #include "ppr_scales.h"
 
 namespace hopfuse {
 
-// Where lanes may hold mass, and the node weights of a block's queries, as a caller gives them.
+// Where lanes may hold mass, and the node weights of a block's queries, as a
+// caller gives them.
 struct GivenNodes {
     const uint8_t* allowed;  // (queries, N) or, shared, (1, N); or null
     int shared;
@@ -36,7 +39,8 @@ HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, i
     return bits;
 }
 
-// Degrees of one row and lane inside the lane's own subgraph, by its own edge types and node weights.
+// Degrees of one row and lane inside the lane's own subgraph, by its own edge
+// types and node weights.
 struct DegreeTables {
     const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
     const int32_t* indices;
@@ -44,10 +48,12 @@ struct DegreeTables {
     const uint8_t* edge_type;
     const double* degree;  // (N, T) of the whole graph
     const double* eta;
-    const float* shares;  // (N, L) what a node counts for: its weight, or 1; 0 where it is excluded. Null: all 1
+    const float* shares;  // (N, L) what a node counts for: its weight, or 1; 0
+                          // where it is excluded. Null: all 1
     int num_types;
     int per_type;
-    const int64_t* in_indptr;  // rows of incoming edges where edges have a direction, else null
+    const int64_t* in_indptr;  // rows of incoming edges where edges have a
+                               // direction, else null
     const int32_t* in_indices;
 };
 
@@ -71,8 +77,8 @@ HOPFUSE_DEVICE Counted degree_of_type(const DegreeTables& t, int64_t u, int type
     return counted;
 }
 
-// What is known of a node in a lane: the most entries that count in its row or out of it, its weight and the factor of its
-// row, 1 where nothing walks.
+// What is known of a node in a lane: the most entries that count in its row or
+// out of it, its weight and the factor of its row, 1 where nothing walks.
 struct NodeSizes {
     int64_t entries;
     float weight, factor;
@@ -121,27 +127,32 @@ HOPFUSE_DEVICE NodeSizes degrees(const DegreeTables& t, int64_t u, int lane, flo
     return sizes;
 }
 
-// How far rounding can go in a lane's own subgraph: the most entries in a row or out of a node, and nodes that have any.
+// How far rounding can go in a lane's own subgraph: the most entries in a row
+// or out of a node, and nodes that have any.
 struct SubgraphSizes {
-    unsigned long long *longest, *joined;  // (L,), 0 before; or null: a whole graph's are known
+    uint64_t *longest,
+        *joined;  // (L,), 0 before; or null: a whole graph's are known
 
-    // By a block whose threads hold a node's entries each, thread t of lane t % L. `room`: a number for each thread.
+    // By a block whose threads hold a node's entries each, thread t of lane t %
+    // L. `room`: a number for each thread.
     template <int L>
     __device__ void count(int64_t entries, double* room) const {
         if (longest == nullptr) return;
         const double most = join_threads<L>(static_cast<double>(entries), room, Largest{});
         const double nodes = join_threads<L>(entries > 0 ? 1.0 : 0.0, room, Sum{});
         if (threadIdx.x >= L) return;
-        atomicMax(longest + threadIdx.x, static_cast<unsigned long long>(most));
-        atomicAdd(joined + threadIdx.x, static_cast<unsigned long long>(nodes));
+        atomicMax(reinterpret_cast<unsigned long long*>(longest) + threadIdx.x, static_cast<unsigned long long>(most));
+        atomicAdd(reinterpret_cast<unsigned long long*>(joined) + threadIdx.x, static_cast<unsigned long long>(nodes));
     }
 };
 
-// The least weight of each lane's nodes that walk, and the least factor of their rows: (2, L), 1 before; or null.
+// The least weight of each lane's nodes that walk, and the least factor of
+// their rows: (2, L), 1 before; or null.
 struct LeastOfRows {
     float* least;
 
-    // By a block, as SubgraphSizes. Numbers of float32 that are at least 0 stand in the order of their bits.
+    // By a block, as SubgraphSizes. Numbers of float32 that are at least 0 stand
+    // in the order of their bits.
     template <int L>
     __device__ void take(const NodeSizes& sizes, double* room) const {
         if (least == nullptr) return;
@@ -154,7 +165,8 @@ struct LeastOfRows {
     }
 };
 
-// Seeds as a caller has them: rows of (queries, width), in any order, -1 for no seed. Width -1: restarts are given.
+// Seeds as a caller has them: rows of (queries, width), in any order, -1 for no
+// seed. Width -1: restarts are given.
 struct Seeds {
     const int64_t* node;  // the caller's ids
     const double* weight;
@@ -193,7 +205,8 @@ HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at, int query) {
     return may_hold || s.weight[at] == 0.0 ? status_complete : status_seed_outside;
 }
 
-// A query's seeds as its restart, by a warp: each goes to the place that counting smaller nodes gives it.
+// A query's seeds as its restart, by a warp: each goes to the place that
+// counting smaller nodes gives it.
 template <int L>
 HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, int lane) {
     const int64_t row = static_cast<int64_t>(query) * s.width, begin = r.begin[query];
@@ -224,7 +237,8 @@ HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, 
     return fault;
 }
 
-// Clears what a walk's kernels add to, by a block: the words of its rows of restarts, tables of so many rows, and counts.
+// Clears what a walk's kernels add to, by a block: the words of its rows of
+// restarts, tables of so many rows, and counts.
 template <int L>
 HOPFUSE_DEVICE void clear_walk(uint64_t* words, int64_t num_words, int64_t table_rows, double* restart64,
                                float* restart32, int32_t* left, unsigned* arrived, int64_t counters) {
@@ -242,7 +256,8 @@ HOPFUSE_DEVICE void mark_rows(const Restarts& r, int query, int lane) {
         atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));
 }
 
-// How many rows of the set come before each word, by a block of at most 1024 threads; `sums` has room for one each.
+// How many rows of the set come before each word, by a block of at most 1024
+// threads; `sums` has room for one each.
 HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sums) {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const int64_t each = (num_words + threads - 1) / threads;
@@ -264,8 +279,8 @@ HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sum
     }
 }
 
-// A lane's restart, by a warp: s and b in the compact tables. Says whether every node that restarts has edges. `total`: the
-// sum of the values.
+// A lane's restart, by a warp: s and b in the compact tables. Says whether
+// every node that restarts has edges. `total`: the sum of the values.
 template <int L>
 HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, double damping, int query, int lane,
                                    double* restart64, float* restart32, double* total) {
@@ -337,7 +352,8 @@ struct WalkState {
         passes[query] = 0;
     }
 
-    // Where `last` says how many passes there will be, measured from pass `first` on, a walk that needs others rests.
+    // Where `last` says how many passes there will be, measured from pass `first`
+    // on, a walk that needs others rests.
     __device__ int32_t begin(const WalkPlan& plan, int64_t max_iter, int64_t first, int64_t last, int query) const {
         const int64_t theory = ppr_pass_limit(plan.accelerates, plan.damping, plan.tol, plan.volume, plan.norm);
         const int64_t most = max_iter > 0 && max_iter < theory ? max_iter : theory;
@@ -361,110 +377,106 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256 (ppr_restart: 32 L). Shared memory: 0 unless said.
 //
-// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N) or (1, N), null: everywhere; lanes from
-//   `queries` on are unused. Where `own` (queries, columns) is given, node weights take the place of 1: those of a node's
-//   column, `other` (queries,) where that is -1, and 1 in unused lanes; `least` (2, L) becomes 1.
-//   Unit: an entry. Registers: <= 32. Bytes: N L read, 4 N L written; with weights 4 N and 4 N L gathered.
+// ppr_mask_lL: (N, L) 1 where a lane may hold mass, from `allowed` (queries, N)
+// or (1, N), null: everywhere; lanes from
+//   `queries` on are unused. Where `own` (queries, columns) is given, node
+//   weights take the place of 1: those of a node's column, `other` (queries,)
+//   where that is -1, and 1 in unused lanes; `least` (2, L) becomes 1. Unit: an
+//   entry. Registers: <= 32. Bytes: N L read, 4 N L written; with weights 4 N
+//   and 4 N L gathered.
 // ppr_allowed_lL: which entries of the segments of long rows count in a lane.
-//   Unit: a segment and a lane; a thread. Registers: <= 48. Bytes: per segment 256 + 256 L gathered, 8 L written.
+//   Unit: a segment and a lane; a thread. Registers: <= 48. Bytes: per segment
+//   256 + 256 L gathered, 8 L written.
 // ppr_before_lL: how many entries of its row count before each segment.
-//   Unit: a long row and a lane; a thread. Registers: <= 40. Bytes: per segment 12 L.
-// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and, where they are not null, the sizes of the lanes'
+//   Unit: a long row and a lane; a thread. Registers: <= 40. Bytes: per segment
+//   12 L.
+// ppr_degrees_lL: scale and unscale of each lane, float64 and float32, and,
+// where they are not null, the sizes of the lanes'
 //   subgraphs, and the least weights and factors.
-//   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers: <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L
-//   gathered; N T' 12 L + 12 N L written.
-// ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact
-//   tables, and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, what
-//   ends it. Lanes without seeds rest.
-//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 96 (occupancy 25 %).
-//   Bytes: 24 a seed, 20 for each 64 nodes, 12 L a row of the tables; a query's seeds are read once for each of them.
-#define HOPFUSE_SET_UP(L)                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_mask_l##L(const uint8_t* allowed, int shared, const float* own, const int32_t* column, int64_t columns,    \
-                      const float* other, int queries, int64_t num_nodes, float* least, float* mask) {                 \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (least != nullptr && at < 2 * L) least[at] = 1.0f;                                                          \
-        if (at >= num_nodes * L) return;                                                                               \
-        const GivenNodes given = {allowed, shared, own, column, columns, other, queries, num_nodes};                   \
-        mask[at] = given.share(at / L, at % L);                                                                        \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_allowed_l##L(const int32_t* indices, const int64_t* segment_begin, const int64_t* segment_end,             \
-                         int64_t num_segments, const float* mask, uint64_t* allowed) {                                 \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;              \
-        if (segment >= num_segments) return;                                                                           \
-        allowed[at] =                                                                                                  \
-            allowed_entries<L>(indices, segment_begin[segment], segment_end[segment], mask, static_cast<int>(at % L)); \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_before_l##L(const int64_t* first_of, int64_t num_rows, const uint64_t* allowed, int32_t* before) {         \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, row = at / L;                  \
-        if (row >= num_rows) return;                                                                                   \
-        int32_t count = 0;                                                                                             \
-        for (int64_t i = first_of[row] * L + at % L; i < first_of[row + 1] * L; i += L) {                              \
-            before[i] = count;                                                                                         \
-            count += __popcll(allowed[i]);                                                                             \
-        }                                                                                                              \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(                                                \
-        const int64_t* indptr, const int32_t* indices, const float* weight, const uint8_t* edge_type,                  \
-        const double* degree, const double* eta, const float* shares, int num_types, int per_type,                     \
-        const int64_t* in_indptr, const int32_t* in_indices, int64_t num_nodes, float* scale32, float* unscale32,      \
-        double* scale64, double* unscale64, unsigned long long* longest, unsigned long long* joined, float* least) {   \
-        __shared__ double room[256];                                                                                   \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        const DegreeTables tables = {indptr, indices,   weight,   edge_type, degree,    eta,                           \
-                                     shares, num_types, per_type, in_indptr, in_indices};                              \
-        NodeSizes sizes = {0, 1.0f, 1.0f};                                                                             \
-        if (at < num_nodes * L)                                                                                        \
-            sizes = degrees<L>(tables, at / L, static_cast<int>(at % L), scale32, unscale32, scale64, unscale64);      \
-        SubgraphSizes{longest, joined}.count<L>(sizes.entries, room);                                                  \
-        LeastOfRows{least}.take<L>(sizes, room);                                                                       \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(                                          \
-        HOPFUSE_SCALES, const int64_t* seed_node, const double* seed_weight, int seed_width, int queries,              \
-        int may_be_empty, const int32_t* internal_of, int64_t num_nodes, const float* mask, const int64_t* begin,      \
-        int64_t* end, int32_t* node, double* value, uint64_t* words, int32_t* rank, const double* damping,             \
-        const double* volume, int symmetric, double tol, int64_t max_iter, int64_t first, int64_t last,                \
-        int64_t table_rows, double* restart64, float* restart32, int64_t* limit, int64_t* measured_from,               \
-        int64_t* next_try, float* theta, float* shrink, double* anchor, int32_t* walking, int32_t* unproven,           \
-        int64_t* passes, int32_t* left, int64_t* last_pass, const unsigned long long* longest,                         \
-        const unsigned long long* joined, double* slack, double* missed, int32_t* keeps, const float* least,           \
-        int32_t* accelerates, int32_t* status, unsigned* arrived, int64_t counters) {                                  \
-        __shared__ int32_t sums[32 * L];                                                                               \
-        HOPFUSE_MAKE_SCALES;                                                                                           \
-        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
-        const Seeds seeds = {seed_node, seed_weight, seed_width, queries, may_be_empty, internal_of, num_nodes, mask}; \
-        const Restarts restarts = {begin, end, node, value, words, rank};                                              \
-        const WalkState walk = {limit,   measured_from, next_try, theta, shrink,   anchor,                             \
-                                walking, unproven,      passes,   left,  last_pass};                                   \
-        int32_t fault = status_complete;                                                                               \
-        clear_walk<L>(words, (num_nodes + 63) / 64, table_rows, restart64, restart32, left, arrived, counters);        \
-        if (seed_width >= 0 && query < queries) fault = sort_seeds<L>(seeds, restarts, query, lane);                   \
-        if (seed_width >= 0 && query >= queries && lane == 0) end[query] = begin[query];                               \
-        __syncthreads();                                                                                               \
-        mark_rows(restarts, query, lane);                                                                              \
-        __syncthreads();                                                                                               \
-        rank_rows(restarts, (num_nodes + 63) / 64, sums);                                                              \
-        __syncthreads();                                                                                               \
-        const double d = damping[query];                                                                               \
-        double total;                                                                                                  \
-        const bool keeps_all = spread_restart<L>(restarts, scales, d, query, lane, restart64, restart32, &total);      \
-        const double squares = restart_squares<L>(restarts, scales, query, lane, restart64);                           \
-        if (lane != 0) return;                                                                                         \
-        if (query == 0) *last_pass = last;                                                                             \
-        if (!is_finite(total)) fault = status_bad_weight;                                                              \
-        const int64_t sizes_at = mask == nullptr ? 0 : query;                                                          \
-        slack[query] = ppr_slack(static_cast<int64_t>(longest[sizes_at]), num_types);                                  \
-        missed[query] = ppr_missed(static_cast<int64_t>(joined[sizes_at]) + restarts.count(query));                    \
-        keeps[query] = symmetric != 0 && keeps_all ? 1 : 0;                                                            \
-        const bool fast = symmetric != 0 && (least == nullptr || ppr_accelerates(least[query]));                       \
-        accelerates[query] = fast ? 1 : 0;                                                                             \
-        walk.rest(query);                                                                                              \
-        if (fault == status_complete && restarts.count(query) > 0)                                                     \
-            fault = walk.begin({symmetric != 0, fast, keeps_all, d, tol, volume[per_lane ? query : 0], sqrt(squares)}, \
-                               max_iter, first, last, query);                                                          \
-        status[query] = fault;                                                                                         \
+//   Unit: a row and a lane; a thread. Shared memory: 2048 bytes. Registers:
+//   <= 64. Bytes: with masks nnz (5 + w) + 4 nnz L gathered; N T' 12 L + 12 N L
+//   written.
+// ppr_restart_lL: restarts from seeds (or as they are given), the set of their
+// rows, s and b of each query in compact
+//   tables, and the state of a walk: its pass limit, the first pass to measure,
+//   the first to try a proof after, what ends it. Lanes without seeds rest.
+//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L
+//   bytes. Registers: <= 96 (occupancy 25 %). Bytes: 24 a seed, 20 for each 64
+//   nodes, 12 L a row of the tables; a query's seeds are read once for each of
+//   them.
+#define HOPFUSE_SET_UP(L)                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256) ppr_mask_l##L(const MaskArguments a) {                          \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
+        if (a.least != nullptr && at < 2 * L) a.least[at] = 1.0f;                                                     \
+        if (at >= a.num_nodes * L) return;                                                                            \
+        const GivenNodes given = {a.allowed, a.shared, a.own, a.column, a.columns, a.other, a.queries, a.num_nodes};  \
+        a.mask[at] = given.share(at / L, at % L);                                                                     \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_allowed_l##L(const AllowedArguments a) {                    \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;             \
+        if (segment >= a.num_segments) return;                                                                        \
+        a.allowed[at] = allowed_entries<L>(a.indices, a.segment_begin[segment], a.segment_end[segment], a.mask,       \
+                                           static_cast<int>(at % L));                                                 \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_before_l##L(const BeforeArguments a) {                      \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, row = at / L;                 \
+        if (row >= a.num_rows) return;                                                                                \
+        int32_t count = 0;                                                                                            \
+        for (int64_t i = a.first_of[row] * L + at % L; i < a.first_of[row + 1] * L; i += L) {                         \
+            a.before[i] = count;                                                                                      \
+            count += __popcll(a.allowed[i]);                                                                          \
+        }                                                                                                             \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) ppr_degrees_l##L(const DegreeArguments a) {                     \
+        __shared__ double room[256];                                                                                  \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
+        const DegreeTables tables = {a.indptr, a.indices,   a.weight,   a.edge_type, a.degree,    a.eta,              \
+                                     a.shares, a.num_types, a.per_type, a.in_indptr, a.in_indices};                   \
+        NodeSizes sizes = {0, 1.0f, 1.0f};                                                                            \
+        if (at < a.num_nodes * L)                                                                                     \
+            sizes =                                                                                                   \
+                degrees<L>(tables, at / L, static_cast<int>(at % L), a.scale32, a.unscale32, a.scale64, a.unscale64); \
+        SubgraphSizes{a.longest, a.joined}.count<L>(sizes.entries, room);                                             \
+        LeastOfRows{a.least}.take<L>(sizes, room);                                                                    \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(const RestartArguments a) {              \
+        __shared__ int32_t sums[32 * L];                                                                              \
+        const Scales scales = {a.scale, a.unscale, a.attraction, a.per_lane, a.per_type, a.num_types};                \
+        const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;              \
+        const Seeds seeds = {a.seed_node,    a.seed_weight, a.seed_width, a.queries,                                  \
+                             a.may_be_empty, a.internal_of, a.num_nodes,  a.mask};                                    \
+        const Restarts restarts = {a.begin, a.end, a.node, a.value, a.words, a.rank};                                 \
+        const WalkState walk = {a.limit,   a.measured_from, a.next_try, a.theta, a.shrink,   a.anchor,                \
+                                a.walking, a.unproven,      a.passes,   a.left,  a.last_pass};                        \
+        int32_t fault = status_complete;                                                                              \
+        clear_walk<L>(a.words, (a.num_nodes + 63) / 64, a.table_rows, a.restart64, a.restart32, a.left, a.arrived,    \
+                      a.counters);                                                                                    \
+        if (a.seed_width >= 0 && query < a.queries) fault = sort_seeds<L>(seeds, restarts, query, lane);              \
+        if (a.seed_width >= 0 && query >= a.queries && lane == 0) a.end[query] = a.begin[query];                      \
+        __syncthreads();                                                                                              \
+        mark_rows(restarts, query, lane);                                                                             \
+        __syncthreads();                                                                                              \
+        rank_rows(restarts, (a.num_nodes + 63) / 64, sums);                                                           \
+        __syncthreads();                                                                                              \
+        const double d = a.damping[query];                                                                            \
+        double total;                                                                                                 \
+        const bool keeps_all = spread_restart<L>(restarts, scales, d, query, lane, a.restart64, a.restart32, &total); \
+        const double squares = restart_squares<L>(restarts, scales, query, lane, a.restart64);                        \
+        if (lane != 0) return;                                                                                        \
+        if (query == 0) *a.last_pass = a.last;                                                                        \
+        if (!is_finite(total)) fault = status_bad_weight;                                                             \
+        const int64_t sizes_at = a.mask == nullptr ? 0 : query;                                                       \
+        a.slack[query] = ppr_slack(static_cast<int64_t>(a.longest[sizes_at]), a.num_types);                           \
+        a.missed[query] = ppr_missed(static_cast<int64_t>(a.joined[sizes_at]) + restarts.count(query));               \
+        a.keeps[query] = a.symmetric != 0 && keeps_all ? 1 : 0;                                                       \
+        const bool fast = a.symmetric != 0 && (a.least == nullptr || ppr_accelerates(a.least[query]));                \
+        a.accelerates[query] = fast ? 1 : 0;                                                                          \
+        walk.rest(query);                                                                                             \
+        if (fault == status_complete && restarts.count(query) > 0)                                                    \
+            fault = walk.begin(                                                                                       \
+                {a.symmetric != 0, fast, keeps_all, d, a.tol, a.volume[a.per_lane ? query : 0], sqrt(squares)},       \
+                a.max_iter, a.first, a.last, query);                                                                  \
+        a.status[query] = fault;                                                                                      \
     }
 
 HOPFUSE_SET_UP(4)

@@ -65,7 +65,8 @@ MUTANTS = [
     Mutant(
         "blocks count a subgraph's nodes",
         "ppr_restart_f32.cu",
-        "atomicAdd(joined + threadIdx.x, static_cast<unsigned long long>(nodes));",
+        "atomicAdd(reinterpret_cast<unsigned long long*>(joined) + threadIdx.x, "
+        "static_cast<unsigned long long>(nodes));",
         "joined[threadIdx.x] += static_cast<unsigned long long>(nodes);",
         "masks",
         "tsan",

@@ -11,7 +11,15 @@ import pytest
 from hopfuse.backends.cuda.arguments import ISING, STRUCTS, ArgumentStruct
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
-TYPES = {"i8": "int64_t", "i4": "int32_t", "u8": "uint64_t", "u1": "uint8_t", "f4": "float", "f8": "double"}
+TYPES = {
+    "i8": "int64_t",
+    "i4": "int32_t",
+    "u8": "uint64_t",
+    "u4": "uint32_t",
+    "u1": "uint8_t",
+    "f4": "float",
+    "f8": "double",
+}
 
 
 def cpp_type(code: str) -> str:

@@ -37,9 +37,14 @@ class ArgumentStruct:
             if "*" not in code:
                 if not isinstance(value, int | float | np.generic):
                     raise TypeError(f"{self.name}.{field} is {code}, and a {type(value).__name__} was given")
-            elif value is not None and np.dtype(value.dtype) != np.dtype(code.partition("*")[2]):
+            elif value is not None and not _fits(np.dtype(value.dtype), code.partition("*")[2]):
                 raise TypeError(f"{self.name}.{field} points to {code.partition('*')[2]}, not to {value.dtype}")
         return Arguments(self, values)
+
+
+def _fits(dtype: np.dtype[Any], code: str) -> bool:
+    """Say whether an array is of what a pointer points to; booleans are bytes."""
+    return dtype == np.dtype(code) or (dtype == np.bool_ and code == "u1")
 
 
 class Arguments(NamedTuple):
@@ -74,5 +79,36 @@ ISING = ArgumentStruct(
     coupling_room="*f4", shared_room="*f8",
 )  # fmt: skip
 
+MASK = ArgumentStruct(
+    "MaskArguments", "ppr_restart_arguments.h",
+    allowed="c*u1", shared="i4", own="c*f4", column="c*i4", columns="i8", other="c*f4", queries="i4", num_nodes="i8",
+    least="*f4", mask="*f4",
+)  # fmt: skip
+ALLOWED = ArgumentStruct(
+    "AllowedArguments", "ppr_restart_arguments.h",
+    indices="c*i4", segment_begin="c*i8", segment_end="c*i8", num_segments="i8", mask="c*f4", allowed="*u8",
+)  # fmt: skip
+BEFORE = ArgumentStruct(
+    "BeforeArguments", "ppr_restart_arguments.h",
+    first_of="c*i8", num_rows="i8", allowed="c*u8", before="*i4",
+)  # fmt: skip
+DEGREES = ArgumentStruct(
+    "DegreeArguments", "ppr_restart_arguments.h",
+    indptr="c*i8", indices="c*i4", weight="c*f4", edge_type="c*u1", degree="c*f8", eta="c*f8", shares="c*f4",
+    num_types="i4", per_type="i4", in_indptr="c*i8", in_indices="c*i4", num_nodes="i8", scale32="*f4",
+    unscale32="*f4", scale64="*f8", unscale64="*f8", longest="*u8", joined="*u8", least="*f4",
+)  # fmt: skip
+RESTART = ArgumentStruct(
+    "RestartArguments", "ppr_restart_arguments.h",
+    scale="c*f8", unscale="c*f8", attraction="c*f4", per_lane="i4", per_type="i4", num_types="i4", seed_node="c*i8",
+    seed_weight="c*f8", seed_width="i4", queries="i4", may_be_empty="i4", internal_of="c*i4", num_nodes="i8",
+    mask="c*f4", begin="c*i8", end="*i8", node="*i4", value="*f8", words="*u8", rank="*i4", damping="c*f8",
+    volume="c*f8", symmetric="i4", tol="f8", max_iter="i8", first="i8", last="i8", table_rows="i8", restart64="*f8",
+    restart32="*f4", limit="*i8", measured_from="*i8", next_try="*i8", theta="*f4", shrink="*f4", anchor="*f8",
+    walking="*i4", unproven="*i4", passes="*i8", left="*i4", last_pass="*i8", longest="c*u8", joined="c*u8",
+    slack="*f8", missed="*f8", keeps="*i4", least="c*f4", accelerates="*i4", status="*i4", arrived="*u4",
+    counters="i8",
+)  # fmt: skip
+
 #: All that kernels take.
-STRUCTS = (ISING,)
+STRUCTS = (ISING, MASK, ALLOWED, BEFORE, DEGREES, RESTART)

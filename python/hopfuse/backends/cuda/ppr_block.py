@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ... import _native
 from ..calls import PprQueries
 from ..node_weights import columns_of
+from .arguments import ALLOWED, BEFORE, DEGREES, MASK, RESTART
 from .ppr_graph import DeviceGraph
 from .runtime import DeviceArray, Runtime, blocks
 
@@ -167,20 +168,26 @@ class PprBlock:
             self.attraction, self.least = shares, runtime.empty((2, self.lanes), np.float32)
         if q.allow is not None or (weights is not None and weights.exclude(rows)):
             self.mask = shares
-        given = [allowed, np.int32(is_shared), own, column, np.int64(columns), other, np.int32(self.count)]
-        self.launch_states("ppr_mask", [*given, self.nodes, self.least, shares])
+        arguments = MASK(
+            allowed=allowed, shared=is_shared, own=own, column=column, columns=columns, other=other,
+            queries=self.count, num_nodes=graph.num_nodes, least=self.least, mask=shares,
+        )  # fmt: skip
+        self.launch_states("ppr_mask", [arguments])
         if self.mask is not None and graph.num_segments:
             self._read_allowed()
 
     def _read_allowed(self) -> None:
         """Know which entries of long rows count in a lane: segments are cut by them."""
         graph, runtime = self.graph, self.runtime
-        shape, segments = (graph.num_segments, self.lanes), np.int64(graph.num_segments)
+        shape, rows = (graph.num_segments, self.lanes), graph.long_rows.size
         self.allowed, self.before = runtime.empty(shape, np.uint64), runtime.empty(shape, np.int32)
-        given = [graph.indices, graph.segment_begin, graph.segment_end, segments, self.mask, self.allowed]
-        self.launch("ppr_allowed", graph.num_segments * self.lanes, given)
-        rows = graph.long_rows.size
-        self.launch("ppr_before", rows * self.lanes, [graph.first_of, np.int64(rows), self.allowed, self.before])
+        entries = ALLOWED(
+            indices=graph.indices, segment_begin=graph.segment_begin, segment_end=graph.segment_end,
+            num_segments=graph.num_segments, mask=self.mask, allowed=self.allowed,
+        )  # fmt: skip
+        self.launch("ppr_allowed", graph.num_segments * self.lanes, [entries])
+        counts = BEFORE(first_of=graph.first_of, num_rows=rows, allowed=self.allowed, before=self.before)
+        self.launch("ppr_before", rows * self.lanes, [counts])
 
     def _read_degrees(self) -> None:
         graph, runtime, q = self.graph, self.runtime, self.queries
@@ -198,16 +205,16 @@ class PprBlock:
         self.scale64, self.unscale64 = runtime.empty(scales, np.float64), runtime.empty(state, np.float64)
         walk = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "edge_type": graph.edge_type}
         rows_out = {name: graph.out[f"out_{name}"] for name in walk} if graph.out else walk
-        rows_in = [graph.indptr, graph.indices] if graph.out else [None, None]
-        sizes = [None, None] if self.mask is None else [self.longest_row, self.joined_nodes]
-        self.launch_states(
-            "ppr_degrees",
-            [
-                *rows_out.values(),
-                *(graph.degree, self.eta64, shares, np.int32(graph.num_types), np.int32(q.per_type), *rows_in),
-                *(self.nodes, self.scale32, self.unscale32, self.scale64, self.unscale64, *sizes, self.least),
-            ],
-        )
+        is_masked = self.mask is not None
+        arguments = DEGREES(
+            **rows_out, degree=graph.degree, eta=self.eta64, shares=shares, num_types=graph.num_types,
+            per_type=q.per_type, in_indptr=graph.indptr if graph.out else None,
+            in_indices=graph.indices if graph.out else None, num_nodes=graph.num_nodes,
+            scale32=self.scale32, unscale32=self.unscale32, scale64=self.scale64, unscale64=self.unscale64,
+            longest=self.longest_row if is_masked else None, joined=self.joined_nodes if is_masked else None,
+            least=self.least,
+        )  # fmt: skip
+        self.launch_states("ppr_degrees", [arguments])
         if q.per_type:  # no pass limit reads it
             self.volume = runtime.upload(np.zeros(self.lanes))
             return
@@ -225,7 +232,7 @@ class PprBlock:
 
     def _read_restart(self) -> None:
         q, runtime, graph = self.queries, self.runtime, self.graph
-        seeds, begin, end, node, value, most_rows = self._seeds() if q.seeds is not None else self._restarts()
+        given, most_rows = self._seeds() if q.seeds is not None else self._restarts()
         words = max(1, -(-graph.num_nodes // 64))
         self.restart_rows = [runtime.empty(words, np.uint64), runtime.empty(words, np.int32)]
         table = (max(1, most_rows), self.lanes)
@@ -239,54 +246,49 @@ class PprBlock:
         self.passes, self.status = self.lanes_of(np.int64), self.lanes_of(np.int32)
         self.left, self.last_pass = runtime.empty(1, np.int32), runtime.empty(1, np.int64)
         self.join = JoinRoom(runtime, graph.num_tiles, self.lanes, cleared=False)
-        self.launch_warps(
-            "ppr_restart",
-            [
-                *(*self.scales, *seeds, graph.internal_of, self.nodes, self.mask, begin, end),
-                *(node, value, *self.restart_rows),
-                *(self.d_damping, self.volume, np.int32(self.symmetric), np.float64(q.tol), np.int64(q.max_iter)),
-                *(np.int64(self.first_measured), np.int64(self.most_passes), np.int64(table[0])),
-                *(self.restart64, self.restart32),
-                *(
-                    self.limit,
-                    self.measured_from,
-                    self.next_try,
-                    self.theta,
-                    self.shrink,
-                    self.anchor,
-                    self.walking,
-                    self.unproven,
-                    self.passes,
-                    self.left,
-                ),
-                *(self.last_pass, self.longest_row, self.joined_nodes),
-                *(self.slack, self.missed, self.keeps, self.least, self.accelerates, self.status),
-                *(self.join.arrived, np.int64(self.join.counters)),
-            ],
-        )
+        arguments = RESTART(
+            **given, scale=self.scale64, unscale=self.unscale64, attraction=self.attraction, per_lane=self.per_lane,
+            per_type=q.per_type, num_types=graph.num_types, queries=self.count, internal_of=graph.internal_of,
+            num_nodes=graph.num_nodes, mask=self.mask, words=self.restart_rows[0], rank=self.restart_rows[1],
+            damping=self.d_damping, volume=self.volume, symmetric=self.symmetric, tol=q.tol, max_iter=q.max_iter,
+            first=self.first_measured, last=self.most_passes, table_rows=table[0], restart64=self.restart64,
+            restart32=self.restart32, limit=self.limit, measured_from=self.measured_from, next_try=self.next_try,
+            theta=self.theta, shrink=self.shrink, anchor=self.anchor, walking=self.walking, unproven=self.unproven,
+            passes=self.passes, left=self.left, last_pass=self.last_pass, longest=self.longest_row,
+            joined=self.joined_nodes, slack=self.slack, missed=self.missed, keeps=self.keeps, least=self.least,
+            accelerates=self.accelerates, status=self.status, arrived=self.join.arrived, counters=self.join.counters,
+        )  # fmt: skip
+        self.launch_warps("ppr_restart", [arguments])
 
-    def _restarts(self) -> tuple[Any, ...]:
-        """Return no seeds, the restarts that the host has put in order, and how many rows they have."""
+    def _restarts(self) -> tuple[dict[str, Any], int]:
+        """Return the restarts that the host has put in order, as fields of RESTART, and how many rows they have."""
         q, runtime = self.queries, self.runtime
         indptr = q.indptr[self.first : self.first + self.count + 1]
         node, value = q.node[indptr[0] : indptr[-1]], q.value[indptr[0] : indptr[-1]]
         begin, end = np.zeros((2, self.lanes), np.int64)  # an unused lane has no restart
         begin[: self.count], end[: self.count] = indptr[:-1] - indptr[0], indptr[1:] - indptr[0]
-        arrays = [runtime.upload(array) for array in (begin, end, node, value)]
-        return [None, None, *map(np.int32, (-1, self.count, 0))], *arrays, np.unique(node).size
+        arrays: dict[str, NDArray[Any]] = {"begin": begin, "end": end, "node": node, "value": value}
+        seeds: dict[str, Any] = {"seed_node": None, "seed_weight": None, "seed_width": -1, "may_be_empty": False}
+        return {**seeds, **{name: runtime.upload(array) for name, array in arrays.items()}}, np.unique(node).size
 
-    def _seeds(self) -> tuple[Any, ...]:
-        """Return seeds on the device, and room for the restarts that the kernel makes of them."""
+    def _seeds(self) -> tuple[dict[str, Any], int]:
+        """Return seeds on the device and room for the restarts that the kernel makes of them, and for how many rows."""
         seeds, runtime = self.queries.seeds, self.runtime
         assert seeds is not None
         width = int(seeds.node.shape[1])
         rows = slice(self.first, self.first + self.count)
-        begin = runtime.upload(np.minimum(np.arange(self.lanes), self.count) * width)
         room = max(1, self.count * width)
-        arrays = [runtime.empty(self.lanes, np.int64), runtime.empty(room, np.int32), runtime.empty(room, np.float64)]
-        numbers = map(np.int32, (width, self.count, seeds.may_be_empty))
-        given = [seeds.node[rows], seeds.weight[rows], *numbers]
-        return given, begin, *arrays, min(room, self.graph.num_nodes)
+        fields = {
+            "seed_node": seeds.node[rows],
+            "seed_weight": seeds.weight[rows],
+            "seed_width": width,
+            "may_be_empty": seeds.may_be_empty,
+            "begin": runtime.upload(np.minimum(np.arange(self.lanes), self.count) * width),
+            "end": runtime.empty(self.lanes, np.int64),
+            "node": runtime.empty(room, np.int32),
+            "value": runtime.empty(room, np.float64),
+        }
+        return fields, min(room, self.graph.num_nodes)
 
     # ---- The walk ------------------------------------------------------------------------------------------------
 
