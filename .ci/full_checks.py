@@ -422,6 +422,18 @@ def site(w: Workplace) -> str:
     return f"{len(list((clone / 'build' / 'site').rglob('*.html')))} pages"
 
 
+def ray(w: Workplace) -> str:
+    """Parts by Ray on real clusters with loopback alone: actors, drivers and raylets killed, equal bytes"""
+    clone = w.clone("ray")
+    python = w.venv("venv-ray", ("-e", ".[cli,ray]", "hypothesis>=6.100", "pytest>=8"), cwd=clone)
+    w.run(python / "python", "-c", "import ray.data")
+    line = w.pytest(python, clone, "tests/offline/test_ray.py", HOPFUSE_TESTS="full")
+    skipped = int((re.search(r"(\d+) skipped", line) or [0, 0])[1])
+    if skipped > 1:  # what is tested where Ray is absent
+        raise RuntimeError(f"no clusters could be started: {line}")
+    return line
+
+
 PARTS: dict[str, Callable[[Workplace], str]] = {
     "quick": quick_tier,
     "gcc": suite_gcc,
@@ -435,6 +447,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "clang": suite_clang,
     "cupy": cupy,
     "torch": torch,
+    "ray": ray,
     "fatbin": fatbin,
     "replay": replay_compilers,
     "tsan": sanitizer_threads,

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
     rows: list[dict[str, Any]] = []
     if options.out:
         options.out.write_text("")
-    for row in run(options.case or DEFAULT, settings, options.retries, options.wait, start):
+    for row in run(options.case or DEFAULT, settings, options.retries, options.wait, start, alone=options.alone):
         rows.append(row)
         print(f"{row['case']} / {row['peer'] or 'alone'}: {row['status']} {row.get('reason', '')}", file=sys.stderr)
         if options.out:
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--retries", type=int, default=0, help="measure a disturbed pair again up to this often")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for a quiet machine before each pair")
+    parser.add_argument("--alone", action="store_true", help="measure hopfuse without its peers")
     parser.add_argument("--quick", action="store_true", help="tiny synthetic inputs: a check that the bench works")
     parser.add_argument(
         "--report", type=Path, nargs="+", metavar="FILE", help="write docs/performance.md from recorded rows"

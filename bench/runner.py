@@ -39,20 +39,27 @@ NAMES = (*PROBES, *CASES)
 DEFAULT = (*PROBES, *(name for name, case in CASES.items() if not case.by_name))
 
 
-def pairs(names: Sequence[str], backend: str = "cpu") -> list[tuple[str, str | None]]:
+def pairs(names: Sequence[str], backend: str = "cpu", alone: bool = False) -> list[tuple[str, str | None]]:
     """(case, peer) of the named cases; a case without peers is measured alone. The CPU has no peer on a GPU."""
-    beside = {name: case.beside(backend) for name, case in CASES.items()}
+    beside = {} if alone else {name: case.beside(backend) for name, case in CASES.items()}
     return [(name, peer) for name in names for peer in beside.get(name) or (None,)]
 
 
 def run(
-    names: Sequence[str], settings: Settings, retries: int = 0, patience: float = 0.0, start: Launch = launch
+    names: Sequence[str],
+    settings: Settings,
+    retries: int = 0,
+    patience: float = 0.0,
+    start: Launch = launch,
+    *,
+    alone: bool = False,
 ) -> Iterator[Row]:
     """Rows of all pairs, in order; each pair's quietest try of up to ``retries`` more.
 
-    Before each try, up to ``patience`` seconds are spent waiting for a machine that is quiet.
+    Before each try, up to ``patience`` seconds are spent waiting for a machine that is quiet. With ``alone``, no peer
+    is measured.
     """
-    for case, peer in pairs(names, settings.backend):
+    for case, peer in pairs(names, settings.backend, alone):
         wait_for_quiet(patience)
         best = start(case, peer, settings)
         for _ in range(retries):

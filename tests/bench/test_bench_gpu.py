@@ -78,6 +78,7 @@ def test_peers_on_a_gpu_are_measured_beside_every_backend_but_the_cpu() -> None:
     names = list(CASES)
     assert set(pairs(names, "cuda")) == set(pairs(names, "auto")) == set(pairs(names)) | set(ON_GPU)
     assert {peer for _, peer in ON_GPU} == {"faiss-gpu", "torch-cuda", "cuvs", "cugraph", "cupy-spmm"}
+    assert pairs(["ppr-hotpotqa", "ppr-1e8"], alone=True) == [("ppr-hotpotqa", None), ("ppr-1e8", None)]
 
 
 @pytest.mark.skipif(missing(CUDA) is None, reason="a GPU is here")

@@ -25,6 +25,8 @@ STATED = [
 ]
 #: Commands that ask a language model, or read what it said.
 ASKS_A_MODEL = ("--endpoint", "answered.jsonl", "selftest")
+#: Commands that want a Ray cluster: tests/offline/test_ray.py has them.
+ON_A_CLUSTER = ("--engine ray",)
 
 
 def commands(page: str) -> list[list[str]]:
@@ -32,7 +34,7 @@ def commands(page: str) -> list[list[str]]:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     found = [shlex.split(line, comments=True) for line in lines if line.startswith("hopfuse ")]
-    return [words[1:] for words in found if not any(word in " ".join(words) for word in ASKS_A_MODEL)]
+    return [words[1:] for words in found if not any(word in " ".join(words) for word in (*ASKS_A_MODEL, *ON_A_CLUSTER))]
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_the_commands_and_the_program_of_offline_run(folder, said) -> None:
     )
     for words in commands("docs/offline.md"):
         said(*words)
-    (program,) = re.findall(
+    program, _ = re.findall(  # the other one wants a Ray cluster
         r"```python\n(.*?)```", (ROOT / "docs" / "offline.md").read_text(encoding="utf-8"), re.DOTALL
     )
     Path("program.py").write_text(

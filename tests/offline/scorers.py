@@ -46,8 +46,11 @@ class FailingScorer(HashScorer):
 
 
 class SlowScorer(HashScorer):
+    def __init__(self, seconds):
+        self._seconds = seconds
+
     def score(self, queries, first):
-        time.sleep(0.002)
+        time.sleep(self._seconds)
         return super().score(queries, first)
 
 
@@ -71,4 +74,4 @@ def open_slow(plan, threads):
     """Leaves a file for each process, with its number as name."""
     if "pids" in plan.scoring:
         Path(plan.scoring["pids"], str(os.getpid())).touch()
-    return SlowScorer()
+    return SlowScorer(plan.scoring.get("seconds", 0.002))

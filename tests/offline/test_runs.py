@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +210,72 @@ def test_a_full_disk_leaves_the_finished_parts(whole, planned, monkeypatch) -> N
     assert not list((folder.path / "drafts").iterdir())
     run(folder.path, open_hash)
     assert parts_of(folder) == parts_of(whole)
+
+
+#: On a disk of 64 KiB, beside what fills most of it: run, free that, run again, merge, on a full disk and then not.
+ON_A_SMALL_DISK = """
+import sys
+from pathlib import Path
+from hopfuse.offline import Folder, merge, run
+from offline.scorers import open_hash
+folder, disk = Folder(Path(sys.argv[1])), Path(sys.argv[1]).parent
+filler = disk / "filler"
+def fill():
+    with open(filler, "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+def refused(call, *words):
+    try:
+        call(*words)
+    except OSError as error:
+        print(error.strerror)
+try:
+    fill()
+except OSError:
+    filler.open("r+b").truncate(filler.stat().st_size - 3 * 4096)
+refused(run, folder.path, open_hash)
+print(*sorted(path.name for path in (folder.path / "parts").iterdir()))
+print(*(folder.path / "drafts").iterdir())
+filler.unlink()
+run(folder.path, open_hash)
+try:
+    fill()
+except OSError:
+    pass
+refused(merge, folder.path, disk / "out.jsonl")
+print(*(path.name for path in disk.glob("*out*")), *(folder.path / "drafts").iterdir())
+filler.unlink()
+merge(folder.path, Path(sys.argv[2]))
+"""
+
+
+def test_a_disk_that_is_really_full(whole, planned, tmp_path) -> None:
+    """A mount in a namespace of its own."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "--mount", "true"], check=False).returncode:
+        pytest.skip("no mounts can be made here")
+    folder, disk = planned("small"), tmp_path / "disk"
+    disk.mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(ON_A_SMALL_DISK, encoding="utf-8")
+    mounted = 'mount -t tmpfs -o size=64k tmpfs "$1" && cp -r "$2" "$1/run" && exec "$3" "$4" "$1/run" "$5"'
+    words = ["sh", disk, folder.path, sys.executable, program, tmp_path / "small.jsonl"]
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mounted, *words],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    run_said, parts, drafts, merge_said, left = done.stdout.splitlines()
+    assert re.match(r"part \d of .*/disk/run cannot be written: No space left on device; .* run again", run_said)
+    assert re.fullmatch(r"part-000000.jsonl( part-00000\d.jsonl)*", parts)
+    assert len(parts.split()) < whole.plan.num_parts
+    assert merge_said == "No space left on device"
+    assert drafts == left == "", "nothing is half written"
+    merge(whole.path, tmp_path / "whole.jsonl")
+    assert (tmp_path / "small.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_ids_that_repeat_are_named(tmp_path) -> None:

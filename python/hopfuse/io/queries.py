@@ -204,7 +204,7 @@ def _is_mention(value: Any) -> bool:
 
 
 def _vector(values: Any, where: str) -> NDArray[np.float32]:
-    numbers = isinstance(values, list) and all(type(value) in (int, float) for value in values)
+    numbers = isinstance(values, list) and set(map(type, values)) <= {int, float}
     if not numbers:
         raise InputError(f"{where} has the vector {str(values)[:80]}; a vector is a list of numbers")
     try:

