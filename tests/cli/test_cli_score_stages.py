@@ -248,6 +248,23 @@ def test_an_index_that_takes_changes_is_read_where_the_plan_was_made(files, said
     assert (tmp_path / "out.jsonl").read_bytes() == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["--num-gpus", "1"], "--num-gpus is for --engine ray; give that too, or leave it out"),
+        (["--address", "head:6379"], "--address is for --engine ray"),
+        (["--engine", "ray", "--threads", "2"], "--threads is given, and each actor of Ray has one kernel thread"),
+        (
+            ["--engine", "ray", "--address", "head:6379", "--out", "-"],
+            "--out - keeps the run in a folder of this machine",
+        ),
+    ],
+)
+def test_options_of_an_engine_that_is_not_asked_for(scoring, refused_here, tmp_path, given, line) -> None:
+    assert line in refused_here(*scoring, "--out", tmp_path / "out.jsonl", *given)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.full
 def test_a_row_of_another_dimension_late_in_a_large_file(index, refused_here, tmp_path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -48,6 +48,7 @@ class Space:
             "RAY_AUTH_TOKEN": SECRET,
             "RAY_TMPDIR": str(self.folder),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_worker_niceness": "0",  # by default Ray gives way to all other processes
         }
 
     def start(self, *command: object, **environment: str) -> subprocess.Popen[str]:

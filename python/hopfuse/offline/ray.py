@@ -28,6 +28,8 @@ from .run import Made, shard_parts
 from .scoring import CHUNK, OpenScorer
 from .workers import MOST_DEATHS, as_error
 
+__all__ = ["run", "score"]
+
 #: Seconds that a run waits for room that others have on the cluster, or that a lost node had.
 PATIENCE = 30.0
 
@@ -148,7 +150,7 @@ def score(
     """
     place, given = Folder(folder), isinstance(queries, str | Path)
     with tempfile.TemporaryDirectory() as name, connected(how.pop("address", None), stay=True) as ray:
-        path = Path(queries) if given else _written(ray, queries, Path(name, "queries.jsonl"))
+        path = Path(queries) if given else _written(queries, Path(name, "queries.jsonl"))
         plan = make_plan(path, directory, scoring=scoring, output=output, part_rows=part_rows, check=check)
         if not given:
             kept = str(folder.resolve() / "queries.jsonl")
@@ -156,7 +158,9 @@ def score(
         place.create(plan, None if given else path)
         run(folder, open_scorer, **how)
         parts = [{"part": number} for number in range(place.plan.num_parts)]
-        return ray.data.from_items(parts).flat_map(PartReader(place.path.resolve()))
+        found = ray.data.from_items(parts).flat_map(PartReader(place.path.resolve()))
+        found.context.execution_options.preserve_order = True
+        return found
 
 
 class _Rounds:
@@ -202,9 +206,9 @@ class _Rounds:
     def _pool(self, parts: Sequence[int]) -> Iterator[int]:
         """Yield each part when it is there."""
         data = self._ray.data
-        blocks = data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
         with warnings.catch_warnings(), quiet(data):
             warnings.simplefilter("ignore")  # of max_restarts, see pyproject.toml
+            blocks = data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
             # Ray would start a dead actor again for ever, where it may have no room any more, or dies of its part.
             made = blocks.map_batches(
                 PartActor,
@@ -241,17 +245,13 @@ class _Rounds:
         return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
 
-def _written(ray: Any, dataset: Any, path: Path) -> Path:
+def _written(dataset: Any, path: Path) -> Path:
     """Write a dataset's rows as JSON lines, whose bytes depend on the rows and their order alone."""
-    options = ray.data.DataContext.get_current().execution_options
-    before, options.preserve_order = options.preserve_order, True
-    try:
-        with quiet(ray.data), open(path, "w", encoding="utf-8") as file:
-            for row in dataset.iter_rows():
-                known = {name: _plain(row[name]) for name in COLUMNS if row.get(name) is not None}
-                file.write(json.dumps(known, ensure_ascii=False) + "\n")
-    finally:
-        options.preserve_order = before
+    dataset.context.execution_options.preserve_order = True
+    with open(path, "w", encoding="utf-8") as file:
+        for row in dataset.iter_rows():
+            known = {name: _plain(row[name]) for name in COLUMNS if row.get(name) is not None}
+            file.write(json.dumps(known, ensure_ascii=False) + "\n")
     return path
 
 

@@ -157,6 +157,8 @@ def score(
     how = {name: options.pop(name) for name in ENGINE}
     runner, threads, chunk = _runner(**how), how["threads"], how["chunk"]
     alone = how["engine"] == "local" and how["workers"] == 1
+    if out == STDOUT and how["address"] is not None:
+        raise InputError("--out - keeps the run in a folder of this machine alone; with --address give a file")
     if out == STDOUT and (overwrite or restart):
         raise InputError("--overwrite and --restart are about a file; leave them out with --out -")
     if out != STDOUT:
