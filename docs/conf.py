@@ -42,6 +42,7 @@ ROOMS = (
     "hopfuse.diagnose",
     "hopfuse.report",
     "hopfuse.offline",
+    "hopfuse.offline.ray",
     "hopfuse.client",
     "hopfuse.adapters",
     "hopfuse.reference",
