@@ -313,8 +313,8 @@ def torch(w: Workplace) -> str:
 def peers(w: Workplace) -> str:
     """Peers, ranx's methods and plots: each file in a process of its own (OpenMP runtimes do not share one)"""
     clone = w.clone("peers")
-    python = w.venv("venv-peers", ("-e", ".[dev,bench]"), cwd=clone)
-    w.run(python / "python", "-c", "import igraph, networkx, faiss, scipy, ranx, matplotlib")
+    python = w.venv("venv-peers", ("-e", ".[dev,bench]", "ir_datasets==0.6.3"), cwd=clone)
+    w.run(python / "python", "-c", "import igraph, networkx, faiss, scipy, ranx, matplotlib, ir_datasets")
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
         raise RuntimeError("tests/peers holds no tests")
@@ -322,6 +322,7 @@ def peers(w: Workplace) -> str:
         "tests/bench/test_bench_gate.py",
         "tests/bench/test_bench_plots.py",
         "tests/bench/test_bench_quick.py",
+        "tests/evaluate/test_exchange.py",
         "tests/evaluate/test_reliability.py",
     )
     lines = [w.pytest(python, clone, str(file), HOPFUSE_TESTS="full") for file in (*files, *others)]

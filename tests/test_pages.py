@@ -155,8 +155,9 @@ def test_evaluation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     known |= {"vectors": np.eye(12, dtype=np.float32), "entities": known["mentions"]}
     known["recipe"] = hf.recipes.HybridRRF(hf.Index.build(passages=passages, entities=names, graph=edges))
     known["qrels"] = Qrels.read_jsonl("queries.jsonl")
-    assert len(blocks("docs/evaluation.md")) == 3
-    for number in range(3):
+    assert len(blocks("docs/evaluation.md")) == 4
+    for number in range(4):
         run("docs/evaluation.md", number, known)
+    assert known["found"].per_query["theirs"]["mrr"].tolist() == [0.5]
     assert known["drawn"].startswith("<svg")
     assert capsys.readouterr().out

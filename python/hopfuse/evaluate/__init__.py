@@ -11,6 +11,7 @@ from .distributions import (
     score_distributions,
 )
 from .evaluation import DEFAULT_METRICS, Estimate, Evaluation, Group, evaluate, summarise
+from .exchange import qrels_dict, qrels_from, run_dict, run_from, write_qrels, write_run
 from .fused_legs import FusedLegs, fusion_trials
 from .metric_names import Metric, parse_metric
 from .metrics import (
@@ -97,6 +98,8 @@ __all__ = [
     "normalise_answer",
     "option_curves",
     "parse_metric",
+    "qrels_dict",
+    "qrels_from",
     "query_trace",
     "randomisation_test",
     "read_qrels",
@@ -106,6 +109,8 @@ __all__ = [
     "reciprocal_rank",
     "relevance",
     "reliability",
+    "run_dict",
+    "run_from",
     "score_distribution",
     "score_distributions",
     "split_rows",
@@ -116,4 +121,6 @@ __all__ = [
     "token_f1",
     "traces",
     "wilson_interval",
+    "write_qrels",
+    "write_run",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..io.runs import read_run_file
+from ..io.runs import Ranking, read_run_file
 from ..types import Hits
 from ..types.hits import PAD_ID, PAD_SCORE, pad_rows
 from .answers import Texts
@@ -192,13 +192,30 @@ def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames)
     >>> run.hits.counts.tolist(), run.num_missing
     ([2, 0], 1)
     """
-    rankings = read_run_file(path)
+    return run_of_rankings(read_run_file(path), ids, names, str(path))
+
+
+def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: PassageNames, source: str) -> Run:
+    """Return the rankings of the queries ``ids`` as a run; ``source`` says in errors where they are from.
+
+    Raises
+    ------
+    InputError
+        There is none of the queries.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import PassageNames
+    >>> from hopfuse.io.runs import Ranking
+    >>> run_of_rankings({"q1": Ranking([("docA", 0.5)])}, ["q1"], PassageNames(), "a run").hits.counts
+    array([1])
+    """
     found = [rankings.get(query) for query in ids]
     missing = found.count(None)
     if ids and missing == len(ids):
         first = next(iter(rankings), None)
         has = "no query" if first is None else f"queries such as {first!r}"
-        raise InputError(f"{path} has {has}, and none of the {len(ids)} judged ones, such as {ids[0]!r}")
+        raise InputError(f"{source} has {has}, and none of the {len(ids)} judged ones, such as {ids[0]!r}")
     answers = [None if row is None else row.answer for row in found]
     return Run(
         _hits([[] if row is None else row.hits for row in found], names),

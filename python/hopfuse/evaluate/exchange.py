@@ -1,0 +1,270 @@
+"""Judgements and runs in memory, as ir_datasets, ranx, BEIR and pytrec_eval have them; and back, as files too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..io.files import write_whole
+from ..io.qrels import qrels_lines
+from ..io.runs import Ranking, run_lines
+from ..types import Hits
+from .passages import PassageNames
+from .qrels import Qrels
+from .runs import Run, run_of_rankings
+
+#: Scores are kept as float32.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> Qrels:
+    """Return judgements that another library holds.
+
+    Parameters
+    ----------
+    judgements : mapping, iterable, or object
+        ``{query: {passage: grade}}``, as BEIR and pytrec_eval have it; objects with ``query_id``, ``doc_id`` and
+        ``relevance``, as ir_datasets' ``qrels_iter()`` gives them; a data set that has that method; an object with
+        ``to_dict()``, such as ranx's Qrels.
+    names : PassageNames
+        Numbers the passages; :func:`run_from` with the same names takes runs for these judgements.
+    queries : mapping, iterable, or object, optional
+        The text of each query: ``{query: text}``, objects with ``query_id`` and ``text``, or a data set with
+        ``queries_iter()``.
+
+    Returns
+    -------
+    Qrels
+        In the order in which the queries are first named. Grades above 0 are relevant.
+
+    Raises
+    ------
+    InputError
+        Something else, a pair that is judged twice, a grade that is not an integer.
+
+    References
+    ----------
+    MacAvaney et al., ir_datasets, SIGIR (2021). Bassani, ranx, ECIR (2022). Thakur et al., BEIR, NeurIPS (2021).
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import PassageNames, qrels_from
+    >>> qrels = qrels_from({"q1": {"docA": 2, "docB": 0}}, PassageNames(), queries={"q1": "Who?"})
+    >>> qrels.ids, qrels.gold, qrels.grades, qrels.questions
+    (('q1',), ((0,),), ((2,),), ('Who?',))
+    """
+    grades: dict[str, dict[str, int]] = {}
+    for query, passage, grade in _triples(judgements, "judgements", "qrels_iter", "relevance"):
+        if isinstance(grade, bool) or not isinstance(grade, Integral):
+            raise InputError(f"query {query!r}: the grade of passage {passage!r} is {grade!r}; it must be an integer")
+        _put(grades, query, passage, int(grade))
+    texts = _texts(queries)
+    rows = []
+    for query, row in grades.items():
+        relevant = {names.number(passage): grade for passage, grade in row.items() if grade > 0}
+        about = {"gold": list(relevant), "grades": list(relevant.values()), "question": texts.get(query, "")}
+        rows.append({"id": query, **about})
+    return Qrels.from_records(rows)
+
+
+def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
+    """Return a run that another library holds.
+
+    Parameters
+    ----------
+    scores : mapping, iterable, or object
+        ``{query: {passage: score}}``, as BEIR's retrievers and pytrec_eval have it; objects with ``query_id``,
+        ``doc_id`` and ``score``, as ir_datasets' ``scoreddocs_iter()`` gives them; a data set that has that method; an
+        object with ``to_dict()``, such as ranx's Run.
+    ids : sequence of str
+        The judgements' queries, in order, as for :func:`read_run`.
+    names : PassageNames
+        The names that the judgements were taken with.
+
+    Returns
+    -------
+    Run
+        Ordered by score, higher first; passages of equal score stay in the order in which they are given.
+
+    Raises
+    ------
+    InputError
+        Something else, a passage that a query has twice, a score that is not a finite number of float32, none of the
+        queries.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import PassageNames, run_from
+    >>> run_from({"q1": {"docA": 0.5, "docB": 0.9}}, ["q1"], PassageNames()).hits.ids
+    array([[0, 1]])
+    """
+    found: dict[str, dict[str, float]] = {}
+    for query, passage, score in _triples(scores, "scores", "scoreddocs_iter", "score"):
+        if isinstance(score, bool) or not isinstance(score, Real) or not abs(float(score)) <= LARGEST:
+            raise InputError(
+                f"query {query!r}: the score of passage {passage!r} is {score!r}; it must be a finite number that "
+                "float32 can hold"
+            )
+        _put(found, query, passage, float(score))
+    rankings = {query: Ranking(sorted(row.items(), key=lambda hit: -hit[1])) for query, row in found.items()}
+    return run_of_rankings(rankings, ids, names, "the run")
+
+
+def qrels_dict(qrels: Qrels, names: PassageNames) -> dict[str, dict[str, int]]:
+    """Return judgements as ``{query: {passage: grade}}``, which ``ranx.Qrels``, BEIR and pytrec_eval take.
+
+    Passages that are not relevant are not kept, and so are not there; a gold passage without a grade has 1.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import PassageNames, qrels_dict, qrels_from
+    >>> names = PassageNames()
+    >>> qrels_dict(qrels_from({"q1": {"docA": 2}}, names), names)
+    {'q1': {'docA': 2}}
+    """
+    return {
+        query: {names.name(passage): grade for passage, grade in zip(gold, grades or [1] * len(gold), strict=True)}
+        for query, gold, grades in zip(qrels.ids, qrels.gold, qrels.grades, strict=True)
+    }
+
+
+def run_dict(run: Run | Hits, ids: Sequence[str], names: PassageNames) -> dict[str, dict[str, float]]:
+    """Return a run as ``{query: {passage: score}}``, best first, which ``ranx.Run``, BEIR and pytrec_eval take.
+
+    Parameters
+    ----------
+    run : Run or Hits, B rows
+    ids : sequence of str, B entries
+        The queries; a query without hits has an empty mapping.
+    names : PassageNames
+
+    Raises
+    ------
+    InputError
+        Another number of queries.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import PassageNames, run_dict
+    >>> run_dict(hf.Hits([[1, 0]], [[0.5, 0.25]]), ["q1"], PassageNames(["docA", "docB"]))
+    {'q1': {'docB': 0.5, 'docA': 0.25}}
+    """
+    hits = run.hits if isinstance(run, Run) else run
+    if len(ids) != len(hits):
+        raise InputError(f"ids has {len(ids)} queries for {len(hits)} rows of hits; give one for each row")
+    return {
+        str(query): {names.name(passage): score for passage, score in hits.row(row)} for row, query in enumerate(ids)
+    }
+
+
+def write_run(
+    path: str | PathLike[str], run: Run | Hits, ids: Sequence[str], names: PassageNames, *, tag: str = "hopfuse"
+) -> None:
+    """Write a run: ``.json`` is ``{query: {passage: score}}``, as BEIR and ranx read it, any other suffix a TREC run.
+
+    The file is whole or not there. A TREC run has no line for a query without hits.
+
+    Raises
+    ------
+    InputError
+        As :func:`run_dict`; a name with white space for a TREC run.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import PassageNames, write_run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "run.txt")
+    ...     write_run(path, hf.Hits([[1]], [[0.5]]), ["q1"], PassageNames(["docA", "docB"]))
+    ...     path.read_text()
+    'q1 Q0 docB 1 0.5 hopfuse\\n'
+    """
+    scores = run_dict(run, ids, names)
+    rankings = {query: Ranking(list(row.items())) for query, row in scores.items()}
+    _write(path, scores, lambda: run_lines(rankings, tag))
+
+
+def write_qrels(path: str | PathLike[str], qrels: Qrels, names: PassageNames) -> None:
+    """Write judgements: ``.json`` is ``{query: {passage: grade}}``, as ranx reads it, any other suffix TREC qrels.
+
+    Raises
+    ------
+    InputError
+        A name with white space for TREC qrels.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from hopfuse.evaluate import PassageNames, qrels_from, write_qrels
+    >>> names = PassageNames()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "qrels.txt")
+    ...     write_qrels(path, qrels_from({"q1": {"docA": 2}}, names), names)
+    ...     path.read_text()
+    'q1 0 docA 2\\n'
+    """
+    grades = qrels_dict(qrels, names)
+    _write(path, grades, lambda: qrels_lines(grades))
+
+
+def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield query, passage and value, of whichever form they are given in."""
+    if callable(getattr(given, method, None)):
+        given = getattr(given, method)()
+    elif not isinstance(given, Mapping) and callable(getattr(given, "to_dict", None)):
+        given = given.to_dict()
+    if isinstance(given, Mapping):
+        for query, row in given.items():
+            if not isinstance(row, Mapping):
+                raise InputError(f"{name}, query {query!r} is a {type(row).__name__}; give {{passage: {value}}}")
+            for passage, number in row.items():
+                yield str(query), str(passage), number
+        return
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(
+            f"{name} is a {type(given).__name__}; give {{query: {{passage: {value}}}}}, objects with query_id, doc_id "
+            f"and {value}, or a data set with {method}()"
+        )
+    for at, one in enumerate(given):
+        try:
+            yield str(one.query_id), str(one.doc_id), getattr(one, value)
+        except AttributeError:
+            raise InputError(
+                f"{name}[{at}] is a {type(one).__name__}; it must have query_id, doc_id and {value}"
+            ) from None
+
+
+def _texts(queries: Any) -> dict[str, str]:
+    if queries is None:
+        return {}
+    if callable(getattr(queries, "queries_iter", None)):
+        queries = queries.queries_iter()
+    if isinstance(queries, Mapping):
+        return {str(query): str(text) for query, text in queries.items()}
+    try:
+        return {str(one.query_id): str(one.text) for one in queries}
+    except (AttributeError, TypeError):
+        raise InputError(
+            "queries must be {query: text}, objects with query_id and text, or a data set with queries_iter() of such"
+        ) from None
+
+
+def _put(rows: dict[str, dict[str, Any]], query: str, passage: str, value: Any) -> None:
+    row = rows.setdefault(query, {})
+    if passage in row:
+        raise InputError(f"query {query!r} has passage {passage!r} twice")
+    row[passage] = value
+
+
+def _write(path: str | PathLike[str], content: Any, lines: Callable[[], str]) -> None:
+    text = json.dumps(content, ensure_ascii=False) if Path(path).suffix == ".json" else lines()
+    write_whole(Path(path), lambda file: file.write(text.encode("utf-8")))
