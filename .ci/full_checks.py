@@ -48,13 +48,16 @@ AVXVNNI = ("avxvnni",) if "avx_vnni" in Path("/proc/cpuinfo").read_text(encoding
 VARIANTS = ("avx512", *AVXVNNI, "avx2", "baseline")
 # Of each framework's extra: the versions that are tested, what its tests import beside them, and its tests.
 FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "dspy": (("dspy==3.4.1",), ("test_dspy.py",)),
-    "haystack": (("haystack-ai==3.4.1",), ("test_haystack.py",)),
+    "dspy": (("dspy==3.4.1",), ("test_dspy.py", "test_integrations_page.py::test_dspy")),
+    "haystack": (("haystack-ai==3.4.1",), ("test_haystack.py", "test_integrations_page.py::test_haystack")),
     "langchain": (
         ("langchain-core==1.8.3", "langchain-tests==1.1.9"),
-        ("test_langchain.py", "test_langchain_suite.py"),
+        ("test_langchain.py", "test_langchain_suite.py", "test_integrations_page.py::test_langchain"),
     ),
-    "llamaindex": (("llama-index-core==0.14.25",), ("test_llama_index.py",)),
+    "llamaindex": (
+        ("llama-index-core==0.14.25",),
+        ("test_llama_index.py", "test_integrations_page.py::test_llama_index"),
+    ),
 }
 QUIET = {"CI": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 

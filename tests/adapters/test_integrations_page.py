@@ -40,7 +40,7 @@ def test_langchain(address):
     pytest.importorskip("langchain_core", reason="needs the extra langchain")
     known = run("langchain", address)
     assert known["documents"][0].id == "babbage"
-    assert [documents[0].id for documents in known["rows"]][0] == "ada"
+    assert known["rows"][0][0].id == "ada"
 
 
 def test_llama_index(address, tmp_path, monkeypatch):
