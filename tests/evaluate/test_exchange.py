@@ -159,6 +159,7 @@ def test_pytrec_eval_reads_them_and_agrees():
         np.testing.assert_allclose(ours.per_query["run"][own][:2], [theirs[q][name] for q in ("q1", "q2")], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*unsafe cast")  # ranx's own, while numba compiles it
 def test_ranx_reads_them_and_agrees():
     ranx = pytest.importorskip("ranx", reason="ranx is not installed (extra bench)")
     qrels, run, names = taken(ranx.Qrels({q: QRELS[q] for q in ("q1", "q2")}), ranx.Run(SCORES))
