@@ -158,6 +158,6 @@ def test_evaluation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert len(blocks("docs/evaluation.md")) == 4
     for number in range(4):
         run("docs/evaluation.md", number, known)
-    assert known["found"].per_query["theirs"]["mrr"].tolist() == [0.5]
+    assert known["figures"].per_query["theirs"]["mrr"].tolist() == [0.5]
     assert known["drawn"].startswith("<svg")
     assert capsys.readouterr().out
