@@ -8,6 +8,7 @@ namespace hopfuse {
 template <int L>
 HOPFUSE_DEVICE Measured scale_of_tile(const Scales& scales, const TileRange& rows, int lane) {
     double largest = 0.0;
+#pragma unroll 2
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double scale = scales.scale[scales.per_lane ? row * L + lane : row];
         largest = scale > largest ? scale : largest;
