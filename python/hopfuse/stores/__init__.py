@@ -7,5 +7,14 @@ from ..io.source import Snapshot, Source
 from .arrow import ArrowSource
 from .parquet import ParquetSource
 from .places import is_place, open_source
+from .tables import VectorsChangedWarning
 
-__all__ = ["ArrowSource", "ParquetSource", "Snapshot", "Source", "is_place", "open_source"]
+__all__ = [
+    "ArrowSource",
+    "ParquetSource",
+    "Snapshot",
+    "Source",
+    "VectorsChangedWarning",
+    "is_place",
+    "open_source",
+]

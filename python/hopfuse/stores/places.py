@@ -11,7 +11,11 @@ from ..io.source import Source
 from .parquet import ParquetSource
 
 #: The module of each scheme, whose function ``open_place(url, queries)`` returns the source.
-SCHEMES: dict[str, str] = dict.fromkeys(("postgresql", "postgres"), "hopfuse.stores.postgres")
+SCHEMES: dict[str, str] = {
+    **dict.fromkeys(("postgresql", "postgres"), "hopfuse.stores.postgres"),
+    **{name: f"hopfuse.stores.{name}" for name in ("chroma", "duckdb", "ladybug", "lancedb", "qdrant", "sqlite")},
+    "apoc": "hopfuse.stores.neo4j",
+}
 
 
 def is_place(text: str) -> bool:
@@ -59,7 +63,7 @@ def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) 
     if not Path(place).is_dir():
         raise InputError(
             f"{place!r} is no store; allowed: a folder with passages.parquet"
-            + "".join(f", {known}://" for known in SCHEMES)
+            + "".join(f", {known}:" for known in SCHEMES)
         )
     if asked:
         raise InputError(f"{place} is a folder, whose files are read whole; leave out the queries {', '.join(asked)}")

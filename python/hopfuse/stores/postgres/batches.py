@@ -10,16 +10,11 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...index.arrow_columns import arrow
+from ..tables import COLUMNS
 
 #: Bytes of a component in pgvector's binary format, and its dtype there: uint16 dim, uint16 0, dim components.
 VECTORS: dict[str, np.dtype[Any]] = {"vector": np.dtype(">f4"), "halfvec": np.dtype(">f2")}
 _HEADER = 4
-COLUMNS = {
-    "passages": ("id", "text", "title", "metadata"),
-    "entities": ("name", "aliases"),
-    "edges": ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
-    "facts": ("head", "relation", "tail", "passage"),
-}
 
 
 def batch_reader(table: str, schema: Any, dims: Mapping[str, int]) -> Callable[[Any], Any]:

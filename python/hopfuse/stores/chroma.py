@@ -1,0 +1,102 @@
+"""Collections of Chroma as a source: a local folder, or a client of a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, MissingExtraError, StoreError
+from .collections import PassagesAlone, Point, collection_of, known_values, passage_batches
+from .tables import existing, split_place
+
+PAGE = 1024
+
+
+class ChromaSource:
+    """A collection of Chroma: a passage for each document, in the order in which they were added.
+
+    It is no snapshot if documents are added meanwhile. Chroma gives vectors as float64; they are the float32 that were
+    added.
+
+    Parameters
+    ----------
+    path : path, optional
+        The folder of a ``PersistentClient``.
+    collection : str
+    title : str, optional
+        The key of the metadata that is the title; the others stay metadata.
+    client : chromadb.ClientAPI, optional
+        Instead of ``path``.
+
+    Raises
+    ------
+    InputError
+        No such folder, path and client both or neither.
+    MissingExtraError
+        chromadb is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.chroma import ChromaSource
+    >>> source = ChromaSource("chroma-folder", collection="chunks")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        collection: str,
+        title: str = "title",
+        client: Any = None,
+    ) -> None:
+        if (path is None) == (client is None):
+            raise InputError("give either path, of a local folder, or client")
+        self._path = None if path is None else os.fspath(existing(Path(path), "the folder of a Chroma database"))
+        self._client, self._collection, self._title = client, collection, title
+        if client is None:
+            try:
+                self._chroma = import_module("chromadb")
+            except ImportError:
+                raise MissingExtraError("chromadb", "chroma", "reading a Chroma collection") from None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PassagesAlone]:
+        """Return the documents as they are read.
+
+        Raises
+        ------
+        StoreError
+            There is no such collection.
+        """
+        client = self._client
+        if client is None:
+            settings = self._chroma.config.Settings(anonymized_telemetry=False)
+            client = self._chroma.PersistentClient(path=self._path or "", settings=settings)
+        known = sorted(one.name for one in client.list_collections())
+        if self._collection not in known:
+            raise StoreError(f"Chroma has no collection {self._collection!r}; it has {known}")
+        collection = client.get_collection(self._collection)
+        yield PassagesAlone(lambda: passage_batches(self._pages(collection), f"Chroma's {self._collection!r}"))
+
+    def _pages(self, collection: Any) -> Iterator[list[Point]]:
+        wanted = ["embeddings", "documents", "metadatas"]
+        for first in range(0, collection.count(), PAGE):
+            page = collection.get(include=wanted, limit=PAGE, offset=first)
+            parts = (page["ids"], page["documents"], page["metadatas"], page["embeddings"])
+            yield [self._point(*one) for one in zip(*parts, strict=True)]
+
+    def _point(self, id: str, text: Any, metadata: Mapping[str, Any] | None, vector: Any) -> Point:
+        kept = dict(metadata or {})
+        return id, text, kept.pop(self._title, None), kept, vector
+
+
+def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> ChromaSource:
+    """Return the store of ``chroma:PATH?title=headline``; the query of passages is the collection's name."""
+    path, values = split_place(place)
+    if values.keys() - {"title"}:
+        raise InputError(f"{place!r} has {', '.join(values)}; allowed: title")
+    return ChromaSource(path, collection=collection_of(place, queries), **known_values(place, values))

@@ -1,0 +1,93 @@
+"""Databases of ladybug, Kùzu's successor, as a source: Cypher in, Arrow record batches out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import MissingExtraError, StoreError
+from .tables import ROWS, TableReader, check_queries, existing, renamed, split_place
+
+
+class LadybugSource:
+    """A database of ladybug, read by a Cypher query for each table, all in one read-only transaction.
+
+    A query's columns are those of the table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
+    ``FLOAT[n]`` is the vector; other columns of passages are metadata.
+
+    Parameters
+    ----------
+    path : path
+    queries : mapping of str to str or sequence of str
+        By table. ``edges`` may be several.
+
+    Raises
+    ------
+    InputError
+        No such database, no query of passages.
+    MissingExtraError
+        ladybug is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.ladybug import LadybugSource
+    >>> source = LadybugSource("graph.lbug", {
+    ...     "passages": "MATCH (c:Chunk) RETURN c.id AS id, c.text AS text, c.embedding AS vector ORDER BY c.id",
+    ...     "entities": "MATCH (e:Entity) RETURN e.name AS name ORDER BY e.name",
+    ...     "edges": "MATCH (c:Chunk)-[:MENTIONS]->(e:Entity) RETURN c.id AS src_passage, e.name AS dst_entity",
+    ... })  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | os.PathLike[str], queries: Mapping[str, str | Sequence[str]]) -> None:
+        try:
+            self._ladybug = import_module("ladybug")
+        except ImportError:
+            raise MissingExtraError("ladybug", "ladybug", "reading a ladybug database") from None
+        self._path = existing(Path(path), "a database of ladybug")
+        self._queries = check_queries("ladybug", queries)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[TableReader]:
+        """Return the state of the database in one transaction.
+
+        Raises
+        ------
+        StoreError
+            The database cannot be opened.
+        """
+        try:
+            database = self._ladybug.Database(os.fspath(self._path), read_only=True)
+            connection = self._ladybug.Connection(database)
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+        except RuntimeError as error:
+            raise StoreError(f"ladybug cannot open {self._path}: {error}") from None
+        try:
+            yield TableReader(partial(self._read, connection))
+        finally:
+            connection.close()
+            database.close()
+
+    def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
+        if table not in self._queries:
+            return None
+        return (batch for query in self._queries[table] for batch in _batches(connection, table, query))
+
+
+def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
+    try:
+        found = connection.execute(query).get_as_arrow(ROWS)
+    except RuntimeError as error:
+        raise StoreError(f"ladybug refuses the query of {table}, {query!r}: {error}") from None
+    yield from renamed(found.schema.empty_table().to_batches(), table, {})
+    yield from renamed(found.to_batches(), table, {})
+
+
+def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LadybugSource:
+    """Return the store of ``ladybug:PATH``."""
+    path, _ = split_place(place)
+    return LadybugSource(path, queries)

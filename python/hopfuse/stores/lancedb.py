@@ -1,0 +1,99 @@
+"""Databases of LanceDB as a source: their tables, each of one version."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, MissingExtraError, StoreError
+from .tables import ROWS, TABLES, TableReader, existing, renamed, split_place
+
+
+class LanceDBSource:
+    """A folder of LanceDB, whose tables are those of an index.
+
+    Each table is read at the version that it has when the snapshot is taken, as Arrow record batches. A column of
+    lists of numbers is the vector; other columns of passages are metadata.
+
+    Parameters
+    ----------
+    path : path
+    tables : mapping of str to str, optional
+        The names of ``passages``, ``entities``, ``edges`` and ``facts``; by default they are called so, and those that
+        are not there are left out.
+    columns : mapping of str to str, optional
+        LanceDB's names of columns by those of an index: ``{"text": "body"}``.
+
+    Raises
+    ------
+    InputError
+        No such folder; names of other tables.
+    MissingExtraError
+        LanceDB is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.lancedb import LanceDBSource
+    >>> source = LanceDBSource("lance-folder", {"passages": "chunks"}, columns={"text": "body"})  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        tables: Mapping[str, str] | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        try:
+            self._lancedb = import_module("lancedb")
+        except ImportError:
+            raise MissingExtraError("lancedb", "lancedb", "reading LanceDB") from None
+        self._path = existing(Path(path), "the folder of a LanceDB")
+        unknown = [name for name in tables or {} if name not in TABLES]
+        if unknown:
+            raise InputError(f"tables has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
+        self._tables = dict(tables or {})
+        self._renames = {stored: name for name, stored in (columns or {}).items()}
+
+    @contextmanager
+    def snapshot(self) -> Iterator[TableReader]:
+        """Return the tables at the versions that they have now.
+
+        Raises
+        ------
+        StoreError
+            A table that is not there.
+        """
+        database = self._lancedb.connect(os.fspath(self._path))
+        known = list(database.list_tables().tables)
+        names = {table: self._tables.get(table, table) for table in TABLES}
+        for table, name in names.items():
+            if name not in known and (table in self._tables or table == "passages"):
+                raise StoreError(f"LanceDB has no table {name!r} for {table}; it has {', '.join(known) or 'none'}")
+        opened = {}
+        for table, name in names.items():
+            if name in known:
+                opened[table] = database.open_table(name)
+                opened[table].checkout(opened[table].version)
+        yield TableReader(partial(self._read, opened))
+
+    def _read(self, opened: Mapping[str, Any], table: str) -> Iterator[Any] | None:
+        return None if table not in opened else self._batches(opened[table], table)
+
+    def _batches(self, stored: Any, table: str) -> Iterator[Any]:
+        yield from renamed(stored.schema.empty_table().to_batches(), table, self._renames)
+        yield from renamed(stored.search().to_batches(ROWS), table, self._renames)
+
+
+def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LanceDBSource:
+    """Return the store of ``lancedb:PATH?text=body``; the queries are names of tables."""
+    path, columns = split_place(place)
+    several = [table for table, names in queries.items() if len(names) > 1]
+    if several:
+        raise InputError(f"{place!r} has one table of {several[0]}; give one name")
+    return LanceDBSource(path, {table: names[0] for table, names in queries.items()}, columns=columns)

@@ -1,0 +1,165 @@
+"""What bulk readers share: tables read by their names, and a store's own columns as those of a table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..index.arrow_columns import arrow
+
+TABLES = ("passages", "entities", "edges", "facts")
+#: Columns of each table besides ``vector``; :class:`hopfuse.io.source.Snapshot` says what they mean.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "passages": ("id", "text", "title", "metadata"),
+    "entities": ("name", "aliases"),
+    "edges": ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
+    "facts": ("head", "relation", "tail", "passage"),
+}
+#: Rows of a batch.
+ROWS = 8192
+
+
+class VectorsChangedWarning(UserWarning):
+    """A store gives other vectors than it was given: normalised ones, or of another precision."""
+
+
+class TableReader:
+    """A snapshot whose tables are all read by one function of their name."""
+
+    def __init__(self, read: Callable[[str], Iterable[Any] | None]) -> None:
+        self._read = read
+
+    def passages(self) -> Iterable[Any] | None:
+        """Return the passages."""
+        return self._read("passages")
+
+    def entities(self) -> Iterable[Any] | None:
+        """Return the entities."""
+        return self._read("entities")
+
+    def edges(self) -> Iterable[Any] | None:
+        """Return the edges."""
+        return self._read("edges")
+
+    def facts(self) -> Iterable[Any] | None:
+        """Return the statements of facts."""
+        return self._read("facts")
+
+
+def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
+    """Return a store's record batch as one of a table.
+
+    ``renames`` gives columns of the table by those of the store. A column of lists of floating-point numbers is the
+    vector; other columns of passages are metadata.
+
+    Raises
+    ------
+    InputError
+        Two vectors, or columns that the table does not take.
+    """
+    pa = arrow()
+    stored = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+    columns = {renames.get(name, name): (name, column) for name, column in stored.items()}
+    vectors = [name for name, (_, column) in columns.items() if is_vector(column.type)]
+    if len(vectors) > (table in ("passages", "entities")):
+        raise InputError(
+            f"{table} has the vectors {', '.join(vectors)}; "
+            f"{'select one of them' if table in ('passages', 'entities') else 'it takes none'}"
+        )
+    others = [name for name in columns if name not in COLUMNS[table] and name not in vectors]
+    if others and (table != "passages" or "metadata" in columns):
+        raise InputError(f"{table} has the column {others[0]!r}; allowed: {', '.join(COLUMNS[table])} and a vector")
+    found = {name: column for name, column in columns.items() if name in COLUMNS[table]}
+    if vectors:
+        found["vector"] = columns[vectors[0]]
+    if others:
+        found["metadata"] = ("metadata", pa.StructArray.from_arrays([columns[name][1] for name in others], others))
+    fields = [pa.field(name, column.type, metadata={"column": own}) for name, (own, column) in found.items()]
+    return pa.record_batch([column for _, column in found.values()], schema=pa.schema(fields))
+
+
+def is_vector(kind: Any) -> bool:
+    """Return whether an Arrow type is a list of floating-point numbers."""
+    types = arrow().types
+    listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(listed and types.is_floating(kind.value_type))
+
+
+def vector_list(values: NDArray[Any]) -> Any:
+    """Return the rows of an array (n, d) as an Arrow array of lists, without an object for each."""
+    pa = arrow()
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).reshape(-1)), values.shape[1])
+
+
+def as_float32(values: NDArray[Any], store: str) -> NDArray[np.float32]:
+    """Return numbers that a store widened as the float32 that they are; warn if they are not."""
+    narrow = values.astype(np.float32)
+    if not np.array_equal(narrow, values):
+        warnings.warn(
+            f"{store} gives vectors of {values.dtype}, which float32 rounds; the index has them rounded",
+            VectorsChangedWarning,
+            stacklevel=3,
+        )
+    return narrow
+
+
+def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the queries of each table; there must be one of passages, and one alone but for edges.
+
+    Raises
+    ------
+    InputError
+    """
+    found = {table: [one] if isinstance(one, str) else list(one) for table, one in queries.items() if one}
+    unknown = [table for table in found if table not in TABLES]
+    if unknown:
+        raise InputError(f"queries has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
+    if "passages" not in found:
+        raise InputError(f"{store} is read by queries, and none says where the passages are; give --passages")
+    several = [table for table, one in found.items() if len(one) > 1 and table != "edges"]
+    if several:
+        raise InputError(f"{several[0]} has {len(found[several[0]])} queries; allowed: one, and several for edges")
+    return found
+
+
+def split_place(place: str) -> tuple[Path, dict[str, str]]:
+    """Return the path of ``scheme:path?name=value`` and its values; the scheme may be followed by ``//``.
+
+    Raises
+    ------
+    InputError
+        No path, a name that is there twice.
+    """
+    rest, _, query = place.partition(":")[2].partition("?")
+    path = rest.removeprefix("//")
+    if not path:
+        raise InputError(f"{place!r} names no file or folder; write it as {place.partition(':')[0]}:PATH")
+    values = parse_qs(query, keep_blank_values=True, strict_parsing=bool(query))
+    twice = [name for name, given in values.items() if len(given) > 1]
+    if twice:
+        raise InputError(f"{place!r} gives {twice[0]!r} twice; give it once")
+    return Path(path), {name: given[0] for name, given in values.items()}
+
+
+def existing(path: Path, what: str) -> Path:
+    """Return a path that is there: no reader makes an empty store.
+
+    Raises
+    ------
+    InputError
+    """
+    if not path.exists():
+        raise InputError(f"{path} is not there; give {what}")
+    return path
+
+
+def renamed(batches: Iterable[Any], table: str, renames: Mapping[str, str]) -> Iterator[Any]:
+    """Give the batches of a store as those of a table."""
+    return (as_table(table, batch, renames) for batch in batches)
