@@ -7,6 +7,7 @@ namespace hopfuse {
 template <int L>
 HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, const TileRange& rows, int lane) {
     double sum = 0.0;
+#pragma unroll 2
     for (int64_t row = rows.first; row < rows.last; ++row) {
         const double y = static_cast<double>(state[row * L + lane]);
         sum = sum + to_grain((y > 0.0 ? y : 0.0) * scales.weight<L>(row, lane), PPR_ANCHOR);
