@@ -605,7 +605,7 @@ def run_parts(names: list[str], folder: Path) -> list[Outcome]:
 def main(names: list[str]) -> None:
     if names == ["--list"]:
         for name, part in PARTS.items():
-            print(f"{name:12}{part.__doc__}")
+            print(f"{name:14}{part.__doc__}")
         return
     if names == ["--report"]:
         write_report()
