@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from examples.postgres_live import main
-
 
 def test_the_example_follows_its_tables(database, tmp_path):
     pytest.importorskip("wordllama", reason="the example encodes by wordllama (extra demo)")
+    from examples.postgres_live import main
+
     url, connection = database
     said: list[str] = []
     main(url, tmp_path / "index", said.append)
