@@ -13,8 +13,9 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError, InputError, StoreError
-from hopfuse.stores import VectorsChangedWarning, open_source
-from hopfuse.stores.neo4j import Labels, Neo4jSource, read_apoc, read_records
+from hopfuse.stores import VectorsChangedWarning, is_place, open_source
+from hopfuse.stores.apoc import read_apoc
+from hopfuse.stores.neo4j import Labels, Neo4jSource, read_records
 from hopfuse.stores.qdrant import QdrantSource
 
 pa = pytest.importorskip("pyarrow")
@@ -91,6 +92,9 @@ def test_sqlite(sqlite_file: Path, tmp_path: Path) -> None:
         ("UPDATE chunks SET id = 'p3' WHERE n = 20", "passages row 20"),
         ("UPDATE chunks SET year = 'then' WHERE n = 20", "column 'year' has values of the types integer and text"),
         ("UPDATE mentions SET name = 'Byron' WHERE n = 7", "edges row 7 has dst_entity = 'Byron'"),
+        ("UPDATE chunks SET text = NULL WHERE n = 20", r"passages row 20 \(id 'p20'\) has no 'text'"),
+        ("UPDATE chunks SET v = '[1.0, 2.0]'", r"column 'vector' is text, '\[1.0, 2.0\]'; a vector is a BLOB"),
+        ("UPDATE chunks SET v = NULL", "passages row 0 column 'vector' is NULL"),
         ("DROP TABLE entities", "SQLite refuses the query of entities"),
     ],
 )
@@ -99,6 +103,62 @@ def test_what_is_wrong_in_sqlite_is_named(sqlite_file: Path, change: str, messag
         db.execute(change)
     with pytest.raises((InputError, StoreError), match=message):
         hf.Index.build(open_source(f"sqlite:{sqlite_file}", {name: [one] for name, one in QUERIES.items()}))
+
+
+def test_a_query_of_sqlite_is_run_twice_whatever_its_columns(sqlite_file: Path) -> None:
+    source = open_source(f"sqlite:{sqlite_file}", {"passages": [QUERIES["passages"] + " ;  "]})
+    statements: list[str] = []
+    with source.snapshot() as snapshot:
+        connection = snapshot._read.args[0]
+        connection.set_trace_callback(statements.append)
+        assert sum(batch.num_rows for batch in snapshot.passages()) == COUNT
+    assert len(statements) == 2
+
+
+@pytest.mark.parametrize("name", ["with space.db", "a?b=c.db", "a#b%20.db", "C:notes.db"])
+def test_names_of_files_are_taken_as_they_are(sqlite_file: Path, name: str) -> None:
+    place = f"sqlite:{sqlite_file.rename(sqlite_file.with_name(name))}"
+    assert hf.Index.build(open_source(place, {"passages": [QUERIES["passages"]]})).num_passages == COUNT
+    assert not is_place(name)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT 'a' AS id, 'b' AS id, 't' AS text", "passages has two columns 'id'"),
+        ("CREATE TEMP TABLE x (a)", "gives no rows; give a SELECT"),
+        ("SELECT 'a' AS id, 't' AS text, '[1, 2]' AS vector", "column 'vector' is text"),
+    ],
+)
+def test_what_is_wrong_in_a_query_of_sqlite_is_named(sqlite_file: Path, query: str, message: str) -> None:
+    with pytest.raises((InputError, StoreError), match=message):
+        hf.Index.build(open_source(f"sqlite:{sqlite_file}", {"passages": [query]}))
+
+
+def test_no_file_of_sqlite_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("This is no database. " * 50)
+    with pytest.raises(StoreError, match=r"SQLite cannot open .*text.db"):
+        hf.Index.build(open_source(f"sqlite:{tmp_path / 'text.db'}", {"passages": ["SELECT 1"]}))
+
+
+def test_what_is_wrong_in_a_place_is_named(sqlite_file: Path) -> None:
+    for rest, message in (
+        ("?mode", "has 'mode' after the question mark"),
+        ("?mode=ro", "has 'mode'; allowed: a path alone"),
+    ):
+        with pytest.raises(InputError, match=message):
+            open_source(f"sqlite:{sqlite_file}{rest}", {"passages": ["SELECT 1"]})
+
+
+def test_stores_without_rows(tmp_path: Path, sqlite_file: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(
+        pa.table({"id": pa.array([], pa.string()), "text": pa.array([], pa.string())}), tmp_path / "passages.parquet"
+    )
+    assert hf.Index.build(open_source(str(tmp_path))).num_passages == 0
+    none = [f"{QUERIES['passages'].replace('ORDER', 'WHERE false ORDER')}"]
+    assert hf.Index.build(open_source(f"sqlite:{sqlite_file}", {"passages": none})).num_passages == 0
 
 
 def test_one_transaction_reads_all_tables_of_sqlite(sqlite_file: Path) -> None:
@@ -134,6 +194,47 @@ def test_duckdb(tmp_path: Path) -> None:
     assert_equal(hf.Index.build(open_source(place, queries)), of_files(), tmp_path)
     with pytest.raises(StoreError, match="DuckDB refuses the query of passages"):
         hf.Index.build(open_source(place, {"passages": ["SELECT nothing FROM nowhere"]}))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT 'a' AS id, 'b' AS id, 't' AS text", "passages has two columns 'id'"),
+        ("SELECT 'a' AS id, 't' AS text, '[1, 2]' AS vector", "passages has 'vector' of the type string; a vector is"),
+        ("SELECT 'a' AS id, NULL AS text", r"passages row 0 \(id 'a'\) has no 'text'"),
+        (
+            "SELECT i % 9000 AS id, 't' AS text FROM range(9001) r(i)",
+            "passages row 9000: id 0 is also that of passages row 0",
+        ),
+        ("CREATE TABLE x(a INT)", "passages has the columns Count; it must have 'id'"),
+        (
+            "SELECT i AS id, CAST(if(i = 9000, 'x', '1') AS INT)::TEXT AS text FROM range(9001) r(i)",
+            "refuses the query",
+        ),
+        (
+            "SELECT i AS id, 't' AS text, if(i = 9000, [1.0::FLOAT], [1.0::FLOAT, 2]) AS v FROM range(9001) r(i)",
+            r"passages row 9000 \(id 9000\) has 'v' of 1 components",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_query_of_duckdb_is_named(query: str, message: str) -> None:
+    pytest.importorskip("duckdb")
+    with pytest.raises((InputError, StoreError), match=message):
+        hf.Index.build(open_source("duckdb::memory:", {"passages": [query]}))
+
+
+def test_duckdb_gives_no_rows_and_decimal_weights() -> None:
+    pytest.importorskip("duckdb")
+    queries = {"passages": ["SELECT i AS id, 't' AS text FROM range(2) r(i) WHERE i < 0"]}
+    assert hf.Index.build(open_source("duckdb::memory:", queries)).num_passages == 0
+    queries = {
+        "passages": ["SELECT i AS id, 't' AS text FROM range(2) r(i)"],
+        "edges": ["SELECT 0 AS src_passage, 1 AS dst_passage, 1.5 AS weight"],
+    }
+    assert hf.Index.build(open_source("duckdb::memory:", queries)).graph is not None
+    queries["edges"] = ["SELECT 0 AS src_passage, 7 AS dst_passage"]
+    with pytest.raises(InputError, match="edges row 0 has dst_passage = 7, the id of no passage"):
+        hf.Index.build(open_source("duckdb::memory:", queries))
 
 
 def test_duckdb_reads_partitions_of_parquet(tmp_path: Path) -> None:
@@ -205,6 +306,59 @@ def test_lancedb(tmp_path: Path) -> None:
         hf.Index.build(open_source(place))
 
 
+def test_lancedb_says_which_columns_are_read(tmp_path: Path) -> None:
+    lancedb = pytest.importorskip("lancedb")
+    chunks = pa.table({"id": IDS, "text": TEXTS, "v": listed(), "w": listed(), "title": TEXTS, "headline": TEXTS})
+    lancedb.connect(str(tmp_path)).create_table("passages", chunks)
+    with pytest.raises(InputError, match="passages has the vectors v, w; select one of them"):
+        hf.Index.build(open_source(f"lancedb:{tmp_path}"))
+    index = hf.Index.build(open_source(f"lancedb:{tmp_path}?vector=w"))
+    assert np.array_equal(index.corpus.as_float32(), VECTORS)
+    with pytest.raises(InputError, match="passages has two columns 'title'"):
+        hf.Index.build(open_source(f"lancedb:{tmp_path}?vector=w&title=headline"))
+    with pytest.raises(StoreError, match="LanceDB has no column 'boddy'"):
+        hf.Index.build(open_source(f"lancedb:{tmp_path}?text=boddy"))
+    with pytest.raises(InputError, match="has 'titel'; allowed: vector, id, text, title"):
+        open_source(f"lancedb:{tmp_path}?titel=headline")
+
+
+def test_what_is_wrong_in_qdrant_is_named_and_lets_go_of_the_folder(tmp_path: Path) -> None:
+    client = pytest.importorskip("qdrant_client")
+    models, folder = client.models, tmp_path / "qdrant"
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match=r"meta.json is not there"):
+        open_source(f"qdrant:{tmp_path / 'other'}", {"passages": ["x"]})
+    assert list((tmp_path / "other").iterdir()) == []
+    sparse = {"words": models.SparseVectorParams()}
+    with closing(client.QdrantClient(path=str(folder))) as database:
+        database.create_collection("sparse", sparse_vectors_config=sparse)
+        database.create_collection("none", vectors_config=models.VectorParams(size=2, distance="Dot"))
+        for name, second, title in (("mixed", "5c56c793-69f3-4fbf-87e6-c4bf54c28c26", None), ("titles", 2, 1984)):
+            params = models.VectorParams(size=2, distance="Dot")
+            database.create_collection(name, vectors_config=params, sparse_vectors_config=sparse)
+            words = models.SparseVector(indices=[1], values=[1.0])
+            database.upsert(
+                name,
+                [
+                    models.PointStruct(id=1, vector={"words": words, "": [1.0, 2.0]}, payload={"text": "one"}),
+                    models.PointStruct(id=second, vector=[3.0, 4.0], payload={"text": "two", "title": title}),
+                ],
+            )
+    for name, message in (
+        ("absent", "no collection 'absent'"),
+        ("sparse", "'sparse' has no dense vector"),
+        ("mixed", r"passages row 1 \(id '5c56.*an id of the type str, row 0 of int"),
+        ("titles", r"passages row 1 \(id 2\) has the title 1984; a title is a string"),
+    ):
+        with pytest.raises((InputError, StoreError), match=message):
+            hf.Index.build(open_source(f"qdrant:{folder}", {"passages": [name]}))
+        with closing(client.QdrantClient(path=str(folder))):  # nobody holds it
+            pass
+    index = hf.Index.build(open_source(f"qdrant:{folder}?title=none", {"passages": ["titles"]}))
+    assert index.corpus.as_float32().tolist() == [[1, 2], [3, 4]]
+    assert hf.Index.build(open_source(f"qdrant:{folder}", {"passages": ["none"]})).num_passages == 0
+
+
 def test_qdrant(tmp_path: Path) -> None:
     client = pytest.importorskip("qdrant_client")
     models, folder = client.models, tmp_path / "qdrant"
@@ -231,7 +385,7 @@ def test_qdrant(tmp_path: Path) -> None:
     assert np.array_equal(hf.Index.build(open_source(place, {"passages": ["cosines"]})).corpus.as_float32(), VECTORS)
     with pytest.raises(StoreError, match=r"no collection 'others'; it has \['cosines', 'dots'\]"):
         hf.Index.build(open_source(place, {"passages": ["others"]}))
-    with pytest.raises(InputError, match="has no text of 0"):
+    with pytest.raises(InputError, match=r"passages row 0 \(id 0\) has no text"):
         hf.Index.build(open_source(f"qdrant:{folder}?text=body", {"passages": ["dots"]}))
 
 
@@ -250,6 +404,14 @@ def test_chroma(tmp_path: Path) -> None:
     assert_equal(found, of_files(graph=False), tmp_path)
     with pytest.raises(StoreError, match=r"no collection 'others'; it has \['chunks'\]"):
         hf.Index.build(open_source(place, {"passages": ["others"]}))
+    client.create_collection("none")
+    assert hf.Index.build(open_source(place, {"passages": ["none"]})).num_passages == 0
+    collection.update(ids=["p7"], metadatas=[{"title": 7}])
+    with pytest.raises(InputError, match=r"passages row 7 \(id 'p7'\) has the title 7"):
+        hf.Index.build(open_source(place, {"passages": ["chunks"]}))
+    with pytest.raises(InputError, match=r"chroma\.sqlite3 is not there"):
+        open_source(f"chroma:{tmp_path}", {"passages": ["chunks"]})
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
 
 
 # ---- Neo4j ----------------------------------------------------------------------------------------------------------

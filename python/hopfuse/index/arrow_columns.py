@@ -25,6 +25,11 @@ def arrow() -> Any:
         raise MissingExtraError("pyarrow", "arrow", "reading a store") from None
 
 
+def empty_batch(schema: Any) -> Any:
+    """Return a record batch without rows, which says the columns of a table that has none."""
+    return arrow().RecordBatch.from_pylist([], schema=schema)
+
+
 class Rows:
     """One record batch of a table: its columns, and where its rows are in the whole."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, MissingExtraError, StoreError
-from .collections import PassagesAlone, Point, collection_of, known_values, passage_batches
-from .tables import existing, split_place
+from .collections import Point, collection_of, passages_alone
+from .tables import TableReader, existing, split_place
 
 PAGE = 1024
 
@@ -55,7 +56,9 @@ class ChromaSource:
     ) -> None:
         if (path is None) == (client is None):
             raise InputError("give either path, of a local folder, or client")
-        self._path = None if path is None else os.fspath(existing(Path(path), "the folder of a Chroma database"))
+        self._path = None if path is None else os.fspath(path)
+        if self._path is not None:
+            existing(Path(self._path, "chroma.sqlite3"), "the folder of a Chroma database, which has this file")
         self._client, self._collection, self._title = client, collection, title
         if client is None:
             try:
@@ -64,7 +67,7 @@ class ChromaSource:
                 raise MissingExtraError("chromadb", "chroma", "reading a Chroma collection") from None
 
     @contextmanager
-    def snapshot(self) -> Iterator[PassagesAlone]:
+    def snapshot(self) -> Iterator[TableReader]:
         """Return the documents as they are read.
 
         Raises
@@ -72,15 +75,16 @@ class ChromaSource:
         StoreError
             There is no such collection.
         """
-        client = self._client
-        if client is None:
-            settings = self._chroma.config.Settings(anonymized_telemetry=False)
-            client = self._chroma.PersistentClient(path=self._path or "", settings=settings)
-        known = sorted(one.name for one in client.list_collections())
-        if self._collection not in known:
-            raise StoreError(f"Chroma has no collection {self._collection!r}; it has {known}")
-        collection = client.get_collection(self._collection)
-        yield PassagesAlone(lambda: passage_batches(self._pages(collection), f"Chroma's {self._collection!r}"))
+        with ExitStack() as opened:
+            client = self._client
+            if client is None:
+                settings = self._chroma.config.Settings(anonymized_telemetry=False)
+                client = opened.enter_context(self._chroma.PersistentClient(path=self._path or "", settings=settings))
+            known = sorted(one.name for one in client.list_collections())
+            if self._collection not in known:
+                raise StoreError(f"Chroma has no collection {self._collection!r}; it has {known}")
+            collection = client.get_collection(self._collection, embedding_function=None)  # it embeds nothing
+            yield passages_alone(partial(self._pages, collection), f"Chroma's {self._collection!r}")
 
     def _pages(self, collection: Any) -> Iterator[list[Point]]:
         wanted = ["embeddings", "documents", "metadatas"]
@@ -96,7 +100,5 @@ class ChromaSource:
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> ChromaSource:
     """Return the store of ``chroma:PATH?title=headline``; the query of passages is the collection's name."""
-    path, values = split_place(place)
-    if values.keys() - {"title"}:
-        raise InputError(f"{place!r} has {', '.join(values)}; allowed: title")
-    return ChromaSource(path, collection=collection_of(place, queries), **known_values(place, values))
+    path, values = split_place(place, ("title",))
+    return ChromaSource(path, collection=collection_of(place, queries), title=values.get("title", "title"))

@@ -9,66 +9,67 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..index.arrow_columns import arrow
-from .tables import as_float32, vector_list
+from ..index.arrow_columns import arrow, empty_batch
+from .tables import TableReader, as_float32, vector_list
 
 #: A point: its id, text, title, metadata and vector.
 Point = tuple[Any, Any, Any, Mapping[str, Any], Any]
 
 
-class PassagesAlone:
-    """A snapshot of a store that has passages and nothing else."""
-
-    def __init__(self, passages: Callable[[], Iterable[Any]]) -> None:
-        self._passages = passages
-
-    def passages(self) -> Iterable[Any]:
-        """Return the passages."""
-        return self._passages()
-
-    def entities(self) -> None:
-        """Return None: there are none."""
-
-    def edges(self) -> None:
-        """Return None: there are none."""
-
-    def facts(self) -> None:
-        """Return None: there are none."""
+def passages_alone(pages: Callable[[], Iterable[Sequence[Point]]], store: str) -> TableReader:
+    """Return a snapshot of a store that has passages and nothing else."""
+    return TableReader(lambda table: _batches(pages(), store) if table == "passages" else None)
 
 
-def passage_batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
+def _batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
     """Give pages of points as record batches of passages.
 
     Raises
     ------
     InputError
-        A point without text or vector, or with a vector of another dimension; the message names it.
+        A point without text or vector, with a title that is no string, an id of another type or a vector of another
+        dimension than those before it; the message names it.
     """
     pa = arrow()
-    dim, empty = None, True
+    row, kind, dim = 0, str, 0
     for page in pages:
-        if not page:
-            continue
-        for id, text, _, _, vector in page:
+        for at, (id, text, title, _, vector) in enumerate(page, row):
+            where = f"{store}, passages row {at} (id {id!r})"
             if not isinstance(text, str):
-                raise InputError(f"{store} has no text of {id!r}: say where it is, or give the point one")
-            if vector is None:
-                raise InputError(f"{store} has no vector of {id!r}; leave the point out, or give it one")
-            dim = len(vector) if dim is None else dim
+                raise InputError(f"{where} has no text; say where it is, or give the point one")
+            if title is not None and not isinstance(title, str):
+                raise InputError(
+                    f"{where} has the title {title!r}; a title is a string: say which key it is, with title="
+                )
+            if vector is None or np.ndim(vector) != 1:
+                raise InputError(f"{where} has no vector, or several; leave the point out, or give it one")
+            if not at:
+                kind, dim = type(id), len(vector)
+            if not isinstance(id, kind):
+                raise InputError(
+                    f"{where} has an id of the type {type(id).__name__}, row 0 of {kind.__name__}; ids are all strings "
+                    "or all integers"
+                )
             if len(vector) != dim:
-                raise InputError(f"{store} has a vector of {len(vector)} components of {id!r}, and of {dim} before it")
-        ids, texts, titles, metadata, vectors = zip(*page, strict=True)
-        empty = False
-        columns = {
-            "id": pa.array(ids),
-            "title": pa.array([title if isinstance(title, str) else None for title in titles], pa.string()),
-            "text": pa.array(texts, pa.string()),
-            "vector": vector_list(as_float32(np.asarray(vectors), store)),
-            "metadata": pa.array([json.dumps(dict(one)) if one else None for one in metadata], pa.string()),
-        }
-        yield pa.record_batch(list(columns.values()), names=list(columns))
-    if empty:
-        yield pa.record_batch([pa.array([], pa.string()), pa.array([], pa.string())], names=["id", "text"])
+                raise InputError(f"{where} has a vector of {len(vector)} components, the rows before it have {dim}")
+        if page:
+            row += len(page)
+            yield _batch(page, store)
+    if not row:
+        yield empty_batch(pa.schema([("id", pa.string()), ("text", pa.string())]))
+
+
+def _batch(page: Sequence[Point], store: str) -> Any:
+    pa = arrow()
+    ids, texts, titles, metadata, vectors = zip(*page, strict=True)
+    columns = {
+        "id": pa.array(ids),
+        "title": pa.array(titles, pa.string()),
+        "text": pa.array(texts, pa.string()),
+        "vector": vector_list(as_float32(np.asarray(vectors), store)),
+        "metadata": pa.array([json.dumps(dict(one)) if one else None for one in metadata], pa.string()),
+    }
+    return pa.record_batch(list(columns.values()), names=list(columns))
 
 
 def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
@@ -82,16 +83,3 @@ def collection_of(place: str, queries: Mapping[str, Sequence[str]]) -> str:
     if len(names) != 1 or len(queries) > 1:
         raise InputError(f"{place!r} has passages alone; give --passages NAME, the name of its collection, and no more")
     return names[0]
-
-
-def known_values(place: str, values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keys of a payload as a URL gives them.
-
-    Raises
-    ------
-    InputError
-    """
-    unknown = [name for name in values if name not in ("text", "title", "vector")]
-    if unknown:
-        raise InputError(f"{place!r} has {unknown[0]!r}; allowed: text, title and vector")
-    return dict(values)

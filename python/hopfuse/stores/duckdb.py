@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError, StoreError
-from .tables import ROWS, TableReader, check_queries, existing, renamed, split_place
+from ..errors import InputError, MissingExtraError, StoreError
+from .tables import ROWS, TableReader, check_queries, existing, split_place, table_batches
 
 
 class DuckDBSource:
@@ -78,10 +78,13 @@ class DuckDBSource:
 
     def _batches(self, connection: Any, table: str, query: str) -> Iterator[Any]:
         try:
-            reader = connection.sql(query).to_arrow_reader(ROWS)
-            yield from renamed(reader.schema.empty_table().to_batches(), table, {})
-            yield from renamed(reader, table, {})
-        except self._duckdb.Error as error:
+            found = connection.sql(query)
+            if found is None:
+                raise InputError(f"the query of {table}, {query!r}, gives no rows; give a SELECT")
+            reader = found.to_arrow_reader(ROWS)
+            # What fails half way comes as an error of Arrow, not of DuckDB.
+            yield from table_batches(reader.schema, reader, table, {})
+        except (self._duckdb.Error, OSError) as error:
             raise StoreError(f"DuckDB refuses the query of {table}, {query!r}: {error}") from None
 
 

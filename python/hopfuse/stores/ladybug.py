@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError, StoreError
-from .tables import ROWS, TableReader, check_queries, existing, renamed, split_place
+from ..errors import InputError, MissingExtraError, StoreError
+from .tables import ROWS, TableReader, check_queries, existing, split_place, table_batches
 
 
 class LadybugSource:
     """A database of ladybug, read by a Cypher query for each table, all in one read-only transaction.
 
     A query's columns are those of the table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
-    ``FLOAT[n]`` is the vector; other columns of passages are metadata.
+    ``FLOAT[n]`` is the vector; other columns of passages are metadata. ladybug gives a result whole: memory holds all
+    rows of one query.
 
     Parameters
     ----------
@@ -60,17 +61,16 @@ class LadybugSource:
         StoreError
             The database cannot be opened.
         """
-        try:
-            database = self._ladybug.Database(os.fspath(self._path), read_only=True)
-            connection = self._ladybug.Connection(database)
-            connection.execute("BEGIN TRANSACTION READ ONLY")
-        except RuntimeError as error:
-            raise StoreError(f"ladybug cannot open {self._path}: {error}") from None
-        try:
+        with ExitStack() as opened:
+            try:
+                database = self._ladybug.Database(os.fspath(self._path), read_only=True)
+                opened.callback(database.close)
+                connection = self._ladybug.Connection(database)
+                opened.callback(connection.close)
+                connection.execute("BEGIN TRANSACTION READ ONLY")
+            except RuntimeError as error:
+                raise StoreError(f"ladybug cannot open {self._path}: {error}") from None
             yield TableReader(partial(self._read, connection))
-        finally:
-            connection.close()
-            database.close()
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
         if table not in self._queries:
@@ -80,11 +80,13 @@ class LadybugSource:
 
 def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
     try:
-        found = connection.execute(query).get_as_arrow(ROWS)
+        result = connection.execute(query)
+        if isinstance(result, list):
+            raise InputError(f"{query!r} of {table} is {len(result)} queries; give one")
+        found = result.get_as_arrow(ROWS)  # the whole result: ladybug streams none
     except RuntimeError as error:
         raise StoreError(f"ladybug refuses the query of {table}, {query!r}: {error}") from None
-    yield from renamed(found.schema.empty_table().to_batches(), table, {})
-    yield from renamed(found.to_batches(), table, {})
+    yield from table_batches(found.schema, found.to_batches(), table, {})
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LadybugSource:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, MissingExtraError, StoreError
-from .tables import ROWS, TABLES, TableReader, existing, renamed, split_place
+from .tables import RENAMED, ROWS, TABLES, TableReader, existing, split_place, table_batches
 
 
 class LanceDBSource:
@@ -27,7 +27,8 @@ class LanceDBSource:
         The names of ``passages``, ``entities``, ``edges`` and ``facts``; by default they are called so, and those that
         are not there are left out.
     columns : mapping of str to str, optional
-        LanceDB's names of columns by those of an index: ``{"text": "body"}``.
+        LanceDB's names of columns by those of an index: ``{"text": "body"}``. ``vector`` says which of several vectors
+        is read.
 
     Raises
     ------
@@ -57,6 +58,9 @@ class LanceDBSource:
         unknown = [name for name in tables or {} if name not in TABLES]
         if unknown:
             raise InputError(f"tables has {unknown[0]!r}; allowed: {', '.join(TABLES)}")
+        unknown = [name for name in columns or {} if name not in RENAMED]
+        if unknown:
+            raise InputError(f"columns has {unknown[0]!r}; allowed: {', '.join(RENAMED)}")
         self._tables = dict(tables or {})
         self._renames = {stored: name for name, stored in (columns or {}).items()}
 
@@ -67,7 +71,7 @@ class LanceDBSource:
         Raises
         ------
         StoreError
-            A table that is not there.
+            A table or a column that is not there.
         """
         database = self._lancedb.connect(os.fspath(self._path))
         known = list(database.list_tables().tables)
@@ -80,19 +84,22 @@ class LanceDBSource:
             if name in known:
                 opened[table] = database.open_table(name)
                 opened[table].checkout(opened[table].version)
+        stored = {name for table in opened.values() for name in table.schema.names}
+        missing = [own for own in self._renames if own not in stored]
+        if missing:
+            raise StoreError(f"LanceDB has no column {missing[0]!r}; its tables have {', '.join(sorted(stored))}")
         yield TableReader(partial(self._read, opened))
 
     def _read(self, opened: Mapping[str, Any], table: str) -> Iterator[Any] | None:
         return None if table not in opened else self._batches(opened[table], table)
 
     def _batches(self, stored: Any, table: str) -> Iterator[Any]:
-        yield from renamed(stored.schema.empty_table().to_batches(), table, self._renames)
-        yield from renamed(stored.search().to_batches(ROWS), table, self._renames)
+        yield from table_batches(stored.schema, stored.search().to_batches(ROWS), table, self._renames)
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> LanceDBSource:
     """Return the store of ``lancedb:PATH?text=body``; the queries are names of tables."""
-    path, columns = split_place(place)
+    path, columns = split_place(place, RENAMED)
     several = [table for table, names in queries.items() if len(names) > 1]
     if several:
         raise InputError(f"{place!r} has one table of {several[0]}; give one name")

@@ -1,4 +1,4 @@
-"""Graphs of Neo4j as a source: files of APOC's export procedures, and records of its driver.
+"""Graphs of Neo4j as a source: nodes and relationships, of an export (:mod:`hopfuse.stores.apoc`) or of its driver.
 
 A label says which nodes are passages and which are entities; relationships between those are the edges, by their types.
 No Neo4j server was available to the tests: they read files in the documented forms, and the driver's own classes.
@@ -6,23 +6,15 @@ No Neo4j server was available to the tests: they read files in the documented fo
 
 from __future__ import annotations
 
-import csv
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from ..errors import FormatError, InputError
-from ..index.arrow_columns import arrow
-from .tables import ROWS, TableReader, as_table, existing, split_place
-
-#: Fields of a node's and a relationship's own in APOC's CSV and Arrow files, by the form's names for them.
-_CSV = {"id": "_id", "labels": "_labels", "start": "_start", "end": "_end", "type": "_type"}
-_ARROW = {"id": "<id>", "labels": "<labels>", "start": "<source.id>", "end": "<target.id>", "type": "<type>"}
+from ..errors import InputError
+from .row_batches import Row, row_batches
+from .tables import TableReader
 
 
 @dataclass(frozen=True)
@@ -67,13 +59,6 @@ class Labels:
     weight: str = "weight"
 
 
-@dataclass
-class _Named:
-    """Passages and entities that were met, by the ids of their nodes, as columns of edges."""
-
-    ends: dict[str, tuple[str, Any]] = field(default_factory=dict)
-
-
 class Neo4jSource:
     """Nodes and relationships of Neo4j.
 
@@ -86,8 +71,8 @@ class Neo4jSource:
     Raises
     ------
     InputError
-        When it is read: a passage without text, an entity without a name, two that share it, vectors of several
-        dimensions.
+        When it is read: a passage without text, an entity without a name, two that share it, a node that is both,
+        vectors of several dimensions, a relationship of a node that is not there; ``read`` that gives its items once.
 
     Examples
     --------
@@ -105,211 +90,123 @@ class Neo4jSource:
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
         """Return the graph as it is read; an export is of one state if it was made in one transaction."""
-        named = _Named()
-        yield TableReader(partial(self._read, named))
+        yield TableReader(_Graph(self._items, self._labels).read)
 
-    def _read(self, named: _Named, table: str) -> Iterator[Any] | None:
+
+class _Graph:
+    """The tables of one snapshot: each reads all items anew."""
+
+    def __init__(self, items: Callable[[], Iterable[Node | Relationship]], labels: Labels) -> None:
+        self._items, self._labels = items, labels
+        self._was_empty = True
+
+    def read(self, table: str) -> Iterator[Any] | None:
+        """Return the batches of a table."""
         if table == "facts":
             return None
         rows = {"passages": self._passages, "entities": self._entities, "edges": self._edges}[table]
-        return _batches(table, rows(named))
+        return row_batches(table, rows())
+
+    def _read(self) -> Iterator[Node | Relationship]:
+        empty = True
+        for one in self._items():
+            yield one
+            empty = False
+        if empty and not self._was_empty:
+            raise InputError("read gave nodes once and none when it was called again; it must read anew each time")
+        self._was_empty = self._was_empty and empty
 
     def _nodes(self, label: str) -> Iterator[Node]:
-        return (one for one in self._items() if isinstance(one, Node) and label in one.labels)
+        return (one for one in self._read() if isinstance(one, Node) and label in one.labels)
 
-    def _passages(self, named: _Named) -> Iterator[dict[str, Any]]:
+    def _passages(self) -> Iterator[Row]:
         own = self._labels
         kept = {own.id, own.text, own.title, own.vector}
         for node in self._nodes(own.passages):
-            text = node.properties.get(own.text)
-            if not isinstance(text, str):
-                raise InputError(
-                    f"node {node.id} of the label {own.passages!r} has {own.text} = {text!r}; it must be a string: "
-                    f"say which property has the text"
-                )
-            id = node.properties.get(own.id, node.id)
-            named.ends[node.id] = ("passage", id)
             others = {name: value for name, value in node.properties.items() if name not in kept}
             yield {
-                "id": id,
-                "text": text,
+                "id": _id(node, own),
+                "text": _string(node, own.passages, own.text, "text"),
                 "title": node.properties.get(own.title),
                 "vector": node.properties.get(own.vector),
-                "metadata": json.dumps(others) if others else None,
+                "metadata": json.dumps(others, default=_json_value) if others else None,
             }
 
-    def _entities(self, named: _Named) -> Iterator[dict[str, Any]]:
+    def _entities(self) -> Iterator[Row]:
         own = self._labels
         for node in self._nodes(own.entities):
-            name = node.properties.get(own.name)
-            if not isinstance(name, str):
-                raise InputError(
-                    f"node {node.id} of the label {own.entities!r} has {own.name} = {name!r}; it must be a string: "
-                    f"say which property has the name"
-                )
-            named.ends[node.id] = ("entity", name)
+            name = _string(node, own.entities, own.name, "name")
             yield {"name": name, "vector": node.properties.get(own.vector)}
 
-    def _edges(self, named: _Named) -> Iterator[dict[str, Any]]:
-        for one in self._items():
-            if not isinstance(one, Relationship) or one.start not in named.ends or one.end not in named.ends:
+    def _edges(self) -> Iterator[Row]:
+        ends: dict[str, tuple[str, Any] | None] = {}  # None: a node of neither label
+        for one in self._read():
+            if isinstance(one, Node):
+                ends[one.id] = _end(one, self._labels)
                 continue
-            (src, src_key), (dst, dst_key) = named.ends[one.start], named.ends[one.end]
-            weight = one.properties.get(self._labels.weight, 1.0)
-            yield {f"src_{src}": src_key, f"dst_{dst}": dst_key, "type": one.type, "weight": float(weight)}
+            for id in (one.start, one.end):
+                if id not in ends:
+                    raise InputError(
+                        f"a relationship {one.type} from node {one.start} to node {one.end} comes before node {id}, or "
+                        "that node is not there; give all nodes, and before all relationships"
+                    )
+            start, end = ends[one.start], ends[one.end]
+            if start is not None and end is not None:
+                yield {
+                    f"src_{start[0]}": start[1],
+                    f"dst_{end[0]}": end[1],
+                    "type": one.type,
+                    "weight": _weight(one, self._labels.weight),
+                }
 
 
-def _batches(table: str, rows: Iterator[dict[str, Any]]) -> Iterator[Any]:
-    """Give rows as record batches; those of edges with other ends in batches of their own."""
-    waiting: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    kinds: dict[tuple[str, ...], Any] = {}
-    empty = True
-    for row in rows:
-        columns = tuple(row)
-        group = waiting.setdefault(columns, [])
-        group.append(row)
-        if len(group) == ROWS:
-            yield _batch(table, group, kinds)
-            empty = False
-            group.clear()
-    for group in waiting.values():
-        if group:
-            yield _batch(table, group, kinds)
-            empty = False
-    if empty:
-        pa = arrow()
-        names = {"passages": ("id", "text"), "entities": ("name",), "edges": ("src_passage", "dst_entity")}[table]
-        yield pa.record_batch([pa.array([], pa.string()) for _ in names], names=names)
-
-
-def _batch(table: str, rows: Sequence[dict[str, Any]], kinds: dict[tuple[str, ...], Any]) -> Any:
-    pa = arrow()
-    columns = tuple(rows[0])
-    made = pa.RecordBatch.from_pylist(list(rows)) if columns not in kinds else None
-    if made is not None:
-        vectors = made.column("vector").null_count < len(rows) if "vector" in columns else False
-        kept = [name for name in columns if name != "vector" or vectors]
-        dims = {len(row["vector"] or ()) for row in rows} if vectors else set()
-        kinds[columns] = pa.schema(
-            [
-                pa.field(
-                    name,
-                    pa.list_(pa.float32(), max(dims))
-                    if name == "vector"
-                    else pa.string()
-                    if pa.types.is_null(made.schema.field(name).type)
-                    else made.schema.field(name).type,
-                )
-                for name in kept
-            ]
-        )
-    schema = kinds[columns]
-    try:
-        return as_table(table, pa.RecordBatch.from_pylist(list(rows), schema=schema), {})
-    except pa.ArrowInvalid as error:
+def _end(node: Node, labels: Labels) -> tuple[str, Any] | None:
+    """Return how edges name a node: as a passage or an entity; None if it is neither."""
+    if labels.passages in node.labels and labels.entities in node.labels:
         raise InputError(
-            f"{table}: {error}; give all values of a property one type, and vectors one dimension"
+            f"node {node.id} has both labels, {labels.passages!r} of passages and {labels.entities!r} of entities; it "
+            "can be one of them"
+        )
+    if labels.passages in node.labels:
+        return "passage", _id(node, labels)
+    return ("entity", node.properties.get(labels.name)) if labels.entities in node.labels else None
+
+
+def _id(node: Node, labels: Labels) -> Any:
+    found = node.properties.get(labels.id)
+    return node.id if found is None else found
+
+
+def _string(node: Node, label: str, name: str, what: str) -> str:
+    found = node.properties.get(name)
+    if not isinstance(found, str):
+        raise InputError(
+            f"node {node.id} of the label {label!r} has {name} = {found!r}; it must be a string: say which property "
+            f"has the {what}"
+        )
+    return found
+
+
+def _weight(one: Relationship, name: str) -> float:
+    found = one.properties.get(name)
+    try:
+        return 1.0 if found is None else float(found)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"a relationship {one.type} from node {one.start} to node {one.end} has {name} = {found!r}; a weight is a "
+            "number"
         ) from None
 
 
-# ---- Files of APOC ----------------------------------------------------------------------------------------------
-
-
-def read_apoc(path: str | os.PathLike[str]) -> Iterator[Node | Relationship]:
-    """Read a file of ``apoc.export.json.all``, ``apoc.export.csv.all`` or ``apoc.export.arrow.all``, by its ending.
-
-    Raises
-    ------
-    InputError
-        No such file, another ending.
-    FormatError
-        A row that is not of the form; the message names file and row.
-    """
-    file = existing(Path(path), "a file of APOC's export")
-    readers = {".json": _json_items, ".jsonl": _json_items, ".csv": _csv_items, ".arrow": _arrow_items}
-    if file.suffix not in readers:
-        raise InputError(f"{file} ends in {file.suffix or 'nothing'}; allowed: {', '.join(readers)}")
-    return readers[file.suffix](file)
-
-
-def _json_items(path: Path) -> Iterator[Node | Relationship]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                properties = row.get("properties", {})
-                if row["type"] == "node":
-                    yield Node(str(row["id"]), tuple(row.get("labels", ())), properties)
-                elif row["type"] == "relationship":
-                    yield Relationship(row["label"], str(row["start"]["id"]), str(row["end"]["id"]), properties)
-                else:
-                    raise FormatError(f"{path} line {number} is of type {row['type']!r}; allowed: node, relationship")
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                if isinstance(error, FormatError):
-                    raise
-                raise FormatError(f"{path} line {number} is no row of apoc.export.json: {error}") from None
-
-
-def _csv_items(path: Path) -> Iterator[Node | Relationship]:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = [name for name in _CSV.values() if name not in (rows.fieldnames or ())]
-        if missing:
-            raise FormatError(f"{path} has no column {missing[0]!r}; a file of apoc.export.csv.all has it")
-        for row in rows:
-            values = {name: _csv_value(value) for name, value in row.items() if name and value and name[0] != "_"}
-            yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
-
-
-def _csv_value(text: str) -> Any:
-    """Return a list of numbers or strings from JSON, as APOC writes lists; anything else stays text."""
-    if text.startswith("["):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
-
-
-def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
-    pa = arrow()
-    try:
-        with pa.OSFile(os.fspath(path)) as file:
-            for batch in _arrow_batches(file, path):
-                missing = [name for name in ("<id>", "<labels>") if name not in batch.schema.names]
-                if missing:
-                    raise FormatError(f"{path} has no column {missing[0]!r}; a file of apoc.export.arrow.all has it")
-                for row in batch.to_pylist():
-                    values = {name: value for name, value in row.items() if value is not None and name[0] != "<"}
-                    yield _item(row, _ARROW, values, tuple(row["<labels>"] or ()))
-    except pa.ArrowInvalid as error:
-        raise FormatError(f"{path} is no Arrow file: {error}") from None
-
-
-def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
-    """Give the batches of an Arrow file or stream: APOC writes either."""
-    ipc = arrow().ipc
-    with path.open("rb") as begin:
-        is_file = begin.read(6) == b"ARROW1"
-    if not is_file:
-        yield from ipc.open_stream(file)
-        return
-    reader = ipc.open_file(file)
-    for at in range(reader.num_record_batches):
-        yield reader.get_batch(at)
-
-
-def _item(
-    row: Mapping[str, Any], names: Mapping[str, str], properties: Mapping[str, Any], labels: tuple[str, ...]
-) -> Node | Relationship:
-    if row.get(names["type"]):
-        return Relationship(row[names["type"]], str(row[names["start"]]), str(row[names["end"]]), properties)
-    return Node(str(row[names["id"]]), labels, properties)
-
-
-# ---- Records of the driver --------------------------------------------------------------------------------------
+def _json_value(value: Any) -> str:
+    """Return a time of Neo4j's or Python's as ISO 8601 has it."""
+    for method in ("iso_format", "isoformat"):
+        if hasattr(value, method):
+            return str(getattr(value, method)())
+    raise InputError(
+        f"a passage has a property of the type {type(value).__name__}, {value!r}, which has no place in metadata; "
+        "leave it out, or convert it"
+    )
 
 
 def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
@@ -334,19 +231,3 @@ def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
                     f"a record has a {type(value).__name__}; return whole nodes and relationships: "
                     "MATCH (n) RETURN n, then MATCH ()-[r]->() RETURN r"
                 )
-
-
-def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> Neo4jSource:
-    """Return the store of ``apoc:FILE?passages=Chunk&entities=Entity&text=text``."""
-    path, values = split_place(place)
-    known = Labels.__dataclass_fields__
-    unknown = [name for name in values if name not in known]
-    if unknown:
-        raise InputError(f"{place!r} has {unknown[0]!r}; allowed: {', '.join(known)}")
-    if queries:
-        raise InputError(
-            f"{place!r} is read whole, with the queries {', '.join(queries)}; leave them out, and name labels: "
-            "apoc:FILE?passages=Chunk&entities=Entity"
-        )
-    existing(path, "a file of APOC's export")
-    return Neo4jSource(partial(read_apoc, path), Labels(**values))

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..index.arrow_columns import empty_batch
 from ..io.parquet import open_parquet, read_groups
-
-TABLES = ("passages", "entities", "edges", "facts")
+from .tables import TABLES
 
 
 class ParquetSource:
@@ -80,6 +80,6 @@ def _batches(path: Path, table: str) -> Iterator[Any]:
     file = open_parquet(path, f"reading {table} from a Parquet file")
     with file:
         names = file.schema_arrow.names
-        yield from file.schema_arrow.empty_table().to_batches()
+        yield empty_batch(file.schema_arrow)
         for group in read_groups(file, path, names):
             yield from group.to_batches()

@@ -13,8 +13,10 @@ from .parquet import ParquetSource
 #: The module of each scheme, whose function ``open_place(url, queries)`` returns the source.
 SCHEMES: dict[str, str] = {
     **dict.fromkeys(("postgresql", "postgres"), "hopfuse.stores.postgres"),
-    **{name: f"hopfuse.stores.{name}" for name in ("chroma", "duckdb", "ladybug", "lancedb", "qdrant", "sqlite")},
-    "apoc": "hopfuse.stores.neo4j",
+    **{
+        name: f"hopfuse.stores.{name}"
+        for name in ("apoc", "chroma", "duckdb", "ladybug", "lancedb", "qdrant", "sqlite")
+    },
 }
 
 

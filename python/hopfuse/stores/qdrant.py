@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, MissingExtraError, StoreError
-from .collections import PassagesAlone, Point, collection_of, known_values, passage_batches
-from .tables import VectorsChangedWarning, existing, split_place
+from .collections import Point, collection_of, passages_alone
+from .tables import TableReader, VectorsChangedWarning, existing, split_place
 
 PAGE = 1024
 
@@ -62,63 +63,78 @@ class QdrantSource:
     ) -> None:
         if (path is None) == (client is None):
             raise InputError("give either path, of a local folder, or client, of a server")
-        self._path = None if path is None else os.fspath(existing(Path(path), "the folder of a local Qdrant"))
+        self._path = None if path is None else os.fspath(path)
+        if self._path is not None:
+            existing(Path(self._path, "meta.json"), "the folder of a local Qdrant, which has this file")
         self._client, self._collection = client, collection
         self._text, self._title, self._vector = text, title, vector
-        if client is None:
-            try:
-                self._qdrant = import_module("qdrant_client")
-            except ImportError:
-                raise MissingExtraError("qdrant-client", "qdrant", "reading a Qdrant collection") from None
+        try:
+            self._qdrant = import_module("qdrant_client")
+        except ImportError:
+            raise MissingExtraError("qdrant-client", "qdrant", "reading a Qdrant collection") from None
 
     @contextmanager
-    def snapshot(self) -> Iterator[PassagesAlone]:
+    def snapshot(self) -> Iterator[TableReader]:
         """Return the points as they are read.
 
         Raises
         ------
         StoreError
-            The folder cannot be opened, or has no such collection.
+            The folder cannot be opened, the server cannot be reached, or there is no such collection.
+        InputError
+            No such vector, or several and none is named.
         """
-        client = self._client
-        try:
-            client = client or self._qdrant.QdrantClient(path=self._path)
-            if not client.collection_exists(self._collection):
-                known = sorted(one.name for one in client.get_collections().collections)
-                raise StoreError(f"Qdrant has no collection {self._collection!r}; it has {known}")
-        except (RuntimeError, ValueError) as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"Qdrant cannot open {self._path}: {error}") from None
-        try:
-            cosine = self._is_cosine(client)
-            yield PassagesAlone(lambda: passage_batches(self._pages(client, cosine), f"Qdrant's {self._collection!r}"))
-        finally:
-            if self._client is None:
-                client.close()
+        with ExitStack() as opened:
+            client = self._client
+            if client is None:
+                try:
+                    client = self._qdrant.QdrantClient(path=self._path)
+                except (RuntimeError, ValueError) as error:
+                    raise StoreError(f"Qdrant cannot open {self._path}: {error}") from None
+                opened.callback(client.close)
+            with self._server_errors():
+                if not client.collection_exists(self._collection):
+                    known = sorted(one.name for one in client.get_collections().collections)
+                    raise StoreError(f"Qdrant has no collection {self._collection!r}; it has {known}")
+                name, cosine = self._chosen(client.get_collection(self._collection).config.params.vectors)
+            yield passages_alone(partial(self._pages, client, name, cosine), f"Qdrant's {self._collection!r}")
 
-    def _is_cosine(self, client: Any) -> bool:
-        """Return whether the vectors are of cosine distance, which a server keeps normalised."""
-        stored = client.get_collection(self._collection).config.params.vectors
+    @contextmanager
+    def _server_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._qdrant.http.exceptions.ApiException as error:
+            raise StoreError(f"Qdrant's server cannot be read: {str(error) or type(error).__name__}") from None
+
+    def _chosen(self, stored: Any) -> tuple[str, bool]:
+        """Return the name of the vector that is read, and whether it is of cosine distance.
+
+        A collection's only vector may have no name, which is the empty one; sparse vectors are not among them.
+        """
         named = stored if isinstance(stored, dict) else {"": stored}
+        if not named:
+            raise InputError(f"{self._collection!r} has no dense vector; give a collection that has one")
         if self._vector is None and len(named) > 1:
             raise InputError(f"{self._collection!r} has the vectors {', '.join(named)}; give vector=, one of them")
-        chosen = self._vector if self._vector is not None else next(iter(named))
-        if chosen not in named:
-            raise InputError(f"{self._collection!r} has no vector {chosen!r}; it has {', '.join(map(repr, named))}")
-        return str(named[chosen].distance.value) == "Cosine"
+        name = self._vector if self._vector is not None else str(next(iter(named)))
+        if name not in named:
+            raise InputError(f"{self._collection!r} has no vector {name!r}; it has {', '.join(map(repr, named))}")
+        if getattr(named[name], "multivector_config", None) is not None:
+            raise InputError(f"{self._collection!r} has several vectors of each point in {name!r}; give another vector")
+        return name, str(named[name].distance.value) == "Cosine"
 
-    def _pages(self, client: Any, cosine: bool) -> Iterator[list[Point]]:
+    def _pages(self, client: Any, name: str, cosine: bool) -> Iterator[list[Point]]:
         after = None
         while True:
-            wanted = True if self._vector is None else [self._vector]
-            points, after = client.scroll(
-                self._collection, limit=PAGE, offset=after, with_payload=True, with_vectors=wanted
-            )
-            page = [self._point(one) for one in points]
-            if cosine and page and all(vector is not None for *_, vector in page):
-                lengths = np.linalg.norm(np.asarray([vector for *_, vector in page]), axis=1)
-                if np.abs(lengths - 1).max() < 1e-5:
+            wanted = [name] if name else True
+            with self._server_errors():
+                points, after = client.scroll(
+                    self._collection, limit=PAGE, offset=after, with_payload=True, with_vectors=wanted
+                )
+            page = [self._point(one, name) for one in points]
+            vectors = [vector for *_, vector in page if vector is not None]
+            if cosine and vectors:
+                if np.abs(np.linalg.norm(np.asarray(vectors), axis=1) - 1).max() < 1e-5:
                     warnings.warn(
                         f"Qdrant gives the vectors of {self._collection!r} normalised (cosine distance), whatever was "
                         "put in; the index has those",
@@ -130,15 +146,13 @@ class QdrantSource:
             if after is None:
                 return
 
-    def _point(self, one: Any) -> Point:
+    def _point(self, one: Any, name: str) -> Point:
         payload = dict(one.payload or {})
-        vector = one.vector
-        if isinstance(vector, dict):
-            vector = vector.get(self._vector) if self._vector is not None else next(iter(vector.values()), None)
+        vector = one.vector.get(name) if isinstance(one.vector, dict) else one.vector
         return one.id, payload.pop(self._text, None), payload.pop(self._title, None), payload, vector
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> QdrantSource:
     """Return the store of ``qdrant:PATH?text=page_content``; the query of passages is the collection's name."""
-    path, values = split_place(place)
-    return QdrantSource(path, collection=collection_of(place, queries), **known_values(place, values))
+    path, values = split_place(place, ("text", "title", "vector"))
+    return QdrantSource(path, collection=collection_of(place, queries), **values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,11 +65,13 @@ class SQLiteSource:
             connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         except sqlite3.Error as error:
             raise StoreError(f"SQLite cannot open {self._path}: {error}") from None
-        try:
-            connection.execute("BEGIN")
+        with closing(connection):
+            try:
+                connection.execute("BEGIN")
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # a transaction begins to read here
+            except sqlite3.Error as error:
+                raise StoreError(f"SQLite cannot open {self._path}: {error}") from None
             yield TableReader(partial(self._read, connection))
-        finally:
-            connection.close()
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
         if table not in self._queries:
@@ -78,10 +80,13 @@ class SQLiteSource:
 
 
 def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
+    text = query.strip().rstrip(";")
     try:
-        rows = connection.execute(query)
+        rows = connection.execute(text)
+        if rows.description is None:
+            raise InputError(f"the query of {table}, {query!r}, gives no rows; give a SELECT")
         names = [column[0] for column in rows.description]
-        kinds = [_kind(connection, table, query, name) for name in names]
+        kinds = _kinds(connection, table, text, names)
         first = 0
         dims: dict[str, int] = {}
         while True:
@@ -89,7 +94,9 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
             if some or not first:
                 columns = zip(*some, strict=True) if some else ([] for _ in names)
                 arrays = [
-                    _vectors(values, table, name, first, dims) if kind == "blob" else _values(values, kind)
+                    _vectors(values, table, name, first, dims)
+                    if kind == "blob"
+                    else _values(values, kind, table, name, first)
                     for name, kind, values in zip(names, kinds, columns, strict=True)
                 ]
                 yield as_table(table, arrow().record_batch(arrays, names=names), {})
@@ -100,35 +107,49 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
         raise StoreError(f"SQLite refuses the query of {table}, {query!r}: {error}") from None
 
 
-def _kind(connection: Any, table: str, query: str, name: str) -> str:
-    """Return the type of all values of a column; SQLite has one for each value."""
-    column = '"' + name.replace('"', '""') + '"'
-    found = {kind for (kind,) in connection.execute(f"SELECT DISTINCT typeof({column}) FROM ({query})")} - {"null"}
-    if found == {"integer", "real"}:
-        return "real"
-    if len(found) > 1:
-        raise InputError(
-            f"{table} column {name!r} has values of the types {' and '.join(sorted(found))}; a column has one: "
-            f"CAST({name} AS TEXT) AS {name}"
-        )
-    return found.pop() if found else "null"
+def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> list[str]:
+    """Return the type of all values of each column; SQLite has one for each value."""
+    own = [f"c{at}" for at in range(len(names))]
+    types = ", ".join(f"group_concat(DISTINCT typeof({name}))" for name in own)
+    given = connection.execute(f"WITH q({', '.join(own)}) AS ({query}\n) SELECT {types} FROM q").fetchone()
+    kinds = []
+    for name, listed in zip(names, given, strict=True):
+        found = set((listed or "null").split(",")) - {"null"}
+        if found == {"integer", "real"}:
+            found = {"real"}
+        if len(found) > 1:
+            raise InputError(
+                f"{table} column {name!r} has values of the types {' and '.join(sorted(found))}; a column has one: "
+                f"CAST({name} AS TEXT) AS {name}"
+            )
+        kinds.append(found.pop() if found else "null")
+    return kinds
 
 
-def _values(values: Sequence[Any], kind: str) -> Any:
+def _values(values: Sequence[Any], kind: str, table: str, name: str, first: int) -> Any:
     pa = arrow()
+    if name == "vector" and values and kind != "blob":
+        found = "NULL" if values[0] is None else f"{kind}, {str(values[0])[:40]!r}"
+        raise InputError(
+            f"{table} row {first} column 'vector' is {found}; a vector is a BLOB of little-endian float32, as "
+            "vec_f32(vector) of sqlite-vec makes it from JSON"
+        )
     types = {"integer": pa.int64(), "real": pa.float64(), "text": pa.large_string(), "null": pa.null()}
-    return pa.array(values, types[kind])
+    try:
+        return pa.array(values, types[kind])
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{table} column {name!r}, rows from {first} on: {error}") from None
 
 
 def _vectors(values: Sequence[bytes | None], table: str, name: str, first: int, dims: dict[str, int]) -> Any:
-    """Return BLOBs as lists of float32; all have the length of the first row's."""
+    """Return BLOBs as lists of float32; all have as many bytes as the first."""
     for row, value in enumerate(values, first):
         where = f"{table} row {row} column {name!r}"
         if value is None:
             raise InputError(f"{where} is NULL; leave the row out, or give it a vector")
-        dim = dims.setdefault(name, len(value) // 4)
-        if not value or len(value) != 4 * dim:
-            raise InputError(f"{where} has {len(value)} bytes; a vector of float32 like the first has {4 * dim or 4}")
+        dim = dims.setdefault(name, max(len(value) // 4, 1))
+        if len(value) != 4 * dim:
+            raise InputError(f"{where} has {len(value)} bytes; a vector of float32 like the first has {4 * dim}")
     stored = np.frombuffer(b"".join(value for value in values if value), np.dtype("<f4")).astype(np.float32)
     return vector_list(stored.reshape(len(values), dims.get(name, 1)))
 

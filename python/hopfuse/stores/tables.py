@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..index.arrow_columns import arrow
+from ..index.arrow_columns import arrow, empty_batch
 
 TABLES = ("passages", "entities", "edges", "facts")
 #: Columns of each table besides ``vector``; :class:`hopfuse.io.source.Snapshot` says what they mean.
@@ -22,6 +22,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "edges": ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
     "facts": ("head", "relation", "tail", "passage"),
 }
+REQUIRED = {"passages": ("id", "text"), "entities": ("name",), "edges": (), "facts": COLUMNS["facts"]}
+#: Columns that a store may have under other names.
+RENAMED = tuple(dict.fromkeys(("vector", *(name for names in COLUMNS.values() for name in names))))
 #: Rows of a batch.
 ROWS = 8192
 
@@ -57,21 +60,44 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
     """Return a store's record batch as one of a table.
 
     ``renames`` gives columns of the table by those of the store. A column of lists of floating-point numbers is the
-    vector; other columns of passages are metadata.
+    vector; if ``renames`` says which, others are left out. Other columns of passages are metadata. Weights may be
+    decimal numbers, as SQL has them.
 
     Raises
     ------
     InputError
-        Two vectors, or columns that the table does not take.
+        Two vectors, two columns of one name, or columns that the table does not take.
     """
     pa = arrow()
-    stored = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
-    columns = {renames.get(name, name): (name, column) for name, column in stored.items()}
+    names = [renames.get(name, name) for name in batch.schema.names]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"{table} has two columns {twice!r}; give each a name of its own, and leave out what is not read"
+        )
+    columns = dict(zip(names, zip(batch.schema.names, batch.columns, strict=True), strict=True))
     vectors = [name for name, (_, column) in columns.items() if is_vector(column.type)]
+    if "vector" in vectors and "vector" in renames.values():
+        columns = {name: column for name, column in columns.items() if name == "vector" or name not in vectors}
+        vectors = ["vector"]
+    if "vector" in columns and not vectors and batch.num_rows:
+        own, column = columns["vector"]
+        raise InputError(
+            f"{table} has {own!r} of the type {column.type}; a vector is a list of floating-point numbers in each row: "
+            "convert it, or call it something else"
+        )
+    if "weight" in columns and pa.types.is_decimal(columns["weight"][1].type):
+        columns["weight"] = (columns["weight"][0], columns["weight"][1].cast(pa.float64()))
     if len(vectors) > (table in ("passages", "entities")):
         raise InputError(
             f"{table} has the vectors {', '.join(vectors)}; "
             f"{'select one of them' if table in ('passages', 'entities') else 'it takes none'}"
+        )
+    missing = [name for name in REQUIRED[table] if name not in columns]
+    if missing:
+        raise InputError(
+            f"{table} has the columns {', '.join(batch.schema.names) or 'none'}; it must have {missing[0]!r}: call a "
+            "column so"
         )
     others = [name for name in columns if name not in COLUMNS[table] and name not in vectors]
     if others and (table != "passages" or "metadata" in columns):
@@ -129,22 +155,33 @@ def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str,
     return found
 
 
-def split_place(place: str) -> tuple[Path, dict[str, str]]:
-    """Return the path of ``scheme:path?name=value`` and its values; the scheme may be followed by ``//``.
+def split_place(place: str, allowed: Collection[str] = ()) -> tuple[Path, dict[str, str]]:
+    """Return the path of ``scheme:path?name=value`` and its values, of the names that are allowed.
+
+    The scheme may be followed by ``//``. The path is taken as it is written; what is there as a whole is a path, even
+    if it has a question mark.
 
     Raises
     ------
     InputError
-        No path, a name that is there twice.
+        No path; what is no ``name=value``, a name that is there twice or is not allowed.
     """
-    rest, _, query = place.partition(":")[2].partition("?")
-    path = rest.removeprefix("//")
+    scheme, _, whole = place.partition(":")
+    whole = whole.removeprefix("//")
+    path, _, query = (
+        (whole, "", "") if Path(whole).exists() else whole.rpartition("?") if "?" in whole else (whole, "", "")
+    )
     if not path:
-        raise InputError(f"{place!r} names no file or folder; write it as {place.partition(':')[0]}:PATH")
-    values = parse_qs(query, keep_blank_values=True, strict_parsing=bool(query))
-    twice = [name for name, given in values.items() if len(given) > 1]
-    if twice:
-        raise InputError(f"{place!r} gives {twice[0]!r} twice; give it once")
+        raise InputError(f"{place!r} names no file or folder; write it as {scheme}:PATH")
+    try:
+        values = parse_qs(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError:
+        raise InputError(f"{place!r} has {query!r} after the question mark; write {scheme}:PATH?name=value") from None
+    for name, given in values.items():
+        if name not in allowed:
+            raise InputError(f"{place!r} has {name!r}; allowed: {', '.join(allowed) or 'a path alone'}")
+        if len(given) > 1 or not given[0]:
+            raise InputError(f"{place!r} gives {name!r} {'twice' if len(given) > 1 else 'no value'}; give it one")
     return Path(path), {name: given[0] for name, given in values.items()}
 
 
@@ -160,6 +197,8 @@ def existing(path: Path, what: str) -> Path:
     return path
 
 
-def renamed(batches: Iterable[Any], table: str, renames: Mapping[str, str]) -> Iterator[Any]:
-    """Give the batches of a store as those of a table."""
-    return (as_table(table, batch, renames) for batch in batches)
+def table_batches(schema: Any, batches: Iterable[Any], table: str, renames: Mapping[str, str]) -> Iterator[Any]:
+    """Give the batches of a store as those of a table; the first has no rows, and says the columns."""
+    yield as_table(table, empty_batch(schema), renames)
+    for batch in batches:
+        yield as_table(table, batch, renames)

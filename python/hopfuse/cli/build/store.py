@@ -32,9 +32,9 @@ def check_files(given: Mapping[str, Any]) -> None:
     """Refuse options of stores for a build from files."""
     for name, value in (("--passages", given["passage_query"]), ("--slot", given["slot"])):
         if value is not None:
-            raise InputError(f"{name} is given without --from and a database, of which it is; leave it out")
+            raise InputError(f"{name} is given without --from DATABASE, which it needs; leave it out")
     if len(given["edges"]) > 1:
-        raise InputError(f"--edges is given {len(given['edges'])} times; files are one, only queries may be several")
+        raise InputError(f"--edges is given {len(given['edges'])} times; only --from DATABASE takes several")
 
 
 def save_store(

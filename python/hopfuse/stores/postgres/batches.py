@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...index.arrow_columns import arrow
-from ..tables import COLUMNS
+from ..tables import COLUMNS, REQUIRED
 
 #: Bytes of a component in pgvector's binary format, and its dtype there: uint16 dim, uint16 0, dim components.
 VECTORS: dict[str, np.dtype[Any]] = {"vector": np.dtype(">f4"), "halfvec": np.dtype(">f2")}
@@ -49,8 +49,7 @@ def _check(table: str, names: list[str], vectors: list[str], schema: Any) -> Non
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"--{table} gives the column {twice!r} twice; name each column once, with AS")
-    needed = {"passages": ("id", "text"), "entities": ("name",), "edges": (), "facts": COLUMNS["facts"]}[table]
-    missing = [name for name in needed if name not in names]
+    missing = [name for name in REQUIRED[table] if name not in names]
     if missing:
         raise InputError(
             f"--{table} gives the columns {', '.join(names)}; {missing[0]!r} is missing: SELECT ... AS {missing[0]}"

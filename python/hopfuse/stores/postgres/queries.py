@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError
+from ..tables import TABLES
 from .connection import database_errors
 
-TABLES = ("passages", "entities", "edges", "facts")
 #: Columns of an edge's ends by what they name.
 ENDS = {"src_passage": "passage", "src_entity": "entity", "dst_passage": "passage", "dst_entity": "entity"}
 _INTEGERS = ("smallint", "integer", "bigint")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import InputError, StoreError
-from ...index.arrow_columns import arrow
+from ...index.arrow_columns import empty_batch
 from .batches import batch_reader
 from .connection import connect, database_errors, driver, place_of, snapshot_connection
 from .queries import Query, check_queries, describe
@@ -118,7 +118,7 @@ class PostgresSnapshot:
                 reader = cursor.fetch_record_batch()
                 dims = {name: column.modifier for name, column in query.columns.items()}
                 turned = batch_reader(query.table, reader.schema, dims)
-                yield turned(_empty(reader.schema))
+                yield turned(empty_batch(reader.schema))
                 while (batch := _next(reader, self._url, query.table)) is not None:
                     yield turned(batch)
 
@@ -139,10 +139,6 @@ def _next(reader: Any, url: str, table: str) -> Any:
         if "ERROR:" in said:
             raise InputError(f"--{table}: {said.split('ERROR:')[-1].strip()}; change it, or the rows") from None
         raise StoreError(f"{place_of(url)} broke off: {said}; try again when it is there") from None
-
-
-def _empty(schema: Any) -> Any:
-    return arrow().RecordBatch.from_pylist([], schema=schema)
 
 
 def open_place(url: str, queries: Mapping[str, Sequence[str]]) -> PostgresSource:

@@ -1,0 +1,133 @@
+"""Files of APOC's export procedures: the nodes and relationships of a graph of Neo4j."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError, InputError
+from ..index.arrow_columns import arrow
+from .neo4j import Labels, Neo4jSource, Node, Relationship
+from .tables import existing, split_place
+
+#: Fields of a node's and a relationship's own in APOC's CSV and Arrow files, by the form's names for them.
+_CSV = {"id": "_id", "labels": "_labels", "start": "_start", "end": "_end", "type": "_type"}
+_ARROW = {"id": "<id>", "labels": "<labels>", "start": "<source.id>", "end": "<target.id>", "type": "<type>"}
+_OWN = {*_CSV.values(), *_ARROW.values()}
+#: Characters of a field of CSV; Python's own limit is 131,072, and a text may be longer.
+_LONGEST_FIELD = 1 << 30
+
+
+def read_apoc(path: str | os.PathLike[str]) -> Iterator[Node | Relationship]:
+    """Read a file of ``apoc.export.json.all``, ``apoc.export.csv.all`` or ``apoc.export.arrow.all``, by its ending.
+
+    Raises
+    ------
+    InputError
+        No such file, another ending.
+    FormatError
+        A row that is not of the form; the message names file and row.
+    """
+    file = existing(Path(path), "a file of APOC's export")
+    readers = {".json": _json_items, ".jsonl": _json_items, ".csv": _csv_items, ".arrow": _arrow_items}
+    if file.suffix not in readers:
+        raise InputError(f"{file} ends in {file.suffix or 'nothing'}; allowed: {', '.join(readers)}")
+    return readers[file.suffix](file)
+
+
+def _json_items(path: Path) -> Iterator[Node | Relationship]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                kind, properties = row["type"], row.get("properties", {})
+                if kind == "node":
+                    item: Node | Relationship = Node(str(row["id"]), tuple(row.get("labels", ())), properties)
+                elif kind == "relationship":
+                    ends = str(row["start"]["id"]), str(row["end"]["id"])
+                    item = Relationship(row["label"], *ends, properties)
+                else:
+                    raise ValueError(f"its type is {kind!r}, not node or relationship")
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise FormatError(f"{path} line {number} is no row of apoc.export.json: {error}") from None
+            yield item
+
+
+def _csv_items(path: Path) -> Iterator[Node | Relationship]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        try:
+            missing = [name for name in _CSV.values() if name not in (rows.fieldnames or ())]
+            if missing:
+                raise FormatError(f"{path} has no column {missing[0]!r}; a file of apoc.export.csv.all has it")
+            for row in rows:
+                values = {name: _csv_value(value) for name, value in row.items() if name and value and name not in _OWN}
+                yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise FormatError(f"{path} line {rows.line_num + 1} is no row of apoc.export.csv: {error}") from None
+
+
+def _csv_value(text: str) -> Any:
+    """Return a list of numbers or strings from JSON, as APOC writes lists; anything else stays text."""
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
+    pa = arrow()
+    try:
+        with pa.OSFile(os.fspath(path)) as file:
+            for batch in _arrow_batches(file, path):
+                missing = [name for name in ("<id>", "<labels>") if name not in batch.schema.names]
+                if missing:
+                    raise FormatError(f"{path} has no column {missing[0]!r}; a file of apoc.export.arrow.all has it")
+                for row in batch.to_pylist():
+                    values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
+                    yield _item(row, _ARROW, values, tuple(row["<labels>"] or ()))
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"{path} is no Arrow file: {error}") from None
+
+
+def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
+    """Give the batches of an Arrow file or stream: APOC writes either."""
+    ipc = arrow().ipc
+    with path.open("rb") as begin:
+        is_file = begin.read(6) == b"ARROW1"
+    if not is_file:
+        yield from ipc.open_stream(file)
+        return
+    reader = ipc.open_file(file)
+    for at in range(reader.num_record_batches):
+        yield reader.get_batch(at)
+
+
+def _item(
+    row: Mapping[str, Any], names: Mapping[str, str], properties: Mapping[str, Any], labels: tuple[str, ...]
+) -> Node | Relationship:
+    if row.get(names["type"]):
+        return Relationship(row[names["type"]], str(row[names["start"]]), str(row[names["end"]]), properties)
+    return Node(str(row[names["id"]]), labels, properties)
+
+
+def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> Neo4jSource:
+    """Return the store of ``apoc:FILE?passages=Chunk&entities=Entity&text=text``."""
+    path, values = split_place(place, Labels.__dataclass_fields__)
+    if queries:
+        raise InputError(
+            f"{place!r} is read whole, with the queries {', '.join(queries)}; leave them out, and name labels: "
+            "apoc:FILE?passages=Chunk&entities=Entity"
+        )
+    existing(path, "a file of APOC's export")
+    return Neo4jSource(partial(read_apoc, path), Labels(**values))

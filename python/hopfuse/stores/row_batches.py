@@ -1,0 +1,83 @@
+"""Rows of a graph as record batches, of one type for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ..errors import InputError
+from ..index.arrow_columns import arrow, empty_batch
+from .tables import ROWS
+
+#: A row of a table, by column.
+Row = dict[str, Any]
+
+
+def row_batches(table: str, rows: Iterable[Row]) -> Iterator[Any]:
+    """Give rows as record batches; those of edges with other ends in batches of their own.
+
+    Raises
+    ------
+    InputError
+        A value of another type than those before it; vectors in some batches, and in others none.
+    """
+    waiting: dict[tuple[str, ...], list[Row]] = {}
+    made = _Batches(table)
+    for row in rows:
+        group = waiting.setdefault(tuple(row), [])
+        group.append(row)
+        if len(group) == ROWS:
+            yield made.of(group)
+            group.clear()
+    yield from (made.of(group) for group in waiting.values() if group)
+    if not made.num_rows:
+        pa = arrow()
+        names = {"passages": ("id", "text"), "entities": ("name",), "edges": ("src_passage", "dst_entity")}[table]
+        yield empty_batch(pa.schema([(name, pa.string()) for name in names]))
+
+
+class _Batches:
+    """Makes the batches of one table, all of the same types."""
+
+    def __init__(self, table: str) -> None:
+        self._table, self.num_rows = table, 0
+        self._has_vectors: bool | None = None
+        self._id_kind: Any = None
+
+    def of(self, rows: Sequence[Row]) -> Any:
+        """Return the batch of some rows."""
+        names = list(rows[0])
+        if "vector" in names:
+            given = [row["vector"] is not None for row in rows]
+            self._has_vectors = any(given) if self._has_vectors is None else self._has_vectors
+            if not self._has_vectors:
+                if any(given):
+                    at = self.num_rows + given.index(True)
+                    raise InputError(f"{self._table} row {at} has a vector, the rows before it have none; give all one")
+                names.remove("vector")
+        made = arrow().record_batch([self._column(name, [row[name] for row in rows]) for name in names], names=names)
+        self.num_rows += len(rows)
+        return made
+
+    def _column(self, name: str, values: Sequence[Any]) -> Any:
+        kind = self._kind(name, values[0])
+        errors = (arrow().ArrowException, TypeError, ValueError, OverflowError)
+        try:
+            return arrow().array(values, kind)
+        except errors:
+            for row, value in enumerate(values, self.num_rows):
+                try:
+                    arrow().array([value], kind)
+                except errors:
+                    raise InputError(
+                        f"{self._table} row {row} has {name} = {str(value)[:80]!r}, which is no {kind} as in the rows "
+                        "before it; give all values of a property one type"
+                    ) from None
+            raise
+
+    def _kind(self, name: str, first: Any) -> Any:
+        pa = arrow()
+        if name in ("id", "src_passage", "dst_passage"):
+            self._id_kind = self._id_kind or (pa.int64() if type(first) is int else pa.string())
+            return self._id_kind
+        return {"vector": pa.list_(pa.float32()), "weight": pa.float64()}.get(name, pa.string())
