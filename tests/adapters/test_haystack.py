@@ -86,6 +86,13 @@ def test_what_is_in_memory_runs_and_is_not_saved(folder):
         HopfuseRetriever(str(folder), encoder=3).to_dict()
 
 
+def test_what_a_searcher_has_already_is_not_given_again(folder):
+    searcher = Searcher(folder)
+    for name, value in (("recipe", "hybrid-rrf"), ("options", {"graph_k": 4}), ("encoder", 3), ("timeout", 1.0)):
+        with pytest.raises(InputError, match=f"{name} is given, and source is a Searcher"):
+            HopfuseRetriever(searcher, **{name: value})
+
+
 def one(field, operator, value):
     return {"field": field, "operator": operator, "value": value}
 
@@ -119,6 +126,14 @@ def test_filters_that_are_none_or_too_much_for_a_server(url, folder):
         HopfuseRetriever(folder, filters={"field": "meta.number", "operator": "like", "value": 3})
     with pytest.raises(InputError, match="a server takes ids or conditions"):
         HopfuseRetriever(url).run(QUESTIONS[0], filters=one("meta.number", "!=", 2))
+    for wrong in (
+        "meta.number > 3",
+        [LATE],
+        {"operator": "OR", "conditions": [{}]},
+        {"operator": "AND", "conditions": []},
+    ):
+        with pytest.raises(InputError, match="filters has"):
+            HopfuseRetriever(folder, filters=wrong)
     component = HopfuseRetriever(3)
     with pytest.raises(InputError, match="source is a int"):
         component.warm_up()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import hopfuse as hf
 import numpy as np
@@ -74,6 +76,26 @@ def test_asynchronous_searches_in_two_event_loops(source):
     assert asyncio.run(searcher.asearch([])) == searcher.search([]) == []
 
 
+def test_connections_are_forgotten_when_their_event_loop_ends():
+    searcher = Searcher("http://127.0.0.1:9")
+    ended = weakref.WeakSet()
+
+    async def ask():
+        ended.add(asyncio.get_running_loop())
+        with pytest.raises(EndpointError, match="gave no answer"):
+            await searcher.asearch(["one"])
+
+    for _ in range(3):
+        asyncio.run(ask())
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(ask())
+    loop.close()  # without a shutdown of its generators
+    del loop
+    asyncio.run(ask())
+    gc.collect()
+    assert not ended
+
+
 def test_a_recipe_is_chosen_by_name_with_its_options(source):
     found = Searcher(source, recipe="hybrid-rrf", options={"graph_k": 1}).search(QUESTIONS, k=8)
     assert told(found) != told(Searcher(source).search(QUESTIONS, k=8))
@@ -130,6 +152,12 @@ def test_what_is_refused(folder):
             Searcher(**given)
     with pytest.raises(InputError, match="a server takes ids or conditions"):
         remote.search(["one"], allow=hf.where(tenant="a"))
+    for one in (local, remote):
+        with pytest.raises(InputError, match=r"questions is the text 'who\?'; give a list of questions"):
+            one.search("who?")
+        with pytest.raises(InputError, match=r"questions is the text 'who\?'; give a list of questions"):
+            asyncio.run(one.asearch("who?"))
+    assert len(local.search(one for one in QUESTIONS)) == len(QUESTIONS)
     with pytest.raises(InputError, match="give a list of passages"):
         local.search(["one"], allow="p1")
     with pytest.raises(EndpointError, match="gave no answer"):

@@ -13,7 +13,7 @@ Filter = Mapping[str, Any] | Where
 
 
 def condition(column: str, operator: str, value: Any) -> Filter:
-    """Return a condition on a column; of the frameworks' ``ne`` and ``nin``, which passages without a value meet.
+    """Return a condition on a column; passages without a value meet ``ne`` and ``nin``, as in the frameworks.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def condition(column: str, operator: str, value: Any) -> Filter:
 
 
 def joined(parts: Sequence[Filter], how: Literal["and", "or"]) -> Filter:
-    """Return the filter that all of several hold, or any of them: a mapping where one can say so.
+    """Return the filter for all of several parts, or for any of them; a mapping if that can express it.
 
     Examples
     --------

@@ -32,23 +32,24 @@ class HopfuseRetriever:
     Parameters
     ----------
     source : str, path, Index, recipe or Searcher
-        The address of a server or the directory of an index; a component of another source runs and is not saved.
+        The URL of a server or the directory of an index; a component with any other source runs but cannot be saved.
     top_k : int
         Documents for a question.
     filters : dict, optional
-        Haystack's, by fields ``meta.NAME``, with its meaning of missing values; those of a run come in their place. A
-        server takes comparisons that all must hold, other than ``!=`` and ``not in``.
+        Haystack's filters on fields ``meta.NAME``; missing values are treated as Haystack does. A run's filters replace
+        them. With a server, conditions must be joined by AND, and ``!=`` and ``not in`` are refused.
     recipe, options, index, timeout : optional
-        As :class:`.searcher.Searcher` takes them.
+        As in :class:`.searcher.Searcher`; not for a source that is one.
     key : Secret, optional
-        Of a server: ``Secret.from_env_var("HOPFUSE_KEY")``.
+        A server's key: ``Secret.from_env_var("HOPFUSE_KEY")``.
     encoder : Encoder, optional
-        Of questions, for an index here; a component with one is not saved.
+        Encoder of questions for a local index; a component with one cannot be saved.
 
     Raises
     ------
     InputError
-        Filters that are none; by ``warm_up`` a source that is none; by a run what the recipe or the server refuses.
+        Malformed filters, or arguments that a Searcher has already. ``warm_up`` refuses a source that is not one of
+        the above; a run raises what the recipe or the server refuses.
 
     Examples
     --------
@@ -77,6 +78,10 @@ class HopfuseRetriever:
         self.top_k, self.filters, self.key, self.encoder = top_k, filters, key, encoder
         self.settings: dict[str, Any] = {"recipe": recipe, "options": options, "index": index, "timeout": timeout}
         self._searcher: Searcher | None = source if isinstance(source, Searcher) else None
+        if isinstance(source, Searcher):
+            for name, value in {**self.settings, "key": key, "encoder": encoder}.items():
+                if value is not None:
+                    raise InputError(f"{name} is given, and source is a Searcher; give it to Searcher(..., {name}=...)")
         read_filters(filters)
 
     def warm_up(self) -> None:
@@ -151,11 +156,15 @@ def read_filters(filters: Mapping[str, Any] | None) -> Filter | None:
     InputError
         Something else.
     """
-    if not filters:
-        return None
+    return _filter(filters) if filters else None
+
+
+def _filter(filters: Any) -> Filter:
+    if not isinstance(filters, Mapping):
+        raise InputError(f"filters has {filters!r:.200}, a {type(filters).__name__}; give a dictionary")
     operator = filters.get("operator")
-    if "conditions" in filters and operator in ("AND", "OR", "NOT") and filters["conditions"]:
-        parts = [part for one in filters["conditions"] if (part := read_filters(one)) is not None]
+    if operator in ("AND", "OR", "NOT") and filters.get("conditions"):
+        parts = [_filter(one) for one in filters["conditions"]]
         if operator == "NOT":  # not all of them hold
             return ~as_where(joined(parts, "and"))
         return joined(parts, "and" if operator == "AND" else "or")

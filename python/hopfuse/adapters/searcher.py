@@ -1,4 +1,4 @@
-"""Turn questions into hits, in this process or by a server: what the adapters of the frameworks share."""
+"""Search an index in this process or a server; shared by the framework adapters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from inspect import signature
 from os import PathLike
 from typing import Any
-from weakref import WeakKeyDictionary, finalize
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,27 +27,28 @@ class Searcher:
     Parameters
     ----------
     source : str, path, Index or recipe
-        The address of a server (``"http://localhost:8080"``), the directory of an index, an index, or a recipe with all
-        that it needs.
+        The URL of a server (``"http://localhost:8080"``), the directory of an index, an index, or a recipe that can
+        search texts.
     recipe : str, optional
-        A key of :data:`hopfuse.recipes.RECIPES`; by default what the index can run, or the server's own.
+        A key of :data:`hopfuse.recipes.RECIPES`; by default guided-walk if the index supports it, else hybrid-rrf. A
+        server uses its own default.
     options : mapping, optional
         Fields of the recipe's config, by default its own.
     encoder : Encoder, optional
-        Of questions, for an index here; by default the index's own, if that is WordLlama.
+        Encoder of questions for a local index; by default the index's own, if that is WordLlama.
     allow_scope : {"isolated", "results"}
-        As of :meth:`hopfuse.recipes.Recipe.search`; a server answers ``"isolated"`` alone.
+        As in :meth:`hopfuse.recipes.Recipe.search`; a server supports only ``"isolated"``.
     index : str, optional
-        Which of a server's indexes; by default its first.
+        Name of one of a server's indexes; by default its first.
     key : str, optional
-        Of a server that asks for one.
+        API key, for a server that requires one.
     timeout : float, optional
-        Seconds of a search by a server; by default 10.
+        Seconds that a search by a server may take; by default 10.
 
     Raises
     ------
     InputError
-        Something else, or an argument that the source has no use for.
+        ``source`` is something else, or an argument does not apply to it.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class Searcher:
             self._settings: dict[str, Any] = {"index": index, "recipe": recipe, "options": options}
             self._client = Client(**self._about)
             finalize(self, self._client.close)  # frameworks close nothing
-            self._clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+            self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[AsyncClient, None], AsyncClient]] = {}
             return
         _refuse(there, "no server's address", "a server's address")
         if isinstance(source, str | PathLike):
@@ -105,10 +106,10 @@ class Searcher:
         ----------
         questions : sequence of str, B entries
         k : int
-            Hits of each question.
+            Hits per question.
         allow : ids, mapping of conditions, Where, or a sequence of B of those or None, optional
-            Passages that a question may find: their ids, or conditions that all must hold, such as
-            ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server takes no Where.
+            Passages that a question may find: their ids, or conditions that must all hold, such as
+            ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server does not take a Where.
 
         Returns
         -------
@@ -117,11 +118,12 @@ class Searcher:
         Raises
         ------
         InputError
-            What the recipe or the server refuses.
+            ``questions`` is a single text, or the recipe or the server refuses an argument.
         EndpointError
-            A server that does not answer.
+            The server does not answer.
         """
-        asked, filters = list(questions), _filters(allow, len(questions))
+        asked = _checked_questions(questions)
+        filters = _filters(allow, len(asked))
         if not asked:
             return []
         if self._recipe is None:
@@ -130,34 +132,46 @@ class Searcher:
         return list(self._recipe.search(asked, k=k, allow=allowed, allow_scope=self._scope))
 
     async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
-        """Search as :meth:`search`: a recipe in a thread, a server by connections of the running event loop."""
-        if self._recipe is not None or not questions:
-            return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
-        filters = _conditions(_filters(allow, len(questions)))
+        """Search as :meth:`search` does: a recipe in a thread, a server over the event loop's own connections."""
+        asked = _checked_questions(questions)
+        if self._recipe is not None or not asked:
+            return await asyncio.to_thread(self.search, asked, k=k, allow=allow)
+        filters = _conditions(_filters(allow, len(asked)))
         client = await self._async_client()
-        return list(await client.search(list(questions), k=k, allow=filters, **self._settings))
+        return list(await client.search(asked, k=k, allow=filters, **self._settings))
 
     def __deepcopy__(self, _: Any) -> Searcher:
         """Return the searcher itself, as frameworks copy their programs: it does not change, and threads share it."""
         return self
 
     async def _async_client(self) -> AsyncClient:
-        """Return the client of the running event loop, which closes it at its own end."""
+        """Return the client of the running event loop, which closes it when the loop shuts down."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            kept = self._kept_client()
-            self._clients[loop] = kept, await anext(kept)
-        client: AsyncClient = self._clients[loop][1]
-        return client
+            for ended in [one for one in self._clients if one.is_closed()]:  # closed without a shutdown
+                self._clients.pop(ended, None)
+            opened = self._open_client(loop)
+            self._clients[loop] = opened, await anext(opened)
+        return self._clients[loop][1]
 
-    async def _kept_client(self) -> AsyncGenerator[AsyncClient, None]:
-        """Yield a client until the event loop ends the asynchronous generators that it has begun."""
+    async def _open_client(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[AsyncClient, None]:
+        """Yield a client that stays open until the event loop shuts down its asynchronous generators."""
         async with AsyncClient(**self._about) as client:
-            yield client
+            try:
+                yield client
+            finally:
+                self._clients.pop(loop, None)
+
+
+def _checked_questions(questions: Any) -> list[str]:
+    """Return questions as a list; a single text is not several."""
+    if isinstance(questions, str):
+        raise InputError(f"questions is the text {questions!r}; give a list of questions: [{questions!r}]")
+    return list(questions)
 
 
 def as_searcher(source: Any) -> Searcher:
-    """Return a Searcher as it is, and anything else that one can be made of as one."""
+    """Return a Searcher as it is, and make one from any other source."""
     return source if isinstance(source, Searcher) else Searcher(source)
 
 
