@@ -202,7 +202,7 @@ def test_a_converted_graph_is_passed_on_and_back(kind: Any) -> None:
         str((a, b, float(w))) for a, b, w in graph.edges(data="weight", default=1)
     )
     assert adapter.convert_to_nx(adapter.convert_from_nx(graph)).number_of_edges() == graph.number_of_edges()
-    with pytest.raises(NotImplementedError, match="converted with edge attribute 'weight', not 'cost'"):
+    with pytest.raises(NotImplementedError, match="converted with edge attribute 'weight', and weight is 'cost'"):
         adapter.pagerank(converted, weight="cost")
     with pytest.raises(NotImplementedError, match="one edge attribute"):
         adapter.convert_from_nx(graph, edge_attrs={"a": 1, "b": 1})
@@ -229,3 +229,14 @@ def test_networkxs_own_tests_pass(fallback: bool, tmp_path: Path) -> None:
     # Without the fallback, tests of what hopfuse does not have (google_matrix) are NetworkX's xfails.
     assert int(passed[1]) >= (30 if fallback else 15)
     assert ("xfailed" in last) is not fallback
+
+
+def test_a_graph_that_was_converted_without_its_weights_is_not_walked_as_if_it_had_none() -> None:
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", 10.0), ("a", "c", 0.1), ("b", "c", 3.0)])
+    bare = adapter.convert_from_nx(graph)
+    with pytest.raises(NotImplementedError, match=r"converted without edge attributes, and weight is 'weight'"):
+        adapter.pagerank(bare)
+    assert distance(adapter.pagerank(bare, weight=None), nx.pagerank(graph, weight=None)) < 1e-5
+    whole = adapter.convert_from_nx(graph, edge_attrs={"weight": 1})
+    assert distance(nx.pagerank(whole), nx.pagerank(graph)) < 1e-5

@@ -34,9 +34,9 @@ class PagerankGraph:
     nodes : list
         N nodes, in the order of ``list(G)``.
     src, dst : ndarray of int64, shape (E,)
-        Ends of each edge as places in ``nodes``; parallel edges are apart, undirected ones are here once.
+        Ends of each edge as positions in ``nodes``; parallel edges are separate, undirected edges are listed once.
     weight : ndarray of float64, shape (E,), or None
-        The values of the edge attribute ``attribute``; None where it was not asked for.
+        The values of the edge attribute ``attribute``, or None if the graph was converted without one.
     attribute : hashable
         The edge attribute's name.
     directed, multigraph : bool
@@ -126,8 +126,9 @@ def convert_from_nx(
     graph : networkx.Graph
         Of any class; N nodes.
     edge_attrs : mapping of one attribute's name to its default, optional
+        ``pagerank`` with a ``weight`` needs that attribute.
     node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
-        NetworkX passes them; attributes of nodes and graphs have no effect on ``pagerank``.
+        Passed by NetworkX; attributes of nodes and graphs do not affect ``pagerank``.
 
     Returns
     -------
@@ -136,8 +137,8 @@ def convert_from_nx(
     Raises
     ------
     NotImplementedError
-        Several edge attributes; weights that are no numbers, negative or not finite. NetworkX then takes the next of
-        its backends, or itself, where no ``backend=`` was given.
+        Several edge attributes, or weights that are negative, not finite or not numbers. Without ``backend=``,
+        NetworkX then tries its next backend, or its own code.
 
     Examples
     --------
@@ -254,19 +255,20 @@ def pagerank(
     alpha : float
         Damping, in [0, 1).
     personalization : mapping of node to float, optional
-        Restart weights >= 0; nodes outside the graph are not read, as in NetworkX. The same for all by default.
+        Restart weights >= 0; nodes outside the graph are ignored, as in NetworkX. Uniform by default.
     max_iter : int
-        Most passes of the float32 walk over the graph, and of those in float64 that follow where N tol is below 1e-5 or
-        ``dangling`` is given.
+        Most passes of the float32 walk, and of the float64 passes that follow if N tol is below 1e-5 or ``dangling`` is
+        given.
     tol : float
-        The result x is returned when one more pass changes it by less than N tol in the L1 norm. Passes go on until
-        its L1 error is at most 1e-6, where ``max_iter`` allows.
+        One more pass would change the result by less than N tol in the L1 norm. Passes go on until the L1 error is at
+        most 1e-6, if ``max_iter`` allows.
     nstart : mapping of node to float, optional
         Not used: the solution does not depend on it.
     weight : hashable, optional
-        The edge attribute that has weights >= 0, 1 where an edge lacks it; None: 1 each.
+        The edge attribute with weights >= 0; an edge without it has weight 1. None: all edges have weight 1.
     dangling : mapping of node to float, optional
-        Where nodes without edges out lead; by default as ``personalization``. Two walks, one for each, are added.
+        Where nodes without outgoing edges lead; by default as ``personalization``. Otherwise the result is the weighted
+        sum of two walks, one from each distribution.
 
     Returns
     -------
@@ -279,7 +281,7 @@ def pagerank(
     ZeroDivisionError
         ``personalization`` is 0 at every node.
     NotImplementedError
-        Weights or restarts that are negative, not finite or no numbers.
+        Weights or restarts that are negative, not finite or no numbers; a graph that was converted without ``weight``.
 
     References
     ----------
@@ -299,8 +301,12 @@ def pagerank(
     nodes = graph.nodes
     if not nodes:
         return {}
-    if weight is not None and graph.weight is not None and graph.attribute != weight:
-        raise NotImplementedError(f"the graph was converted with edge attribute {graph.attribute!r}, not {weight!r}")
+    if weight is not None and graph.attribute != weight:
+        kept = "without edge attributes" if graph.attribute is None else f"with edge attribute {graph.attribute!r}"
+        raise NotImplementedError(
+            f"the graph was converted {kept}, and weight is {weight!r}; convert it with edge_attrs={{{weight!r}: 1}}, "
+            "or pass weight=None to count edges alike"
+        )
     if nstart is not None and not sum(nstart.values()):
         raise NotImplementedError("nstart sums to 0; it has no direction to start in")
     restart = _distribution(personalization, nodes, "personalization")
