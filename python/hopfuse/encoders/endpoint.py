@@ -24,48 +24,49 @@ MAX_BATCH = 2048
 
 
 class EndpointEncoder(NamedEncoder):
-    """An embedding model that is asked over HTTP (``POST /embeddings``), in batches; it keeps vectors.
+    """An embedding model behind ``POST /embeddings``, called in batches, with an optional cache of its vectors.
 
-    Vectors come as JSON numbers; they are rounded to float32, and scaled to length 1 in float64 where ``normalize``
-    says so. A text that is there twice is asked once.
+    Vectors arrive as JSON numbers and are rounded to float32. With ``normalize`` they are scaled to length 1 in
+    float64. A text that occurs twice in a call is sent once.
 
     Parameters
     ----------
     base_url : str, optional
-        The address before ``/embeddings``, such as ``"http://localhost:8000/v1"``; where absent, ``OPENAI_BASE_URL``,
-        else OpenAI's own. It has no password and no query.
+        The URL before ``/embeddings``, such as ``"http://localhost:8000/v1"``, without a password or a query; by
+        default ``OPENAI_BASE_URL``, else OpenAI's own.
     model : str
-        As the endpoint names it.
+        The endpoint's name of the model.
     dim : int
-        Entries of a vector. The first answer that has another number is an error.
+        Entries of a vector. An answer with another number is an error.
     ask_dim : bool
-        Send ``dim`` as ``dimensions``, for models that cut their vectors to what is asked for.
+        Send ``dim`` as ``dimensions``, for models that can shorten their vectors.
     query_prefix, passage_prefix : str
-        Put before every query and every passage, as the model wants it (``"query: "``).
+        Text that the model expects before every query and every passage (``"query: "``).
     api_key : str, optional
-        Where absent, ``OPENAI_API_KEY``; where that is absent too and there is an address, the word ``none`` is sent.
+        By default ``OPENAI_API_KEY``. If that is not set and there is a URL, the key ``none`` is sent.
     batch_size : int, 1 to 2,048
         Texts in one request.
     concurrency : int, at least 1
-        Requests at once.
+        Concurrent requests.
     cache : path, optional
-        A file of vectors (SQLite), by the hash of model, dim and text; made where absent. What is there is not asked
-        again. Several processes may share it.
+        A SQLite file of vectors, keyed by the hash of model, dim and text, and created if absent. Texts that it holds
+        are not sent again. Several processes may share it.
     retries : int, at least 0
-        Of a request, by the client of OpenAI, which waits ever longer, or as long as Retry-After says.
+        Retries of a request by OpenAI's client, with growing waits or as Retry-After says.
     timeout : float, above 0
         Seconds without a byte.
     name : str, optional
-        What an index keeps and compares; by default ``"endpoint/"`` and the model's name.
+        The name that an index stores and compares; by default ``"endpoint/"`` and the model's name.
     normalize : bool
         Scale every row to length 1.
 
     Raises
     ------
     InputError
-        A value outside the above, a cache that cannot be used.
+        A value outside the above, or a cache that cannot be used.
     EndpointError
-        While encoding: no answer, a refusal, vectors of another number or dimension, or that are not finite.
+        While encoding: no answer, a refusal, a wrong number of vectors or dimension, or entries that are not finite
+        numbers.
     MissingExtraError
         ``openai`` is not installed.
 
@@ -121,7 +122,7 @@ class EndpointEncoder(NamedEncoder):
         InputError
             A bare string or an entry that is not one; a zero vector under ``normalize=True``.
         EndpointError
-            As the class says. What other requests of the call were answered is kept.
+            See the class. Vectors from the call's other requests stay in the cache.
         """
         return self._encode(texts, self._prefixes[0])
 
@@ -169,20 +170,34 @@ class EndpointEncoder(NamedEncoder):
         raise EndpointError(self._clean(f"{self._client.base_url} {failure}"))  # an error above would carry the key
 
     def _rows(self, vectors: list[Any], count: int) -> NDArray[np.float32]:
+        if not all(isinstance(vector, list) for vector in vectors):
+            raise EndpointError(f"{self._client.base_url} answered an embedding that is not a list of numbers")
         lengths = {len(vector) for vector in vectors}
         if len(vectors) != count or lengths != {self._dim}:
             raise EndpointError(
                 f"{self._client.base_url} answered {len(vectors)} vectors of {sorted(lengths)} entries for {count} "
                 f"texts and dim {self._dim}; check the model, and give dim as it makes them"
             )
+        numbers = _numbers(vectors)
+        if numbers is None:
+            raise EndpointError(f"{self._client.base_url} answered an embedding with an entry that is not a number")
         with np.errstate(over="ignore"):
-            rows = np.array(vectors, np.float64).astype(np.float32)
+            rows = numbers.astype(np.float32)
         if not np.isfinite(rows).all():
             raise EndpointError(f"{self._client.base_url} answered a vector with a NaN or outside float32's range")
         return rows
 
     def _clean(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key != NO_KEY else text
+
+
+def _numbers(vectors: list[list[Any]]) -> NDArray[Any] | None:
+    """Return lists of equal length as a matrix, or None if an entry is not a number."""
+    try:
+        found = np.array(vectors)
+    except ValueError:  # an entry is a list
+        return None
+    return found if found.ndim == 2 and found.dtype.kind in "fi" else None
 
 
 def _client(base_url: str | None, api_key: str | None, retries: int, timeout: float) -> tuple[str, Any]:

@@ -19,9 +19,9 @@ from .protocol import NamedEncoder, model_dim
 class FastEmbedEncoder(NamedEncoder):
     """A model of FastEmbed, from a local folder or loaded already. Nothing is downloaded.
 
-    Queries go through FastEmbed's ``query_embed`` and passages through ``passage_embed``, which put the model's own
-    prompts before them. Vectors come as the model makes them, float16 or float32, most of length 1; they are rounded to
-    float32, and scaled to length 1 in float64 where ``normalize`` says so.
+    Queries go through FastEmbed's ``query_embed`` and passages through ``passage_embed``, which add the model's own
+    prompts. The model's float16 or float32 vectors are rounded to float32. With ``normalize`` they are scaled to length
+    1 in float64.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class FastEmbedEncoder(NamedEncoder):
     batch_size : int, at least 1
         Texts in one pass of the model.
     threads : int, optional
-        Of ONNX Runtime, for a model that is given by its name.
+        Threads of ONNX Runtime, for a model that is given by its name.
     name : str, optional
-        What an index keeps and compares; by default ``"fastembed/"`` and the model's name.
+        The name that an index stores and compares; by default ``"fastembed/"`` and the model's name.
     normalize : bool
         Scale every row to length 1.
 
