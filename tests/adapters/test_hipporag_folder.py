@@ -113,6 +113,10 @@ def test_folders_that_are_not_hipporags_are_refused(folder: Path, tmp_path: Path
     file.write_text(text.replace('"UNIVAC", "built in"', '"ENIAC", "built in"'), encoding="utf-8")
     with pytest.raises(InputError, match="no such entity"):
         read_folder(folder)
+    fewer = {"docs": json.loads(text)["docs"][1:]}
+    file.write_text(json.dumps(fewer), encoding="utf-8")
+    with pytest.raises(InputError, match=r"no OpenIE results for 1 of 10 passages, such as chunk-"):
+        read_folder(folder)
     file.write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match="is not HippoRAG's OpenIE file"):
         read_folder(folder)

@@ -245,6 +245,17 @@ def test_a_store_that_is_not_in_memory_is_asked_in_batches(graph_index):
     assert store.asked == [12]
 
 
+def test_a_source_that_is_not_a_chunk_is_no_passage():
+    store = SimplePropertyGraphStore()
+    store.upsert_nodes([ChunkNode(text="Ada wrote notes.", id_="a"), EntityNode(name="Ada"), EntityNode(name="notes")])
+    said = {"triplet_source_id": "Ada"}
+    store.upsert_relations([Relation(label="wrote", source_id="Ada", target_id="notes", properties=said)])
+    index = index_from_property_graph(store)
+    assert (index.num_passages, index.num_entities) == (1, 2)
+    assert len(index.facts.rows) == 0
+    assert len(index.graph.edges()[0]) == 1  # between the entities
+
+
 def test_a_chunk_without_triplets_comes_as_it_is():
     store = SimplePropertyGraphStore()
     store.upsert_nodes([ChunkNode(text="A quiet road.", id_="a"), ChunkNode(text="The sea.", id_="b")])

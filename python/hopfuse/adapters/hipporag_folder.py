@@ -59,11 +59,12 @@ def read_folder(
 ) -> Index:
     """Return an index of what HippoRAG has in a folder: passages, entities, their vectors, facts, and its graph.
 
-    The graph is made of OpenIE's results and the entities' vectors as HippoRAG 2.0.0a4 makes it, since its own file is
-    a pickle, which could run code: each time that a passage states a fact adds 2 to the weight between its ends, a
-    passage and its entities have an edge of weight 1, and entities whose vectors' cosine is at least ``synonyms`` have
-    one of that weight for each of the two that looks the other up, in place of their facts. The ids of passages are
-    HippoRAG's keys; a passage's first line is its title where more lines follow.
+    The graph is rebuilt from OpenIE's results and the entities' vectors by the rules of HippoRAG 2.0.0a4; HippoRAG's
+    own graph file is a pickle, which could run code. Each statement of a fact by a passage adds 2 to the weight between
+    the fact's ends. A passage and each of its entities are joined by an edge of weight 1. Entities whose vectors have a
+    cosine of at least ``synonyms`` are joined by an edge of that weight for each of the two that looks up the other; it
+    replaces the edges of their facts. The ids of passages are HippoRAG's keys. A passage's first line is its title if
+    more lines follow.
 
     Parameters
     ----------
@@ -77,12 +78,13 @@ def read_folder(
     Returns
     -------
     Index
-        Edge types "relation", "context" and "synonym". What encodes questions is not known to it: HippoRAG's encoder.
+        With edge types "relation", "context" and "synonym". It names no encoder; encode questions with HippoRAG's.
 
     Raises
     ------
     InputError
-        A folder that is not HippoRAG's, or has those of several models; files that do not fit each other.
+        The folder is not HippoRAG's or holds several models, its files do not fit each other, or passages lack OpenIE
+        results.
     MissingExtraError
         pyarrow is not installed.
 
@@ -246,7 +248,13 @@ def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
         stated = {"chunk-" + _md5(one["passage"]): _valid(one["extracted_triples"]) for one in documents}
     except (ValueError, RecursionError, TypeError, KeyError) as error:
         raise InputError(f"{file} is not HippoRAG's OpenIE file, {{'docs': [...]}}: {error!r}") from None
-    return [stated.get(key, []) for key in passages.keys]
+    lacking = [key for key in passages.keys if key not in stated]
+    if lacking:
+        raise InputError(
+            f"{file} has no OpenIE results for {len(lacking)} of {len(passages.keys)} passages, such as "
+            f"{lacking[0]}; let HippoRAG finish its index()"
+        )
+    return [stated[key] for key in passages.keys]
 
 
 def _valid(triples: list[list[Any]]) -> list[tuple[str, str, str]]:

@@ -18,28 +18,28 @@ from .retriever import nodes_of
 class HopfuseFusion(BaseNodePostprocessor):
     """Fuse the nodes of any LlamaIndex retriever with hopfuse's hits for the same question.
 
-    Nodes and hits with the same id are one: the retriever's node, with the fused score. Ties keep the order of the
+    A node and a hit with the same id become one: the retriever's node, with the fused score. Ties keep the order of the
     retriever, then that of the hits.
 
     Attributes
     ----------
-    source : Searcher, or what one is made of
+    source : str, path, Index, recipe or Searcher
         As of :class:`HopfuseRetriever`.
     top_n : int
-        Nodes that are returned.
+        Number of nodes to return.
     k : int
-        Hits that are fused.
+        Number of hits to fuse.
     allow : ids, mapping of conditions, or Where, optional
         As of :meth:`..searcher.Searcher.search`.
     options : dict
         Of :func:`hopfuse.fuse`: ``{"method": "rrf", "weights": [0.7, 0.3]}``, the nodes first and the hits second.
     extend : bool
-        Return hits that the retriever has not found, too.
+        Also return hits that the retriever did not find.
 
     Raises
     ------
     InputError
-        No question, nodes without scores, options that fusion refuses, what the recipe or the server refuses.
+        No question, nodes without scores, or what :func:`hopfuse.fuse`, the recipe or the server refuses.
 
     Examples
     --------

@@ -29,21 +29,21 @@ BATCH = 1000
 def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any = None) -> Index:
     """Return the index of a property graph: its chunks are passages, and its triplets edges and facts.
 
-    A chunk is joined to the entities of the triplets that it states (``triplet_source_id``), entities to each other by
-    their triplets, and chunks to chunks by theirs (``NEXT``). Triplets are read in the order of their names, so that
-    the same graph gives the same index.
+    Chunks are linked to the entities of the triplets that they state (``triplet_source_id``), entities to each other by
+    their triplets, and chunks to each other by theirs (``NEXT``). Triplets are sorted by name, so the same graph gives
+    the same index.
 
     Parameters
     ----------
     graph_store : PropertyGraphStore
     encoder : Encoder, optional
-        Such as :class:`LlamaIndexEncoder`: chunks with an embedding keep it (it must be the encoder's), others are
-        encoded. Without it the index has no vectors.
+        Such as :class:`LlamaIndexEncoder`. If every chunk has an embedding, these are used and must be the encoder's;
+        otherwise all chunks are encoded. Without an encoder the index has no vectors.
 
     Raises
     ------
     InputError
-        No chunks, embeddings of another dimension than the encoder's.
+        There are no chunks, or embeddings have another dimension than the encoder's.
 
     Examples
     --------
@@ -62,18 +62,19 @@ def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any =
         raise InputError(f"the graph store has {len(nodes)} nodes and no chunk of text; insert documents first")
     entities = [node for node in nodes if not hasattr(node, "text")]
     place = {node.id: at for at, node in enumerate([*chunks, *entities])}
+    chunk_row = {node.id: row for row, node in enumerate(chunks)}
     edges: dict[tuple[int, int, str], int] = {}
     facts: dict[tuple[int, int, str, int], None] = {}
     for head, relation, tail in _triplets(graph_store, list(place)):
         ends = place[head.id], place[tail.id]
-        source = place.get(relation.properties.get(TRIPLET_SOURCE_KEY), -1)
+        source = chunk_row.get(relation.properties.get(TRIPLET_SOURCE_KEY), -1)
         edges[*ends, relation.label] = source
         if source >= 0 and min(ends) >= len(chunks):
             facts[*ends, relation.label, source] = None
             edges |= {(source, end, "MENTIONS"): -1 for end in ends}
     for node in entities:
-        source = place.get(node.properties.get(TRIPLET_SOURCE_KEY), -1)
-        if 0 <= source < len(chunks):
+        source = chunk_row.get(node.properties.get(TRIPLET_SOURCE_KEY), -1)
+        if source >= 0:
             edges[source, place[node.id], "MENTIONS"] = -1
     return Index.build(
         passages=[{"id": node.id, "text": node.text} for node in chunks],
@@ -92,28 +93,30 @@ def index_from_property_graph(graph_store: PropertyGraphStore, *, encoder: Any =
 class HopfusePGRetriever(BasePGRetriever):
     """A sub-retriever of a PropertyGraphIndex that ranks its chunks by a walk, whatever the depth.
 
-    It returns the triplets that the best chunks state, with the chunk's score, and a chunk that states none as it is.
-    With ``include_text`` they come with their chunk, as those of LlamaIndex's own sub-retrievers do.
+    It returns the triplets that the best chunks state, with the chunk's score; a chunk that states none is returned as
+    it is. With ``include_text``, triplets come with their chunk, as in LlamaIndex's own sub-retrievers.
 
     Parameters
     ----------
     graph_store : PropertyGraphStore
-        Of the triplets and texts that are returned.
-    source : Searcher, or what one is made of, optional
-        The index whose passages are the graph's chunks, by their ids; by default that of
-        :func:`index_from_property_graph` with ``encoder``, made now.
+        The store of the triplets and texts to return.
+    source : str, path, Index, recipe or Searcher, optional
+        An index whose passages are the graph's chunks, by their ids; by default one made now by
+        :func:`index_from_property_graph` with ``encoder``.
     encoder : Encoder, optional
+        Encoder of the default index.
     similarity_top_k : int
-        Chunks.
+        Number of chunks.
     allow : ids of chunks, optional
-        As of :meth:`..searcher.Searcher.search`.
+        As in :meth:`..searcher.Searcher.search`.
     **options
-        Of BasePGRetriever: ``include_text``, ``include_text_preamble``, ``include_properties``.
+        Options of BasePGRetriever: ``include_text``, ``include_text_preamble``, ``include_properties``.
 
     Raises
     ------
     InputError
-        A source that is none, or source and encoder; later, what the recipe or the server refuses.
+        ``source`` is not one of the above, or both ``source`` and ``encoder`` are given; later, what the recipe or the
+        server refuses.
 
     Examples
     --------

@@ -36,23 +36,23 @@ class HopfuseRetriever(BaseRetriever):
 
     Parameters
     ----------
-    source : Searcher, or what one is made of
-        The address of a server, the directory of an index, an Index or a recipe; :class:`..searcher.Searcher` has more
-        arguments: an encoder, a server's key, a recipe by its name.
+    source : str, path, Index, recipe or Searcher
+        The URL of a server, the directory of an index, an Index or a recipe. To give an encoder, a server's key or the
+        name of a recipe, pass a :class:`..searcher.Searcher`.
     similarity_top_k : int
-        Nodes for a question.
+        Nodes per question.
     filters : MetadataFilters, optional
-        LlamaIndex's conditions on metadata, with its meaning of missing values. A server takes those that all must hold
-        and of which none is negated.
+        LlamaIndex's conditions on metadata; missing values are treated as LlamaIndex does. With a server, they must be
+        joined by AND, and none may be negated.
     allow : ids, mapping of conditions, or Where, optional
-        The same in hopfuse's words, as of :meth:`..searcher.Searcher.search`; one of both.
+        As in :meth:`..searcher.Searcher.search`; an alternative to ``filters``.
     callback_manager : CallbackManager, optional
 
     Raises
     ------
     InputError
-        A source that is none, ``filters`` and ``allow``, an operator that no column has; later, what the recipe or the
-        server refuses.
+        ``source`` is not one of the above, both ``filters`` and ``allow`` are given, or a filter has an unsupported
+        operator; later, what the recipe or the server refuses.
 
     Examples
     --------
