@@ -34,7 +34,7 @@ def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: In
 
 
 def without_names(text: str, names: Sequence[str]) -> str:
-    """Return a text without some names; the longest is cut first.
+    """Return a text without some names, each cut wherever its words follow one another.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def without_names(text: str, names: Sequence[str]) -> str:
     """
     words = _words(text)
     cut = [False] * len(words)
-    for name in sorted({tuple(word.folded for word in _words(name)) for name in names}, key=len, reverse=True):
+    for name in {tuple(word.folded for word in _words(name)) for name in names}:
         for at in range(len(words) - len(name) + 1):
             if name and tuple(word.folded for word in words[at : at + len(name)]) == name:
                 cut[at : at + len(name)] = [True] * len(name)

@@ -27,18 +27,18 @@ class GuidedWalkConfig:
     Parameters
     ----------
     first : {"fused", "dense"}
-        The first answer, whose passages give the second seeds: the dense list and the plain walk's by reciprocal ranks,
-        or the dense list alone, which saves a walk.
+        The first answer, whose passages give the second seeds: the dense list fused with a plain walk's list by
+        reciprocal ranks, or the dense list alone, which saves a walk.
     second_top : int
-        So many of the best passages of an answer give seeds.
+        Number of best passages of an answer that give second seeds.
     second_mass : float
-        Share of the restart that second seeds get beside the question's own, in [0, 1]. A question without seeds of its
-        own starts at second seeds alone.
+        Share of the restart that second seeds get, in [0, 1]; the question's own seeds get the rest. A question without
+        seeds of its own starts from second seeds alone.
     depth : int
-        So often seeds are read off an answer, each time for a guided walk: the first one, then that of the walk before.
+        Number of guided walks. Each takes its second seeds from the answer before it, the first from the first answer.
     tau, floor : float
-        Of the passages' weights (:func:`hopfuse.similarity_weights`): by what fall of similarity, in units of the
-        question's own spread, a weight falls e-fold, and the least weight.
+        Parameters of the passages' weights (:func:`hopfuse.similarity_weights`): the fall of similarity, in units of
+        the question's own spread, by which a weight falls e-fold; and the smallest weight.
     dense_k, graph_k : int
         Lengths of the dense list and of both walks' lists.
     rank_constant : float
@@ -46,22 +46,22 @@ class GuidedWalkConfig:
     damping : float
         Of both walks (:func:`hopfuse.ppr`).
     edge_weights : mapping of str to float, optional
-        What edges of a type count in the walks, by its name in the index's graph; 1 where it is not named.
+        Weight of each edge type in the walks, by its name in the index's graph; types that are not named have weight 1.
     dense_weight : float
-        Weight of the dense list in the hits, above 0, beside 1 of the guided walk's. One below
-        (rank_constant + 1) / (rank_constant + graph_k)² only adds what the walk did not find, after what it found.
+        Weight of the dense list in the hits, above 0; the guided walk's list has weight 1. A weight below
+        (rank_constant + 1) / (rank_constant + graph_k)² only appends what the walk did not find.
     word_boost : float, optional
-        With a lexical leg: the passage that has most of the question's words besides the names that it mentions counts
-        for 1 + ``word_boost`` times as much in the guided walk, others by their share of its score
-        (:func:`hopfuse.boost_weights`). 2 by default; 0: not at all.
+        With a lexical leg: the passage that scores best by the question's words other than its names has its weight in
+        the guided walk multiplied by 1 + ``word_boost``; other passages are raised in proportion to their scores
+        (:func:`hopfuse.boost_weights`). 2 by default; 0 turns this off.
     word_k : int, optional
-        So many passages may count for more, 1,000 by default.
+        Number of passages whose weights may be raised, 1,000 by default.
     lexical_weight : float, optional
-        With a lexical leg: weight of its list, by all words of the question, in the hits. 0, the default: no part.
+        With a lexical leg: weight in the hits of its list by all words of the question. By default 0: it is left out.
     lexical_k : int, optional
         Length of that list, 100 by default.
     entity_threshold : float
-        Cosine similarity from which the nearest entity by embedding counts as matched.
+        Smallest cosine similarity at which the nearest entity by embedding counts as a match.
 
     Raises
     ------

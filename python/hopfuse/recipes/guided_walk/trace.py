@@ -122,7 +122,7 @@ def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: 
     assert index.corpus is not None
     assert index.graph is not None
     weights = np.ones((len(outcome.hits), index.graph.num_nodes))
-    found = passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads)
+    found = passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads=threads)
     weights[:, : index.num_passages] = found
     return weights
 

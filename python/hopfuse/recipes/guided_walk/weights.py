@@ -15,10 +15,13 @@ def passage_weights(
     boosted: Hits | None,
     corpus: Corpus,
     config: GuidedWalkConfig,
+    *,
     threads: int | None,
+    backend: str = "auto",
 ) -> Any:
-    """Return each passage's weight as the core has it, (B, P): by its similarity, raised where it has other words."""
-    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, threads=threads)
+    """Return each passage's weight, (B, P): by its similarity, raised if it has other words of the question."""
+    run: dict[str, Any] = {"backend": backend, "threads": threads}
+    weights = similarity_weights(vectors, corpus, tau=config.tau, floor=config.floor, **run)
     return weights if boosted is None else boost_weights(weights, boosted, config.boost)
 
 
