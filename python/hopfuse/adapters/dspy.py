@@ -24,20 +24,20 @@ class HopfuseRetriever(dspy.Retrieve):
 
     Parameters
     ----------
-    source : Searcher, or what one is made of
-        The address of a server, the directory of an index, an Index or a recipe; :class:`.searcher.Searcher` has more
-        arguments: an encoder, a server's key, a recipe by its name.
+    source : str, path, Index, recipe or Searcher
+        The URL of a server, the directory of an index, an Index or a recipe. To give an encoder, a server's key or the
+        name of a recipe, pass a :class:`.searcher.Searcher`.
     k : int
-        Passages for a question.
+        Passages per question.
     allow : ids, mapping of conditions, or Where, optional
-        Passages that may be found, as of :meth:`.searcher.Searcher.search`.
+        Passages that may be found, as in :meth:`.searcher.Searcher.search`.
     callbacks : list, optional
         DSPy's.
 
     Raises
     ------
     InputError
-        A source that is none; later, what the recipe or the server refuses.
+        ``source`` is not one of the above; later, what the recipe or the server refuses.
 
     Examples
     --------

@@ -12,16 +12,16 @@ __all__ = ["accelerate"]
 
 
 def accelerate(storage: Any) -> Any:
-    """Make ``storage.score_nodes`` walk by hopfuse from now on: one line for a GraphRAG that keeps its graph in igraph.
+    """Make ``storage.score_nodes`` walk by hopfuse's kernels.
 
-    Its own ``score_nodes`` runs, over a graph of :func:`hopfuse.adapters.igraph.accelerate`. That is asked for in every
-    call, since the storage loads another graph when queries start. The object gets a subclass of its class, and files
-    that it writes are its own.
+    The storage's own ``score_nodes`` runs, over a graph that :func:`hopfuse.adapters.igraph.accelerate` has patched.
+    Each call patches the current graph, since the storage loads a new one when queries start. The object's class is
+    replaced by a subclass; the files that it writes do not change.
 
     Parameters
     ----------
     storage : IGraphStorage
-        Of fast-graphrag: a ``GraphRAG`` has it as ``rag.state_manager.graph_storage``.
+        fast-graphrag's graph storage: ``rag.state_manager.graph_storage`` of a ``GraphRAG``.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def accelerate(storage: Any) -> Any:
     Raises
     ------
     InputError
-        Another object.
+        ``storage`` is another object.
 
     References
     ----------

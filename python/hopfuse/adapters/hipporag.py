@@ -1,7 +1,7 @@
 """Answer HippoRAG 2's ``retrieve`` for all questions at once, over its own graph, embeddings and OpenIE results.
 
-HippoRAG answers one question at a time, in loops over passages and nodes. Here a batch has one dense search over facts,
-one over passages and one walk; HippoRAG's own encoder and language model are asked as it asks them.
+HippoRAG answers one question at a time, in loops over passages and nodes. Here a batch shares its dense searches over
+facts and passages and its walk. HippoRAG's own encoder and language model are called as it calls them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .igraph import from_igraph
 
 __all__ = ["KNOWN", "accelerate"]
 
-#: Methods of HippoRAG whose work is done here, and functions of its that they call.
+#: Methods of HippoRAG that this adapter replaces, and functions that they call.
 METHODS = (
     "prepare_retrieval_objects",
     "get_query_embeddings",
@@ -41,30 +41,30 @@ METHODS = (
     "run_ppr",
 )
 FUNCTIONS = ("min_max_normalize", "compute_mdhash_id")
-#: Releases whose code was read and tested, and the SHA-256 of the source of the above.
+#: Supported releases, each with the SHA-256 of the source of these methods and functions.
 KNOWN: Mapping[str, str] = {
     "2.0.0a4": "bdea474d6a3e076bdd0ea37dae73ff474cc7f529b32c2165eddf81ccd4f46136",
 }
-#: The bound on the sum of a walk's errors; HippoRAG's own scores differ from the exact ones by less.
+#: Bound on the L1 error of a walk; the error of HippoRAG's own scores is smaller.
 TOL = 1e-6
-#: Questions that walk together, where the matrix of their restarts is not larger than CELLS.
+#: Most questions of one walk, and most entries of its restart matrix.
 BATCH, CELLS = 64, 1 << 24
 
 _logger = logging.getLogger(__name__)
 
 
 def accelerate(rag: Any) -> Any:
-    """Make ``rag.retrieve`` answer its questions as one batch from now on.
+    """Make ``rag.retrieve`` answer questions in batches.
 
-    Results are those of HippoRAG's own code: the same facts go to the same language model, one question after the
-    other, and passages have the same scores to 1e-6, in the same order but where scores are closer than that. What is
-    read of the graph and the embeddings is kept until HippoRAG prepares its retrieval anew or the number of nodes or
-    edges changes. ``rag_qa`` calls ``retrieve``, so it is faster, too. ``del rag.retrieve`` undoes it.
+    Results are those of HippoRAG's own code. The same facts go to the same language model, one question after the
+    other. Passage scores agree to 1e-6, and so does the order, except among scores that are closer than that. The graph
+    and the embeddings are read once, and again after HippoRAG prepares its retrieval anew or the number of nodes or
+    edges changes. ``rag_qa`` calls ``retrieve``, so it gets faster too. ``del rag.retrieve`` undoes the change.
 
     Parameters
     ----------
     rag : hipporag.HippoRAG
-        Of a release in :data:`KNOWN`.
+        A release in :data:`KNOWN`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def accelerate(rag: Any) -> Any:
     Raises
     ------
     InputError
-        Another object, another release of hipporag, or a subclass that changes what is done here.
+        ``rag`` is another object or from an unsupported release, or its class overrides a replaced method.
 
     References
     ----------
@@ -120,7 +120,7 @@ def _check_rag(rag: Any) -> None:
 
 
 def _digest(own: type) -> str:
-    """Return the SHA-256 of the source that is replaced; that of nothing where there is no source."""
+    """Return the SHA-256 of the replaced source code, or of the empty string if the source is missing."""
     functions = import_module("hipporag.utils.misc_utils")
     try:
         parts = [inspect.getsource(getattr(own, name)) for name in METHODS]
@@ -130,7 +130,7 @@ def _digest(own: type) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-# ---- What is read of it ---------------------------------------------------------------------------------------------
+# ---- Graph and embeddings --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -353,9 +353,8 @@ def _walk(
     found = []
     for ids, scores, count in zip(hits.ids, hits.scores, hits.counts.tolist(), strict=True):
         places = prepared.passage_of[ids[:count]]
-        if count < min(
-            wanted, len(prepared.passage_nodes)
-        ):  # passages with score 0 are no hits, and HippoRAG lists them
+        # Passages with score 0 are not hits, and HippoRAG lists them.
+        if count < min(wanted, len(prepared.passage_nodes)):
             rest = np.setdiff1d(np.arange(len(prepared.passage_nodes)), places)[::-1][: wanted - count]
             places = np.concatenate([places, rest])
         padded = np.zeros(len(places))

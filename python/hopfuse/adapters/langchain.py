@@ -26,27 +26,27 @@ Rows = list[list[Hit]]
 class HopfuseRetriever(BaseRetriever):
     """A LangChain retriever over an index here or over ``hopfuse serve``.
 
-    ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` take ``k=`` and ``allow=`` in the place of the retriever's own. A
-    batch is one search, whatever ``max_concurrency`` its config has: its questions share the calls of the kernels.
-    Callbacks see a run for each question.
+    ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` take ``k=`` and ``allow=`` to override the retriever's. A batch
+    is one search, whatever ``max_concurrency`` is, so its questions share kernel calls. Callbacks see one run per
+    question.
 
     Attributes
     ----------
-    source : Searcher, or what one is made of
-        The address of a server, the directory of an index, an Index or a recipe; :class:`.searcher.Searcher` has more
-        arguments: an encoder, a server's key, a recipe by its name.
+    source : str, path, Index, recipe or Searcher
+        The URL of a server, the directory of an index, an Index or a recipe. To give an encoder, a server's key or the
+        name of a recipe, pass a :class:`.searcher.Searcher`.
     k : int
         Documents for each question.
     allow : ids, mapping of conditions, or Where, optional
-        Passages that may be found, as of :meth:`.searcher.Searcher.search`; of a batch also one for each question.
+        Passages that may be found, as in :meth:`.searcher.Searcher.search`; a batch also takes one for each question.
     score_key : str
-        Where a document's metadata has the score. A document has the passage's ``id`` as text, its text, and its own
+        Key of the score in a document's metadata. A document has the passage's ``id`` as text, its text, and its
         metadata with the title.
 
     Raises
     ------
     InputError
-        A source that is none, or what the recipe or the server refuses.
+        ``source`` is not one of the above, or the recipe or the server refuses an argument.
 
     Examples
     --------
