@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import InputError, MissingExtraError
+from .tables import TableReader
 
 
 class ArrowSource:
@@ -40,25 +41,9 @@ class ArrowSource:
         self._tables = {name: None if one is None else _batches(one, name) for name, one in given.items()}
 
     @contextmanager
-    def snapshot(self) -> Iterator[ArrowSource]:
+    def snapshot(self) -> Iterator[TableReader]:
         """Return the tables, which do not change."""
-        yield self
-
-    def passages(self) -> list[Any] | None:
-        """Return the passages."""
-        return self._tables["passages"]
-
-    def entities(self) -> list[Any] | None:
-        """Return the entities."""
-        return self._tables["entities"]
-
-    def edges(self) -> list[Any] | None:
-        """Return the edges."""
-        return self._tables["edges"]
-
-    def facts(self) -> list[Any] | None:
-        """Return the statements of facts."""
-        return self._tables["facts"]
+        yield TableReader(self._tables.get)
 
 
 def _batches(given: Any, what: str) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import InputError
 from ..index.arrow_columns import empty_batch
 from ..io.parquet import open_parquet, read_groups
-from .tables import TABLES
+from .tables import TABLES, TableReader
 
 
 class ParquetSource:
@@ -48,25 +48,9 @@ class ParquetSource:
             )
 
     @contextmanager
-    def snapshot(self) -> Iterator[ParquetSource]:
+    def snapshot(self) -> Iterator[TableReader]:
         """Return the files as they are."""
-        yield self
-
-    def passages(self) -> Iterator[Any] | None:
-        """Return the passages."""
-        return self._read("passages")
-
-    def entities(self) -> Iterator[Any] | None:
-        """Return the entities."""
-        return self._read("entities")
-
-    def edges(self) -> Iterator[Any] | None:
-        """Return the edges."""
-        return self._read("edges")
-
-    def facts(self) -> Iterator[Any] | None:
-        """Return the statements of facts."""
-        return self._read("facts")
+        yield TableReader(self._read)
 
     def _path(self, table: str) -> Path:
         return self._folder / f"{table}.parquet"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import InputError, StoreError
 from ...index.arrow_columns import empty_batch
+from ..tables import TableReader
 from .batches import batch_reader
 from .connection import connect, database_errors, driver, place_of, snapshot_connection
 from .queries import Query, check_queries, describe
@@ -84,27 +85,12 @@ class PostgresSource:
             yield PostgresSnapshot(connection, self.url, described)
 
 
-class PostgresSnapshot:
+class PostgresSnapshot(TableReader):
     """One state of the database: see :class:`hopfuse.io.source.Snapshot`."""
 
     def __init__(self, connection: Any, url: str, queries: Sequence[Query]) -> None:
+        super().__init__(self._table)
         self._connection, self._url, self._queries = connection, url, queries
-
-    def passages(self) -> Iterator[Any] | None:
-        """Return the passages."""
-        return self._table("passages")
-
-    def entities(self) -> Iterator[Any] | None:
-        """Return the entities."""
-        return self._table("entities")
-
-    def edges(self) -> Iterator[Any] | None:
-        """Return the edges."""
-        return self._table("edges")
-
-    def facts(self) -> Iterator[Any] | None:
-        """Return the statements of facts."""
-        return self._table("facts")
 
     def _table(self, table: str) -> Iterator[Any] | None:
         queries = [query for query in self._queries if query.table == table]
